@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from tidegate_core.store.values import Item, Key
 from tidegate_node.turns import Turns, tell, tell_error
-from tidegate_ports.store import StoreRequestInvalid
+from tidegate_ports.store import PartlyRead, StoreRequestInvalid
 
 KEYS_PER_CALL_MAX: Final = 100
 """DynamoDB's limit; who asks for more has calls of its own."""
@@ -48,7 +48,7 @@ class JoinedReads:
         """Returns those of the items that are there.
 
         Raises:
-            StoreUnavailable: No answer.
+            StoreUnavailable: No answer, or not of all keys.
             StoreRequestInvalid: It can never work.
         """
         ask = _Ask(keys, asyncio.get_running_loop().create_future())
@@ -85,6 +85,12 @@ class JoinedReads:
             for ask in reversed(asks):
                 ask.alone = True
                 self._turns.add(ask, in_front=True)
+        except PartlyRead as partly:
+            for ask in asks:
+                if partly.unread.isdisjoint(ask.keys):
+                    tell(ask.found, _of(ask, partly.found))
+                else:
+                    tell_error(ask.found, partly)
         except BaseException as error:
             for ask in asks:
                 tell_error(ask.found, error)
@@ -92,4 +98,8 @@ class JoinedReads:
                 raise
         else:
             for ask in asks:
-                tell(ask.found, {key: found[key] for key in ask.keys if key in found})
+                tell(ask.found, _of(ask, found))
+
+
+def _of(ask: _Ask, found: Found) -> Found:
+    return {key: found[key] for key in ask.keys if key in found}

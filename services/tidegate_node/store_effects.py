@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, ParamSpec, TypeVar
 
 from tidegate_core.effects import (
@@ -23,13 +23,13 @@ from tidegate_core.effects import (
     Write,
     Written,
 )
-from tidegate_core.store.values import Applied, Cancelled, Page, RangeRead, RawOutcome
+from tidegate_core.store.values import Applied, Cancelled, Item, Key, Page, RangeRead, RawOutcome
 from tidegate_core.transactions.settlement import ReadWitness, SendAgain, Settlement, Verdict
 from tidegate_node.batch_room import BatchRoom
 from tidegate_node.batch_writes import Actions, BatchWrites
 from tidegate_node.joined_reads import JoinedReads
 from tidegate_ports.clock import Clock
-from tidegate_ports.store import AsyncStore, StoreRequestInvalid, StoreUnavailable, always
+from tidegate_ports.store import AsyncStore, PartlyRead, StoreRequestInvalid, StoreUnavailable, always
 from tidegate_telemetry.metrics import Metrics
 
 BATCHES_SHARE: Final = 2
@@ -70,7 +70,7 @@ class StoreEffects:
         self._jitter = jitter
         self._room = BatchRoom(calls_max // BATCHES_SHARE)
         self._batches = BatchWrites(self._write, self._room, self._pause_after)
-        self._reads = JoinedReads(lambda keys: self._call(store.get, keys), calls_max // READS_SHARE)
+        self._reads = JoinedReads(self._get, calls_max // READS_SHARE)
         metrics.set("tidegate_store_batch_room", self._room.size)
         self._doubtful: OrderedDict[str, bool] = OrderedDict()
         self.answered_at_ms = clock.monotonic_ms()
@@ -129,6 +129,14 @@ class StoreEffects:
                 what = str(silence)
             await self._pause(PAUSE_FIRST_MS << attempt)
         return Unavailable(f"store: {what}")
+
+    async def _get(self, keys: Sequence[Key]) -> Mapping[Key, Item]:
+        try:
+            return await self._call(self._store.get, keys)
+        except PartlyRead as partly:
+            if len(partly.unread) < len(keys):
+                self._answered()
+            raise
 
     async def _query(self, wanted: RangeRead) -> Page:
         return await self._call(self._store.query, wanted)

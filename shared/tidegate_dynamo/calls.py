@@ -9,7 +9,7 @@ token, so its repeat is told from its first send by the condition and the witnes
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from tidegate_core.store.values import (
@@ -38,7 +38,7 @@ from tidegate_dynamo.requests import (
     transaction_request,
 )
 from tidegate_dynamo.settings import TABLE_NAMES, DynamoSettings
-from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
+from tidegate_ports.store import PartlyRead, StoreRequestInvalid, StoreUnavailable
 
 WRITES_PER_CALL_MAX: Final = 25
 """DynamoDB's own limit of BatchWriteItem."""
@@ -49,7 +49,6 @@ GET_PAUSES_S: Final = (0.05, 0.1, 0.2)
 away. A call that brings some is followed at once: it returns at most 16 MB, and 100 items of 400 KB are 40 MB."""
 
 _T = TypeVar("_T")
-_Element = TypeVar("_Element")
 _SINGLE_CALLS: Final = {"Put": "put_item", "Update": "update_item", "Delete": "delete_item"}
 
 
@@ -111,8 +110,14 @@ class StoreCalls:
 
     def get(self, keys: Sequence[Key]) -> Steps[Mapping[Key, Item]]:
         found: dict[Key, Item] = {}
-        for chunk in _chunks(list(dict.fromkeys(keys)), KEYS_PER_CALL_MAX):
-            found.update((yield from self._get_chunk(chunk)))
+        wanted = list(dict.fromkeys(keys))
+        for start in range(0, len(wanted), KEYS_PER_CALL_MAX):
+            end = start + KEYS_PER_CALL_MAX
+            try:
+                yield from self._get_chunk(wanted[start:end], found)
+            except PartlyRead as failure:
+                # The chunks behind it are not asked for: they would only add to what throttled it, or wait for the same dead host.
+                raise PartlyRead(str(failure), found, failure.unread.union(wanted[end:])) from failure
         return found
 
     def query(self, wanted: RangeRead) -> Steps[Page]:
@@ -139,7 +144,8 @@ class StoreCalls:
         unprocessed = {self._key_of(name, request) for name, requests in left.items() for request in requests}
         return [action for action in chunk if action.key in unprocessed]
 
-    def _get_chunk(self, keys: Sequence[Key]) -> Steps[dict[Key, Item]]:
+    def _get_chunk(self, keys: Sequence[Key], found: dict[Key, Item]) -> Steps[None]:
+        """Adds to `found`. Raises PartlyRead, of this chunk: a single throttled key is nobody's affair but of who asks for it."""
         wanted: Mapping[str, Any] = {
             self._tables[table]: {
                 "Keys": [key_attributes(key) for key in keys if key.table == table],
@@ -147,24 +153,33 @@ class StoreCalls:
             }
             for table in dict.fromkeys(key.table for key in keys)
         }
-        found: dict[Key, Item] = {}
         pauses = iter(GET_PAUSES_S)
         pause: float | None = 0
         while pause is not None:
             if pause:
                 yield Pause(pause)
             before = len(found)
-            answer = yield from _read("batch_get_item", {"RequestItems": wanted})
+            try:
+                answer = yield from _read("batch_get_item", {"RequestItems": wanted})
+            except StoreUnavailable as failure:
+                # Once the throttled ones are left alone DynamoDB turns the whole call away.
+                raise PartlyRead(str(failure), found, self._keys_of(wanted)) from failure
             for name, attributes in answer["Responses"].items():
                 for item in map(decoded_item, attributes):
                     found[Key(str(item["pk"]), str(item["sk"]), self.table_of[name])] = item
             wanted = answer["UnprocessedKeys"]
             if not wanted:
-                return found
+                return
             pause = 0 if len(found) > before else next(pauses, None)
-        raise StoreUnavailable(
-            f"{sum(len(part['Keys']) for part in wanted.values())} of {len(keys)} keys were not read"
-        )
+        left = self._keys_of(wanted)
+        raise PartlyRead(f"{len(left)} of {len(keys)} keys were not read", found, left)
+
+    def _keys_of(self, wanted: Mapping[str, Any]) -> list[Key]:
+        return [
+            Key(key["pk"]["S"], key["sk"]["S"], self.table_of[name])
+            for name, part in wanted.items()
+            for key in part["Keys"]
+        ]
 
     def _key_of(self, name: str, request: Request) -> Key:
         attributes = request["PutRequest"]["Item"] if "PutRequest" in request else request["DeleteRequest"]["Key"]
@@ -184,11 +199,6 @@ def _batched(action: Put | Delete) -> Request:
     if isinstance(action, Put):
         return {"PutRequest": {"Item": encoded_item(action.item)}}
     return {"DeleteRequest": {"Key": key_attributes(action.key)}}
-
-
-def _chunks(elements: Sequence[_Element], size: int) -> Iterator[Sequence[_Element]]:
-    for start in range(0, len(elements), size):
-        yield elements[start : start + size]
 
 
 def _check_shape(transaction: Transaction) -> None:

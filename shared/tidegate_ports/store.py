@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from tidegate_core.store.values import Delete, Item, Key, Page, Put, RangeRead, RawOutcome, Transaction
@@ -10,6 +10,20 @@ from tidegate_core.store.values import Delete, Item, Key, Page, Put, RangeRead, 
 
 class StoreUnavailable(Exception):
     """A read or a batch got no answer in time, or was throttled away. Retry with back-off; nothing is known."""
+
+
+class PartlyRead(StoreUnavailable):
+    """A read of which some keys stayed without an answer, or all: who needs one of those retries; the others have theirs.
+
+    Attributes:
+        found: What is there of the keys that were answered.
+        unread: Keys of which nothing is known.
+    """
+
+    def __init__(self, problem: str, found: Mapping[Key, Item], unread: Collection[Key]) -> None:
+        super().__init__(problem)
+        self.found = found
+        self.unread = frozenset(unread)
 
 
 class StoreRequestInvalid(Exception):
@@ -44,7 +58,11 @@ class Store(Protocol):
         ...
 
     def get(self, keys: Sequence[Key]) -> Mapping[Key, Item]:
-        """Strongly consistent reads (chunks of 100), absent keys left out. Raises StoreUnavailable."""
+        """Strongly consistent reads (chunks of 100), absent keys left out.
+
+        Raises:
+            StoreUnavailable: Not of all keys; `PartlyRead` says of which.
+        """
         ...
 
     def query(self, wanted: RangeRead) -> Page:

@@ -19,11 +19,11 @@ from tidegate_core.store.values import (
     Throttled,
     Transaction,
 )
-from tidegate_dynamo.calls import GET_PAUSES_S
+from tidegate_dynamo.calls import GET_PAUSES_S, KEYS_PER_CALL_MAX
 from tidegate_dynamo.items_client import ItemsClient
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
-from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
+from tidegate_ports.store import PartlyRead, StoreRequestInvalid, StoreUnavailable
 
 Answer: TypeAlias = Mapping[str, Any] | Exception
 OK: Mapping[str, Any] = {"ResponseMetadata": {"RequestId": "1"}}
@@ -158,6 +158,34 @@ def test_given_a_few_keys_each_time_then_what_was_found_is_kept_until_all_are_th
     still = {**OK, "Responses": {}, "UnprocessedKeys": leftover(second)}
     last = {**OK, "Responses": {"tidegate": [attributes(second)]}, "UnprocessedKeys": {}}
     assert list(store_on(ScriptedClient(nothing, nothing, one, still, last)).get([first, second])) == [first, second]
+
+
+@pytest.mark.parametrize(
+    "stays",
+    [
+        pytest.param({**OK, "Responses": {}, "UnprocessedKeys": leftover(KEYS[2])}, id="left over each time"),
+        pytest.param(THROTTLED, id="turned away once it is alone"),
+        pytest.param(NO_ANSWER, id="no answer"),
+    ],
+)
+def test_given_a_key_that_stays_unread_then_it_is_told_what_the_others_are(
+    monkeypatch: pytest.MonkeyPatch, stays: Answer
+) -> None:
+    monkeypatch.setattr("tidegate_dynamo.store.time.sleep", lambda _: None)
+    first = {**OK, "Responses": {"tidegate": [attributes(KEYS[0])]}, "UnprocessedKeys": leftover(KEYS[2])}
+    with pytest.raises(PartlyRead) as partly:
+        store_on(ScriptedClient(first, *[stays] * 10)).get([KEYS[0], KEYS[2], KEYS[4]])
+    assert partly.value.found == {KEYS[0]: {"pk": KEYS[0].pk, "sk": KEYS[0].sk}}
+    assert partly.value.unread == {KEYS[2]}
+
+
+def test_given_a_key_that_stays_unread_then_what_lies_behind_its_chunk_is_not_asked_for() -> None:
+    wanted = [Key("SH#0001", f"D#{number:03}") for number in range(KEYS_PER_CALL_MAX + 50)]
+    client = ScriptedClient({**OK, "Responses": {}, "UnprocessedKeys": leftover(wanted[7])}, THROTTLED)
+    with pytest.raises(PartlyRead) as partly:
+        store_on(client).get(wanted)
+    assert partly.value.unread == {wanted[7], *wanted[KEYS_PER_CALL_MAX:]}
+    assert len(client.asked) == 2
 
 
 @pytest.mark.parametrize("trouble", [THROTTLED, REFUSED, NO_ANSWER])

@@ -43,7 +43,7 @@ from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
 from tidegate_node.batch_writes import WRITE_ATTEMPTS_MAX, WRITES_PER_CALL_MAX
 from tidegate_node.store_effects import BATCHES_SHARE, READ_ATTEMPTS_MAX
-from tidegate_ports.store import StoreUnavailable
+from tidegate_ports.store import PartlyRead, StoreUnavailable
 
 if TYPE_CHECKING:
     from tests.unit.tidegate_node.conftest import Surroundings
@@ -270,6 +270,29 @@ async def test_given_batches_that_the_store_does_not_answer_then_reads_and_trans
     finally:
         answers.set()
     assert await asyncio.gather(*batches) == [Written()] * 4
+
+
+async def test_given_an_answer_about_some_keys_only_then_the_store_has_answered(around: Surroundings) -> None:
+    """Else a node of which one key is throttled looks as if it did not reach the store."""
+
+    class Throttled(Unreliable):
+        unread: Sequence[Key] = ()
+
+        def get(self, keys: Sequence[Key]) -> Mapping[Key, Item]:
+            raise PartlyRead("throttled", {}, self.unread)
+
+    store = Throttled(around.store)
+    effects = around.store_effects(store)
+    begun = effects.answered_at_ms
+    around.clock.pass_ms(5_000)
+    other = Key("SH#0002", "LEASE")
+    store.unread = (KEY, other)
+    assert isinstance(await effects.read(Read((KEY, other))), Unavailable)
+    assert effects.answered_at_ms == begun
+
+    store.unread = (KEY,)
+    assert isinstance(await effects.read(Read((KEY, other))), Unavailable)
+    assert effects.answered_at_ms == begun + 5_000
 
 
 class Unreached(ItemsClient):
