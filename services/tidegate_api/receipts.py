@@ -41,6 +41,19 @@ class Waiter:
         if is_ours and not self._answered.done():
             self._answered.set_result(receipt)
 
+    @property
+    def is_waiting(self) -> bool:
+        return not self._answered.done()
+
+    def find(self, receipt: Receipt) -> None:
+        """Takes what the store says of this very request."""
+        if self.is_waiting:
+            self._answered.set_result(receipt)
+
+    def fail(self, bug: Exception) -> None:
+        if self.is_waiting:
+            self._answered.set_exception(bug)
+
     async def wait(self, seconds: float) -> Receipt | None:
         """Returns the receipt, or None when it has not come in time; may be asked again."""
         done, _ = await asyncio.wait({self._answered}, timeout=seconds)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import MessageSend, Request
 from tidegate_core.model.shards import message_shard
@@ -9,12 +12,24 @@ from tidegate_core.records.codec import from_item
 from tidegate_core.records.messages import Message, MessageName, public_id
 from tidegate_core.records.receipts import StoredReceipt, subject_of
 from tidegate_core.store import keys
-from tidegate_core.store.values import RangeRead
+from tidegate_core.store.values import Item, Key, RangeRead
 from tidegate_ports.clock import Clock
-from tidegate_ports.store import Store
+from tidegate_ports.store import PartlyRead, Store
 
 VERSIONS_MAX = 50
 """Newest versions of a message that are looked at; without a key there is one for each requests topic that the cluster has had."""
+
+
+class Sought(NamedTuple):
+    """A request that this process sent; `key` is its receipt's, unless it is a message."""
+
+    request: Request
+    request_id: str
+    shard: int
+
+    @property
+    def key(self) -> Key:
+        return keys.receipt(self.shard, self.request.namespace, self.request_id)
 
 
 class StoredAnswers:
@@ -24,25 +39,33 @@ class StoredAnswers:
         self._store = store
         self._clock = clock
 
-    def of(self, request: Request, request_id: str, shard: int) -> Receipt | None:
-        """Returns the answer to a request that this process sent; what its id answered for another one is none."""
+    def of_all(self, sought: Sequence[Sought]) -> list[Receipt | None]:
+        """Returns the answers to requests that this process sent, in their order; what an id answered for another request is none.
+
+        One read for all of them but messages, each of which is a query.
+        """
+        receipts = self._read([each.key for each in sought if not isinstance(each.request, MessageSend)])
+        return [self._of(each, receipts) for each in sought]
+
+    def of_request(self, namespace: str | None, request_id: str, shard: int) -> Receipt | None:
+        key = keys.receipt(shard, namespace, request_id)
+        stored = _settled(self._store.get([key]).get(key))
+        return None if stored is None else Receipt.model_validate_json(stored.body)
+
+    def _read(self, wanted: Sequence[Key]) -> Mapping[Key, Item]:
+        try:
+            return self._store.get(wanted) if wanted else {}
+        except PartlyRead as partly:
+            return partly.found  # A throttled one is not found this time, and keeps no other from being found.
+
+    def _of(self, sought: Sought, receipts: Mapping[Key, Item]) -> Receipt | None:
+        request = sought.request
         if isinstance(request, MessageSend):
-            return self.of_message(request.namespace, request.key, request_id, shard)
-        stored = self._stored(request.namespace, request_id, shard)
+            return self.of_message(request.namespace, request.key, sought.request_id, sought.shard)
+        stored = _settled(receipts.get(sought.key))
         if stored is None or stored.subject != subject_of(request):
             return None
         return Receipt.model_validate_json(stored.body)
-
-    def of_request(self, namespace: str | None, request_id: str, shard: int) -> Receipt | None:
-        stored = self._stored(namespace, request_id, shard)
-        return None if stored is None else Receipt.model_validate_json(stored.body)
-
-    def _stored(self, namespace: str | None, request_id: str, shard: int) -> StoredReceipt | None:
-        """Returns the stored answer, unless it is still growing: not all that was pending has ended."""
-        key = keys.receipt(shard, namespace, request_id)
-        item = self._store.get([key]).get(key)
-        stored = None if item is None else from_item(StoredReceipt, item)
-        return stored if stored is not None and stored.settled else None
 
     def of_message(self, namespace: str, key: str | None, request_id: str, shard: int) -> Receipt | None:
         """For messages the message row is the receipt."""
@@ -74,3 +97,9 @@ class StoredAnswers:
         page = self._store.query(RangeRead(keys.shard_pk(shard), low, high, limit=VERSIONS_MAX, newest_first=True))
         found = (from_item(Message, item) for item in page.items)
         return next((message for message in found if message.request_id == request_id), None)
+
+
+def _settled(item: Item | None) -> StoredReceipt | None:
+    """Returns the stored answer, unless it is still growing: not all that was pending has ended."""
+    stored = None if item is None else from_item(StoredReceipt, item)
+    return stored if stored is not None and stored.settled else None

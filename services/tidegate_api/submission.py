@@ -14,18 +14,18 @@ from dataclasses import dataclass
 
 from tidegate_api.bus import Bus, TopicNames
 from tidegate_api.cluster_map import ClusterMap, MapReader
+from tidegate_api.looks import Looks
 from tidegate_api.pools import Pools
 from tidegate_api.problems import ApiProblem, unavailable
 from tidegate_api.receipts import ReceiptDesk, Waiter
 from tidegate_api.reused import ReusedIds
 from tidegate_api.routing import shard_of_request, subject_of
-from tidegate_api.stored_answers import StoredAnswers
+from tidegate_api.stored_answers import Sought, StoredAnswers
 from tidegate_core.effects import NotProduced, Produce
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import JobCancel, MessageSend, Request, RunCancel, check_delivery
 from tidegate_ports.clock import Clock
-from tidegate_ports.store import StoreUnavailable
 from tidegate_telemetry.metrics import Metrics
 
 FIRST_LOOK_S = 2.0
@@ -112,7 +112,8 @@ class Submission:
         cluster = await self._cluster.current()
         ready = self._prepared(request, cluster)
         self._reused.check(ready.request.namespace, ready.request_id, ready.value)
-        return await self._send(ready, cluster)
+        with self._looks() as looks:
+            return await self._send(ready, cluster, looks)
 
     async def submit_all(self, requests: Sequence[Request]) -> list[Answer]:
         """Sends a batch, all at once; nothing is sent when one of them is unusable. The same errors, then.
@@ -125,7 +126,9 @@ class Submission:
         prepared = await self._pools.read(lambda: [self._prepared(request, cluster) for request in requests])
         for ready in prepared:
             self._reused.check(ready.request.namespace, ready.request_id, ready.value)
-        outcomes = await asyncio.gather(*(self._send(each, cluster) for each in prepared), return_exceptions=True)
+        with self._looks() as looks:
+            sending = (self._send(each, cluster, looks) for each in prepared)
+            outcomes = await asyncio.gather(*sending, return_exceptions=True)
         failed = [each for each in outcomes if isinstance(each, BaseException)]
         if len(failed) == len(outcomes):
             raise _none_taken(prepared, failed)
@@ -143,11 +146,18 @@ class Submission:
         shard = shard_of_request(known, request_id, cluster.shards)
         return _Ready(known, request_id, shard, known.to_json())
 
-    async def _send(self, ready: _Ready, cluster: ClusterMap) -> Answer:
+    def _looks(self) -> Looks:
+        return Looks(self._answers, self._pools, self._timing.look_again_s)
+
+    async def _send(self, ready: _Ready, cluster: ClusterMap, looks: Looks) -> Answer:
         started = time.monotonic()
         with self._desk.expecting(ready.request_id, ready.request.namespace, _named_alone(ready.request)) as waiter:
             await self._produce(ready, cluster)
-            receipt = await self._awaited(ready, waiter)
+            looks.add(waiter, Sought(ready.request, ready.request_id, ready.shard))
+            try:
+                receipt = await self._awaited(waiter, looks)
+            finally:
+                looks.leave(waiter)
         status = ReceiptStatus.PENDING if receipt is None else receipt.status
         self._metrics.observe("tidegate_api_receipt_seconds", time.monotonic() - started, status=status.value)
         return _answer(ready, receipt or self._pending(ready))
@@ -167,22 +177,14 @@ class Submission:
                 request_id=ready.request_id,
             )
 
-    async def _awaited(self, ready: _Ready, waiter: Waiter) -> Receipt | None:
-        """The receipt from the topic, else from the store, else None once patience is at its end."""
+    async def _awaited(self, waiter: Waiter, looks: Looks) -> Receipt | None:
+        """The receipt from the topic, else from the store, else None once patience is at its end, whatever is under way by then."""
         deadline = time.monotonic() + self._timing.pending_after_s
-        patience = self._timing.first_look_s
-        while (left := deadline - time.monotonic()) > 0:
-            receipt = await waiter.wait(min(patience, left)) or await self._stored(ready)
-            if receipt is not None:
-                return receipt
-            patience = self._timing.look_again_s
-        return None
-
-    async def _stored(self, ready: _Ready) -> Receipt | None:
-        try:
-            return await self._pools.read(lambda: self._answers.of(ready.request, ready.request_id, ready.shard))
-        except StoreUnavailable:
-            return None  # The request is on its topic: `pending` is the truth, not an error.
+        receipt = await waiter.wait(min(self._timing.first_look_s, self._timing.pending_after_s))
+        if receipt is None:
+            looks.begin()
+            receipt = await waiter.wait(max(0.0, deadline - time.monotonic()))
+        return receipt
 
     def _answered(self, ready: _Ready, outcome: Answer | BaseException) -> Answer:
         if isinstance(outcome, ApiProblem):

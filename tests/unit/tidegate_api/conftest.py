@@ -40,7 +40,7 @@ TOPIC_PARTITIONS = 4
 SECRET = b"0123456789abcdef0123456789abcdef"
 NOW = 1_763_676_000_000
 TOPICS = TopicNames.with_prefix("tidegate")
-QUICK = Timing(first_look_s=0.02, look_again_s=0.02, pending_after_s=0.1)
+QUICK = Timing(first_look_s=0.02, look_again_s=0.02, pending_after_s=0.5)
 
 Owner = Callable[[Mapping[str, Any]], Receipt | None]
 

@@ -15,7 +15,9 @@ from tidegate_core.model.parsing import parse_events, parse_request
 from tidegate_core.model.problems import MAX_PROBLEMS
 from tidegate_core.model.shards import message_shard
 from tidegate_core.records.messages import FIRST_VERSION, Message, MessageName, public_id, version_without_key
+from tidegate_core.store.values import Page, RangeRead
 
+PATIENCE_S = 20.0
 MESSAGE = {"namespace": "orders", "topic": "orders.reminders", "after": "1h", "payload": {"order": 17}}
 
 
@@ -56,6 +58,32 @@ def test_given_message_without_a_receipt_then_its_row_answers(process: Process, 
     assert answer.status_code == 200
     name = MessageName.of_request("orders", "m-1")
     assert answer.json()["id"] == public_id(shard, name, version)
+
+
+def test_given_batch_without_receipts_then_the_rows_answer_and_several_are_asked_for_at_once(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else 1,000 took longer than their patience, where an API process may not read the receipts' topic."""
+    begun: list[RangeRead] = []
+    several = threading.Event()
+    query = process.store.query
+
+    def slow(wanted: RangeRead) -> Page:
+        begun.append(wanted)
+        if len(begun) > 2:
+            several.set()
+        if len(begun) > 1:
+            several.wait(PATIENCE_S)
+        return query(wanted)
+
+    def store_row(document: Any) -> None:
+        put_message(process, document["id"])
+
+    process.bus.owner = store_row
+    monkeypatch.setattr(process.store, "query", slow)
+    answer = process.http.post("/api/v1/messages", json=[MESSAGE] * 20)
+    several.set()
+    assert (answer.status_code, {item["status"] for item in answer.json()["items"]}) == (200, {"accepted"})
 
 
 def put_message(process: Process, request_id: str, version: str = FIRST_VERSION) -> Message:

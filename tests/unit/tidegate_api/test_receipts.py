@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_api.conftest import NOW, PUT_SCHEDULE, SHARDS, TOPICS, Process, a_run, accepted
+from tests.unit.tidegate_api.conftest import NOW, PUT_SCHEDULE, SHARDS, SPEC, TOPICS, Process, a_run, accepted
 
 from tidegate_core.effects import NotProduced
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.receipts import Receipt
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.receipts import StoredReceipt, subject_of
+from tidegate_core.store.values import Item, Key, Page, RangeRead
+from tidegate_ports.store import PartlyRead, StoreUnavailable
+
+PATIENCE_S = 20.0
+MESSAGE = {"namespace": "orders", "topic": "orders.reminders", "after": "1h", "payload": {"order": 17}}
 
 
 def silent(_: Any) -> None:
@@ -34,7 +41,7 @@ def test_given_no_receipt_then_202_with_a_location_that_answers_later(process: P
 
 
 def put_receipt(process: Process, receipt: Receipt, subject: str = "") -> None:
-    shard = schedule_shard("flights", "land-day", SHARDS)
+    shard = schedule_shard("flights", receipt.name or "land-day", SHARDS)
     row = StoredReceipt(
         request_id=receipt.request_id,
         namespace=receipt.namespace,
@@ -53,6 +60,78 @@ def test_given_receipt_only_in_the_store_then_it_is_found_there(process: Process
     process.bus.owner = store_only
     answer = process.http.delete(PUT_SCHEDULE)
     assert (answer.status_code, answer.json()["version"]) == (200, 9)
+
+
+LIST = [{**SPEC, "name": f"s-{number}"} for number in range(20)]
+
+
+def stored_only(process: Process) -> None:
+    """Has the owner write receipts into the store alone."""
+
+    def owner(document: Any) -> None:
+        put_receipt(process, accepted(document, version=9), subject_of(parse_request(json.dumps(document).encode())))
+
+    process.bus.owner = owner
+
+
+def test_given_receipts_of_a_list_only_in_the_store_then_one_call_finds_them_all(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    get = process.store.get
+
+    def counting(wanted: Sequence[Key]) -> Mapping[Key, Item]:
+        if any(key.sk.startswith("RQ#") for key in wanted):
+            asked.append(len(wanted))
+        return get(wanted)
+
+    stored_only(process)
+    monkeypatch.setattr(process.store, "get", counting)
+    answer = process.http.post("/api/v1/schedules", json=LIST)
+    assert (answer.status_code, {item["version"] for item in answer.json()["items"]}) == (200, {9})
+    assert asked == [len(LIST)]
+
+
+def test_given_a_receipt_that_the_store_throttles_then_the_others_of_its_list_are_found(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    get = process.store.get
+
+    def throttling(wanted: Sequence[Key]) -> Mapping[Key, Item]:
+        found = get(wanted)
+        unread = [key for key, item in found.items() if '"name":"s-7"' in str(item.get("body"))]
+        if unread:
+            raise PartlyRead("throttled", {key: item for key, item in found.items() if key not in unread}, unread)
+        return found
+
+    stored_only(process)
+    monkeypatch.setattr(process.store, "get", throttling)
+    answer = process.http.post("/api/v1/schedules", json=LIST)
+    pending = [item["name"] for item in answer.json()["items"] if item["status"] == "pending"]
+    assert (answer.status_code, pending) == (202, ["s-7"])
+
+
+def test_given_a_list_behind_a_store_that_gives_no_answer_then_its_own_comes_in_time_and_one_thread_was_held(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found in review: each asked by itself, on all threads of reads, for two minutes; 202 came after its client had gone."""
+    begun: list[RangeRead] = []
+    ended: list[RangeRead] = []
+    answers = threading.Event()
+
+    def silent_store(wanted: RangeRead) -> Page:
+        begun.append(wanted)
+        answers.wait(PATIENCE_S)
+        ended.append(wanted)
+        raise StoreUnavailable("no answer")
+
+    process.bus.owner = silent
+    monkeypatch.setattr(process.store, "query", silent_store)
+    answer = process.http.post("/api/v1/messages", json=[MESSAGE] * 20)
+    at_the_answer = (len(begun), len(ended))
+    answers.set()
+    assert (answer.status_code, {item["status"] for item in answer.json()["items"]}) == (202, {"pending"})
+    assert at_the_answer == (1, 0)
 
 
 def test_given_stored_receipt_of_another_request_under_the_id_then_it_is_not_the_answer(process: Process) -> None:

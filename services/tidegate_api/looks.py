@@ -1,0 +1,101 @@
+"""Looks in the store for the receipts that did not come on their topic, for all requests of one submission together.
+
+A call to a store that does not answer holds a thread for seconds. So a list has one of them at a time until the store has answered,
+however many of its requests wait, and other reads have the rest. Used by `submission.py`, on the event loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import islice
+from types import TracebackType
+from typing import Final, TypeAlias
+
+from tidegate_api.pools import Pools
+from tidegate_api.receipts import Waiter
+from tidegate_api.stored_answers import Sought, StoredAnswers
+from tidegate_core.model.requests import MessageSend
+from tidegate_ports.store import StoreUnavailable
+
+RECEIPTS_PER_CALL_MAX: Final = 100
+"""DynamoDB's own limit of BatchGetItem: one call holds them all. Of messages it holds one, because each is a query."""
+CALLS_AT_ONCE_MAX: Final = 8
+"""Of one list, while the store answers: half of the threads of reads. One after the other 1,000 messages would take 10 s."""
+
+_Wait: TypeAlias = tuple[Waiter, Sought]
+
+
+class Looks:
+    """Of one submission; once it is left nothing is asked any more, and nobody waits for what is under way.
+
+    Args:
+        answers: Finds them. Blocking.
+        pools: Whose threads of reads it does so on.
+        pause_s: Between two looks.
+    """
+
+    def __init__(self, answers: StoredAnswers, pools: Pools, pause_s: float) -> None:
+        self._answers = answers
+        self._pools = pools
+        self._pause_s = pause_s
+        self._waiting: dict[Waiter, Sought] = {}
+        self._looking: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> Looks:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+
+    def add(self, waiter: Waiter, sought: Sought) -> None:
+        """A request that is on its topic: looks ask for it until it has an answer, or is left."""
+        self._waiting[waiter] = sought
+
+    def leave(self, waiter: Waiter) -> None:
+        """Its time is over."""
+        del self._waiting[waiter]
+
+    def begin(self) -> None:
+        """Looks now, and again and again, for whatever waits by then. Idempotent."""
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().create_task(self._look_again_and_again())
+
+    async def _look_again_and_again(self) -> None:
+        while True:
+            calls, at_once = self._calls(), 1
+            while now := list(islice(calls, at_once)):
+                answered = await asyncio.gather(*map(self._look, now))
+                at_once = CALLS_AT_ONCE_MAX if all(answered) else 1
+            await asyncio.sleep(self._pause_s)
+
+    def _calls(self) -> Iterator[Sequence[_Wait]]:
+        """What goes into a call each, of what still waits when it is to begin."""
+        alone = [wait for wait in self._waiting.items() if isinstance(wait[1].request, MessageSend)]
+        others = [wait for wait in self._waiting.items() if not isinstance(wait[1].request, MessageSend)]
+        for start in range(0, len(others), RECEIPTS_PER_CALL_MAX):
+            if together := [each for each in others[start : start + RECEIPTS_PER_CALL_MAX] if self._goes_on(each)]:
+                yield together
+        for wait in alone:
+            if self._goes_on(wait):
+                yield [wait]
+
+    def _goes_on(self, wait: _Wait) -> bool:
+        return wait[0].is_waiting and wait[0] in self._waiting
+
+    async def _look(self, waits: Sequence[_Wait]) -> bool:
+        """Makes one call; False where the store did not answer."""
+        try:
+            found = await self._pools.read(partial(self._answers.of_all, [sought for _, sought in waits]))
+        except StoreUnavailable:
+            return False  # The requests are on their topic: `pending` is the truth, not an error.
+        except Exception as bug:  # noqa: BLE001 - whatever it is, who waits is told
+            for waiter, _ in waits:
+                waiter.fail(bug)
+            return True
+        for (waiter, _), receipt in zip(waits, found, strict=True):
+            if receipt is not None:
+                waiter.find(receipt)
+        return True
