@@ -172,17 +172,19 @@ class KafkaMembership:
             # The goodbye gives all of it to others: from here on nothing of a cut drain may leave any more.
             self._guard.expelled()
         finally:
-            self._end(client, member)
-            callbacks.member = None
+            self._end(client, member, callbacks)
 
-    def _end(self, client: GroupClient, member: Member) -> None:
+    def _end(self, client: GroupClient, member: Member, callbacks: Callbacks) -> None:
         try:
             if member.may_say_goodbye:
                 client.close()
             else:
                 self._notices("kafka_left_without_goodbye", reason="the group's coordinator does not answer")
+                # First: its close tells what it still holds, on the other thread, where it would wait for a drain beside the member's next life.
+                callbacks.member = None
                 close_aside(client)
         finally:
+            callbacks.member = None
             member.abandon()
             self._turned(member)
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, TopicPartition
 
-from tidegate_kafka.membership import KafkaMembership, OnCommit
+from tidegate_kafka.membership import KafkaMembership, OnCommit, OnRebalance
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_ports.bus import Drain, MembershipListener, Record, Topic, Topics
 
@@ -121,6 +121,42 @@ async def test_given_a_client_that_does_not_end_then_the_next_one_joins_all_the_
     assert await listener.next() == ("assigned", (0,))
     assert "kafka_left_without_goodbye" in notes.names()
     ended.set()
+    clock.now += 60_000
+    await member.stop()
+
+
+async def test_given_a_client_that_is_given_up_while_it_owns_something_then_nothing_that_its_close_tells_is_heard(
+    client: FakeClient,
+    clock: ManualClock,
+    notes: Notes,
+    topic: Topic,
+    a_record: MakeRecord,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found in review: it is closed on another thread, and its revocation was told, and drained, there."""
+    told: list[OnRebalance] = []
+    subscribe = client.subscribe
+
+    def remembering(topics: list[str], on_revoke: OnRebalance, **callbacks: OnRebalance) -> None:
+        told.append(on_revoke)
+        subscribe(topics, on_revoke=on_revoke, **callbacks)
+
+    def close_at_once(closed: FakeClient) -> None:
+        aside = threading.Thread(target=closed.close)
+        aside.start()
+        aside.join(PATIENCE_S)
+
+    monkeypatch.setattr(client, "subscribe", remembering)
+    monkeypatch.setattr(client, "close", lambda: told[0](client, [TopicPartition(topic.name, 0)]))
+    monkeypatch.setattr("tidegate_kafka.membership.close_aside", close_at_once)
+    listener, clients = Listener(), Clients(client, type(client)())
+    member = a_member(clients, listener, topic, clock, notes, restart_wait_ms=10)
+    member.start()
+    assert await listener.next() == ("assigned", (0,))
+    fatal = KafkaError(KafkaError._FATAL, "GroupAuthorizationFailed", True)
+    client.batches.append([a_record(0, 0, error=fatal)])
+    assert await listener.next() == ("lost", (0,))
+    assert await listener.next() == ("assigned", (0,))
     clock.now += 60_000
     await member.stop()
 
