@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,10 @@ SECRET = b"0123456789abcdef0123456789abcdef"
 NOW = 1_763_676_000_000
 TOPICS = TopicNames.with_prefix("tidegate")
 QUICK = Timing(first_look_s=0.02, look_again_s=0.02, pending_after_s=0.5)
+A_WHILE = replace(QUICK, pending_after_s=3.0)
+"""For tests in which some of a list stay pending, and others are looked for meanwhile, on a busy machine."""
+PATIENT = replace(QUICK, pending_after_s=60.0)
+"""For tests in which all that is waited for is there."""
 
 Owner = Callable[[Mapping[str, Any]], Receipt | None]
 
@@ -213,7 +217,13 @@ def bus() -> FakeBus:
 
 
 @pytest.fixture
-def process(tmp_path: Path, bus: FakeBus) -> Iterator[Process]:
+def timing() -> Timing:
+    """How long requests wait; tests that need another one give it as a parameter."""
+    return QUICK
+
+
+@pytest.fixture
+def process(tmp_path: Path, bus: FakeBus, timing: Timing) -> Iterator[Process]:
     store = MemoryStore()
     store.write([Put(MAP_KEY, {"pk": "MAP", "sk": "MAP", "version": 1, "n": TOPIC_PARTITIONS, "shards": SHARDS})])
     clock = StandingClock()
@@ -237,7 +247,7 @@ def process(tmp_path: Path, bus: FakeBus) -> Iterator[Process]:
         topics=TOPICS,
         gate_threads=2,
         read_threads=4,
-        timing=QUICK,
+        timing=timing,
     )
     with TestClient(make_app(parts), raise_server_exceptions=False) as http:
         yield Process(http, store, bus, clock, notices, tmp_path)

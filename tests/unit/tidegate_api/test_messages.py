@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_api.conftest import NOW, PUT_SCHEDULE, SHARDS, TOPIC_PARTITIONS, TOPICS, Process
+from tests.unit.tidegate_api.conftest import NOW, PATIENT, PUT_SCHEDULE, SHARDS, TOPIC_PARTITIONS, TOPICS, Process
 
 from tidegate_core.effects import Produce
 from tidegate_core.model.parsing import parse_events, parse_request
@@ -48,6 +48,7 @@ def test_given_message_then_a_receipt_is_asked_for(process: Process) -> None:
     [FIRST_VERSION, version_without_key("2" * 32, "1" * 32)],
     ids=["the first topic", "one that was made anew"],
 )
+@pytest.mark.parametrize("timing", [PATIENT])
 def test_given_message_without_a_receipt_then_its_row_answers(process: Process, version: str) -> None:
     def store_row(document: Any) -> None:
         put_message(process, document["id"], version)
@@ -60,6 +61,7 @@ def test_given_message_without_a_receipt_then_its_row_answers(process: Process, 
     assert answer.json()["id"] == public_id(shard, name, version)
 
 
+@pytest.mark.parametrize("timing", [PATIENT])
 def test_given_batch_without_receipts_then_the_rows_answer_and_several_are_asked_for_at_once(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:

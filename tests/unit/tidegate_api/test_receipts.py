@@ -8,7 +8,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_api.conftest import NOW, PUT_SCHEDULE, SHARDS, SPEC, TOPICS, Process, a_run, accepted
+from tests.unit.tidegate_api.conftest import (
+    A_WHILE,
+    NOW,
+    PATIENT,
+    PUT_SCHEDULE,
+    SHARDS,
+    SPEC,
+    TOPICS,
+    Process,
+    a_run,
+    accepted,
+)
 
 from tidegate_core.effects import NotProduced
 from tidegate_core.model.parsing import parse_request
@@ -52,6 +63,7 @@ def put_receipt(process: Process, receipt: Receipt, subject: str = "") -> None:
     process.put(row, row.key(shard))
 
 
+@pytest.mark.parametrize("timing", [PATIENT])
 def test_given_receipt_only_in_the_store_then_it_is_found_there(process: Process) -> None:
     def store_only(document: Any) -> None:
         subject = subject_of(parse_request(json.dumps(document).encode()))
@@ -74,6 +86,7 @@ def stored_only(process: Process) -> None:
     process.bus.owner = owner
 
 
+@pytest.mark.parametrize("timing", [PATIENT])
 def test_given_receipts_of_a_list_only_in_the_store_then_one_call_finds_them_all(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +105,7 @@ def test_given_receipts_of_a_list_only_in_the_store_then_one_call_finds_them_all
     assert asked == [len(LIST)]
 
 
+@pytest.mark.parametrize("timing", [A_WHILE])
 def test_given_a_receipt_that_the_store_throttles_then_the_others_of_its_list_are_found(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +125,7 @@ def test_given_a_receipt_that_the_store_throttles_then_the_others_of_its_list_ar
     assert (answer.status_code, pending) == (202, ["s-7"])
 
 
+@pytest.mark.parametrize("timing", [A_WHILE])
 def test_given_a_list_behind_a_store_that_gives_no_answer_then_its_own_comes_in_time_and_one_thread_was_held(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
