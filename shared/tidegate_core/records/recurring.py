@@ -14,6 +14,11 @@ from tidegate_core.store.values import Key
 
 INTERVALS_MAX = 16
 """Of one record. Closed ones are kept for the tally alone, so the oldest may go when requests come faster than checkpoints."""
+INTERVALS_BYTES_MAX = 300_000
+"""Of one record, for the same reason: its item may have 400 KB, and what no item holds would be refused until checkpoints pass."""
+INTERVALS_KEPT = 2
+"""However large: the open one, and the one that the same request has ended. In it the owner finds what still waits, and has to be cancelled.
+Both together have 380 KB at most: a schedule's 64 KiB, in which a no-break space between a cron's fields is written with six bytes for two."""
 SUMMONS = "+"
 """In place of a version, in the key of a row that brings a far record near: sorts before the fire that it announces, so that
 no checkpoint passes that fire before the record is in memory."""
@@ -86,7 +91,18 @@ class Recurring:
         return [Interval(**json.loads(text)) for text in self.intervals]
 
     def with_spans(self, spans: list[Interval], summons: int | None = None) -> Recurring:
-        return replace(self, intervals=tuple(span.text() for span in spans[-INTERVALS_MAX:]), summons=summons)
+        return replace(self, intervals=_latest([span.text() for span in spans]), summons=summons)
+
+
+def _latest(texts: list[str]) -> tuple[str, ...]:
+    """Returns the latest of a record's intervals, as many as it may hold."""
+    kept, size = list[str](), 0
+    for text in reversed(texts[-INTERVALS_MAX:]):
+        size += len(text)  # ASCII: a character is a byte.
+        if size > INTERVALS_BYTES_MAX and len(kept) >= INTERVALS_KEPT:
+            break
+        kept.append(text)
+    return tuple(reversed(kept))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

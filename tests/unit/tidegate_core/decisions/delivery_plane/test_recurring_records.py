@@ -11,18 +11,31 @@ from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import (
     nominals,
     records,
     shown,
+    tally,
     to_out,
 )
 
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_FIRES
+from tidegate_core.decisions.delivery_plane.outgoing import WIRE_PATIENCE_MS
 from tidegate_core.effects import Committed, Drained
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.recurring import Recurring
-from tidegate_core.store.values import Delete, Key, Put
+from tidegate_core.store.values import Delete, Item, Key, Put
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit, a_produce
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_cancel, a_recurring, a_request, a_send, an_apply, every
+from tidegate_testkit.builders import (
+    HOUR,
+    MINUTE,
+    SECOND,
+    Doc,
+    a_cancel,
+    a_recurring,
+    a_request,
+    a_send,
+    an_apply,
+    every,
+)
 
 DAY = 24 * HOUR
 PING = b'"ping"'
@@ -285,3 +298,76 @@ def test_given_a_summons_that_somebody_removed_then_putting_it_back_does_not_mov
     bench.crash()
     bench.run(MINUTE)
     assert len(bench.on("out")) <= sent + 3
+
+
+def left_out(number: int, blanks: str) -> list[Doc]:
+    """Exclusions of instants that do not come, each as long as an expression may be."""
+    return [{"type": "cron", "expression": f"5{blanks}5 1 1 *"}] * number
+
+
+NO_BREAKS = "\u00a0" * 247
+SMALL = every("1s", exclude=left_out(1, " "))
+LARGE = [
+    pytest.param(every("1s", exclude=left_out(50, NO_BREAKS)), 300_000, id="large"),
+    pytest.param(
+        {
+            "type": "times",
+            "specs": [every("1s", exclude=left_out(50, NO_BREAKS))] * 2
+            + [every("1s", exclude=left_out(13, NO_BREAKS))],
+        },
+        380_000,
+        id="the largest",
+    ),
+]
+
+
+def stopped_again_and_again(trigger: Doc) -> Bench:
+    """Each span sends something, or has it due while the broker is away, and no checkpoint tells of it."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.lose(a_commit("checkpoint"), times=100_000)
+    bench.request(an_apply(a_recurring(trigger=trigger)))
+    assert bench.status_of("apply-ping") == "accepted"
+    for number in range(10):
+        if number == 5:
+            bench.answer_with(to_out, AWAY, times=100_000)
+        bench.run(2 * SECOND + 150)
+        bench.request(a_request("suspend", "ping", f"suspend-{number}"))
+        bench.run(WIRE_PATIENCE_MS + SECOND)
+        bench.request(a_request("resume", "ping", f"resume-{number}"))
+        assert {bench.status_of(f"{kind}-{number}") for kind in ("suspend", "resume")} == {"accepted"}
+    return bench
+
+
+@pytest.mark.parametrize(("trigger", "most"), LARGE)
+def test_given_stops_of_a_large_schedule_faster_than_checkpoints_then_each_is_taken_and_none_of_its_messages_is_lost(
+    trigger: Doc, most: int
+) -> None:
+    """Its record would not fit the store, and each further resume was rejected."""
+    bench, small = (stopped_again_and_again(each) for each in (trigger, SMALL))
+    assert max(size_of(record) for record in records(bench)["C"]) <= most
+    for each in (bench, small):
+        each.as_usual()
+        each.run(MINUTE)
+        each.drain()
+    assert nominals(bench) == nominals(small)
+    assert len(nominals(bench)) > 60
+    for counted in ("delivered", "cancelled"):
+        assert tally(bench, counted) == tally(small, counted) > 0
+    assert tally(bench, "delivered") == len(nominals(bench))
+
+
+def test_given_a_large_schedule_whose_record_forgets_and_a_crash_then_nothing_of_what_it_forgot_is_sent_again() -> None:
+    trigger = every("1s", exclude=left_out(50, NO_BREAKS))
+    bench = stopped_again_and_again(trigger)
+    ended, resumed = nominals(bench), bench.now
+    bench.as_usual()
+    bench.crash()
+    bench.run(10 * SECOND)
+    assert nominals(bench)[len(ended) :] == list(range(resumed // SECOND * SECOND + SECOND, bench.now + 1, SECOND))
+
+
+def size_of(record: Item) -> int:
+    texts = record["intervals"]
+    assert isinstance(texts, list)
+    return sum(len(str(text)) for text in texts)
