@@ -53,9 +53,10 @@ INBOX_BYTES_PER_MOVE = 3_000_000
 """Below DynamoDB's 4 MB a transaction."""
 SCHEDULE_BYTES_MAX = 65_536
 """A schedule: its program's order, with arguments of an upstream run beside it, stays far below an item's 400 KB."""
-INBOX_BODY_BYTES_MAX = 380_000
-"""A request that has to be kept as an item: DynamoDB's 400 KB less keys and names. A message always fits: its payload is
-kept as it is, at most 256 KiB, and the rest of it has at most 110 KB."""
+INBOX_BODY_BYTES_MAX = 390_000
+"""A request that has to be kept as an item: DynamoDB's 400 KB less keys and names, some 1 KB. A message always fits: its payload is
+kept as it is, at most 256 KiB, and the rest of it has at most 119 KB: headers, `message_key`, `actor` and `reason` may be control
+characters, which take six bytes each as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
