@@ -40,7 +40,9 @@ class Templates:
         wanted = {row: row.fire for row in rows if row.fire is not None and row.message is None}
         for row in wanted:
             self._plane.payloads.hold(row)
-        missing = dict.fromkeys(self._key(fire) for fire in wanted.values() if self._key(fire) not in self._kept)
+        # Taken now: while the others are read it may be pushed out, and a fire without its definition would be left out.
+        targets = {key: self._kept[key] for key in map(self._key, wanted.values()) if key in self._kept}
+        missing = dict.fromkeys(self._key(fire) for fire in wanted.values() if self._key(fire) not in targets)
         # What the predecessor was refused has a message row: its timer row brings it, not this fire. Where there is none now, none
         # comes any more: whoever writes one demands the epoch.
         moved = {
@@ -51,9 +53,9 @@ class Templates:
             answer = yield from self._plane.host.read_for_good(Read(tuple(dict.fromkeys([*missing, *moved.values()]))))
             assert isinstance(answer, Items)
             found = dict(answer.found)
-        targets = {key: _target(from_item(Definition, found[key])) for key in missing if key in found}
+        targets |= {key: _target(from_item(Definition, found[key])) for key in missing if key in found}
         for row, fire in wanted.items():
-            target = targets.get(self._key(fire)) or self._kept.get(self._key(fire))
+            target = targets.get(self._key(fire))
             if row.stage.is_closed:
                 continue  # Ended meanwhile: it holds nothing any more.
             if target is None or (row in moved and _is_of(found.get(moved[row]), fire)):

@@ -7,10 +7,12 @@ from collections import Counter
 import pytest
 from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import nominals, payload, shown, tally
 
+from tidegate_core.decisions.delivery_plane import recurring_loading
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_MS
 from tidegate_core.effects import Commit, Read, Write
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.store import keys
+from tidegate_core.store.values import Key
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_recurring, a_request, a_send, an_apply, every
@@ -132,3 +134,30 @@ def test_given_a_message_in_front_whose_create_is_not_durable_then_each_fire_beh
     bench.run(20 * SECOND)
     assert len(bench.on("out")) == 10
     assert [each.at for each in bench.on("out")] == nominals(bench)
+
+
+def test_given_a_definition_that_others_push_out_of_memory_while_one_beside_it_is_read_then_its_message_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was taken for one that is not there, and the fire left out."""
+    monkeypatch.setattr(recurring_loading, "BYTES_KEPT_MAX", 2_500)  # One of them.
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_recurring("a", payload="a" * 1_400)))
+    bench.run(10 * SECOND)
+    assert len(bench.on("out")) == 1
+    bench.request(an_apply(a_recurring("b", payload="b" * 1_400)))
+    bench.hold_back(lambda effect: isinstance(effect, Read) and a_definition("b") in effect.keys)
+    bench.run(6 * SECOND)
+    assert bench.holds_something
+    due = format_instant(bench.now + 200)
+    bench.request(an_apply(a_recurring("c", trigger={"type": "at", "instant": due}, payload="c" * 1_400)))
+    bench.run(SECOND)
+    bench.release()
+    bench.run(5 * SECOND)
+    assert [str(payload(each))[0] for each in bench.on("out")[:2]] == ["a", "c"]
+    assert sorted(str(payload(each))[0] for each in bench.on("out")[2:]) == ["a", "b"]
+
+
+def a_definition(name: str) -> Key:
+    return keys.definition(0, "flights", name, 1)
