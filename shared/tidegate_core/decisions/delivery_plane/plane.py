@@ -220,6 +220,8 @@ class DeliveryPlane:
         """The row has come to its end: whatever it was, the checkpoint may pass it, and its payload is given back."""
         self.payloads.drop(row)
         row.stage, row.ended = stage, ended
+        if row.occurrence is not None:
+            self.recurring.closed(row)
 
     def has_ended(self, row: Slotted) -> bool:
         """Whether the row was cancelled or replaced, or its schedule stopped or changed: it is not to be sent any more."""

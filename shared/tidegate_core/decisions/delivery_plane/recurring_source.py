@@ -69,7 +69,7 @@ class RecurringSource:
         self.plane = plane
         self._near: dict[str, _Near] = {}
         self._read: list[Recurring] = []
-        self._open: dict[str, list[Slotted]] = {}
+        self._open: dict[str, dict[Slotted, None]] = {}
         self._displaced: dict[str, None] = {}
         self._templates = Templates(plane)
         self._place: Callable[[str, Key | None], None] | None = None
@@ -211,11 +211,20 @@ class RecurringSource:
             if row.fire is not None:
                 self._sent_through = max(self._sent_through, row.slot)
             ref = row.occurrence.ref
-            self._open[ref] = [each for each in self._open.get(ref, ()) if not each.stage.is_closed and each is not row]
-            self._open[ref].append(row)
+            self._open.setdefault(ref, {})[row] = None
             near = self._near.get(ref)
             if near is not None and near.next is row:
                 self._await_next(near, row.place)
+
+    def closed(self, row: Slotted) -> None:
+        """An occurrence has come to its end. With the last open one its schedule goes: else each that ever fired would be kept."""
+        assert row.occurrence is not None
+        ref = row.occurrence.ref
+        rows = self._open.get(ref, {})
+        if row in rows:
+            del rows[row]
+            if not rows:
+                del self._open[ref]
 
     def leave_to_its_rows(self, row: Slotted) -> None:
         """A fire, taken or waiting, is not sent from its place: what follows on one that waited takes its own at once."""

@@ -160,6 +160,26 @@ def test_given_a_schedule_that_has_run_its_course_then_it_is_not_read_at_recover
     assert {kind: len(found) for kind, found in records(bench).items()} == {"C": 0, "CF": 1, "D": 0}
 
 
+def test_given_schedules_that_have_sent_all_then_nothing_of_them_is_kept_in_memory() -> None:
+    """1.4 KB of each, for as long as its shard was held."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.hold_back(a_produce("out"))  # One is acknowledged behind the next one of its schedule.
+    bench.request(an_apply(a_recurring("often", trigger=every("1s"))))
+    for number in range(5):
+        at = {"type": "at", "instant": format_instant(bench.now + SECOND)}
+        bench.request(an_apply(a_recurring(f"once-{number}", trigger=at)))
+        bench.run(SECOND)
+    source = bench.actor.planes[0].recurring
+    assert len(source.open_rows("flights/often")) == 2
+    bench.release()
+    bench.run(SECOND // 2)
+    assert source._open == {}
+    bench.request(a_request("delete", "often"))
+    bench.run(MINUTE)
+    assert (len(bench.on("out")), source._near) == (11, {})
+
+
 def test_given_a_suspended_schedule_then_its_record_goes_once_checkpoints_have_told(bench: Bench) -> None:
     bench.request(an_apply(a_recurring(trigger=every("1s"))))
     bench.run(5 * SECOND)
