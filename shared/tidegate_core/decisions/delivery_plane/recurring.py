@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from pydantic import TypeAdapter
 
+from tidegate_core.decisions.delivery_plane.kept import Kept
 from tidegate_core.decisions.delivery_plane.slots import Place
 from tidegate_core.records.outages import Outage
 from tidegate_core.records.recurring import Interval, fire_id, series_id
@@ -22,7 +23,11 @@ from tidegate_core.triggers.search import STEPS_PER_SEARCH, Next, Search
 
 COVERED_MAX: Final = 100_000
 """Occurrences that one delivery stands for after an outage; what is beyond is the next one's. Some 0.7 s to count."""
-TRIGGERS_KEPT: Final = 10_000
+TRIGGERS_KEPT_CHARACTERS: Final = 5_000_000
+"""Of the texts of parsed triggers per process; one has up to 18 bytes in memory for each of them, so all have 90 MB at most."""
+TRIGGER_CHARACTERS_MIN: Final = 500
+"""As many are counted of a short one: no more than 10,000 are kept. Long ones, with exclusions, are kept as well: each fire would parse its own
+anew, which takes 5 ms for 24,000 characters."""
 
 
 class Gap(NamedTuple):
@@ -107,12 +112,15 @@ def gaps_of(outages: Sequence[Outage]) -> list[Gap]:
 
 
 _TRIGGERS: Final[TypeAdapter[Any]] = TypeAdapter(Trigger)
+_KEPT: Final = Kept[str, TimeTrigger](TRIGGERS_KEPT_CHARACTERS)
 
 
-@lru_cache(maxsize=TRIGGERS_KEPT)
 def _trigger(text: str) -> TimeTrigger:
-    trigger = _TRIGGERS.validate_json(text)
-    assert isinstance(trigger, TimeTrigger)
+    trigger = _KEPT.get(text)
+    if trigger is None:
+        trigger = _TRIGGERS.validate_json(text)
+        assert isinstance(trigger, TimeTrigger)
+        _KEPT.keep(text, trigger, max(len(text), TRIGGER_CHARACTERS_MIN))
     return trigger
 
 

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate_core.decisions.delivery_plane import recurring
+from tidegate_core.decisions.delivery_plane.kept import Kept
 from tidegate_core.decisions.delivery_plane.recurring import Covered, Fire, Gap, Series, gaps_of
 from tidegate_core.decisions.delivery_plane.slots import NOWHERE, Place
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.records.outages import Outage
 from tidegate_core.records.recurring import Interval
-from tidegate_core.triggers import AtTrigger, CronTrigger, EveryTrigger, TimeTrigger
+from tidegate_core.triggers import AtTrigger, CronTrigger, EveryTrigger, TimesTrigger, TimeTrigger
 from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
 from tidegate_testkit.builders import HOUR, NOW, SECOND
 
@@ -243,6 +244,55 @@ def nominals(fire: Fire, period: int) -> list[int]:
 
 def test_given_gaps_then_they_are_spans() -> None:
     assert gaps_of([Outage(10, 20), Outage(5, 30)]) == [Gap(6, 11), Gap(11, 20), Gap(20, 30)]
+
+
+class Parsing:
+    """Stands in for what parses triggers, and counts."""
+
+    def __init__(self) -> None:
+        self._real, self.parsed = recurring._TRIGGERS, 0
+
+    def validate_json(self, text: str) -> Any:
+        self.parsed += 1
+        return self._real.validate_json(text)
+
+
+@pytest.fixture
+def parsing(monkeypatch: pytest.MonkeyPatch) -> Parsing:
+    counted = Parsing()
+    monkeypatch.setattr(recurring, "_TRIGGERS", counted)
+    monkeypatch.setattr(recurring, "_KEPT", Kept[str, TimeTrigger](100_000))
+    return counted
+
+
+def with_exclusions(seconds: int, number: int) -> TimeTrigger:
+    out = [{"type": "cron", "expression": "0 4 1 1 *"}] * min(number, 50)
+    spec = {"type": "every", "period": f"{seconds}s", "exclude": out}
+    return TimesTrigger.model_validate({"specs": [spec] * max(1, number // 50)})
+
+
+def test_given_triggers_with_many_exclusions_then_no_more_of_them_are_kept_than_there_is_room_for(
+    parsing: Parsing,
+) -> None:
+    """Ten thousand of the largest would be 8 GB."""
+    for seconds in range(10, 16):
+        assert a_series(trigger=with_exclusions(seconds, 400)).after(NOWHERE) is not None
+    assert 0 < len(recurring._KEPT) < 6
+    assert recurring._KEPT.size <= 100_000
+
+
+def test_given_short_triggers_then_each_counts_as_much_as_one_of_some_exclusions(parsing: Parsing) -> None:
+    """Each costs a place of its own: 10,000 of them are kept."""
+    for seconds in range(10, 310):
+        assert a_series(trigger=with_exclusions(seconds, 1)).after(NOWHERE) is not None
+    assert len(recurring._KEPT) == 100_000 // recurring.TRIGGER_CHARACTERS_MIN
+    assert recurring.TRIGGERS_KEPT_CHARACTERS // recurring.TRIGGER_CHARACTERS_MIN == 10_000
+
+
+def test_given_a_long_trigger_then_no_fire_parses_it_anew(parsing: Parsing) -> None:
+    """Of 24,000 characters it would cost 5 ms, and each fire asks several times."""
+    assert len(first(a_series(trigger=with_exclusions(10, 400)), 20)) == 20
+    assert parsing.parsed == 1
 
 
 def test_given_an_interval_then_it_reads_back_from_its_text() -> None:
