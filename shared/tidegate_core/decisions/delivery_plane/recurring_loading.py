@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from tidegate_core.decisions.delivery_plane.kept import Kept
 from tidegate_core.decisions.delivery_plane.recurring import Fire
 from tidegate_core.decisions.delivery_plane.rows import row_expiry
 from tidegate_core.decisions.delivery_plane.slots import Slotted
@@ -24,7 +25,33 @@ if TYPE_CHECKING:
     from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 
 BYTES_KEPT_MAX: Final = 2_000_000
-"""Payloads of definitions in memory per shard; others are read again for each fire."""
+"""Of templates in memory per shard; others are read again for each fire."""
+TEMPLATE_BYTES: Final = 1_000
+"""Of one, whatever it delivers: its place, its key with namespace and name, its topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """What each fire of a definition delivers, in the form in which it goes out.
+
+    Not the target as it was parsed: of that a payload of small lists and objects has twenty times its bytes in memory.
+    """
+
+    topic: str
+    payload: bytes
+    headers: str
+    message_key: str | None
+    expire_after: int | None
+
+    @classmethod
+    def of(cls, target: MessageTarget) -> Template:
+        headers = json.dumps(list(target.headers.items()))
+        return cls(target.topic, target.payload_bytes, headers, target.message_key, target.expire_after)
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory, about."""
+        return TEMPLATE_BYTES + len(self.payload) + len(self.headers) + len((self.message_key or "").encode())
 
 
 class Templates:
@@ -32,8 +59,7 @@ class Templates:
 
     def __init__(self, plane: DeliveryPlane) -> None:
         self._plane = plane
-        self._kept: OrderedDict[Key, MessageTarget] = OrderedDict()
-        self._bytes = 0
+        self._kept = Kept[Key, Template](BYTES_KEPT_MAX)
 
     def load(self, rows: Sequence[Slotted]) -> Operation[None]:
         """Gives rows their messages; reads definitions that are not in memory, and what a predecessor may have moved."""
@@ -41,8 +67,8 @@ class Templates:
         for row in wanted:
             self._plane.payloads.hold(row)
         # Taken now: while the others are read it may be pushed out, and a fire without its definition would be left out.
-        targets = {key: self._kept[key] for key in map(self._key, wanted.values()) if key in self._kept}
-        missing = dict.fromkeys(self._key(fire) for fire in wanted.values() if self._key(fire) not in targets)
+        templates = {key: self._kept.get(key) for key in map(self._key, wanted.values())}
+        missing = [key for key, known in templates.items() if known is None]
         # What the predecessor was refused has a message row: its timer row brings it, not this fire. Where there is none now, none
         # comes any more: whoever writes one demands the epoch.
         moved = {
@@ -53,28 +79,20 @@ class Templates:
             answer = yield from self._plane.host.read_for_good(Read(tuple(dict.fromkeys([*missing, *moved.values()]))))
             assert isinstance(answer, Items)
             found = dict(answer.found)
-        targets |= {key: _target(from_item(Definition, found[key])) for key in missing if key in found}
+        for key in missing:
+            if key in found:
+                templates[key] = read = Template.of(_target(from_item(Definition, found[key])))
+                self._kept.keep(key, read, read.size)
         for row, fire in wanted.items():
-            target = targets.get(self._key(fire))
+            template = templates[self._key(fire)]
             if row.stage.is_closed:
                 continue  # Ended meanwhile: it holds nothing any more.
-            if target is None or (row in moved and _is_of(found.get(moved[row]), fire)):
-                if target is None:
+            if template is None or (row in moved and _is_of(found.get(moved[row]), fire)):
+                if template is None:
                     self._plane.host.note("message_row_missing", shard=self._plane.shard, id=row.id, slot=row.slot)
                 self._plane.recurring.leave_to_its_rows(row)
             else:
-                self._plane.payloads.give(row, message_of(fire, target))
-        for key, target in targets.items():
-            self._keep(key, target)
-
-    def _keep(self, key: Key, target: MessageTarget) -> None:
-        if key in self._kept:
-            return
-        self._kept[key] = target
-        self._bytes += len(target.payload_bytes)
-        while self._bytes > BYTES_KEPT_MAX:
-            _, dropped = self._kept.popitem(last=False)
-            self._bytes -= len(dropped.payload_bytes)
+                self._plane.payloads.give(row, message_of(fire, template))
 
     def _key(self, fire: Fire) -> Key:
         return keys.definition(self._plane.shard, fire.namespace, fire.name, fire.interval.version)
@@ -94,7 +112,7 @@ def _target(definition: Definition) -> MessageTarget:
     return target
 
 
-def message_of(fire: Fire, target: MessageTarget) -> Message:
+def message_of(fire: Fire, template: Template) -> Message:
     """Returns what a fire delivers: equal whoever computes it."""
     covered = fire.covered
     return Message(
@@ -104,13 +122,13 @@ def message_of(fire: Fire, target: MessageTarget) -> Message:
         namespace=fire.namespace,
         nominal=fire.nominal,
         slot=fire.slot,
-        topic=target.topic,
-        payload=target.payload_bytes,
+        topic=template.topic,
+        payload=template.payload,
         keyed=False,
-        headers=json.dumps(list(target.headers.items())),
+        headers=template.headers,
         expires_at=row_expiry(fire.slot),
-        message_key=target.message_key,
-        expires=None if target.expire_after is None else fire.nominal + target.expire_after,
+        message_key=template.message_key,
+        expires=None if template.expire_after is None else fire.nominal + template.expire_after,
         covered_from=None if covered is None else covered.first,
         covered_to=None if covered is None else covered.last,
         covered_count=fire.count,

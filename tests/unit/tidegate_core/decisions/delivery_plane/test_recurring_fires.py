@@ -11,11 +11,13 @@ from tidegate_core.decisions.delivery_plane import recurring_loading
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_MS
 from tidegate_core.effects import Commit, Read, Write
 from tidegate_core.model.instants import format_instant, parse_instant
+from tidegate_core.model.message_target import MessageTarget
+from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_recurring, a_request, a_send, an_apply, every
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_recurring, a_request, a_send, an_apply, every
 
 LOOKS = ((keys.CONTROLS_KEY,), (keys.SOURCES_KEY,))
 """What each node looks at every few seconds, whatever it does."""
@@ -157,6 +159,42 @@ def test_given_a_definition_that_others_push_out_of_memory_while_one_beside_it_i
     bench.run(5 * SECOND)
     assert [str(payload(each))[0] for each in bench.on("out")[:2]] == ["a", "c"]
     assert sorted(str(payload(each))[0] for each in bench.on("out")[2:]) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        pytest.param({"payload": 1}, id="small payloads"),
+        pytest.param({"payload": 1, "headers": {"h": "v" * 3_000}}, id="headers"),
+        pytest.param({"payload": 1, "message_key": "\U0001f600" * 1_000}, id="keys"),
+        pytest.param({"payload": "x" * 3_000}, id="payloads"),
+    ],
+)
+def test_given_many_schedules_then_what_is_kept_of_their_definitions_has_a_bound_whatever_they_send(
+    monkeypatch: pytest.MonkeyPatch, target: Doc
+) -> None:
+    """Payloads alone were counted: thousands of small ones, each in a hundred times its bytes, or their headers."""
+    monkeypatch.setattr(recurring_loading, "BYTES_KEPT_MAX", 12_000)
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    names = [f"ping-{number}" for number in range(14)]
+    for name in names:
+        bench.request(an_apply(a_recurring(name, **target)))
+    bench.run(12 * SECOND)
+    bench.asked.clear()
+    bench.run(10 * SECOND)
+    assert len(bench.on("out")) == 2 * len(names)
+    read = {key for each in bench.asked if isinstance(each, Read) for key in each.keys}
+    assert {a_definition(name) for name in names} & read
+
+
+def test_given_a_payload_of_many_small_lists_then_it_is_kept_as_it_goes_out() -> None:
+    """Parsed it has twenty times its bytes."""
+    spec = parse_schedule(a_recurring(payload=[[]] * 10_000))
+    assert isinstance(spec.target, MessageTarget)
+    kept = recurring_loading.Template.of(spec.target)
+    assert kept.payload == spec.target.payload_bytes
+    assert kept.size == 30_001 + len("[]") + recurring_loading.TEMPLATE_BYTES
 
 
 def a_definition(name: str) -> Key:
