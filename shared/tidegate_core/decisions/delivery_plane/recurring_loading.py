@@ -24,7 +24,7 @@ from tidegate_core.store.values import Item, Key
 if TYPE_CHECKING:
     from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 
-BYTES_KEPT_MAX: Final = 2_000_000
+BYTES_KEPT_MAX: Final = 4_000_000
 """Of templates in memory per shard; others are read again for each fire."""
 TEMPLATE_BYTES: Final = 1_000
 """Of one, whatever it delivers: its place, its key with namespace and name, its topic."""
