@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -25,7 +26,7 @@ from tidegate_testkit.cluster.judging.stops import Stop, judge_stops
 from tidegate_testkit.cluster.message_load import MessageBook, MessageLoad, deliveries_of
 from tidegate_testkit.cluster.pipeline import JOIN, LANDING, REPORT, Pipeline
 from tidegate_testkit.cluster.scenario import settle
-from tidegate_testkit.cluster.topics import read_topic
+from tidegate_testkit.cluster.topics import ends_of, read_topic
 from tidegate_testkit.cluster.waiting import NotInTime, now_ms, until
 
 SINK = "chaos.out"
@@ -35,6 +36,7 @@ FIRST_S = 90.0
 BEHIND_MS = 5_000
 CATCH_UP_S = 30.0
 LOOK_EVERY_S = 0.5
+ASKED_AHEAD_MS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class Load:
             self.stops,
         )
         self._under_way = ExitStack()
+        self._asked = itertools.count(1)
 
     def __enter__(self) -> Self:
         start = now_ms() + 3_000
@@ -131,11 +134,24 @@ class Load:
         until(runs, "a first day is done", FIRST_S)
 
     def catch_up(self) -> None:
-        """Waits a while until what was due some seconds ago has begun: a backlog that only grows would bury every later strike."""
+        """Waits a while until what was due some seconds ago has begun, and requests of just now are answered: a backlog that only grows
+        would bury every later strike.
+        """
+        topic_partitions = ends_of(self._cluster.bootstrap_servers, "tidegate.requests")
+        asked = {self._asked_in(number) for number in topic_partitions}
+
+        def is_gone() -> bool:
+            return asked <= self._client.receipts().keys() and not self.pipeline.missing(now_ms() - BEHIND_MS)
+
         with suppress(NotInTime):
-            until(
-                lambda: not self.pipeline.missing(now_ms() - BEHIND_MS), "the backlog is gone", CATCH_UP_S, LOOK_EVERY_S
-            )
+            until(is_gone, "the backlog is gone", CATCH_UP_S, LOOK_EVERY_S)
+
+    def _asked_in(self, topic_partition: int) -> str:
+        """Sends a message through one topic partition of requests; returns the id under which it is answered."""
+        request_id = f"asked-{next(self._asked)}"
+        due = now_ms() + ASKED_AHEAD_MS
+        self._book.send(due, request_id=request_id, receipt=True, topic_partition=topic_partition)
+        return request_id
 
     def settle(self) -> None:
         """Waits, once it was left, until nothing is owed or open any more."""

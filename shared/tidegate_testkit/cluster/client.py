@@ -67,6 +67,8 @@ class Client(Background):
         self._writing = threading.Lock()
         self._receipts = TopicWatcher(bootstrap_servers, f"{PREFIX}.receipts")
         self._seen = 0
+        # Several threads look: what each reads of the receipts is read once.
+        self._looking = threading.Lock()
         self._by_request: dict[str, dict[str, Any]] = {}
         self._answered_at: dict[str, int] = {}
 
@@ -152,11 +154,12 @@ class Client(Background):
 
     def receipts(self) -> Mapping[str, dict[str, Any]]:
         """Returns the first receipt of each request so far."""
-        for arrived in self._receipts.records[self._seen :]:
-            self._seen += 1
-            document = arrived.document
-            self._by_request.setdefault(document["request_id"], document)
-            self._answered_at.setdefault(document["request_id"], arrived.appended_at)
+        with self._looking:
+            for arrived in self._receipts.records[self._seen :]:
+                self._seen += 1
+                document = arrived.document
+                self._by_request.setdefault(document["request_id"], document)
+                self._answered_at.setdefault(document["request_id"], arrived.appended_at)
         return self._by_request
 
     def answered_at(self) -> Mapping[str, int]:
