@@ -73,10 +73,14 @@ def test_given_brokers_that_come_back_between_two_questions_then_the_client_has_
     world.look_for(6 * PATIENCE_MS)
     world.others_find = True
     world.look_for(PATIENCE_MS)
+    before = world.strangers
     world.finds = True
     world.look_for(PATIENCE_MS)
+    assert world.strangers == before, "its patience is whole again"
     world.finds = False
     world.look_for(PATIENCE_MS)
+    with pytest.raises(CutOff):
+        world.look_for(ASK_EVERY_MS)
 
 
 def test_given_brokers_that_others_find_only_now_and_then_then_the_client_stays(world: World) -> None:
@@ -84,6 +88,7 @@ def test_given_brokers_that_others_find_only_now_and_then_then_the_client_stays(
     for _ in range(10):
         world.others_find = not world.others_find
         world.look_for(ASK_EVERY_MS)
+    assert world.strangers == 10, "each time one was asked"
 
 
 def test_given_a_client_that_hears_of_a_broker_meanwhile_then_its_silence_is_over(world: World) -> None:
@@ -91,6 +96,7 @@ def test_given_a_client_that_hears_of_a_broker_meanwhile_then_its_silence_is_ove
     for _ in range(10):
         world.look_for(PATIENCE_MS)
         world.reach.heard(world.now)
+    assert world.strangers == 10 * PATIENCE_MS // ASK_EVERY_MS, "far longer in all than its patience"
 
 
 def test_given_a_client_that_is_asked_every_second_then_strangers_are_not(world: World) -> None:
