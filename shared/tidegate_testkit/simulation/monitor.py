@@ -16,7 +16,7 @@ from tidegate_core.store.values import Action, Check, Delete, Key, Put, RangeRea
 from tidegate_memory.store import BeforeImages, MemoryStore
 from tidegate_testkit.simulation.record import UPSTREAM, Author, Record, UpstreamSeen
 
-OWNERLESS = frozenset({"start", "finished", "outputs", "raise_index", "unindex"})
+OWNERLESS = frozenset({"start", "finished", "outputs", "raise_index"})
 
 
 def _is_handed_over(action: Action) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 OWNERS: Final = (
-    *("raise", "acquire", "cursor", "checkpoint", "guard", "inboxed", "raise_index", "unindex", "void"),
+    *("raise", "acquire", "cursor", "checkpoint", "guard", "inboxed", "raise_index", "void"),
     *("fire", "count", "expire", "admit", "submitted", "look", "gone", "mixed"),
     *("control", "end_pending", "park", "release", "trigger", "cancel_job", "cancel_run", "distribute"),
     *("offer", "recurring", "outage", "hold", "let_go", "at_least_every"),
@@ -30,7 +30,6 @@ RARE: Final = (
     "cancel_run",
     "trigger",
     "raise_index",
-    "unindex",
     "guard",
     "gone",
     "count",

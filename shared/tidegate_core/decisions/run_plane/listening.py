@@ -61,7 +61,7 @@ def unlisten(lane: Lane, state: ScheduleState) -> Operation[None]:
             # Together: of rows that are gone a successor could not tell that their version is still to be raised. And whoever goes on with
             # rows that are gone notes the ids of events that nobody counts: their repeats would not count either once somebody listens.
             gone = [Delete(row.key()) for row in rows[first : first + ROWS_TOGETHER]]
-            yield from _raise_version(lane, "unindex", keys.index_shard_of(event_key), gone)
+            yield from _raise_version(lane, keys.index_shard_of(event_key), gone)
         vectors |= {row.vector for row in rows if row.vector is not None}
     if vectors:
         # Leaves of one trigger share a vector.
@@ -166,12 +166,12 @@ def _activation_vector(lane: Lane, state: ScheduleState, arrived: int) -> Operat
 
 def _raise_versions(lane: Lane, rows: Sequence[IndexRow]) -> Operation[None]:
     for index_shard in sorted({keys.index_shard_of(row.event_key) for row in rows}):
-        yield from _raise_version(lane, "raise_index", index_shard)
+        yield from _raise_version(lane, index_shard)
 
 
-def _raise_version(lane: Lane, name: str, index_shard: int, with_it: Sequence[Delete] = ()) -> Operation[None]:
+def _raise_version(lane: Lane, index_shard: int, with_it: Sequence[Delete] = ()) -> Operation[None]:
     key = keys.index_version(index_shard)
     token = lane.host.token()
     # ADD without a condition: repeated or late ones raise it once more, which costs a reader one query.
     update = Update(key, "ADD #version :one SET #w = :w", {"#version": "version", "#w": "w"}, {":one": 1, ":w": token})
-    yield from lane.host.commit_for_good(Transaction(name, (*with_it, update), token, key))
+    yield from lane.host.commit_for_good(Transaction("raise_index", (*with_it, update), token, key))
