@@ -87,15 +87,15 @@ class SourceWatch:
 
     def _unreadable(self, opened: Sequence[Source]) -> set[str]:
         """Returns topics of sources that a newer release has accepted: their records wait for it, or for a definition that is readable here."""
-        topics: set[str] = set()
+        waiting: set[str] = set()
         told, self._told = self._told, set()
         for each in opened:
             try:
                 _ = each.spec
             except UnreadableSource as error:
-                topics.add(each.topic)
+                waiting.add(each.topic)
                 which = (each.namespace, each.name, each.version)
                 self._told.add(which)
                 if which not in told:
                     self._host.failed("source", keys.schedule_ref(each.namespace, each.name), error)
-        return topics
+        return waiting

@@ -52,22 +52,31 @@ def unlisten(lane: Lane, state: ScheduleState) -> Operation[None]:
 
     Found in the index and not remembered, so that a successor can do it for a request that is answered already.
     """
-    vectors: set[str] = set()
-    for event_key in (yield from _event_keys(lane, state)):
-        pk, low, high = keys.index_rows_of(event_key, state.namespace, state.name)
-        items = yield from lane.read_range(low, high, pk)
-        rows = [row for row in (from_item(IndexRow, item) for item in items) if row.generation < state.generation]
+    heard = yield from _rows_of_before(lane, state)
+    # Before the rows, which alone tell a successor of them: whoever reads a row without a vector goes by append times (`Listener.hears`).
+    # Leaves of one trigger share a vector.
+    vectors = {row.vector for rows in heard.values() for row in rows if row.vector is not None}
+    if vectors:
+        yield from lane.host.write_for_good(
+            Batch("unindex_vectors", tuple(Delete(keys.offsets_vector(vector)) for vector in sorted(vectors)))
+        )
+    for event_key, rows in heard.items():
         for first in range(0, len(rows), ROWS_TOGETHER):
             # Together: of rows that are gone a successor could not tell that their version is still to be raised. And whoever goes on with
             # rows that are gone notes the ids of events that nobody counts: their repeats would not count either once somebody listens.
             gone = [Delete(row.key()) for row in rows[first : first + ROWS_TOGETHER]]
             yield from _raise_version(lane, keys.index_shard_of(event_key), gone)
-        vectors |= {row.vector for row in rows if row.vector is not None}
-    if vectors:
-        # Leaves of one trigger share a vector.
-        yield from lane.host.write_for_good(
-            Batch("unindex_vectors", tuple(Delete(keys.offsets_vector(vector)) for vector in sorted(vectors)))
-        )
+
+
+def _rows_of_before(lane: Lane, state: ScheduleState) -> Operation[dict[str, list[IndexRow]]]:
+    """Returns the rows of earlier generations by their event keys."""
+    heard: dict[str, list[IndexRow]] = {}
+    for event_key in (yield from _event_keys(lane, state)):
+        pk, low, high = keys.index_rows_of(event_key, state.namespace, state.name)
+        items = yield from lane.read_range(low, high, pk)
+        rows = (from_item(IndexRow, item) for item in items)
+        heard[event_key] = [row for row in rows if row.generation < state.generation]
+    return heard
 
 
 def _event_keys(lane: Lane, state: ScheduleState) -> Operation[list[str]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tidegate_core.decisions import acquisition, outage_watch
 from tidegate_core.decisions.outage_watch import OutageWatch
-from tidegate_core.decisions.run_plane import catch_up, fire, pending_timeout, runs
+from tidegate_core.decisions.run_plane import catch_up, fire
 from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import ScheduleState
 from tidegate_core.store.values import Transaction, Update
@@ -99,23 +99,5 @@ OUTAGES = (
         patches=(Patch(catch_up, "outage_at", in_the_first_one),),
         within=2,
         trap="black_out",
-    ),
-    Mutant(
-        "time-outs in an outage",
-        "a run that nobody could submit for hours is given up as soon as somebody is back",
-        breaks="I1",
-        patches=(Patch(runs, "served_deadline", lambda _: lambda began, deadline, outages: deadline),),
-        within=20,
-        directed=(6,),
-        trap="black_out",
-    ),
-    Mutant(
-        "pending time-outs in an outage",
-        "a job that waited as everybody fell has expired as soon as somebody is back",
-        breaks="I1",
-        patches=(Patch(pending_timeout, "served_deadline", lambda _: lambda since, deadline, outages: deadline),),
-        within=10,
-        trap="black_out",
-        directed=(11,),
     ),
 )

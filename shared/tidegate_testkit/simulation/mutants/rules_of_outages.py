@@ -11,6 +11,7 @@ from tidegate_core.decisions.acquisition import ACQUIRED_TOGETHER
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.outage_watch import SERVED, sign_of_life
 from tidegate_core.decisions.partition_actor import PartitionActor
+from tidegate_core.decisions.run_plane import pending_timeout, runs
 from tidegate_core.decisions.run_plane.pacing import Pacing
 from tidegate_core.effects import Items, Read
 from tidegate_core.records.codec import from_item
@@ -18,8 +19,8 @@ from tidegate_core.records.outages import outages_of
 from tidegate_core.records.run_plane import Job, LedgerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_spec, an_apply, every
+from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 
 Signs = Generator[Any, Any, dict[int, int]]
@@ -110,6 +111,34 @@ def another_outage_falls_into_the_turn_of_the_first_one() -> Iterator[str]:
             yield f"I1: {row.job_id} waited {row.at - made} ms, not 25m"
 
 
+def everybody_falls_with_a_program_that_has_not_begun() -> Iterator[str]:
+    """Its 15 minutes to begin run while somebody is there to let it through the gate."""
+    bench = Bench(shards=1, behaviour=Behaviour(starts_after=30 * HOUR))
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=every("100h"))))
+    bench.request(a_request("trigger"))
+    bench.run(MINUTE)
+    bench.store.write([_sign(bench, {0: bench.now}, bench.now)])
+    bench.away(5 * HOUR)
+    bench.run(10 * MINUTE)
+    for row in (from_item(LedgerRow, item) for item in bench.rows("L#")):
+        yield f"I1: {row.job_id} is given up ({row.reason}) after 11 minutes in which it could begin"
+
+
+def everybody_falls_with_a_job_that_waits() -> Iterator[str]:
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    opens = {"type": "time_window", "opens": "07:00", "closes": "08:00"}
+    bench.request(an_apply(a_spec(trigger=every("100h"), pending_timeout="1h", constraints=[opens])))
+    bench.request(a_request("trigger"))
+    bench.run(10 * MINUTE)
+    bench.store.write([_sign(bench, {0: bench.now}, bench.now)])
+    bench.away(2 * HOUR)
+    bench.run(40 * MINUTE)
+    for row in (from_item(LedgerRow, item) for item in bench.rows("L#")):
+        yield f"I1: {row.job_id} has expired ({row.reason}) after 50 minutes in which somebody was there, not after an hour"
+
+
 def _a_bench(catch_up: Doc, **more: Any) -> Bench:
     bench = Bench(shards=1)
     bench.run(SECOND)
@@ -123,6 +152,20 @@ def _sign(bench: Bench, served: Mapping[int, int], now: int) -> Any:
 
 
 RULES_OF_OUTAGES = (
+    Mutant(
+        "time-outs in an outage",
+        "a run that nobody could submit for hours is given up as soon as somebody is back",
+        breaks="I1",
+        patches=(Patch(runs, "served_deadline", lambda _: lambda began, deadline, outages: deadline),),
+        scenario=everybody_falls_with_a_program_that_has_not_begun,
+    ),
+    Mutant(
+        "pending time-outs in an outage",
+        "a job that waited as everybody fell has expired as soon as somebody is back",
+        breaks="I1",
+        patches=(Patch(pending_timeout, "served_deadline", lambda _: lambda since, deadline, outages: deadline),),
+        scenario=everybody_falls_with_a_job_that_waits,
+    ),
     Mutant(
         "signs amid acquires",
         "a beat between two acquires hides that nobody has served the shards to come since their owner lost them",
