@@ -10,12 +10,12 @@ import json
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from tidegate_kafka.reach import CutOff
 from tidegate_testkit.cluster.background import Background
@@ -122,7 +122,22 @@ class Client(Background):
 
         partition = LIBRARY_CHOOSES if topic_partition is None else topic_partition
         with self._may_request if topic == REQUESTS else nullcontext():
-            self._producer.produce(topic, body, key, partition=partition, headers=list(headers), on_delivery=delivered)
+
+            def is_taken() -> bool:
+                try:
+                    self._producer.produce(
+                        topic, body, key, partition=partition, headers=list(headers), on_delivery=delivered
+                    )
+                except KafkaException as refused:
+                    if refused.args[0].code() != KafkaError._UNKNOWN_PARTITION:  # noqa: SLF001 (librdkafka's own codes)
+                        raise
+                    # Added since the library was told of the topic: by itself it asks every few minutes.
+                    with suppress(KafkaException):
+                        self._producer.list_topics(topic, PATIENCE_S)
+                    return False
+                return True
+
+            until(is_taken, f"the client knows topic partition {partition} of {topic}")
 
     def flush(self, patience_s: float = PATIENCE_S) -> None:
         """Waits until the broker has everything, but for what went with a client that had lost the broker: nobody acknowledged that."""
