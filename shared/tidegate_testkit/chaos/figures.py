@@ -100,7 +100,7 @@ class Figures:
             for hand_over in strike.hand_overs
             if (gap := gap_of(hand_over, got.deliveries)) is not None
         ]
-        near = [(stop, aimed) for stop, aimed in got.stops if stop.is_near]
+        near = [(stop, asked_at) for stop, asked_at in got.stops if stop.is_near]
         near_cancels = [each for each in got.sent if each.is_cancel_near]
         recovered = [strike.recovered_at - strike.healed_at for strike in strikes]
         messages = len({delivery.number for delivery in got.deliveries})
@@ -115,12 +115,13 @@ class Figures:
             "repeats": repeats_of(got.deliveries),
             "repeats_amid_moves": self.repeats_amid_moves,
             "events": got.events,
+            "messages_and_events_of_unknown_fate": got.of_unknown_fate,
             "stops": len(got.stops),
             "stops_within_500_ms": len(near),
-            "stops_within_500_ms_aimed_at_a_take_over": sum(aimed for _, aimed in near),
+            "stops_within_500_ms_amid_a_take_over": sum(_is_amid(strikes, asked_at) for _, asked_at in near),
             "cancels_within_500_ms": len(near_cancels),
-            "cancels_within_500_ms_aimed_at_a_take_over": sum(
-                each.number in got.aimed_cancels for each in near_cancels
+            "cancels_within_500_ms_amid_a_take_over": sum(
+                _is_amid(strikes, got.aimed_cancels.get(each.number)) for each in near_cancels
             ),
             "first_on_time_after_kill_ms": _spread(firsts),
             "gap_of_hand_overs_ms": _spread(gaps),
@@ -158,3 +159,8 @@ def _spread(values: Sequence[int]) -> str:
     if not values:
         return "none"
     return f"n {len(values)}, p50 {percentile(values, 0.5)}, p99 {percentile(values, 0.99)}, most {max(values)}"
+
+
+def _is_amid(strikes: Sequence[Strike], asked_at: int | None) -> bool:
+    """Whether the broker got a stop between a blow and the moment at which all shards were served again; None: not aimed at one that it met."""
+    return asked_at is not None and any(strike.at <= asked_at <= strike.recovered_at for strike in strikes)

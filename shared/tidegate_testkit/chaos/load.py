@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
 from typing import Self
+
+from confluent_kafka import KafkaException
 
 from tidegate_testkit.chaos.cluster import ChaosCluster
 from tidegate_testkit.chaos.crowd import Crowd
@@ -65,20 +67,24 @@ class Collected:
     Attributes:
         deliveries: On the sink.
         sent: What must become of each message.
-        stops: Of schedules, each with whether it was aimed at a take-over.
-        aimed_cancels: Numbers of the messages whose cancel was.
+        stops: Of schedules, each with when the broker got it, ms since the epoch, where it was aimed at a take-over.
+        aimed_cancels: When the broker got the cancels of messages that were, by their numbers.
         unanswered: Schedules whose apply the broker has, and nobody answered.
         programs: Processes of programs.
         events: Distinct events of the feed that the broker has.
+        of_unknown_fate: Messages and events that no broker acknowledged: whether they arrived nobody knows.
+        failed: Records of which the client's library said so.
     """
 
     deliveries: Sequence[Delivery]
     sent: Sequence[Sent]
-    stops: Sequence[tuple[Stop, bool]]
-    aimed_cancels: frozenset[int]
+    stops: Sequence[tuple[Stop, int | None]]
+    aimed_cancels: Mapping[int, int]
     unanswered: Sequence[str]
     programs: int
     events: int
+    of_unknown_fate: int = 0
+    failed: int = 0
 
 
 class Load:
@@ -137,13 +143,14 @@ class Load:
         """Waits a while until what was due some seconds ago has begun, and requests of just now are answered: a backlog that only grows
         would bury every later strike.
         """
-        topic_partitions = ends_of(self._cluster.bootstrap_servers, "tidegate.requests")
-        asked = {self._asked_in(number) for number in topic_partitions}
+        # Also where the broker does not answer the rig in time: it strikes all the same, and judges at the end.
+        with suppress(NotInTime, KafkaException):
+            topic_partitions = ends_of(self._cluster.bootstrap_servers, "tidegate.requests")
+            asked = {self._asked_in(number) for number in topic_partitions}
 
-        def is_gone() -> bool:
-            return asked <= self._client.receipts().keys() and not self.pipeline.missing(now_ms() - BEHIND_MS)
+            def is_gone() -> bool:
+                return asked <= self._client.receipts().keys() and not self.pipeline.missing(now_ms() - BEHIND_MS)
 
-        with suppress(NotInTime):
             until(is_gone, "the backlog is gone", CATCH_UP_S, LOOK_EVERY_S)
 
     def _asked_in(self, topic_partition: int) -> str:
@@ -174,10 +181,12 @@ class Load:
             deliveries=deliveries_of(read_topic(brokers, self._sink)),
             sent=self._book.sent(receipts),
             stops=self.stops.stops(receipts),
-            aimed_cancels=frozenset(self.stops.aimed_cancels),
+            aimed_cancels=self.stops.aimed_cancels,
             unanswered=self.stops.unanswered(receipts),
             programs=len(self._evidence.runs()),
             events=self.pipeline.events,
+            of_unknown_fate=self._book.of_unknown_fate + self.pipeline.events_of_unknown_fate,
+            failed=self._client.failed,
         )
 
     def judge(self, collected: Collected, strikes: Sequence[Strike], words: Sequence[Word]) -> list[Fault]:
@@ -192,6 +201,10 @@ class Load:
         runs = self._evidence.runs()
         faults += judge_stops([stop for stop, _ in collected.stops], runs)
         faults += [Fault("unanswered", f"apply of {schedule}") for schedule in collected.unanswered]
+        if collected.of_unknown_fate > collected.failed:
+            # Of these nothing is judged but that they are not doubled or early.
+            unknown = f"{collected.of_unknown_fate} have no acknowledgement, of {collected.failed} records it was said"
+            faults.append(Fault("unknown_fate", unknown))
         for strike in strikes:
             faults += judge_blackout(strike.nemesis, *strike.silence, runs) if strike.silence else []
         return faults + _judged(collected, strikes, words)

@@ -19,7 +19,7 @@ from tidegate_testkit.cluster.cluster import SHARDS
 from tidegate_testkit.cluster.evidence import Evidence
 from tidegate_testkit.cluster.judging.stops import Stop, StopAnswer
 from tidegate_testkit.cluster.message_load import NAMESPACE as MESSAGES
-from tidegate_testkit.cluster.message_load import MessageBook, cancel_id, instant
+from tidegate_testkit.cluster.message_load import Booked, MessageBook, cancel_id, instant
 from tidegate_testkit.cluster.topics import Arrived
 from tidegate_testkit.cluster.waiting import now_ms
 
@@ -50,19 +50,23 @@ LOOK_S = 0.02
 
 @dataclass(slots=True)
 class Trial:
-    """A schedule with the stop that is sent for it."""
+    """A schedule with the stop that is sent for it.
+
+    Attributes:
+        appended_at: When the broker got the stop, ms since the epoch; None while it did not say.
+    """
 
     schedule: str
     due: int
     what: Literal["suspend", "delete"]
     stop_id: str
     in_volley: bool
-    acknowledged: bool = False
+    appended_at: int | None = None
     apply_acknowledged: bool = False
 
-    def taken(self, _: Acknowledged) -> None:
+    def taken(self, where: Acknowledged) -> None:
         """The broker has the stop."""
-        self.acknowledged = True
+        self.appended_at = where.appended_at
 
     def apply_taken(self, _: Acknowledged) -> None:
         """The broker has the schedule's apply."""
@@ -89,7 +93,6 @@ class StopLoad(Background):
 
     Attributes:
         trials: Of schedules, so far; cancels stand in the message book.
-        aimed_cancels: Numbers of the messages whose cancel was aimed at a take-over.
     """
 
     def __init__(
@@ -97,7 +100,7 @@ class StopLoad(Background):
     ) -> None:
         super().__init__("stop load")
         self.trials: list[Trial] = []
-        self.aimed_cancels: set[int] = set()
+        self._aimed: list[Booked] = []
         self._client = client
         self._evidence = evidence
         self._book = book
@@ -158,7 +161,7 @@ class StopLoad(Background):
         names = (f"stopped-{number}" for number in self._numbers)
         request_id = next(each for each in names if message_shard(MESSAGES, None, each, SHARDS) in shards)
         message = self._book.send(due, request_id=request_id, receipt=True)
-        self.aimed_cancels.add(message.number)
+        self._aimed.append(message)
         self._at(stop_at, lambda: self._book.cancel(message))
         return cancel_id(message.number)
 
@@ -188,12 +191,22 @@ class StopLoad(Background):
         names = (f"stop-{number}" for number in self._numbers)
         return next(name for name in names if schedule_shard(NAMESPACE, name, SHARDS) in shards)
 
-    def stops(self, receipts: Iterable[Arrived]) -> list[tuple[Stop, bool]]:
-        """Returns each trial with its answer, and whether it was of a volley."""
+    @property
+    def aimed_cancels(self) -> Mapping[int, int]:
+        """When the broker got the cancels that were aimed at a take-over, ms since the epoch, by their messages' numbers."""
+        return {
+            each.number: each.thought_appended_at for each in list(self._aimed) if each.thought_appended_at is not None
+        }
+
+    def stops(self, receipts: Iterable[Arrived]) -> list[tuple[Stop, int | None]]:
+        """Returns each trial with its answer, and when the broker got its stop, ms since the epoch, where it was of a volley."""
         answers = _answers(receipts)
         # A schedule whose apply was refused, or is not answered, has no instant to be stopped at.
         return [
-            (Stop(each.schedule, each.due, each.what, each.acknowledged, answers.get(each.stop_id)), each.in_volley)
+            (
+                Stop(each.schedule, each.due, each.what, each.appended_at is not None, answers.get(each.stop_id)),
+                each.appended_at if each.in_volley else None,
+            )
             for each in list(self.trials)
             if each.schedule in answers and answers[each.schedule].status == "accepted"
         ]

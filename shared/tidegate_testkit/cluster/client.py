@@ -28,6 +28,8 @@ SEND_TIMEOUT_MS = 120_000
 """Longer than an outage of the broker in these tests: what was sent into one is acknowledged after it."""
 POLL_S = 0.1
 PURGE_S_MAX = 2.0
+ASK_S = 2.0
+"""For topic partitions that a topic has by now."""
 LIBRARY_CHOOSES = -1
 """What the library takes for "use your partitioner"."""
 RECORD_BYTES_MAX = 6 * 1024 * 1024
@@ -54,12 +56,16 @@ class Client(Background):
     Args:
         bootstrap_servers: Of the broker.
         log: File for its acknowledgements, a JSON object a line.
+
+    Attributes:
+        failed: How many records went without an acknowledgement, in time or with a client that was replaced.
     """
 
     def __init__(self, bootstrap_servers: str, log: Path) -> None:
         super().__init__("client")
         self._bootstrap_servers = bootstrap_servers
         self._producer = _producer(bootstrap_servers)
+        self.failed = 0
         self._acknowledged = False
         self._may_request = threading.RLock()
         self._log = log.open("a", encoding="utf-8")
@@ -114,11 +120,14 @@ class Client(Background):
         body = value if isinstance(value, bytes) else json.dumps(value).encode()
 
         def delivered(error: KafkaError | None, message: Message) -> None:
-            if error is None:
-                self._acknowledged = True
-                acknowledged = _acknowledged(message)
-                self._write_down(acknowledged, value)
-                on_acknowledged(acknowledged)
+            if error is not None:
+                with self._writing:
+                    self.failed += 1
+                return
+            self._acknowledged = True
+            acknowledged = _acknowledged(message)
+            self._write_down(acknowledged, value)
+            on_acknowledged(acknowledged)
 
         partition = LIBRARY_CHOOSES if topic_partition is None else topic_partition
         with self._may_request if topic == REQUESTS else nullcontext():
@@ -133,7 +142,7 @@ class Client(Background):
                         raise
                     # Added since the library was told of the topic: by itself it asks every few minutes.
                     with suppress(KafkaException):
-                        self._producer.list_topics(topic, PATIENCE_S)
+                        self._producer.list_topics(topic, ASK_S)
                     return False
                 return True
 

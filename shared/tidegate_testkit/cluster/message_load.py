@@ -42,7 +42,7 @@ class Booked:
         request_id: Of its request, or None.
         acknowledged: Where the broker put its request; None while it did not say.
         replaced_by, cancelled_by: Request id of the second thought.
-        thought_acknowledged: Whether the broker has that.
+        thought_appended_at: When the broker got that, ms since the epoch; None while it did not say.
     """
 
     number: int
@@ -52,11 +52,11 @@ class Booked:
     acknowledged: Acknowledged | None = None
     replaced_by: str | None = None
     cancelled_by: str | None = None
-    thought_acknowledged: bool = False
+    thought_appended_at: int | None = None
 
-    def thought_taken(self, _: Acknowledged) -> None:
+    def thought_taken(self, where: Acknowledged) -> None:
         """The broker has the second thought."""
-        self.thought_acknowledged = True
+        self.thought_appended_at = where.appended_at
 
 
 def cancel_id(number: int) -> str:
@@ -124,6 +124,11 @@ class MessageBook:
         document = {"id": message.cancelled_by, **request}
         self._client.send("requests", document, key="a cancel", on_acknowledged=message.thought_taken)
 
+    @property
+    def of_unknown_fate(self) -> int:
+        """How many no broker acknowledged."""
+        return sum(message.acknowledged is None for message in list(self.booked))
+
     def sent(self, receipts: Iterable[Arrived]) -> list[Sent]:
         """Returns what must become of each message, given all receipts as they lie on their topic."""
         answers: dict[str, Answer] = {}
@@ -144,7 +149,9 @@ class MessageBook:
 
 def _sent(message: Booked, answers: Mapping[str, Answer]) -> Sent:
     sent = _after_thoughts(message, answers)
-    if message.acknowledged is None and sent.must == "deliver":
+    answer = answers.get(message.request_id or "")
+    is_known = message.acknowledged is not None or (answer is not None and answer.status == "accepted")
+    if not is_known and sent.must == "deliver":
         return replace(
             sent, must="may"
         )  # It went with a client that had lost the broker: who knows whether it arrived?
@@ -155,7 +162,7 @@ def _after_thoughts(message: Booked, answers: Mapping[str, Answer]) -> Sent:
     name = message.cancelled_by or message.replaced_by
     if name is None:
         return Sent(message.number, message.nominal)
-    thought = SecondThought(name, message.thought_acknowledged, answers.get(name))
+    thought = SecondThought(name, message.thought_appended_at is not None, answers.get(name))
     if message.cancelled_by is not None:
         return after_cancel(message.number, message.nominal, thought, answers.get(message.request_id or ""))
     return after_replacement(message.number, message.nominal, thought)

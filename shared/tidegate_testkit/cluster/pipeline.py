@@ -154,6 +154,12 @@ class Pipeline:
         with self._lock:
             return sum(1 for count in self._feed.values() if count)
 
+    @property
+    def events_of_unknown_fate(self) -> int:
+        """How many events of the feed no broker acknowledged."""
+        with self._lock:
+            return sum(1 for count in self._feed.values() if not count)
+
     # -- expectation --------------------------------------------------------------------------------------------------
 
     def expected(self, before: int | None = None) -> list[int]:

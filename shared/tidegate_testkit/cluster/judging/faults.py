@@ -22,6 +22,7 @@ Kind: TypeAlias = Literal[
     "unanswered",
     "stuck",
     "audit",
+    "unknown_fate",
 ]
 """`lost`: expected and did not happen. `extra`: happened and was not expected. `doubled`: a program started more than once
 for an occurrence. `incomplete`: it started and never ended. `wrong_input`: the manifest or upstream run is not the right one.

@@ -30,11 +30,12 @@ GOT = Collected(
         Sent(3, 8_000),
         Sent(4, 8_000, "never", cancel_answered_at=7_500),
     ],
-    stops=[(NEAR, True), (NEAR, False), (FAR, True)],
-    aimed_cancels=frozenset({2, 4}),
+    stops=[(NEAR, 2_000), (NEAR, None), (NEAR, 999), (NEAR, 9_001), (FAR, 2_000)],
+    aimed_cancels={2: 9_000, 4: 1_000},
     unanswered=[],
     programs=4,
     events=6,
+    of_unknown_fate=2,
 )
 
 
@@ -54,11 +55,12 @@ def test_given_a_campaign_then_its_figures_stand_in_the_file(tmp_path: Path) -> 
         "fires": 5,
         "repeats": 1,
         "events": 6,
-        "stops": 3,
-        "stops_within_500_ms": 2,
-        "stops_within_500_ms_aimed_at_a_take_over": 1,
+        "messages_and_events_of_unknown_fate": 2,
+        "stops": 5,
+        "stops_within_500_ms": 4,
+        "stops_within_500_ms_amid_a_take_over": 1,
         "cancels_within_500_ms": 2,
-        "cancels_within_500_ms_aimed_at_a_take_over": 1,
+        "cancels_within_500_ms_amid_a_take_over": 1,
         "first_on_time_after_kill_ms": "n 1, p50 7010, p99 7010, most 7010",
         "recovered_after_healing_ms": "n 1, p50 7990, p99 7990, most 7990",
     }

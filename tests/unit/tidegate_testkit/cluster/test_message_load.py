@@ -69,6 +69,16 @@ def test_given_a_cancel_that_the_broker_may_not_have_then_everything_may_have_ha
     assert book.sent([]) == [Sent(1, NOMINAL, "may")]
 
 
+def test_given_one_that_was_accepted_then_it_must_come_although_nobody_acknowledged_its_request(
+    broker: Broker, book: MessageBook
+) -> None:
+    broker.takes = False
+    book.send(NOMINAL, request_id="send-1")
+    assert book.of_unknown_fate == 1
+    assert book.sent([a_receipt("send-1", "accepted")]) == [Sent(1, NOMINAL)]
+    assert book.sent([a_receipt("send-1", "rejected")]) == [Sent(1, NOMINAL, "may")]
+
+
 def test_given_messages_that_the_broker_may_not_have_then_they_may_come_and_nothing_more_is_promised(
     broker: Broker, book: MessageBook
 ) -> None:
