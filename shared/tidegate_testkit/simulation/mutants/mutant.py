@@ -26,6 +26,10 @@ NO_PROOF = ("Traceback", " raised ")
 """A mutant that only breaks the code shows nothing about the protection that it takes away."""
 
 
+WITHIN_MIN = 12
+"""Of a bug that two of five worlds show, any three of them may be worlds that do not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Patch:
     """A name that means something else while the bug is planted.
@@ -47,7 +51,7 @@ class Mutant:
     Attributes:
         why: What goes wrong without the protection.
         breaks: What a violation that proves it begins with, such as `I2`.
-        within: Seeds below this are tried: two to three times the first that finds it, so that drift shows.
+        within: Seeds below this are tried, at least `WITHIN_MIN`: two to three times the first that finds it, so that drift shows.
         trap: The trap to set in worlds that are calm otherwise; None = the seeds' own hostile worlds.
         scenario: The story that finds it; then no seeds are tried.
         beside: Other layers that would hide it, switched off too. With these off alone the scenario must find nothing.
@@ -69,7 +73,7 @@ class Mutant:
     @property
     def seeds(self) -> tuple[int, ...]:
         """In the order in which they are tried."""
-        return tuple(dict.fromkeys((*self.directed, *range(self.within))))
+        return tuple(dict.fromkeys((*self.directed, *range(max(self.within, WITHIN_MIN)))))
 
     def simulate(self, seed: int) -> Outcome:
         """Runs a seed with the bug in it."""
