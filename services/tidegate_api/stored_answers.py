@@ -56,6 +56,8 @@ class StoredAnswers:
         try:
             return self._store.get(wanted) if wanted else {}
         except PartlyRead as partly:
+            if len(partly.unread) == len(set(wanted)):
+                raise  # The store answered nothing.
             return partly.found  # A throttled one is not found this time, and keeps no other from being found.
 
     def _of(self, sought: Sought, receipts: Mapping[Key, Item]) -> Receipt | None:

@@ -195,12 +195,14 @@ class KafkaPublisher:
             self._drop("it found no broker, and a new client does")
 
     def _is_cut_off(self, line: _Line) -> bool:
-        """Asked only while records wait and none is taken."""
+        """Asked only while records wait and none is taken, and on until it is known again that it finds one: of a suspicion that is left alone
+        the next outage, hours later, would be the proof.
+        """
         now = self._clock.monotonic_ms()
         if line.deliveries.acknowledged:
             line.deliveries.acknowledged = False
             line.reach.heard(now)
-        elif len(line.deliveries):
+        elif len(line.deliveries) or line.reach.suspects:
             try:
                 line.reach.look(line.client, now)
             except CutOff:

@@ -79,6 +79,11 @@ class Reach:
         self._others_find_since: int | None = None
         self._stranger_asked_at: int | None = None
 
+    @property
+    def suspects(self) -> bool:
+        """Whether it found no broker while strangers did, when it was asked last: until it is asked again, or heard of, that stands."""
+        return self._others_find_since is not None
+
     def heard(self, now_ms: int) -> None:
         """Something came from a broker."""
         self._asked_at = now_ms

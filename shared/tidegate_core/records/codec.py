@@ -7,6 +7,7 @@ deeper than that is stored as one JSON text by the record that needs it.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -49,3 +50,9 @@ def from_item(record_type: type[R], item: Item) -> R:
         name: tuple(value) if type(value) is list else value for name, value in item.items() if name in known
     }
     return record_type(**fields)
+
+
+def from_nested(record_type: type[R], fields: Mapping[str, Any]) -> R:
+    """Returns a record that another one nests as JSON; fields that this version does not know are ignored as well."""
+    known = _known(record_type)
+    return record_type(**{name: value for name, value in fields.items() if name in known})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 
+from tidegate_core.records.codec import from_nested
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 
@@ -88,7 +89,7 @@ class Recurring:
         return any(span.is_open and span.generation == generation for span in self.spans())
 
     def spans(self) -> list[Interval]:
-        return [Interval(**json.loads(text)) for text in self.intervals]
+        return [from_nested(Interval, json.loads(text)) for text in self.intervals]
 
     def with_spans(self, spans: list[Interval], summons: int | None = None) -> Recurring:
         return replace(self, intervals=_latest([span.text() for span in spans]), summons=summons)

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 
 from tidegate_core.model.sources import SourceSpec
+from tidegate_core.records.codec import from_nested
 
 SPECS_KEPT = 256
 """Parsed specs per process; there are at most 64 sources."""
@@ -124,4 +125,6 @@ class StoredSources:
 
     @property
     def sources(self) -> Sources:
-        return Sources(version=self.version, entries=tuple(Source(**each) for each in json.loads(self.entries)))
+        return Sources(
+            version=self.version, entries=tuple(from_nested(Source, each) for each in json.loads(self.entries))
+        )

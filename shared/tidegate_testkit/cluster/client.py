@@ -198,7 +198,7 @@ class Client(Background):
             if self._acknowledged:
                 self._acknowledged = False
                 reach.heard(CLOCK.monotonic_ms())
-            elif len(self._producer):
+            elif len(self._producer) or reach.suspects:
                 try:
                     reach.look(self._producer, CLOCK.monotonic_ms())
                 except CutOff:

@@ -195,6 +195,7 @@ RULES: Table = {
     "who leaves the index": (
         "here/index: an_event_after_the_last_listener_left_then_its_repeat_counts_for_who_listens_again",
         "here/index: an_owner_that_fell_as_it_left_the_index_then_its_successor_leaves_it_whole",
+        "here/index: an_owner_that_has_not_left_the_index_then_nothing_stands_there_that_the_api_answers_from",
     ),
     "a container restart in one pod": (
         "here/gate: a_container_that_is_restarted_in_its_pod_then_the_program_does_not_run_again",

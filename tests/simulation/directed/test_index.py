@@ -141,3 +141,26 @@ def test_given_an_owner_that_fell_as_it_left_the_index_then_its_successor_leaves
     pair.run(15 * SECOND)
     (evidence,) = pair.first.rows("E#")
     assert evidence["counts"] == [1]
+
+
+@pytest.mark.parametrize("what", ["suspend", "delete"])
+def test_given_an_owner_that_has_not_left_the_index_then_nothing_stands_there_that_the_api_answers_from(
+    what: str,
+) -> None:
+    """Found in review: whoever had that answer could announce an event that the other node still matched, with the id of which nobody counted."""
+    pair, name = two_nodes(), of_the_first_node()
+    pair.request(an_apply(a_spec(name, on_data(count=100))))
+    pair.run(SECOND)
+    pair.first.hold_back(a_commit("raise_index"))
+    pair.request(a_request(what, name))
+    pair.run(5 * SECOND)
+    assert pair.first.holds_something
+
+    def settled() -> list[object]:
+        return [row["settled"] for row in pair.first.rows("RQ#") if what in str(row["request_id"])]
+
+    assert settled() == [False]
+    pair.first.release()
+    pair.run(SECOND)
+    assert settled() == [True]
+    assert pair.first.rows("data/") == []

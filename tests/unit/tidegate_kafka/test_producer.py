@@ -36,6 +36,7 @@ class FakeProducer:
         self.in_use = threading.Event()
         self.stamp = (TIMESTAMP_LOG_APPEND_TIME, 1_000)
         self.finds_brokers = True
+        self.asked = threading.Semaphore(0)
         self._answers: queue.SimpleQueue[list[KafkaError | None]] = queue.SimpleQueue()
 
     def answer(self, *errors: KafkaError | None) -> None:
@@ -52,6 +53,7 @@ class FakeProducer:
         self.handed.release()
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> object:
+        self.asked.release()
         if not self.finds_brokers:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT))
         return object()
@@ -349,4 +351,34 @@ async def test_given_a_producer_that_finds_no_broker_although_others_do_then_ano
     assert ("kafka_producer_dropped", "it found no broker, and a new client does") in [
         (name, fields["reason"]) for name, fields in notes.events if "reason" in fields
     ]
+    assert await stage.publisher.stop()
+
+
+async def test_given_a_client_that_found_no_broker_once_then_it_is_asked_on_until_it_does_although_nothing_waits(
+    clock: ManualClock, notes: Notes
+) -> None:
+    """Found in review: hours later the first question of another outage was taken for the end of its patience, and all under way was given up."""
+    stage = Stage(clock, notes, None)
+    client = await stage.client()
+
+    async def asked_again() -> None:
+        clock.now += ASK_EVERY_MS
+        assert await asyncio.to_thread(client.asked.acquire, True, PATIENCE_S)
+
+    client.finds_brokers = False
+    waiting = stage.publisher.send(ORDER)
+    await asked_again()
+    client.answer(KafkaError(KafkaError._MSG_TIMED_OUT))
+    assert isinstance(await asyncio.wait_for(waiting, PATIENCE_S), NotProduced)
+    client.finds_brokers = True
+    await asked_again()
+
+    clock.now += 3_600_000
+    client.finds_brokers = False
+    again = stage.publisher.send(ORDER)
+    await asked_again()
+    client.finds_brokers = True
+    client.answer(None)
+    assert isinstance(await asyncio.wait_for(again, PATIENCE_S), Produced)
+    assert len(stage.made) == 1
     assert await stage.publisher.stop()

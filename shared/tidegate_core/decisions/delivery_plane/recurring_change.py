@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tidegate_core.decisions.delivery_plane.outgoing import WIRE_PATIENCE_MS
+from tidegate_core.decisions.delivery_plane.loading import place_of
+from tidegate_core.decisions.delivery_plane.outgoing import WIRE_PATIENCE_MS, not_sent
+from tidegate_core.decisions.delivery_plane.recurring import Fire
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.lane import Lane
@@ -25,6 +27,8 @@ from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import NotAtHand, UnitOfWork
 
 WIRE_LOOK_MS: Final = 10
+MISSED_TOLD_MAX: Final = 1_000
+"""Fires that were missed, and are counted: some 50 ms of the lane, once."""
 
 
 def _keys(shard: int, namespace: str, name: str) -> tuple[Key, Key]:
@@ -119,21 +123,50 @@ class PlaceRecord:
     source: RecurringSource
     summons: Key | None = None
     name: str = "recurring"
-    stale: tuple[Key, ...] = ()
 
     @property
     def about(self) -> str:
         return self.ref
 
+    @property
+    def stale(self) -> tuple[Key, ...]:
+        """Of one that could not be dealt with before the record is read anew: it may be readable by now."""
+        if self.summons is None or self.source.summoned.asked_anew(self.summons) is None:
+            return ()
+        return _keys(self.source.plane.shard, *self.ref.split("/", 1))
+
     def decide(self, unit: UnitOfWork, now: int) -> None:
         namespace, name = self.ref.split("/", 1)
         record = record_of(unit, namespace, name)
-        summons = self.summons
+        spans, summons = record.spans(), self.summons
         if summons is not None:
             unit.forget_row(summons)
             unit.after(lambda: self.source.summoned.answered(summons))
-        if write_record(unit, self.source, record, record.spans()) or summons is not None:
+            begin = self.source.summoned.asked_anew(summons)
+            if begin is not None and record.summons == place_of(summons.sk)[0]:
+                spans = [self._made_up_for(unit, record, span, begin) if span.is_open else span for span in spans]
+        if write_record(unit, self.source, record, spans) or summons is not None:
             consume(unit, namespace, name)
+
+    def _made_up_for(self, unit: UnitOfWork, record: Recurring, span: Interval, begin: int) -> Interval:
+        """What came due while nobody could deal with the record lies behind the position, and was never sent: the last of it comes now,
+        unless the schedule leaves out what was missed; those before it are told.
+        """
+        series = self.source.series_of(record, span)
+        missed: list[Fire] = []
+        fire = series.after((record.summons or 0, "", ""))
+        while fire is not None and fire.slot < begin and len(missed) < MISSED_TOLD_MAX:
+            missed += [] if fire.is_bound else [fire]
+            fire = series.after((fire.slot, "", "") if fire.is_bound else fire.place)
+        last = series.last_before(begin)
+        if last is None or not missed:
+            return span
+        passed = [each.nominal for each in missed if each.place <= self.source.promised]
+        told = passed if span.catch_up == "none" else [each.nominal for each in missed if each.nominal != last]
+        if told:
+            host = self.source.plane.host
+            unit.after(lambda: not_sent(host, self.ref, "outage", len(told), told[0], told[-1]))
+        return span if span.catch_up == "none" else replace(span, begin=begin, since=last)
 
 
 class RecurringChange:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tidegate_core.decisions.delivery_plane.loading import place_of
 from tidegate_core.decisions.delivery_plane.recurring_rows import is_summons
@@ -18,12 +18,16 @@ if TYPE_CHECKING:
     from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 
 
+LEFT_AFTER_MS: Final = 120_000
+"""After its slot: a row that is taken as it comes near waits for the lane by then, or is dealt with."""
+
+
 class Summoned:
     """One per shard: the summons that the lane has not come to yet. No checkpoint passes their places before it has."""
 
     def __init__(self, plane: DeliveryPlane) -> None:
         self._plane = plane
-        self._waiting: dict[Key, str] = {}
+        self._waiting: dict[Key, tuple[str, Slotted]] = {}
         self._place: Callable[[str, Key | None], None] | None = None
         self._place_alone: Callable[[str, Key], Operation[None]] | None = None
 
@@ -47,11 +51,35 @@ class Summoned:
 
     def _take(self, summons: Summons) -> None:
         """A far record's time comes near: no checkpoint passes this place before it is in memory."""
-        row = Slotted(summons.slot, summons.id, summons.version, "", 0, Stage.WRITTEN, size=0)
+        ref, key = keys.schedule_ref(summons.namespace, summons.name), summons.key(self._plane.shard)
+        self._ask(ref, key, summons.slot)
+
+    def _ask(self, ref: str, key: Key, slot: int) -> None:
+        """Has the lane deal with a row; no checkpoint passes the slot before it has."""
+        _, series, version = place_of(key.sk)
+        row = Slotted(slot, series, version, "", 0, Stage.WRITTEN, size=0)
         if self._plane.slots.add(row) and self._place is not None:
-            ref, key = keys.schedule_ref(summons.namespace, summons.name), summons.key(self._plane.shard)
-            self._waiting[key] = ref
+            self._waiting[key] = (ref, row)
             self._place(ref, key)
+
+    # -- those that could not be dealt with ----------------------------------------------------------------------------
+
+    def is_left(self, summons: Key) -> bool:
+        """Whether no look ahead comes to the row any more: the position has passed it, or stands still although it was due."""
+        place = place_of(summons.sk)
+        passed = place <= self._plane.checkpoints.stored or place[0] < self._plane.host.now - LEFT_AFTER_MS
+        return passed and summons not in self._waiting
+
+    def again(self, ref: str, summons: Key) -> None:
+        """Asks the lane anew, as of now."""
+        self._ask(ref, summons, self._plane.checkpoints.slot_for(self._plane.host.now))
+
+    def asked_anew(self, summons: Key) -> int | None:
+        """Returns the slot from which what the row announces may be sent, which no checkpoint passes before the lane has dealt with it; None where
+        that is the row's own.
+        """
+        _, row = self._waiting.get(summons, ("", None))
+        return None if row is None or row.slot <= place_of(summons.sk)[0] else row.slot
 
     def bring_near(self) -> Operation[None]:
         """At a drain: what was summoned before places that were sent already, and the lane did not come to.
@@ -59,9 +87,11 @@ class Summoned:
         No checkpoint passes a summons, so the successor would send again what was sent behind it.
         """
         sent = self._plane.checkpoints.sent_through
-        for key, ref in list(self._waiting.items()):
-            if place_of(key.sk) <= sent and self._place_alone is not None:
-                yield from self._place_alone(ref, key)
+        for key, (ref, row) in list(self._waiting.items()):
+            if row.place <= sent and self._place_alone is not None:
+                yield from self._plane.host.safely("recurring", ref, self._place_alone(ref, key))
+                if key in self._waiting:
+                    self.given_up(key)  # The hand-over goes on without it: what was sent behind it would be sent again.
 
     def answered(self, summons: Key) -> None:
         """The lane has done what the row asked for, and removed it."""
@@ -74,8 +104,6 @@ class Summoned:
         self._close(summons)
 
     def _close(self, summons: Key) -> None:
-        self._waiting.pop(summons, None)
-        slot, message_id, version = place_of(summons.sk)
-        row = self._plane.slots.get(message_id, version, slot)
+        _, row = self._waiting.pop(summons, ("", None))
         if row is not None:
             self._plane.close(row, Stage.GONE)

@@ -151,8 +151,7 @@ class Inbox:
             arrived = self._host.readings.begun
             try:
                 works.append(upstream_gone(row, memory, self._plane.recurring, self._done, arrived))
-            except ValueError as error:
-                # A newer release wrote it; it stays for who can read it.
+            except Exception as error:  # noqa: BLE001 - whatever shape a newer release gave it; it stays for who can read it
                 self._host.failed("upstream_gone", row.origin, error)
         return works
 

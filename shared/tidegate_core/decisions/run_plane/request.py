@@ -114,13 +114,13 @@ class ApplyRequest(Procedure):
         if stored is not None and stored.subject != subject:
             return used_otherwise(request, request_id, lane.host.now).to_json().decode()
         if stored is not None and stored.settled:
+            # An older release's: it answered first.
             yield from self._leave_index(lane, request)
             return stored.body
         # An answer that is not settled is our own, from before a crash: only what is pending is left to be ended.
         so_far = None if stored is None else Receipt.model_validate_json(stored.body)
         outcome = Outcome(subject, so_far)
         yield from self._apply(lane, request, request_id, outcome)
-        yield from self._leave_index(lane, request)
         assert outcome.receipt is not None
         return outcome.receipt.to_json().decode()
 
@@ -180,6 +180,9 @@ class ApplyRequest(Procedure):
                 applied = yield from self._decide(lane, request, position, before, definition, lane.host.now)
                 move = self._move(lane, request, request_id, position, applied, before, outcome)
                 yield from lane.decide_alone(move)
+        if not outcome.settled:
+            # Before the answer, which the API reads from the store: an event that comes after it must find a version by which nobody counts it.
+            yield from self._leave_index(lane, request)
         most: int | None = None
         asked = _with_its_mode(request, definition)
         while not outcome.settled:
@@ -240,8 +243,8 @@ class ApplyRequest(Procedure):
     def _page(self, request: ScheduleRequest, state: ScheduleState, outcome: Outcome, most: int | None) -> Decision:
         return page_of(request, state, self.memory, outcome, most)
 
-    def _leave_index(self, lane: Lane, request: Request) -> Operation[None]:
-        """Last of all, also when a predecessor gave the answer: nobody else would remove what it listened to before."""
+    def _leave_index(self, lane: Lane, request: Request | ScheduleRequest) -> Operation[None]:
+        """Also for a request that a predecessor has moved the state by: nobody else would remove what it listened to before."""
         if isinstance(request, ScheduleRequest) and type(request) in LEAVES_INDEX:
             state = yield from self._state(lane, request)
             if state is not None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from tidegate_core.decisions.delivery_plane.recurring_change import PlaceRecord
 from tidegate_core.decisions.delivery_plane.recurring_mending import MendRecurring, gone_of
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
 from tidegate_core.decisions.lane import Lane
@@ -129,6 +128,5 @@ class StandingSweep:
             if not is_open or (ref in summons and summons[ref] not in there):
                 stale = (*places[ref], *([summons[ref]] if ref in summons else ()))
                 self._lane.add(MendRecurring(ref, self._recurring, stale))
-            elif record is not None and record.summons is not None and record.summons < self._recurring.position[0]:
-                # The row was given up as it could not be dealt with: no look ahead comes to it any more.
-                self._lane.add(PlaceRecord(ref, self._recurring, summons[ref], stale=places[ref]))
+            elif ref in summons and self._recurring.summoned.is_left(summons[ref]):
+                self._recurring.summoned.again(ref, summons[ref])

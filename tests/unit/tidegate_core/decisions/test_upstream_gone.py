@@ -82,10 +82,21 @@ def test_given_evidence_that_waits_for_it_then_the_ledger_says_why_it_waits_no_m
     assert bench.rows("E#") == []
 
 
-def test_given_a_row_that_a_newer_release_wrote_then_it_stays_for_who_can_read_it_and_all_else_goes_on() -> None:
+@pytest.mark.parametrize(
+    "body",
+    [
+        json.dumps([{"fact": json.dumps({"vanished": "up"}), "incarnation": "1", "generation": 1}]),
+        '[{"another": 1}]',
+        "{}",
+        "[]",
+        "[null]",
+    ],
+)
+def test_given_a_row_that_a_newer_release_wrote_then_it_stays_for_who_can_read_it_and_all_else_goes_on(
+    body: str,
+) -> None:
     """Behind a roll-back: an unreadable fact ended the whole topic partition, again at each recovery."""
     bench = a_bench(UP)
-    body = json.dumps([{"fact": json.dumps({"vanished": "up"}), "incarnation": "1", "generation": 1}])
     row = InboxRow(namespace="flights", name="down", kind="G", origin="newer", body=body)
     bench.store.write([Put(row.key(0), {**to_item(row, row.key(0)), "rev": 1})])
     bench.give(Poked(0))

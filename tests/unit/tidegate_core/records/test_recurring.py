@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tidegate_core.records.recurring import (
@@ -52,3 +54,10 @@ def test_given_large_intervals_then_as_many_of_the_latest_are_kept_as_an_item_ha
 def test_given_the_largest_intervals_then_the_open_one_and_the_one_before_it_are_kept_all_the_same() -> None:
     """Whoever owns the shard finds in the latter what it has to cancel."""
     assert kept(190_000) == list(range(20 - INTERVALS_KEPT, 20))
+
+
+def test_given_an_interval_of_a_newer_release_then_what_this_one_does_not_know_is_overlooked() -> None:
+    """As with an item's attributes (decision 26): a further member ended the topic partition of an older node."""
+    text = json.dumps({**json.loads(an_interval(1, 50).text()), "later": 1})
+    record = Recurring(namespace="flights", name="ping", intervals=(text,))
+    assert record.spans() == [an_interval(1, 50)]
