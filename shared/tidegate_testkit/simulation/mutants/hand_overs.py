@@ -169,7 +169,7 @@ HAND_OVERS = (
         breaks="I8",
         patches=(Patch(TopicCursor, "take_no_more", forgetting_alone),),
         within=300,
-        directed=(242, 298),
+        directed=(111, 279),
     ),
     Mutant(
         "records before a reading",
