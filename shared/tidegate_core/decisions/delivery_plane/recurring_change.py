@@ -155,11 +155,11 @@ class PlaceRecord:
         series = self.source.series_of(record, span)
         missed: list[Fire] = []
         fire = series.after((record.summons or 0, "", ""))
-        while fire is not None and fire.slot < begin and len(missed) < MISSED_TOLD_MAX:
-            missed += [] if fire.is_bound else [fire]
-            fire = series.after((fire.slot, "", "") if fire.is_bound else fire.place)
+        while fire is not None and not fire.is_bound and fire.slot < begin and len(missed) < MISSED_TOLD_MAX:
+            missed.append(fire)
+            fire = series.after(fire.place)
         last = series.last_before(begin)
-        if last is None or not missed:
+        if last is None or last < (record.summons or 0):
             return span
         passed = [each.nominal for each in missed if each.place <= self.source.promised]
         told = passed if span.catch_up == "none" else [each.nominal for each in missed if each.nominal != last]
