@@ -104,9 +104,7 @@ def test_given_broker_and_then_store_are_away_for_a_minute_then_nothing_is_ungua
     outages: list[Outage] = []
     stretches: dict[str, float] = {}
     with MessageLoad(book, chance), Repeatedly(lambda: pipeline.feed(chance), FEED_EVERY_S):
-        until(
-            lambda: pipeline.is_done(now_ms() - 10_000) and pipeline.expected(now_ms() - 10_000), "a first day is done"
-        )
+        until(lambda: pipeline.is_done(now_ms() - 10_000) and pipeline.days(now_ms() - 10_000), "a first day is done")
         for name, leave, come_back in (
             ("broker", cluster.kafka.stop, cluster.kafka.start),
             ("store", cluster.dynamodb.pause, cluster.dynamodb.resume),
@@ -172,7 +170,7 @@ def _until_backlog_is_gone(pipeline: Pipeline, book: MessageBook, sink: str, clu
         f"all landings due while the {outage.name} was away",
         BACKLOG_PATIENCE_S,
     )
-    days = {str(nominal // 1_000) for nominal in pipeline.expected(outage.back_at)}
+    days = {str(nominal // 1_000) for nominal in pipeline.days(outage.back_at)}
     until(
         lambda: days <= {run.correlation for run in pipeline.evidence.of(JOIN)},
         f"all joins of days while the {outage.name} was away",

@@ -33,7 +33,7 @@ class Crowd:
         self._evidence = evidence
         self._expression = expression
         self._start = 0
-        self._stopped: dict[str, tuple[int, int]] = {}
+        self._suspended: tuple[int, int] | None = None
         self.names = [f"crowd-{number}" for number in range(1, MEMBERS + 1)]
 
     def apply(self, start: int) -> None:
@@ -44,17 +44,21 @@ class Crowd:
             assert receipt["status"] == "accepted", receipt
 
     def suspend(self) -> None:
-        for name in self.names:
-            sent = now_ms()
-            receipt = self._client.request({"type": "schedule.suspend", "namespace": NAMESPACE, "name": name})
-            self._stopped[name] = sent, now_ms()
+        """Ends all of them. Call it when no instant is near, and all that was due has begun."""
+        sent = now_ms()
+        requests = [{"type": "schedule.suspend", "namespace": NAMESPACE, "name": name} for name in self.names]
+        receipts = self._client.request_all(requests)
+        answered = now_ms()
+        is_between = every_nth_second(self._expression, sent, answered)
+        self._suspended = sent, answered
+        for receipt in receipts:
             assert receipt["status"] == "accepted", receipt
             # Whoever still waited for a place would be dropped, and its instant be taken for lost.
-            assert receipt["discarded"] in (None, {"jobs": [], "evidence": {}}), receipt
+            assert is_between or receipt["discarded"] in (None, {"jobs": [], "evidence": {}}), receipt
 
     def expected(self, name: str, runs: Sequence[ProgramRun]) -> list[int]:
-        """Returns the nominal instants of a member, until it was suspended or now: what lies between request and answer may go either way."""
-        sent, answered = self._stopped.get(name) or (now_ms(),) * 2
+        """Returns the nominal instants of a member, until all were suspended or now: what lies between request and answer may go either way."""
+        sent, answered = self._suspended or (now_ms(),) * 2
         started = {run.nominal for run in runs if run.schedule == name}
         due = every_nth_second(self._expression, self._start, answered)
         return [nominal for nominal in due if nominal < sent or nominal in started]

@@ -135,7 +135,7 @@ class Load:
 
         def runs() -> bool:
             before = now_ms() - 10_000
-            return bool(self.pipeline.expected(before)) and self.pipeline.is_done(before)
+            return bool(self.pipeline.days(before)) and self.pipeline.is_done(before)
 
         until(runs, "a first day is done", FIRST_S)
 

@@ -156,21 +156,21 @@ class Client(Background):
 
     def request(self, request: Mapping[str, Any], key: str | None = None, patience_s: float = PATIENCE_S) -> Any:
         """Sends a request, with an id where it has none, and returns its receipt."""
-        document = {"id": uuid.uuid4().hex, **request}
-        self.send("requests", document, key)
-        return self.receipt(document["id"], patience_s)
+        (receipt,) = self.request_all([request], key, patience_s)
+        return receipt
+
+    def request_all(
+        self, requests: Sequence[Mapping[str, Any]], key: str | None = None, patience_s: float = PATIENCE_S
+    ) -> list[Any]:
+        """As `request`, of all of them at once."""
+        documents = [{"id": uuid.uuid4().hex, **request} for request in requests]
+        for document in documents:
+            self.send("requests", document, key)
+        return [self.receipt(document["id"], patience_s) for document in documents]
 
     def apply(self, spec: Mapping[str, Any], **envelope: Any) -> Any:
         """Applies a schedule; returns the receipt."""
-        return self.request(
-            {
-                "type": "schedule.apply",
-                "namespace": spec["namespace"],
-                "name": spec["name"],
-                "spec": {"kind": "schedule", **spec},
-                **envelope,
-            }
-        )
+        return self.request({**apply_of(spec), **envelope})
 
     def receipt(self, request_id: str, patience_s: float = PATIENCE_S) -> Any:
         """Waits for the receipt of a request; returns it as it stands on the topic."""
@@ -212,6 +212,16 @@ class Client(Background):
         with self._writing:
             self._log.write(json.dumps({**asdict(acknowledged), "sent": sent}) + "\n")
             self._log.flush()
+
+
+def apply_of(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the request that applies a schedule."""
+    return {
+        "type": "schedule.apply",
+        "namespace": spec["namespace"],
+        "name": spec["name"],
+        "spec": {"kind": "schedule", **spec},
+    }
 
 
 def _producer(bootstrap_servers: str) -> Producer:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tidegate_testkit.cluster.client import Acknowledged, Client
+from tidegate_testkit.cluster.client import Acknowledged, Client, apply_of
 from tidegate_testkit.cluster.evidence import Evidence, ProgramRun
 from tidegate_testkit.cluster.judging.events import judge_counts
 from tidegate_testkit.cluster.judging.expected import every_nth_second
@@ -63,7 +63,7 @@ class Pipeline:
         self._work_s = work_s or {}
         self._overlap = overlap
         self._start = 0
-        self._end: int | None = None
+        self._suspended: tuple[int, int] | None = None
         self._feed: dict[str, int] = {}
         self._lock = threading.Lock()
 
@@ -72,13 +72,6 @@ class Pipeline:
     def apply(self, start: int) -> None:
         """Applies all schedules; landings begin at `start`, ms since the epoch."""
         self._start = start
-        landing = {
-            "type": "cron",
-            "dialect": "unix6",
-            "expression": self._expression,
-            "zone": "UTC",
-            "start": instant(start),
-        }
         joining = {
             "type": "all_of",
             "correlate": "data_partition",
@@ -90,19 +83,41 @@ class Pipeline:
             self._spec(TALLY, {"type": "data_partitions", "dataset": FEED, "count": self.feed_count}),
             self._spec(REPORT, {"type": "run_status", "schedule": JOIN, "states": ["succeeded"]}, limit=1),
             {**self._spec(JOIN, joining), "overlap": self._overlap},
-            *({**self._spec(name, landing, dataset), "overlap": self._overlap} for dataset, name in LANDING.items()),
+            *self._landing_specs(),
         ]
         for spec in specs:
             receipt = self._client.apply(spec)
             assert receipt["status"] == "accepted", receipt
 
+    def apply_landings_again(self) -> None:
+        """Applies both landings as they are: nothing comes of it but an answer."""
+        for receipt in self._client.request_all([apply_of(spec) for spec in self._landing_specs()]):
+            assert receipt["status"] == "unchanged", receipt
+
     def suspend_landings(self) -> None:
-        """Ends the landings: what was due before is expected, nothing due after is. Call it when no instant is near."""
-        for name in LANDING.values():
-            receipt = self._client.request({"type": "schedule.suspend", "namespace": NAMESPACE, "name": name})
+        """Ends the landings: what was due before is expected, nothing due after is, and what lies between request and answer may go either way.
+
+        Call it when no instant is near, and all that was due has begun.
+        """
+        sent = now_ms()
+        requests = [{"type": "schedule.suspend", "namespace": NAMESPACE, "name": name} for name in LANDING.values()]
+        receipts = self._client.request_all(requests)
+        answered = now_ms()
+        is_between = self.next_landing(sent) < answered
+        self._suspended = sent, answered
+        for receipt in receipts:
             assert receipt["status"] == "accepted", receipt
-            assert receipt["discarded"] in (None, {"jobs": [], "evidence": {}}), receipt
-        self._end = now_ms()
+            assert is_between or receipt["discarded"] in (None, {"jobs": [], "evidence": {}}), receipt
+
+    def _landing_specs(self) -> Sequence[dict[str, Any]]:
+        trigger = {
+            "type": "cron",
+            "dialect": "unix6",
+            "expression": self._expression,
+            "zone": "UTC",
+            "start": instant(self._start),
+        }
+        return [{**self._spec(name, trigger, dataset), "overlap": self._overlap} for dataset, name in LANDING.items()]
 
     def _spec(
         self, name: str, trigger: Mapping[str, Any], dataset: str | None = None, limit: int | None = None
@@ -162,34 +177,43 @@ class Pipeline:
 
     # -- expectation --------------------------------------------------------------------------------------------------
 
-    def expected(self, before: int | None = None) -> list[int]:
-        """Returns the landings' nominal instants until the end, or `before`."""
-        until = before if before is not None else self._end
-        assert until is not None
-        return every_nth_second(self._expression, self._start, until)
+    def expected(self, name: str, before: int | None = None) -> list[int]:
+        """Returns a landing's nominal instants until it was suspended, or `before`."""
+        if self._suspended is None:
+            assert before is not None
+            return every_nth_second(self._expression, self._start, before)
+        sent, answered = self._suspended
+        started = {run.nominal for run in self.evidence.of(name)}
+        due = every_nth_second(self._expression, self._start, answered if before is None else min(before, answered))
+        return [nominal for nominal in due if nominal < sent or nominal in started]
+
+    def days(self, before: int | None = None) -> set[int]:
+        """Returns the nominal instants of which both landings are expected, as `expected` has them."""
+        return set.intersection(*(set(self.expected(name, before)) for name in LANDING.values()))
 
     def next_landing(self, after: int) -> int:
         """Returns the next nominal instant after `after`."""
         return every_nth_second(self._expression, max(after + 1, self._start), max(after, self._start) + 120_000)[0]
 
     def is_done(self, before: int | None = None) -> bool:
-        """Whether every landing due by then has its join and its report, all of them ended."""
-        days = len(self.expected(before))
+        """Whether every landing due by then has ended, and every day of which both are due has its join and its report, ended too."""
+        wanted = {name: len(self.expected(name, before)) for name in LANDING.values()}
+        wanted |= dict.fromkeys((JOIN, REPORT), len(self.days(before)))
         ended = [run for run in self.evidence.runs() if run.ended_ns is not None]
         return all(
-            len({run.run_id for run in ended if run.schedule == name}) >= days
-            for name in (*LANDING.values(), JOIN, REPORT)
+            len({run.run_id for run in ended if run.schedule == name}) >= count for name, count in wanted.items()
         )
 
     def missing(self, before: int | None = None) -> list[int]:
         """Returns the landing instants of which one of the two programs did not start yet, twice where both did not."""
-        started = [{run.nominal for run in self.evidence.of(name)} for name in LANDING.values()]
-        return [nominal for nominal in self.expected(before) for seen in started if nominal not in seen]
+        due = {name: self.expected(name, before) for name in LANDING.values()}
+        started = {name: {run.nominal for run in self.evidence.of(name)} for name in LANDING.values()}
+        return sorted(each for name, instants in due.items() for each in instants if each not in started[name])
 
     def judge(self) -> list[Fault]:
         """Judges everything that the programs wrote; call it once nothing is under way."""
         runs = self.evidence.runs()
-        faults = [fault for name in LANDING.values() for fault in judge_instants(name, self.expected(), runs)]
+        faults = [fault for name in LANDING.values() for fault in judge_instants(name, self.expected(name), runs)]
         faults += judge_joins(JOIN, LANDING, runs)
         faults += judge_follow_ups(REPORT, JOIN, runs)
         by_fate: dict[bool, list[str]] = {True: [], False: []}

@@ -16,8 +16,10 @@ from tidegate_testkit.cluster.pipeline import Pipeline
 from tidegate_testkit.cluster.topics import read_topic
 from tidegate_testkit.cluster.waiting import PATIENCE_S, NotInTime, now_ms, until
 
-QUIET_MS = 3_000
-"""No landing is due so soon when they are suspended: the answer comes long before."""
+QUIET_MS = 2_000
+"""No landing is due so soon when they are suspended."""
+ANSWER_MS = 1_000
+"""An answer came within that just before: the next one comes before a landing is due."""
 LOOK_EVERY_S = 0.5
 
 
@@ -29,7 +31,7 @@ class Beside(Protocol):
         ...
 
     def suspend(self) -> None:
-        """Ends them; no instant is near."""
+        """Ends them; no instant is near, and all that was due has begun."""
         ...
 
 
@@ -49,10 +51,20 @@ def settle(
     """
     client.flush()
 
-    def pause() -> bool:
+    def is_quiet(for_ms: int) -> bool:
         now = now_ms()
-        quiet = pipeline.next_landing(now) - now > QUIET_MS
+        quiet = pipeline.next_landing(now) - now > for_ms
         return quiet and not pipeline.missing(now) and not any(each.missing() for each in beside)
+
+    def pause() -> bool:
+        if not is_quiet(ANSWER_MS + QUIET_MS):
+            return False
+        asked = now_ms()
+        try:
+            pipeline.apply_landings_again()
+        except NotInTime:
+            return False
+        return now_ms() - asked <= ANSWER_MS and is_quiet(QUIET_MS)
 
     until(pause, "a pause", patience_s)
     pipeline.suspend_landings()

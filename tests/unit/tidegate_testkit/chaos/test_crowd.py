@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -20,8 +21,8 @@ class Says:
     def apply(self, spec: object) -> dict[str, object]:
         return {"status": "accepted"}
 
-    def request(self, request: object) -> dict[str, object]:
-        return {"status": "accepted", "discarded": None}
+    def request_all(self, requests: Sequence[object]) -> list[dict[str, object]]:
+        return [{"status": "accepted", "discarded": None} for _ in requests]
 
 
 @pytest.fixture
@@ -80,26 +81,22 @@ def test_given_one_ran_twice_and_one_never_then_both_are_named(crowd: Crowd, evi
     assert sorted(fault.kind for fault in crowd.judge()) == ["doubled", "lost"]
 
 
-@pytest.mark.parametrize("second_ran", [False, True])
-def test_given_an_instant_amid_the_suspends_then_each_member_has_an_end_of_its_own(
-    evidence: Evidence, monkeypatch: pytest.MonkeyPatch, second_ran: bool
+def test_given_an_instant_amid_the_suspends_then_it_may_go_either_way_for_each_member(
+    evidence: Evidence, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Found in a chaos run whose answers took long: what was suspended 6 s before the instant was called lost."""
     crowd = Crowd(cast("Client", Says()), evidence, EXPRESSION)
     crowd.apply(START)
-    # Sent and answered: before it, around it, behind it.
-    moments = iter([END - 900, END - 500, END - 100, END + 100, END + 200, END + 300, END + 400, END + 500])
+    moments = iter([END - 100, END + 500])
     monkeypatch.setattr("tidegate_testkit.chaos.crowd.now_ms", lambda: next(moments))
     crowd.suspend()
-    first, second, third, fourth = crowd.names
-    for number, name in enumerate(crowd.names):
+    first, second, *_ = crowd.names
+    for number, name in enumerate(crowd.names[1:]):
         write(evidence, name, START + number * 2_000)
-    if second_ran:
-        write(evidence, second, END + 1_000, nominal=END)
-    write(evidence, third, END + 3_000, nominal=END)
-    assert crowd.missing() == [(fourth, END)]
+    write(evidence, second, END + 1_000, nominal=END)
+    assert crowd.missing() == [(first, START)]
     assert [fault.kind for fault in crowd.judge()] == ["lost"]
-    write(evidence, fourth, END + 5_000, nominal=END)
+    write(evidence, first, START + 6_000)
     assert (crowd.missing(), crowd.judge()) == ([], [])
-    write(evidence, first, END + 7_000, nominal=END)
+    write(evidence, first, END + 20_000, nominal=END + 15_000)
     assert [fault.kind for fault in crowd.judge()] == ["extra"]

@@ -11,7 +11,8 @@ from tidegate_testkit.simulation.cluster import REQUESTS_DLQ
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.world import World, build
 
-SEED = 1
+SEED = 2
+"""Of a world whose first broken request has its dead letter at the head of a topic partition."""
 ANOTHER = "e" * 32
 
 

@@ -15,7 +15,7 @@ from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.ticking import TRAP
 from tidegate_testkit.simulation.world import World, build
 
-SEED = 871_003
+SEED = 871_004
 """Of a calm world in which both schedules fire and go on to the end, and ticks come to nothing."""
 
 
