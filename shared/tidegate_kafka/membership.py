@@ -17,6 +17,7 @@ from tidegate_kafka.client_log import LOG
 from tidegate_kafka.client_thread import ClientThread
 from tidegate_kafka.lanes import Client
 from tidegate_kafka.loop_teller import LoopTeller
+from tidegate_kafka.made_anew import MadeAnew
 from tidegate_kafka.member import Callbacks, Member
 from tidegate_kafka.orders import Orders
 from tidegate_kafka.post import post_to
@@ -56,8 +57,8 @@ def make_consumer(settings: KafkaSettings, on_commit: OnCommit) -> GroupClient:
 class KafkaMembership:
     """One member of the group; may be started and stopped again and again.
 
-    With `topics` records are handed on with the id of the topic in which they lie, asked after they were read: without, the topic has to be
-    one that nobody makes anew.
+    With `topics` records are handed on with the id of the topic in which they lie, asked after they were read, and a client that knew another
+    one under the name hands over and is replaced (`MadeAnew`): without, the topic has to be one that nobody makes anew.
     """
 
     def __init__(
@@ -83,8 +84,12 @@ class KafkaMembership:
         self._orders = Orders()
         self._guard = Guard(settings.half_session_ms, settings.settle_ms)
         self._teller = LoopTeller(listener, self._orders, topic, post_to(loop))
+        self._made_anew: MadeAnew | None = None
+        self._renewals = 0
         if topics is not None:
             self._teller.ids = TopicIds(topics, self._teller.hand_on, loop=loop, notices=notices)
+            self._made_anew = MadeAnew(topics, self._renew, loop=loop, notices=notices)
+            self._made_anew.know(topic)
         self._probes = Probes(topic.name, self._guard, settings.probe_every_ms, post_to(loop), notices)
         self._thread = ClientThread("tidegate-membership", self._serve, notices, settings.restart_wait_ms)
         self.rebalances = 0
@@ -94,10 +99,14 @@ class KafkaMembership:
     def start(self) -> None:
         """Joins the group; what it is given comes through the listener. Idempotent."""
         self.polled_at_ms = self._clock.monotonic_ms()
+        if self._made_anew is not None:
+            self._made_anew.start()
         self._thread.start()
 
     async def stop(self) -> bool:
         """Drains, leaves the group and closes the client; False when that took too long. Idempotent."""
+        if self._made_anew is not None:
+            self._made_anew.stop()
         stopped = await self._thread.stop(self._settings.stop_drain_ms_max + CLOSE_MS_MAX)
         if self._teller.ids is not None:
             self._teller.ids.stop()
@@ -149,8 +158,13 @@ class KafkaMembership:
     def owned(self) -> frozenset[int]:
         return self._probes.owned
 
+    def _renew(self, topic: str) -> None:
+        self._notices("kafka_client_renewed", topic=topic)
+        self._renewals += 1
+
     def _serve(self) -> None:
         """One client's life, on the membership's thread."""
+        renewals = self._renewals
         callbacks = Callbacks()
         client = self._make(self._settings, callbacks.on_commit)
         member = callbacks.member = self._member(client)
@@ -163,7 +177,7 @@ class KafkaMembership:
                 on_revoke=callbacks.on_revoke,
                 on_lost=callbacks.on_lost,
             )
-            while not self._thread.stopping:
+            while not self._thread.stopping and self._renewals == renewals:
                 member.turn()
                 self._turned(member)
                 self._teller.life.check()

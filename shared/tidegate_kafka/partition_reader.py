@@ -1,7 +1,7 @@
 """Reads topic partitions that were chosen by hand: events and pokes for a node, receipts for an API process.
 
 Implements the port `PartitionReader`, on a thread of its own. It is no member of any group, so nobody takes anything
-from it: after a failed client the new one goes on where the listener stands.
+from it: after a failed client the new one goes on where the listener stands, and so does it where a topic was made anew (`MadeAnew`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tidegate_kafka.client_config import reader_config
 from tidegate_kafka.client_log import LOG
 from tidegate_kafka.client_thread import ClientThread, Life
 from tidegate_kafka.lanes import Client, Lanes, PositionGone, Read
+from tidegate_kafka.made_anew import MadeAnew
 from tidegate_kafka.membership import CLOSE_MS_MAX
 from tidegate_kafka.orders import Orders, Where
 from tidegate_kafka.post import post_to
@@ -78,16 +79,20 @@ class KafkaPartitionReader:
         self._orders = Orders()
         self._stands: dict[Where, _Stand] = {}
         self._ids = TopicIds(topics, self._hand_on, loop=loop, notices=notices)
+        self._made_anew = MadeAnew(topics, self._renew, loop=loop, notices=notices)
+        self._renewals = 0
         self._thread = ClientThread("tidegate-reader", self._serve, notices, settings.restart_wait_ms)
         self.polled_at_ms = clock.monotonic_ms()
 
     def start(self) -> None:
         """Idempotent; what was assigned before goes on where the listener stands."""
         self.polled_at_ms = self._clock.monotonic_ms()
+        self._made_anew.start()
         self._thread.start()
 
     async def stop(self) -> bool:
         """Closes the client; False when that took too long. Idempotent."""
+        self._made_anew.stop()
         for stand in self._stands.values():
             if stand.asking is not None:
                 stand.asking.cancel()
@@ -115,6 +120,7 @@ class KafkaPartitionReader:
         self._orders.taken((topic, topic_partition), count)
 
     def _start_at(self, where: Where, stand: _Stand, offset: int) -> None:
+        self._made_anew.know(stand.topic)
         stand.next = offset
         self._orders.seek(where, offset, stand.topic)
 
@@ -132,15 +138,20 @@ class KafkaPartitionReader:
                 return
             await asyncio.sleep(self._settings.restart_wait_ms / 1000)
 
+    def _renew(self, topic: str) -> None:
+        self._notices("kafka_client_renewed", topic=topic)
+        self._renewals += 1
+
     def _serve(self) -> None:
         """One client's life, on the reader's thread."""
+        renewals = self._renewals
         client, life = self._make(self._settings), Life()
         reach = Reach(self._settings, self._others, self._clock.monotonic_ms())
         let_go: Callable[[], None] = client.close
         try:
             lanes = Lanes(client, self._settings.in_flight_records_max, self._notices)
             self._post(self._begin_again)
-            while not self._thread.stopping:
+            while not self._thread.stopping and self._renewals == renewals:
                 self._turn(client, lanes, life, reach)
                 life.check()
                 self.polled_at_ms = self._clock.monotonic_ms()

@@ -201,6 +201,11 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
 
 KAFKA_NOTICES: Final[dict[str, LogEvent]] = {
     "kafka_client_failed": LogEvent("A Kafka client failed and is made anew.", "error"),
+    "kafka_client_renewed": LogEvent(
+        "A topic that a Kafka client reads was made anew (`topic`): the client is replaced by one that never knew the former topic, behind a "
+        "hand-over where it is a member of the group.",
+        "warning",
+    ),
     "kafka_consumer_error": LogEvent("A consumer reports an error; it goes on by itself.", "warning"),
     "kafka_drain_cut": LogEvent("A drain was not finished in time; the successor finishes it.", "warning"),
     "kafka_left_without_goodbye": LogEvent(

@@ -125,9 +125,9 @@ class World:
         return described[full]
 
     async def member(
-        self, recorder: Recorder | None = None, clock: Clock | None = None
+        self, recorder: Recorder | None = None, clock: Clock | None = None, *, follows: bool = False
     ) -> tuple[KafkaMembership, Recorder]:
-        """Joins the group and returns at once; its recorder tells what it is given."""
+        """Joins the group and returns at once; its recorder tells what it is given. As nodes do it asks, if it `follows`, which topic there is."""
         recorder = recorder or Recorder()
         member = KafkaMembership(
             self.settings,
@@ -136,6 +136,7 @@ class World:
             loop=asyncio.get_running_loop(),
             clock=clock or self.clock,
             notices=self.notice,
+            topics=self.facts if follows else None,
         )
         recorder.member = member
         self._joined.append(member)

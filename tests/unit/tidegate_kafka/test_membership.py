@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
+from tidegate_kafka import made_anew
 from tidegate_kafka.membership import KafkaMembership, OnCommit, OnRebalance
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_ports.bus import Drain, MembershipListener, Record, Topic, Topics
@@ -354,6 +355,35 @@ async def test_given_a_topic_that_was_made_anew_then_records_say_in_which_one_th
     until(lambda: client.assigned == {(topic.name, 0): 5})
     client.batches = [[a_record(0, 5)]]
     assert await listener.next() == ("records", {"another"})
+    assert await member.stop()
+
+
+async def test_given_a_topic_that_was_made_anew_then_the_member_hands_over_and_another_client_joins(
+    client: FakeClient, clock: ManualClock, notes: Notes, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by `make chaos`: behind a restart of the broker, one that had known the former topic read nothing of the next one for ever."""
+
+    class Brokers(Topics):
+        async def describe(self, names: Sequence[str]) -> dict[str, Topic]:
+            return {topic.name: replace(topic, id="another")}
+
+    monkeypatch.setattr(made_anew, "LOOK_EVERY_S", 0.001)
+    listener, clients = Listener(), Clients(client, type(client)())
+    member = KafkaMembership(
+        KafkaSettings(allow_plaintext=True),
+        topic,
+        listener,
+        loop=asyncio.get_running_loop(),
+        clock=clock,
+        notices=notes,
+        make=clients,
+        topics=Brokers(),  # type: ignore[abstract]  # nothing else is asked
+    )
+    member.start()
+    assert [await listener.next() for _ in range(3)] == [("assigned", (0,)), ("revoked", (0,)), ("assigned", (0,))]
+    assert client.closed
+    assert (notes.names().count("kafka_client_renewed"), len(clients.made)) == (1, 2)
+    assert "kafka_client_failed" not in notes.names()
     assert await member.stop()
 
 

@@ -6,12 +6,14 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import KafkaError
 
 from tidegate_core.effects import EndOffsets, Unavailable
+from tidegate_kafka import made_anew
 from tidegate_kafka.partition_reader import KafkaPartitionReader
 from tidegate_kafka.reach import ASK_EVERY_MS
 from tidegate_kafka.settings import KafkaSettings
@@ -30,12 +32,13 @@ class Brokers(Topics):
     """Answers about ends when `may_answer`.
 
     Attributes:
-        ends: Of the topics that there are now.
+        ends, described: Of the topics that there are now.
         swallows: A cancellation that comes with the answer, as `asyncio.wait_for` of Python 3.11 does.
     """
 
     def __init__(self) -> None:
         self.ends = ENDS
+        self.described = [EVENTS, POKES]
         self.swallows = False
         self.may_answer = asyncio.Event()
         self.may_answer.set()
@@ -54,7 +57,7 @@ class Brokers(Topics):
         raise NotImplementedError
 
     async def describe(self, names: Sequence[str]) -> Mapping[str, Topic] | Unavailable:
-        return {topic.name: topic for topic in (EVENTS, POKES) if topic.name in names}
+        return {topic.name: topic for topic in self.described if topic.name in names}
 
 
 class Listener(ReaderListener):
@@ -157,6 +160,25 @@ async def test_given_a_client_that_finds_no_broker_although_others_do_then_the_n
     await asyncio.to_thread(until, goes_on)
     assert after.assigned == {(EVENTS.name, 0): 8}
     await asyncio.to_thread(until, lambda: client.closed)
+
+
+async def test_given_a_topic_that_was_made_anew_then_the_next_client_goes_on_where_the_former_one_stood(
+    world: World, client: FakeClient, notes: Notes, a_record: MakeRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that had known the former topic may read nothing of the next one for ever, and say nothing (`made_anew`)."""
+    monkeypatch.setattr(made_anew, "LOOK_EVERY_S", 0.001)
+    after = world.clients[1]
+    await begin(world, client)
+    world.reader.assign(POKES, 1, END)
+    world.reader.assign(EVENTS, 0, 7)
+    await asyncio.to_thread(until, lambda: len(client.assigned) == 2)
+    client.batches = [[a_record(0, 7, topic=EVENTS.name)]]
+    assert await world.listener.next() == (EVENTS.name, 0, [7])
+    world.brokers.described = [POKES, replace(EVENTS, id="another")]
+    await asyncio.to_thread(until, lambda: len(after.assigned) == 2)
+    assert after.assigned == {(EVENTS.name, 0): 8, (POKES.name, 1): 3}
+    await asyncio.to_thread(until, lambda: client.closed)
+    assert notes.names() == ["kafka_client_renewed"]
 
 
 async def test_given_records_are_not_taken_then_what_was_read_with_them_is_read_again(
