@@ -19,21 +19,29 @@ FOLLOWED_S_MAX = 150.0
 
 def make_anew(rig: Rig, _: ClusterProcess) -> Blow:
     nodes = [node for node in rig.cluster.nodes if node.running]
-    before = {node.name: len(node.events("map_followed")) for node in nodes}
+    before = {node.name: _followed(node) for node in nodes}
     old = rig.view.map.topic_id
     with rig.client.without_requests():
         until(lambda: _is_read(rig), "the requests topic is read to its end", READ_S_MAX)
         at = now_ms()
         make_topic_anew(rig.cluster.bootstrap_servers, REQUESTS)
         until(
-            lambda: all(len(node.events("map_followed")) > before[node.name] for node in nodes),
-            "all nodes follow the map of the topic that was made anew",
+            lambda: all(
+                now > then for node in nodes for now, then in zip(_followed(node), before[node.name], strict=True)
+            ),
+            "all nodes follow the map of the topic that was made anew, and read it with another client",
             FOLLOWED_S_MAX,
         )
     rig.view.look_at_the_map()
     return Blow(
         tuple(node.name for node in nodes), at, now_ms(), felt={"topics made anew": int(rig.view.map.topic_id != old)}
     )
+
+
+def _followed(node: ClusterProcess) -> tuple[int, ...]:
+    """How often it followed a map, and read the topic with another client: shares move at either."""
+    requests = [said for said in node.events("kafka_client_renewed") if said["topic"] == REQUESTS]
+    return len(node.events("map_followed")), len(requests)
 
 
 def _is_read(rig: Rig) -> bool:
