@@ -9,7 +9,7 @@ the new one for ever, whatever is assigned. A client that never knew the former 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tidegate_core.effects import Unavailable
@@ -62,14 +62,20 @@ class MadeAnew:
         """One round. Topics that are not there at the moment are looked for in the next one."""
         if not self._known:
             return
-        found = await self._topics.describe(sorted(self._known))
-        if isinstance(found, Unavailable):
-            return
+        found = await self._described(sorted(self._known))
         news = {name: topic.id for name, topic in found.items() if topic.id != self._known[name]}
         for name in [name for name, topic_id in news.items() if self._news.get(name) == topic_id]:
             self._known[name] = news.pop(name)
             self._tell(name)
         self._news = news
+
+    async def _described(self, names: Sequence[str]) -> Mapping[str, Topic]:
+        """Those of which the brokers tell. Of one that may not be read any more they say so, and that must not hide the others."""
+        found = await self._topics.describe(names)
+        if not isinstance(found, Unavailable):
+            return found
+        each = await asyncio.gather(*(self._topics.describe([name]) for name in names)) if len(names) > 1 else []
+        return {name: topic for told in each if not isinstance(told, Unavailable) for name, topic in told.items()}
 
     async def _look_on(self) -> None:
         while True:

@@ -11,6 +11,7 @@ from tidegate_testkit.cluster.judging.expected import every_nth_second
 from tidegate_testkit.cluster.judging.faults import Fault
 from tidegate_testkit.cluster.judging.runs import judge_instants, judge_limit
 from tidegate_testkit.cluster.message_load import instant
+from tidegate_testkit.cluster.suspension import Suspension, suspend_all
 from tidegate_testkit.cluster.waiting import now_ms
 
 NAMESPACE = "crowd"
@@ -33,7 +34,7 @@ class Crowd:
         self._evidence = evidence
         self._expression = expression
         self._start = 0
-        self._suspended: tuple[int, int] | None = None
+        self._suspension: Suspension | None = None
         self.names = [f"crowd-{number}" for number in range(1, MEMBERS + 1)]
 
     def apply(self, start: int) -> None:
@@ -45,23 +46,14 @@ class Crowd:
 
     def suspend(self) -> None:
         """Ends all of them. Call it when no instant is near, and all that was due has begun."""
-        sent = now_ms()
-        requests = [{"type": "schedule.suspend", "namespace": NAMESPACE, "name": name} for name in self.names]
-        receipts = self._client.request_all(requests)
-        answered = now_ms()
-        is_between = every_nth_second(self._expression, sent, answered)
-        self._suspended = sent, answered
-        for receipt in receipts:
-            assert receipt["status"] == "accepted", receipt
-            # Whoever still waited for a place would be dropped, and its instant be taken for lost.
-            assert is_between or receipt["discarded"] in (None, {"jobs": [], "evidence": {}}), receipt
+        self._suspension = suspend_all(self._client, NAMESPACE, self.names, self._expression)
 
     def expected(self, name: str, runs: Sequence[ProgramRun]) -> list[int]:
-        """Returns the nominal instants of a member, until all were suspended or now: what lies between request and answer may go either way."""
-        sent, answered = self._suspended or (now_ms(),) * 2
-        started = {run.nominal for run in runs if run.schedule == name}
-        due = every_nth_second(self._expression, self._start, answered)
-        return [nominal for nominal in due if nominal < sent or nominal in started]
+        """Returns the nominal instants of a member, until all were suspended, or now."""
+        if self._suspension is None:
+            return every_nth_second(self._expression, self._start, now_ms())
+        due = every_nth_second(self._expression, self._start, self._suspension.answered)
+        return self._suspension.expected(due, {run.nominal for run in runs if run.schedule == name})
 
     def missing(self) -> list[tuple[str, int]]:
         """Returns (name, instant) of what is due and did not start yet."""

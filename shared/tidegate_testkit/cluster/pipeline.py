@@ -18,7 +18,7 @@ from tidegate_testkit.cluster.judging.expected import every_nth_second
 from tidegate_testkit.cluster.judging.faults import Fault
 from tidegate_testkit.cluster.judging.runs import judge_follow_ups, judge_instants, judge_joins, judge_limit
 from tidegate_testkit.cluster.message_load import instant
-from tidegate_testkit.cluster.waiting import now_ms
+from tidegate_testkit.cluster.suspension import Suspension, suspend_all
 
 NAMESPACE = "flights"
 LANDING = {"flights.raw": "land-flights", "weather.raw": "land-weather"}
@@ -63,7 +63,7 @@ class Pipeline:
         self._work_s = work_s or {}
         self._overlap = overlap
         self._start = 0
-        self._suspended: tuple[int, int] | None = None
+        self._suspension: Suspension | None = None
         self._feed: dict[str, int] = {}
         self._lock = threading.Lock()
 
@@ -95,19 +95,8 @@ class Pipeline:
             assert receipt["status"] == "unchanged", receipt
 
     def suspend_landings(self) -> None:
-        """Ends the landings: what was due before is expected, nothing due after is, and what lies between request and answer may go either way.
-
-        Call it when no instant is near, and all that was due has begun.
-        """
-        sent = now_ms()
-        requests = [{"type": "schedule.suspend", "namespace": NAMESPACE, "name": name} for name in LANDING.values()]
-        receipts = self._client.request_all(requests)
-        answered = now_ms()
-        is_between = self.next_landing(sent) < answered
-        self._suspended = sent, answered
-        for receipt in receipts:
-            assert receipt["status"] == "accepted", receipt
-            assert is_between or receipt["discarded"] in (None, {"jobs": [], "evidence": {}}), receipt
+        """Ends the landings. Call it when no instant is near, and all that was due has begun."""
+        self._suspension = suspend_all(self._client, NAMESPACE, list(LANDING.values()), self._expression)
 
     def _landing_specs(self) -> Sequence[dict[str, Any]]:
         trigger = {
@@ -179,13 +168,12 @@ class Pipeline:
 
     def expected(self, name: str, before: int | None = None) -> list[int]:
         """Returns a landing's nominal instants until it was suspended, or `before`."""
-        if self._suspended is None:
-            assert before is not None
-            return every_nth_second(self._expression, self._start, before)
-        sent, answered = self._suspended
-        started = {run.nominal for run in self.evidence.of(name)}
-        due = every_nth_second(self._expression, self._start, answered if before is None else min(before, answered))
-        return [nominal for nominal in due if nominal < sent or nominal in started]
+        until = self._suspension.answered if before is None and self._suspension is not None else before
+        assert until is not None
+        due = every_nth_second(self._expression, self._start, until)
+        if self._suspension is None:
+            return due
+        return self._suspension.expected(due, {run.nominal for run in self.evidence.of(name)})
 
     def days(self, before: int | None = None) -> set[int]:
         """Returns the nominal instants of which both landings are expected, as `expected` has them."""

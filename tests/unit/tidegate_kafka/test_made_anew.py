@@ -20,6 +20,7 @@ class Brokers(Topics):
     def __init__(self) -> None:
         self.answer: Sequence[Topic] | Unavailable | Exception = [FORMER, OTHER]
         self.asked: list[list[str]] = []
+        self.refused = ""
 
     async def describe(self, names: Sequence[str]) -> Mapping[str, Topic] | Unavailable:
         self.asked.append([*names])
@@ -27,6 +28,8 @@ class Brokers(Topics):
             raise self.answer
         if isinstance(self.answer, Unavailable):
             return self.answer
+        if self.refused in names:
+            return Unavailable(f"{self.refused}: not authorized")
         return {topic.name: topic for topic in self.answer if topic.name in names}
 
     async def end_offsets(self, topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:
@@ -119,6 +122,12 @@ async def test_given_it_is_read_from_elsewhere_in_the_new_one_then_what_the_clie
 async def test_given_no_answer_then_nothing_is_told(world: World) -> None:
     await world.look(Unavailable("away"), Unavailable("away"))
     assert world.told == []
+
+
+async def test_given_a_topic_that_may_not_be_read_any_more_then_another_one_is_told_all_the_same(world: World) -> None:
+    world.brokers.refused = OTHER.name
+    await world.look([NEXT, OTHER], [NEXT, OTHER])
+    assert world.told == [NEXT.name]
 
 
 async def test_given_a_round_that_fails_then_the_next_one_looks_again(

@@ -6,14 +6,13 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
 from tidegate_kafka import made_anew
-from tidegate_kafka.membership import KafkaMembership, OnCommit, OnRebalance
+from tidegate_kafka.membership import KafkaMembership, MakeClient, OnCommit, OnRebalance
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_ports.bus import Drain, MembershipListener, Record, Topic, Topics
 
@@ -61,8 +60,21 @@ class Clients:
         return self.made[-1]
 
 
+class MadeAnewBrokers(Topics):
+    """Under each name there is another topic than before."""
+
+    async def describe(self, names: Sequence[str]) -> dict[str, Topic]:
+        return {name: Topic(name, "another", 1) for name in names}
+
+
 def a_member(
-    clients: Clients, listener: Listener, topic: Topic, clock: ManualClock, notes: Notes, **settings: Any
+    clients: MakeClient,
+    listener: Listener,
+    topic: Topic,
+    clock: ManualClock,
+    notes: Notes,
+    topics: Topics | None = None,
+    **settings: Any,
 ) -> KafkaMembership:
     return KafkaMembership(
         KafkaSettings(allow_plaintext=True, **settings),
@@ -72,6 +84,7 @@ def a_member(
         clock=clock,
         notices=notes,
         make=clients,
+        topics=topics,
     )
 
 
@@ -228,15 +241,7 @@ async def test_given_the_client_brings_nothing_although_there_is_more_then_it_is
 ) -> None:
     """Seen on a real broker: reading that began within a rebalance was never fetched, and no error told of it."""
     listener = Listener()
-    member = KafkaMembership(
-        KafkaSettings(allow_plaintext=True),
-        topic,
-        listener,
-        loop=asyncio.get_running_loop(),
-        clock=clock,
-        notices=notes,
-        make=Clients(client),
-    )
+    member = a_member(Clients(client), listener, topic, clock, notes)
     member.start()
     assert await listener.next() == ("assigned", (0,))
     member.seek_and_resume(0, 5)
@@ -269,15 +274,7 @@ async def test_given_seek_after_records_were_read_then_they_are_not_delivered(
     client: FakeClient, clock: ManualClock, notes: Notes, topic: Topic, a_record: MakeRecord
 ) -> None:
     listener = Listener()
-    member = KafkaMembership(
-        KafkaSettings(allow_plaintext=True),
-        topic,
-        listener,
-        loop=asyncio.get_running_loop(),
-        clock=clock,
-        notices=notes,
-        make=Clients(client),
-    )
+    member = a_member(Clients(client), listener, topic, clock, notes)
     member.start()
     assert await listener.next() == ("assigned", (0,))
     # The loop is kept busy throughout, so that what the thread reports cannot be delivered before the next order.
@@ -299,15 +296,7 @@ async def test_given_reading_is_stopped_after_records_were_read_then_they_are_no
 ) -> None:
     """The next actor would take them for its own, and pass what lies before them."""
     listener = Listener()
-    member = KafkaMembership(
-        KafkaSettings(allow_plaintext=True),
-        topic,
-        listener,
-        loop=asyncio.get_running_loop(),
-        clock=clock,
-        notices=notes,
-        make=Clients(client),
-    )
+    member = a_member(Clients(client), listener, topic, clock, notes)
     member.start()
     assert await listener.next() == ("assigned", (0,))
     member.seek_and_resume(0, 100)
@@ -334,21 +323,8 @@ async def test_given_a_topic_that_was_made_anew_then_records_say_in_which_one_th
         def records(self, topic_partition: int, records: Sequence[Record]) -> None:
             self.events.put_nowait(("records", {each.topic_id for each in records}))
 
-    class Brokers(Topics):
-        async def describe(self, names: Sequence[str]) -> dict[str, Topic]:
-            return {topic.name: replace(topic, id="another")}
-
     listener = Telling()
-    member = KafkaMembership(
-        KafkaSettings(allow_plaintext=True, restart_wait_ms=10),
-        topic,
-        listener,
-        loop=asyncio.get_running_loop(),
-        clock=clock,
-        notices=notes,
-        make=Clients(client),
-        topics=Brokers(),  # type: ignore[abstract]  # nothing else is asked
-    )
+    member = a_member(Clients(client), listener, topic, clock, notes, MadeAnewBrokers(), restart_wait_ms=10)  # type: ignore[abstract]  # nothing else is asked
     member.start()
     assert await listener.next() == ("assigned", (0,))
     member.seek_and_resume(0, 5)
@@ -362,23 +338,9 @@ async def test_given_a_topic_that_was_made_anew_then_the_member_hands_over_and_a
     client: FakeClient, clock: ManualClock, notes: Notes, topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Found by `make chaos`: behind a restart of the broker, one that had known the former topic read nothing of the next one for ever."""
-
-    class Brokers(Topics):
-        async def describe(self, names: Sequence[str]) -> dict[str, Topic]:
-            return {topic.name: replace(topic, id="another")}
-
     monkeypatch.setattr(made_anew, "LOOK_EVERY_S", 0.001)
     listener, clients = Listener(), Clients(client, type(client)())
-    member = KafkaMembership(
-        KafkaSettings(allow_plaintext=True),
-        topic,
-        listener,
-        loop=asyncio.get_running_loop(),
-        clock=clock,
-        notices=notes,
-        make=clients,
-        topics=Brokers(),  # type: ignore[abstract]  # nothing else is asked
-    )
+    member = a_member(clients, listener, topic, clock, notes, MadeAnewBrokers())  # type: ignore[abstract]  # nothing else is asked
     member.start()
     assert [await listener.next() for _ in range(3)] == [("assigned", (0,)), ("revoked", (0,)), ("assigned", (0,))]
     assert client.closed
@@ -405,15 +367,7 @@ async def test_given_a_planned_end_whose_drain_is_cut_then_the_guard_is_over_bef
     def committed() -> None:
         told[0](None, client.commits[0])
 
-    member = KafkaMembership(
-        KafkaSettings(allow_plaintext=True, stop_drain_ms_max=0),
-        topic,
-        Slow(),
-        loop=asyncio.get_running_loop(),
-        clock=clock,
-        notices=notes,
-        make=make,
-    )
+    member = a_member(make, Slow(), topic, clock, notes, stop_drain_ms_max=0)
     held: list[bool] = []
     monkeypatch.setattr(client, "close", lambda: held.append(member.guard_holds()))
     member.start()

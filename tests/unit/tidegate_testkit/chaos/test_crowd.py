@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
 import pytest
+from tests.unit.tidegate_testkit.program_runs import write_run
 
 from tidegate_testkit.chaos.crowd import LIMIT, WORK_S, Crowd
 from tidegate_testkit.cluster.client import Client
@@ -34,29 +34,13 @@ def evidence(tmp_path: Path) -> Evidence:
 def crowd(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> Crowd:
     crowd = Crowd(cast("Client", Says()), evidence, EXPRESSION)
     crowd.apply(START)
-    monkeypatch.setattr("tidegate_testkit.chaos.crowd.now_ms", lambda: END)
+    monkeypatch.setattr("tidegate_testkit.cluster.suspension.now_ms", lambda: END)
     crowd.suspend()
     return crowd
 
 
 def write(evidence: Evidence, schedule: str, starts_at: int, process: int = 1, nominal: int = START) -> None:
-    start = {
-        "what": "start",
-        "wall_ms": starts_at,
-        "monotonic_ns": starts_at * 1_000_000,
-        "run_id": f"run-{schedule}-{nominal}",
-        "attempt": 1,
-        "schedule": schedule,
-        "nominal": nominal,
-        "correlation": None,
-        "upstream": None,
-        "manifest": [],
-        "pid": process,
-    }
-    ends_at = starts_at + round(WORK_S * 1_000)
-    end = {"what": "end", "wall_ms": ends_at, "monotonic_ns": ends_at * 1_000_000}
-    file = evidence.folder / f"{schedule}-{nominal}-{process}.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in (start, end)), encoding="utf-8")
+    write_run(evidence, schedule, nominal, starts_at, round(WORK_S * 1_000), process)
 
 
 def test_given_each_ran_once_and_two_at_a_time_then_there_is_no_fault(crowd: Crowd, evidence: Evidence) -> None:
@@ -88,7 +72,7 @@ def test_given_an_instant_amid_the_suspends_then_it_may_go_either_way_for_each_m
     crowd = Crowd(cast("Client", Says()), evidence, EXPRESSION)
     crowd.apply(START)
     moments = iter([END - 100, END + 500])
-    monkeypatch.setattr("tidegate_testkit.chaos.crowd.now_ms", lambda: next(moments))
+    monkeypatch.setattr("tidegate_testkit.cluster.suspension.now_ms", lambda: next(moments))
     crowd.suspend()
     first, second, *_ = crowd.names
     for number, name in enumerate(crowd.names[1:]):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
 import pytest
+from tests.unit.tidegate_testkit.program_runs import write_run
 
 from tidegate_testkit.cluster.client import Client
 from tidegate_testkit.cluster.evidence import Evidence
@@ -49,27 +49,12 @@ def pipeline(tmp_path: Path, says: Says) -> Pipeline:
 
 def suspend(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, sent: int, answered: int) -> None:
     moments = iter([sent, answered])
-    monkeypatch.setattr("tidegate_testkit.cluster.pipeline.now_ms", lambda: next(moments))
+    monkeypatch.setattr("tidegate_testkit.cluster.suspension.now_ms", lambda: next(moments))
     pipeline.suspend_landings()
 
 
 def write(pipeline: Pipeline, schedule: str, nominal: int) -> None:
-    start = {
-        "what": "start",
-        "wall_ms": nominal,
-        "monotonic_ns": nominal * 1_000_000,
-        "run_id": f"run-{schedule}-{nominal}",
-        "attempt": 1,
-        "schedule": schedule,
-        "nominal": nominal,
-        "correlation": None,
-        "upstream": None,
-        "manifest": [],
-        "pid": 1,
-    }
-    end = {"what": "end", "wall_ms": nominal + 1, "monotonic_ns": (nominal + 1) * 1_000_000}
-    file = pipeline.evidence.folder / f"{schedule}-{nominal}.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in (start, end)), encoding="utf-8")
+    write_run(pipeline.evidence, schedule, nominal, starts_at=nominal)
 
 
 def test_given_no_instant_between_then_what_was_due_before_is_owed(
