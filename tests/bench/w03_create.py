@@ -13,7 +13,8 @@ from tidegate_testkit.benchmarks.bounds import batched_rows_per_s
 from tidegate_testkit.benchmarks.load import REQUESTS, message, message_document
 from tidegate_testkit.benchmarks.meter import spent
 from tidegate_testkit.benchmarks.one_shots import MICROSECONDS, units_each
-from tidegate_testkit.benchmarks.replays import recorded_creates, replay_s
+from tidegate_testkit.benchmarks.recordings import recorded_creates
+from tidegate_testkit.benchmarks.replays import replay_s
 from tidegate_testkit.benchmarks.stack import Stack
 from tidegate_testkit.benchmarks.workload import Case, Figures, Parameters, Workload
 from tidegate_testkit.cluster.waiting import now_ms
@@ -57,7 +58,7 @@ def measure(stack: Stack, parameters: Parameters) -> Figures:
         "cpu_us_each": used.cpu_s * MICROSECONDS / count,
         "rss_mib": used.rss_mib,
         **units_each(used.write_units, used.read_units, count),
-        **_beside_the_writes(stack, count / used.wall_s, parameters),
+        **_beside_the_bound(stack, count / used.wall_s, parameters),
     }
 
 
@@ -65,16 +66,17 @@ def _bound(stack: Stack, rows: int) -> float:
     return batched_rows_per_s(stack.cluster.store, rows, stack.shards)
 
 
-def _beside_the_writes(stack: Stack, created_per_s: float, parameters: Parameters) -> Figures:
-    """Creates a second, beside those whose rows alone the store takes."""
+def _beside_the_bound(stack: Stack, created_per_s: float, parameters: Parameters) -> Figures:
+    """Creates a second, beside those whose records and rows alone the broker and the store take."""
     naming, count = parameters["naming"], parameters["recorded"]
     due_ms = now_ms() + FAR_MS
     requests = [
         message(number, due_ms + number, "recorded", stack.shards, **Names[naming](f"recorded-{number}")).value
         for number in range(count)
     ]
-    store_per_s = count / replay_s(stack.cluster.store, recorded_creates(requests, stack.shards))
-    return {"store_creates_per_s": store_per_s, "share_of_writes": created_per_s / store_per_s}
+    recording = recorded_creates(requests, stack.shards)
+    bound_per_s = count / replay_s(stack.cluster.store, recording, stack.replay_logs())
+    return {"bound_creates_per_s": bound_per_s, "share_of_bound": created_per_s / bound_per_s}
 
 
 def _through_kafka(stack: Stack, topic: str, due_ms: int, count: int, naming: str) -> Callable[[], None]:

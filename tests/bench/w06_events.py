@@ -10,7 +10,8 @@ from tidegate_testkit.benchmarks.held import PROGRAM, delete_schedules
 from tidegate_testkit.benchmarks.load import EVENTS, NAMESPACE, apply, event
 from tidegate_testkit.benchmarks.meter import Spent, spent
 from tidegate_testkit.benchmarks.one_shots import MICROSECONDS, units_each
-from tidegate_testkit.benchmarks.replays import recorded_events, replay_s
+from tidegate_testkit.benchmarks.recordings import recorded_events
+from tidegate_testkit.benchmarks.replays import replay_s
 from tidegate_testkit.benchmarks.stack import Stack
 from tidegate_testkit.benchmarks.workload import Case, Figures, Parameters, Workload
 from tidegate_testkit.cluster.cluster import TOPIC_PARTITIONS
@@ -26,6 +27,11 @@ def measure(stack: Stack, parameters: Parameters) -> Figures:
 
     Events are named in turn; of the schedules, each waits for the name of its number, or all for the only one.
     """
+    with stack.with_nodes(parameters["nodes"]):
+        return _measure(stack, parameters)
+
+
+def _measure(stack: Stack, parameters: Parameters) -> Figures:
     for _ in range(parameters["warm_rounds"]):  # A store that has just begun is compiled while it is measured.
         _counted(stack, parameters)
     used = _counted(stack, parameters)
@@ -72,10 +78,11 @@ def _beside_the_store(stack: Stack, units: float | None, wall_s: float, paramete
     bound = transacted_items_per_s(stack.cluster.store, parameters["bound_transactions"], stack.shards)
     items = None if units is None else units / WRITES_OF_TRANSACTIONS
     sizes = (parameters["schedules"], parameters["events"], parameters["names"])
-    writes_s = replay_s(stack.cluster.store, recorded_events(*sizes, _spec, stack.shards, TOPIC_PARTITIONS))
+    recording = recorded_events(*sizes, _spec, stack.shards, TOPIC_PARTITIONS)
+    bound_s = replay_s(stack.cluster.store, recording, stack.replay_logs())
     return {
-        "store_events_per_s": parameters["events"] / writes_s,
-        "share_of_writes": writes_s / wall_s,
+        "bound_events_per_s": parameters["events"] / bound_s,
+        "share_of_bound": bound_s / wall_s,
         "store_transacted_items_per_s": bound,
         "share_of_store": None if items is None else items / wall_s / bound,
     }
@@ -89,9 +96,17 @@ def _spec(name: str) -> dict[str, Any]:
 
 
 def _case(
-    label: str, schedules: int, events: int, names: int, *, bound: int = 100, clean: bool = False, warm: int = 0
+    label: str,
+    schedules: int,
+    events: int,
+    names: int,
+    *,
+    bound: int = 100,
+    clean: bool = False,
+    warm: int = 0,
+    nodes: int = 1,
 ) -> Case:
-    sizes = {"schedules": schedules, "events": events, "names": names}
+    sizes = {"schedules": schedules, "events": events, "names": names, "nodes": nodes}
     return Case(label, {**sizes, "bound_transactions": bound, "clean": clean, "warm_rounds": warm})
 
 
@@ -101,6 +116,8 @@ WORKLOAD = Workload(
     measure=measure,
     full=[
         _case("unmatched", schedules=0, events=200_000, names=1),
+        # As `tidegate node --workers 2` has them: a process for each core.
+        _case("unmatched, two processes", schedules=0, events=200_000, names=1, nodes=2),
         _case("1:1", schedules=5_000, events=5_000, names=5_000),
         _case("one to many", schedules=5_000, events=1, names=1),
         _case("many to one", schedules=1, events=1_000, names=1, warm=5),

@@ -9,7 +9,8 @@ from tidegate_testkit.benchmarks.held import PROGRAM, delete_schedules
 from tidegate_testkit.benchmarks.load import apply
 from tidegate_testkit.benchmarks.meter import Meter, Spent, spent
 from tidegate_testkit.benchmarks.one_shots import BEFORE_DUE_S, MICROSECONDS, units_each
-from tidegate_testkit.benchmarks.replays import recorded_runs, replay_s
+from tidegate_testkit.benchmarks.recordings import recorded_runs
+from tidegate_testkit.benchmarks.replays import replay_s
 from tidegate_testkit.benchmarks.stack import Stack
 from tidegate_testkit.benchmarks.workload import Case, Figures, Parameters, Workload
 from tidegate_testkit.benchmarks.wrappers import Wrappers
@@ -63,19 +64,19 @@ def measure(stack: Stack, parameters: Parameters) -> Figures:
 
 def _beside_the_store(stack: Stack, used: Spent, runs: int, per_s: float, transactions: int) -> Figures:
     """Items that go in transactions, beside those that the store alone takes in transactions of their mean size; and runs, beside
-    those whose writes it takes with nothing else to do.
+    those whose calls store and broker take with nothing else to do.
     """
     items = used.transacted_units / UNITS_OF_ITEM
     mean = items / used.transactions
     bound = transacted_items_per_s(stack.cluster.store, transactions, stack.shards, max(1, round(mean)))
-    runs_per_s = runs / replay_s(stack.cluster.store, recorded_runs(runs, stack.shards))
+    bound_per_s = runs / replay_s(stack.cluster.store, recorded_runs(runs, stack.shards), stack.replay_logs())
     return {
         "transactions_each": used.transactions / runs,
         "items_per_transaction": mean,
         "store_transacted_items_per_s": bound,
         "share_of_store": items / used.wall_s / bound,
-        "store_runs_per_s": runs_per_s,
-        "share_of_writes": per_s / runs_per_s,
+        "bound_runs_per_s": bound_per_s,
+        "share_of_bound": per_s / bound_per_s,
     }
 
 

@@ -1,190 +1,125 @@
-"""What the store alone takes of the very writes that the protocol makes: recorded on a bench in memory, sent with nothing else to do.
+"""What bricks alone take of the very calls that the protocol makes: recorded on a bench in memory, sent with nothing else to do.
 
-No reads, no logs, no programs, no gate over HTTP: a cluster cannot be faster than that on the same store.
+Reads and writes of the store in full calls, records read from a topic and produced to another; no sweeps of an idle node, no
+decisions, no programs, no gate over HTTP: a cluster cannot be faster than that on the same bricks. What is recorded is in
+`recordings.py`.
 """
 
 from __future__ import annotations
 
 import time
-import uuid
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Final
 
-from tidegate_core.effects import Committed, Invalid, Refused, Unavailable, Written
-from tidegate_core.model.instants import format_instant
-from tidegate_core.store.values import Action, Applied, Batch, Delete, Key, Put, Transaction
-from tidegate_dynamo.settings import TABLE_NAMES
+from confluent_kafka import Consumer, TopicPartition
+
+from tidegate_core.store.values import Applied, Batch, RangeRead, Transaction
 from tidegate_ports.store import Store
-from tidegate_testkit.bench import Bench
 from tidegate_testkit.benchmarks.bounds import CALLS_AHEAD, THREADS
-from tidegate_testkit.benchmarks.load import NAMESPACE, event
-from tidegate_testkit.builders import EVENTS, MINUTE, REQUESTS, SECOND, Doc, a_spec, an_apply
+from tidegate_testkit.benchmarks.load import BulkProducer, Outgoing
+from tidegate_testkit.benchmarks.recordings import Call, Lookup, Recording
 
-PREFIX = "BENCH#"
-"""Of partition keys that nothing else has."""
-SETTLES_MS = 20 * SECOND
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """What was there before, and what was written then.
-
-    Attributes:
-        phases: Each is sent when the one before is through; within it, the writes of one partition key in order.
-    """
-
-    rows: Sequence[Put | Delete]
-    phases: Sequence[Sequence[Transaction | Batch]]
-
-    @property
-    def writes(self) -> Sequence[Transaction | Batch]:
-        return [write for phase in self.phases for write in phase]
+RECORDS_AT_ONCE: Final = 500
+SILENCE_S_MAX: Final = 30.0
 
 
-class RecordingBench(Bench):
-    """A bench that keeps what it writes."""
-
-    def __init__(self, **holding: Any) -> None:
-        self.writes: list[Transaction | Batch] = []
-        self.moving = _Moving()
-        # Tokens of transactions name their owner: two recordings on one store must not have the same ones.
-        super().__init__(owner=f"recording-{uuid.uuid4().hex}", **holding)
-
-    def begin_recording(self) -> Sequence[Put | Delete]:
-        """Forgets what was written so far; returns what came of it."""
-        self.writes.clear()
-        return [
-            self.moving.row(Put(Key(str(item["pk"]), str(item["sk"]), table), item))
-            for table in TABLE_NAMES
-            for item in self.store.items(table)
-        ]
-
-    def transact(self, transaction: Transaction) -> Committed | Refused | Unavailable | Invalid:
-        self.writes.append(transaction)
-        return super().transact(transaction)
-
-    def _written(self, batch: Batch) -> Written | Invalid:
-        self.writes.append(batch)
-        return super()._written(batch)
-
-
-def recorded_runs(count: int, shards: int) -> Recording:
-    """Returns what the runs of so many schedules write that are due at one instant; the schedules are there before."""
-    bench = RecordingBench(shards=shards)
-    due = bench.now + MINUTE
-    trigger = {"type": "at", "instant": format_instant(due)}
-    for number in range(count):
-        bench.request(an_apply(a_spec(f"run-{number}", trigger)))
-    bench.run(due - SECOND - bench.now)
-    rows = bench.begin_recording()
-    bench.run(SECOND + SETTLES_MS)
-    assert len(bench.started) == count, f"{len(bench.started)} of {count} runs"
-    return Recording(rows, [[bench.moving.write(write) for write in bench.writes]])
-
-
-def recorded_events(
-    schedules: int, events: int, names: int, spec: Callable[[str], Doc], shards: int, topic_partitions: int
-) -> Recording:
-    """Returns what is written until so many events are counted; the schedules are there before.
+class Logs:
+    """The broker's part of a replay.
 
     Args:
-        schedules: How many; each waits for the name of its number, modulo `names`.
-        events: How many; named in turn, and spread over the topic partitions.
-        names: How many different ones.
-        spec: Of a schedule that waits for this name, and never fires here.
-        shards: Of the cluster.
-        topic_partitions: Of the events topic.
+        bootstrap_servers: Of the broker.
+        make_topic: Makes a topic of this name and so many topic partitions.
+        topic_partitions: Of the topics of requests and events.
+        name: Of what is made, and of nothing else on this broker.
     """
-    bench = RecordingBench(shards=shards, event_topic_partitions=topic_partitions)
-    bench.run(SECOND)
-    for number in range(schedules):
-        fields = {"kind": "schedule", "namespace": NAMESPACE, "name": f"heard-{number}"}
-        bench.request(an_apply(spec(f"heard.{number % names}") | fields))
-    bench.run(SETTLES_MS)
-    rows = bench.begin_recording()
-    for topic_partition in range(topic_partitions):
-        mine = range(topic_partition, events, topic_partitions)
-        bench.append(EVENTS, topic_partition, *(event(f"e-{each}", f"heard.{each % names}").value for each in mine))
-    bench.run(SETTLES_MS)
-    moves = [bench.moving.write(write) for write in bench.writes if write.name == "cursor"]
-    counts = [bench.moving.write(write) for write in bench.writes if write.name != "cursor"]
-    assert counts, "nobody heard them"
-    # What is counted lies in inboxes of other partition keys by then.
-    return Recording(rows, [moves, counts])
+
+    def __init__(
+        self, bootstrap_servers: str, make_topic: Callable[[str, int], str], topic_partitions: int, name: str
+    ) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._make_topic = make_topic
+        self._topic_partitions = topic_partitions
+        self._name = name
+
+    def prepared(self, recording: Recording) -> Sequence[Callable[[], None]]:
+        """Writes what will be read; returns what reads it, and what produces the rest."""
+        producer = BulkProducer(self._bootstrap_servers, self._topic_partitions)
+        parts: list[Callable[[], None]] = []
+        if recording.read:
+            topic = self._make_topic(f"{self._name}.read", self._topic_partitions)
+            producer.send(topic, [Outgoing(value, number) for number, value in enumerate(recording.read)])
+            parts.append(lambda: self._read(topic, len(recording.read)))
+        if recording.produced:
+            to = self._make_topic(f"{self._name}.produced", self._topic_partitions)
+            records = [Outgoing(value) for value in recording.produced]
+            parts.append(lambda: producer.send(to, records))
+        return parts
+
+    def _read(self, topic: str, count: int) -> None:
+        consumer = Consumer(
+            {"bootstrap.servers": self._bootstrap_servers, "group.id": self._name, "enable.auto.commit": False}
+        )
+        try:
+            consumer.assign([TopicPartition(topic, number, 0) for number in range(self._topic_partitions)])
+            read = 0
+            while read < count:
+                # It waits until it has as many as it was asked for.
+                records = consumer.consume(min(RECORDS_AT_ONCE, count - read), SILENCE_S_MAX)
+                assert records, f"{read} of {count} records, and no more"
+                assert not any(record.error() for record in records), [str(record.error()) for record in records][:3]
+                read += sum(record.value() is not None for record in records)
+        finally:
+            consumer.close()
 
 
-def recorded_creates(requests: Sequence[bytes], shards: int) -> Recording:
-    """Returns what the creates of messages write, as a node sends it: rows of several shards in one call, up to 25.
+def replay_s(store: Store, recording: Recording, logs: Logs | None = None) -> float:
+    """Sends a recording from several threads; returns how many seconds its calls took, what was there before not counted.
 
     Args:
-        requests: Records of the requests topic.
-        shards: Of the cluster.
+        store: That takes its reads and writes.
+        recording: What is sent.
+        logs: Its records are read and produced there meanwhile; None leaves them out.
     """
-    bench = RecordingBench(shards=shards)
-    bench.run(SECOND)
-    rows = bench.begin_recording()
-    bench.append(REQUESTS, 0, *requests)
-    bench.run(SETTLES_MS)
-    writes = [bench.moving.write(write) for write in bench.writes]
-    created = [action for write in writes if isinstance(write, Batch) for action in write.actions]
-    assert len(created) >= len(requests), f"{len(created)} rows of {len(requests)} creates"
-    calls = [
-        Batch("messages", tuple(created[start : start + CALLS_AHEAD])) for start in range(0, len(created), CALLS_AHEAD)
-    ]
-    return Recording(rows, [[write for write in writes if isinstance(write, Transaction)], calls])
-
-
-def replay_s(store: Store, recording: Recording) -> float:
-    """Sends a recording from several threads; returns how many seconds the writes took, those of before not counted."""
     for first in range(0, len(recording.rows), CALLS_AHEAD):
         assert not store.write(recording.rows[first : first + CALLS_AHEAD]), "the store took not all"
-    with ThreadPoolExecutor(THREADS) as threads:
-        return sum(_sent_s(store, phase, threads) for phase in recording.phases)
+    parts = logs.prepared(recording) if logs is not None else ()
+    with ThreadPoolExecutor(THREADS) as threads, ThreadPoolExecutor(max(1, len(parts))) as beside:
+        begun_s = time.monotonic()
+        others = [beside.submit(part) for part in parts]
+        for phase in recording.phases:
+            _send(store, phase, threads)
+        for other in others:
+            other.result()
+        return time.monotonic() - begun_s
 
 
-def _sent_s(store: Store, writes: Sequence[Transaction | Batch], threads: ThreadPoolExecutor) -> float:
-    by_key = defaultdict[str, list[Transaction | Batch]](list)
-    for write in writes:
-        by_key[write.actions[0].key.pk].append(write)
+def _send(store: Store, calls: Sequence[Call], threads: ThreadPoolExecutor) -> None:
+    """Sends a phase: the calls of one partition key in their order, and reads of single items in any."""
+    lines = defaultdict[str, list[Call]](list)
+    for number, call in enumerate(calls):
+        lines[f"read {number}" if isinstance(call, Lookup) else _partition_key(call)].append(call)
 
-    def send(writes: Sequence[Transaction | Batch]) -> None:
-        for write in writes:
-            if isinstance(write, Batch):
-                assert not store.write(write.actions), "the store took not all"
-            else:
-                outcome = store.transact(write)
-                assert outcome == Applied(), outcome
+    def send(line: Sequence[Call]) -> None:
+        for call in line:
+            _send_one(store, call)
 
-    begun_s = time.monotonic()
-    list(threads.map(send, by_key.values()))
-    return time.monotonic() - begun_s
+    list(threads.map(send, lines.values()))
 
 
-class _Moving:
-    """From what a bench wrote to what can be sent beside a cluster, and beside other recordings: under keys of its own."""
+def _partition_key(call: Transaction | Batch | RangeRead) -> str:
+    return call.pk if isinstance(call, RangeRead) else call.actions[0].key.pk
 
-    def __init__(self) -> None:
-        self._prefix = f"{PREFIX}{uuid.uuid4().hex[:8]}#"
 
-    def write(self, write: Transaction | Batch) -> Transaction | Batch:
-        if isinstance(write, Batch):
-            return replace(write, actions=tuple(self.row(each) for each in write.actions))
-        witness = None if write.witness is None else self._key(write.witness)
-        return replace(write, actions=tuple(self._action(each) for each in write.actions), witness=witness)
-
-    def row(self, action: Put | Delete) -> Put | Delete:
-        key = self._key(action.key)
-        if isinstance(action, Put):
-            return replace(action, key=key, item={**action.item, "pk": key.pk})
-        return replace(action, key=key)
-
-    def _action(self, action: Action) -> Action:
-        if isinstance(action, Put | Delete):
-            return self.row(action)
-        return replace(action, key=self._key(action.key))
-
-    def _key(self, key: Key) -> Key:
-        return key._replace(pk=self._prefix + key.pk)
+def _send_one(store: Store, call: Call) -> None:
+    match call:
+        case Lookup(keys):
+            store.get(keys)
+        case RangeRead():
+            store.query(call)
+        case Batch(_, actions):
+            assert not store.write(actions), "the store took not all"
+        case Transaction():
+            outcome = store.transact(call)
+            assert outcome == Applied(), outcome

@@ -14,6 +14,7 @@ from tidegate_bricks.ports import free_port
 from tidegate_testkit.benchmarks import quiet_node
 from tidegate_testkit.benchmarks.load import REQUESTS, BulkProducer, Outgoing
 from tidegate_testkit.benchmarks.meter import Meter
+from tidegate_testkit.benchmarks.replays import Logs
 from tidegate_testkit.benchmarks.settled import Settled
 from tidegate_testkit.benchmarks.sink import SinkReader
 from tidegate_testkit.cluster.cluster import TOPIC_PARTITIONS, Cluster
@@ -109,6 +110,11 @@ class Stack:
 
     def sink_topic(self) -> str:
         return self.cluster.make_topic(self.new_name("bench.sink"), SINK_TOPIC_PARTITIONS)
+
+    def replay_logs(self) -> Logs:
+        """Returns the broker's part of a replay, on topics that nothing else has."""
+        cluster = self.cluster
+        return Logs(cluster.bootstrap_servers, cluster.make_topic, TOPIC_PARTITIONS, self.new_name("bench.replay"))
 
     def consumer_of(self, topic: str, count: int) -> SinkReader:
         """Returns the sink's consumer, to be used as a context; after `count` ids it ends."""

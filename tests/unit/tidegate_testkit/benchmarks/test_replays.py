@@ -1,18 +1,20 @@
-"""What is recorded of the runs' writes can be sent to a store, and says the same again."""
+"""What is recorded of runs, events and creates can be sent to a store, and says the same again."""
 
 import pytest
 
-from tidegate_core.store.values import Batch, Key, Put, Transaction
+from tidegate_core.store.values import Batch, Key, Put, RangeRead, Transaction
 from tidegate_memory.store import MemoryStore
 from tidegate_testkit.benchmarks.load import message
-from tidegate_testkit.benchmarks.replays import (
+from tidegate_testkit.benchmarks.recordings import (
+    KEYS_AHEAD,
     PREFIX,
+    Lookup,
     Recording,
     recorded_creates,
     recorded_events,
     recorded_runs,
-    replay_s,
 )
+from tidegate_testkit.benchmarks.replays import replay_s
 from tidegate_testkit.builders import HOUR, NOW, Doc, a_spec
 
 RUNS, SHARDS = 5, 3
@@ -36,6 +38,18 @@ def test_given_recorded_runs_then_each_of_their_writes_is_there_and_none_is_anot
     assert all(key.pk.startswith(PREFIX) for key in keys(recording))
     assert all(isinstance(row, Put) and row.item["pk"] == row.key.pk for row in recording.rows)
     assert all(row.key.pk.startswith(PREFIX) for row in recording.rows)
+
+
+def test_given_recorded_runs_then_what_the_protocol_reads_is_there_too_and_what_an_idle_node_looks_for_is_not(
+    recording: Recording,
+) -> None:
+    read = {key for call in recording.reads if isinstance(call, Lookup) for key in call.keys}
+    assert {key for key in read if key.sk.startswith("R#")}, "the gate reads each run"
+    ranges = [call for call in recording.reads if isinstance(call, RangeRead)]
+    assert {call.low[:2] for call in ranges} == {"S#"}, "inboxes were empty"
+    assert all(key.pk.startswith(PREFIX) for key in read)
+    assert all(call.pk.startswith(PREFIX) for call in ranges)
+    assert len(recording.produced) == 2 * RUNS, "each begins and ends on the topic of runs"
 
 
 def test_given_a_store_then_all_writes_are_applied_and_the_runs_are_history(recording: Recording) -> None:
@@ -82,6 +96,11 @@ def test_given_recorded_creates_then_their_rows_come_in_full_calls(key: str | No
     calls = [len(write.actions) for write in recording.writes if isinstance(write, Batch)]
     assert sum(calls) == creates * rows
     assert set(calls[:-1]) == {25}
+    lookups = [call.keys for call in recording.reads if isinstance(call, Lookup)]
+    assert [len(set(each)) for each in lookups] == [len(each) for each in lookups]
+    assert max(len(each) for each in lookups) <= KEYS_AHEAD
+    assert sum(len(each) for each in lookups) >= creates, "whether one was there before is read of each"
+    assert list(recording.read) == requests
     store = MemoryStore()
     assert replay_s(store, recording) >= 0
     assert len([item for item in store.items("main") if str(item["sk"]).startswith("M#")]) == creates
