@@ -115,9 +115,8 @@ WORKLOAD = Workload(
     title="Events: 200,000 unmatched, 5,000 matched 1:1, one to 5,000 schedules, 1,000 to one schedule",
     measure=measure,
     full=[
-        _case("unmatched", schedules=0, events=200_000, names=1),
-        # As `tidegate node --workers 2` has them: a process for each core.
-        _case("unmatched, two processes", schedules=0, events=200_000, names=1, nodes=2),
+        _case("unmatched", schedules=0, events=200_000, names=1, warm=1),
+        _case("unmatched, two nodes", schedules=0, events=200_000, names=1, warm=1, nodes=2),
         _case("1:1", schedules=5_000, events=5_000, names=5_000),
         _case("one to many", schedules=5_000, events=1, names=1),
         _case("many to one", schedules=1, events=1_000, names=1, warm=5),

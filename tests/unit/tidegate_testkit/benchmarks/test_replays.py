@@ -1,5 +1,8 @@
 """What is recorded of runs, events and creates can be sent to a store, and says the same again."""
 
+from collections import Counter
+from collections.abc import Callable
+
 import pytest
 
 from tidegate_core.store.values import Batch, Key, Put, RangeRead, Transaction
@@ -10,12 +13,13 @@ from tidegate_testkit.benchmarks.recordings import (
     PREFIX,
     Lookup,
     Recording,
+    RecordingBench,
     recorded_creates,
     recorded_events,
     recorded_runs,
 )
 from tidegate_testkit.benchmarks.replays import replay_s
-from tidegate_testkit.builders import HOUR, NOW, Doc, a_spec
+from tidegate_testkit.builders import HOUR, MINUTE, NOW, Doc, a_spec
 
 RUNS, SHARDS = 5, 3
 
@@ -54,7 +58,7 @@ def test_given_recorded_runs_then_what_the_protocol_reads_is_there_too_and_what_
 
 def test_given_a_store_then_all_writes_are_applied_and_the_runs_are_history(recording: Recording) -> None:
     store = MemoryStore()
-    assert replay_s(store, recording) >= 0
+    replay_s(store, recording)
     ended = [item for item in store.items("history") if str(item["sk"]).startswith("R#")]
     assert len(ended) == RUNS
     assert not [item for item in store.items("main") if str(item["sk"]).startswith(("J#", "R#"))]
@@ -64,7 +68,7 @@ def test_given_two_recordings_then_one_store_takes_both() -> None:
     """Two cases of one benchmark on one cluster: the emulator knows the tokens of the first one's transactions."""
     store = MemoryStore()
     for count in (2, 3):
-        assert replay_s(store, recorded_runs(count, SHARDS)) >= 0
+        replay_s(store, recorded_runs(count, SHARDS))
 
 
 def test_given_a_store_that_refuses_one_then_it_is_no_figure(recording: Recording) -> None:
@@ -74,12 +78,58 @@ def test_given_a_store_that_refuses_one_then_it_is_no_figure(recording: Recordin
         replay_s(MemoryStore(), Recording((), [[first]]))
 
 
+class Counting:
+    """A broker's part that keeps what it was given; with `fails` its part comes to nothing."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.fails = fails
+        self.log: list[str] = []
+
+    def prepared(self, recording: Recording) -> list[Callable[[], None]]:
+        self.log.append(f"{len(recording.read)} read, {len(recording.produced)} produced")
+        return [self._part]
+
+    def close(self) -> None:
+        self.log.append("closed")
+
+    def _part(self) -> None:
+        self.log.append("part")
+        assert not self.fails, "no more records"
+
+
+def test_given_a_broker_s_part_then_it_is_carried_out_beside_the_store_s_and_closed(recording: Recording) -> None:
+    logs = Counting()
+    replay_s(MemoryStore(), recording, logs)
+    assert logs.log == [f"0 read, {2 * RUNS} produced", "part", "closed"]
+
+
+def test_given_a_broker_s_part_that_comes_to_nothing_then_it_is_no_figure(recording: Recording) -> None:
+    logs = Counting(fails=True)
+    with pytest.raises(AssertionError, match="no more records"):
+        replay_s(MemoryStore(), recording, logs)
+    assert logs.log[-1] == "closed"
+
+
+def test_given_reads_of_single_items_then_full_calls_ask_for_each_of_them_as_often() -> None:
+    bench = RecordingBench(shards=SHARDS)
+    for number in range(70):
+        bench.request(message(number, NOW + HOUR, "sink", SHARDS, name=f"m{number}").value)
+    bench.run(MINUTE)
+    asked = Counter(key for call in bench.calls if isinstance(call, Lookup) for key in call.keys)
+    assert asked.total() > KEYS_AHEAD
+    assert max(asked.values()) > 1
+    assert Counter(key for call in bench.lookups() for key in call.keys) == asked
+
+
 def test_given_recorded_events_then_a_store_counts_each_of_them_once() -> None:
     def spec(name: str) -> Doc:
         return a_spec(trigger={"type": "event", "name": f"custom.{name}", "count": 100})
 
     store = MemoryStore()
-    assert replay_s(store, recorded_events(2, 60, 1, spec, SHARDS, 4)) >= 0
+    recording = recorded_events(2, 60, 1, spec, SHARDS, 4)
+    assert len(recording.read) == 60
+    assert {call.low[:2] for call in recording.reads if isinstance(call, RangeRead)} >= {"I#"}, "inboxes are read"
+    replay_s(store, recording)
     evidence = [item for item in store.items("main") if str(item["sk"]).startswith("E#")]
     assert [item["counts"] for item in evidence] == [[60], [60]]
     assert not [item for item in store.items("main") if str(item["sk"]).startswith("I#")]
@@ -102,5 +152,5 @@ def test_given_recorded_creates_then_their_rows_come_in_full_calls(key: str | No
     assert sum(len(each) for each in lookups) >= creates, "whether one was there before is read of each"
     assert list(recording.read) == requests
     store = MemoryStore()
-    assert replay_s(store, recording) >= 0
+    replay_s(store, recording)
     assert len([item for item in store.items("main") if str(item["sk"]).startswith("M#")]) == creates
