@@ -44,13 +44,20 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     usual = Sizes()
     parser = argparse.ArgumentParser(prog="python -m tidegate_testkit.chaos", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10.0, help="no fault is made later (default 10)")
+    parser.add_argument("--minutes", type=float, default=10.0, help="no strike begins half a minute later (default 10)")
     parser.add_argument("--seed", type=int, default=None, help="of order, moments and loads (default: a new one)")
     parser.add_argument("--nodes", type=int, default=3, help="that serve (default 3)")
     parser.add_argument(
         "--protocol", choices=PROTOCOLS, default=PROTOCOLS[0], help="of the nodes' group (default %(default)s)"
     )
-    parser.add_argument("--nemesis", action="append", choices=sorted(NEMESES), help="only this one; may be repeated")
+    names = "; ".join(sorted(NEMESES))  # Some have a comma in them.
+    parser.add_argument(
+        "--nemesis",
+        action="append",
+        choices=sorted(NEMESES),
+        metavar="NAME",
+        help=f"only this one; may be repeated: {names}",
+    )
     parser.add_argument("--strikes", type=int, default=3, help="of a phase (default %(default)s)")
     parser.add_argument(
         "--calm", type=float, default=4.0, help="at most so many seconds between two (default %(default)s)"
