@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from tidegate_core.effects import Ask, Committed, Invalid, Read, ReadRange, Refused, Result, Unavailable, Written
 from tidegate_core.model.instants import format_instant
 from tidegate_core.store.values import Action, Batch, Delete, Key, Page, Put, RangeRead, Transaction
+from tidegate_dynamo.calls import KEYS_PER_CALL_MAX
 from tidegate_dynamo.settings import TABLE_NAMES
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.benchmarks.bounds import CALLS_AHEAD
@@ -24,8 +25,6 @@ from tidegate_testkit.builders import EVENTS, MINUTE, REQUESTS, SECOND, Doc, a_s
 PREFIX = "BENCH#"
 """Of partition keys that nothing else has."""
 SETTLES_MS = 20 * SECOND
-KEYS_AHEAD = 100
-"""Of one call that reads single items: the store's limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +95,12 @@ class RecordingBench(Bench):
                     rounds[times[key]].append(key)
                     times[key] += 1
         return [
-            Lookup(tuple(keys[start : start + KEYS_AHEAD]))
+            Lookup(tuple(keys[start : start + KEYS_PER_CALL_MAX]))
             for keys in rounds.values()
-            for start in range(0, len(keys), KEYS_AHEAD)
+            for start in range(0, len(keys), KEYS_PER_CALL_MAX)
         ]
 
-    def other_calls(self) -> Iterable[Transaction | Batch | RangeRead]:
+    def other_calls(self) -> Sequence[Transaction | Batch | RangeRead]:
         """Returns all but those, in order."""
         return [call for call in self.calls if not isinstance(call, Lookup)]
 
@@ -137,7 +136,7 @@ def recorded_runs(count: int, shards: int) -> Recording:
     rows = bench.begin_recording()
     bench.run(SECOND + SETTLES_MS)
     assert len(bench.started) == count, f"{len(bench.started)} of {count} runs"
-    return Recording(rows, [bench.lookups(), list(bench.other_calls())], produced=bench.produced())
+    return Recording(rows, [bench.lookups(), bench.other_calls()], produced=bench.produced())
 
 
 def recorded_events(

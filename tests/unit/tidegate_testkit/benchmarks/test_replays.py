@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from tidegate_core.store.values import Batch, Key, Put, RangeRead, Transaction
+from tidegate_dynamo.calls import KEYS_PER_CALL_MAX
 from tidegate_memory.store import MemoryStore
 from tidegate_testkit.benchmarks.load import message
 from tidegate_testkit.benchmarks.recordings import (
-    KEYS_AHEAD,
     PREFIX,
     Lookup,
     Recording,
@@ -56,11 +56,14 @@ def test_given_recorded_runs_then_what_the_protocol_reads_is_there_too_and_what_
     assert len(recording.produced) == 2 * RUNS, "each begins and ends on the topic of runs"
 
 
+def ended_runs(store: MemoryStore) -> int:
+    return sum(str(item["sk"]).startswith("R#") for item in store.items("history"))
+
+
 def test_given_a_store_then_all_writes_are_applied_and_the_runs_are_history(recording: Recording) -> None:
     store = MemoryStore()
     replay_s(store, recording)
-    ended = [item for item in store.items("history") if str(item["sk"]).startswith("R#")]
-    assert len(ended) == RUNS
+    assert ended_runs(store) == RUNS
     assert not [item for item in store.items("main") if str(item["sk"]).startswith(("J#", "R#"))]
 
 
@@ -69,6 +72,7 @@ def test_given_two_recordings_then_one_store_takes_both() -> None:
     store = MemoryStore()
     for count in (2, 3):
         replay_s(store, recorded_runs(count, SHARDS))
+    assert ended_runs(store) == 2 + 3
 
 
 def test_given_a_store_that_refuses_one_then_it_is_no_figure(recording: Recording) -> None:
@@ -116,7 +120,7 @@ def test_given_reads_of_single_items_then_full_calls_ask_for_each_of_them_as_oft
         bench.request(message(number, NOW + HOUR, "sink", SHARDS, name=f"m{number}").value)
     bench.run(MINUTE)
     asked = Counter(key for call in bench.calls if isinstance(call, Lookup) for key in call.keys)
-    assert asked.total() > KEYS_AHEAD
+    assert asked.total() > KEYS_PER_CALL_MAX
     assert max(asked.values()) > 1
     assert Counter(key for call in bench.lookups() for key in call.keys) == asked
 
@@ -148,7 +152,7 @@ def test_given_recorded_creates_then_their_rows_come_in_full_calls(key: str | No
     assert set(calls[:-1]) == {25}
     lookups = [call.keys for call in recording.reads if isinstance(call, Lookup)]
     assert [len(set(each)) for each in lookups] == [len(each) for each in lookups]
-    assert max(len(each) for each in lookups) <= KEYS_AHEAD
+    assert max(len(each) for each in lookups) <= KEYS_PER_CALL_MAX
     assert sum(len(each) for each in lookups) >= creates, "whether one was there before is read of each"
     assert list(recording.read) == requests
     store = MemoryStore()
