@@ -81,7 +81,7 @@ def text_hash(*parts: str) -> str:
 
 
 def long_text_hash(*parts: str) -> str:
-    """The same of text of any length."""
+    """The same of text of any length, or of one that nobody asks for again: nothing is kept in mind."""
     encoded = [part.encode() for part in parts]
     return _base32(b"".join([len(each).to_bytes(4, "big") + each for each in encoded]))
 
