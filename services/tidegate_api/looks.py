@@ -7,7 +7,7 @@ however many of its requests wait, and other reads have the rest. Used by `submi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from types import TracebackType
@@ -31,16 +31,17 @@ class Looks:
     """Of one submission; once it is left nothing is asked any more, and nobody waits for what is under way.
 
     Args:
+        waiting: Requests that are on their topic: looks ask for each of them until it has an answer.
         answers: Finds them. Blocking.
         pools: Whose threads of reads it does so on.
         pause_s: Between two looks.
     """
 
-    def __init__(self, answers: StoredAnswers, pools: Pools, pause_s: float) -> None:
+    def __init__(self, waiting: Mapping[Waiter, Sought], answers: StoredAnswers, pools: Pools, pause_s: float) -> None:
         self._answers = answers
         self._pools = pools
         self._pause_s = pause_s
-        self._waiting: dict[Waiter, Sought] = {}
+        self._waiting = waiting
         self._looking: asyncio.Task[None] | None = None
 
     def __enter__(self) -> Looks:
@@ -49,14 +50,6 @@ class Looks:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._looking is not None:
             self._looking.cancel()
-
-    def add(self, waiter: Waiter, sought: Sought) -> None:
-        """A request that is on its topic: looks ask for it until it has an answer, or is left."""
-        self._waiting[waiter] = sought
-
-    def leave(self, waiter: Waiter) -> None:
-        """Its time is over."""
-        del self._waiting[waiter]
 
     def begin(self) -> None:
         """Looks now, and again and again, for whatever waits by then. Idempotent."""
@@ -83,7 +76,7 @@ class Looks:
                 yield [wait]
 
     def _goes_on(self, wait: _Wait) -> bool:
-        return wait[0].is_waiting and wait[0] in self._waiting
+        return wait[0].is_waiting
 
     async def _look(self, waits: Sequence[_Wait]) -> bool:
         """Makes one call; False where the store did not answer."""

@@ -6,8 +6,10 @@ A request's id is registered before the request is produced, so its receipt cann
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -20,44 +22,73 @@ RETRY_S = 1.0
 """Pause while the broker cannot say where the topic ends."""
 
 
-class Waiter:
-    """One waiting request. Ids are unique within a namespace only.
+class Expected(NamedTuple):
+    """A request whose answer is waited for.
 
-    Args:
+    Attributes:
+        id: Unique within a namespace only.
         namespace: The request's.
         thing: The run or job that it names without a namespace: the owner's answer says of which one that is.
+    """
+
+    id: str
+    namespace: str | None
+    thing: str | None
+
+
+class Waiter:
+    """One waiting request.
+
+    Args:
+        namespace: See `Expected`.
+        thing: Likewise.
+
+    Attributes:
+        answer_to_be: Has the answer, or the bug, once it is done.
+        answered_at_s: When its answer came, on the monotonic clock; None while it has not.
     """
 
     def __init__(self, namespace: str | None, thing: str | None) -> None:
         self._namespace = namespace
         self._thing = thing
-        self._answered: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+        self.answer_to_be: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+        self.answered_at_s: float | None = None
 
     def answer(self, receipt: Receipt) -> None:
         # A request that could not be read may be answered without its namespace.
         is_ours = receipt.namespace in (None, self._namespace) or (
             self._thing is not None and receipt.id == self._thing
         )
-        if is_ours and not self._answered.done():
-            self._answered.set_result(receipt)
+        if is_ours:
+            self.find(receipt)
 
     @property
     def is_waiting(self) -> bool:
-        return not self._answered.done()
+        return not self.answer_to_be.done()
 
     def find(self, receipt: Receipt) -> None:
         """Takes what the store says of this very request."""
         if self.is_waiting:
-            self._answered.set_result(receipt)
+            self.answered_at_s = time.monotonic()
+            self.answer_to_be.set_result(receipt)
 
     def fail(self, bug: Exception) -> None:
         if self.is_waiting:
-            self._answered.set_exception(bug)
+            self.answer_to_be.set_exception(bug)
 
-    async def wait(self, seconds: float) -> Receipt | None:
-        """Returns the receipt, or None when it has not come in time; may be asked again."""
-        done, _ = await asyncio.wait({self._answered}, timeout=seconds)
-        return self._answered.result() if done else None
+    @property
+    def receipt(self) -> Receipt | None:
+        """What was answered, None while nothing was. Raises the bug that `fail` was told."""
+        return self.answer_to_be.result() if self.answer_to_be.done() else None
+
+
+async def answered(waiters: Sequence[Waiter], seconds: float) -> bool:
+    """Waits until each has its answer, for so long at most; returns whether that is so. May be asked again."""
+    open_ones = [waiter.answer_to_be for waiter in waiters if waiter.is_waiting]
+    if not open_ones:
+        return True
+    _, left = await asyncio.wait(open_ones, timeout=seconds)
+    return not left
 
 
 class ReceiptDesk:
@@ -93,17 +124,19 @@ class ReceiptDesk:
         return True
 
     @contextmanager
-    def expecting(self, request_id: str, namespace: str | None, thing: str | None) -> Iterator[Waiter]:
-        """Registers a request before it is produced; see `Waiter`."""
-        waiter = Waiter(namespace, thing)
-        self._waiting.setdefault(request_id, []).append(waiter)
+    def expecting(self, requests: Sequence[Expected]) -> Iterator[list[Waiter]]:
+        """Registers requests before they are produced; a waiter for each, in their order."""
+        waiters = [Waiter(request.namespace, request.thing) for request in requests]
+        for request, waiter in zip(requests, waiters, strict=True):
+            self._waiting.setdefault(request.id, []).append(waiter)
         try:
-            yield waiter
+            yield waiters
         finally:
-            left = self._waiting[request_id]
-            left.remove(waiter)
-            if not left:
-                del self._waiting[request_id]
+            for request, waiter in zip(requests, waiters, strict=True):
+                left = self._waiting[request.id]
+                left.remove(waiter)
+                if not left:
+                    del self._waiting[request.id]
 
     def records(self, topic: str, topic_partition: int, records: Sequence[Record]) -> None:
         for record in records:

@@ -17,11 +17,11 @@ from tidegate_api.cluster_map import ClusterMap, MapReader
 from tidegate_api.looks import Looks
 from tidegate_api.pools import Pools
 from tidegate_api.problems import ApiProblem, unavailable
-from tidegate_api.receipts import ReceiptDesk, Waiter
+from tidegate_api.receipts import Expected, ReceiptDesk, Waiter, answered
 from tidegate_api.reused import ReusedIds
 from tidegate_api.routing import shard_of_request, subject_of
 from tidegate_api.stored_answers import Sought, StoredAnswers
-from tidegate_core.effects import NotProduced, Produce
+from tidegate_core.effects import NotProduced, Outcome, Produce
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import JobCancel, MessageSend, Request, RunCancel, check_delivery
@@ -112,8 +112,10 @@ class Submission:
         cluster = await self._cluster.current()
         ready = self._prepared(request, cluster)
         self._reused.check(ready.request.namespace, ready.request_id, ready.value)
-        with self._looks() as looks:
-            return await self._send(ready, cluster, looks)
+        (outcome,) = await self._send([ready], cluster)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
     async def submit_all(self, requests: Sequence[Request]) -> list[Answer]:
         """Sends a batch, all at once; nothing is sent when one of them is unusable. The same errors, then.
@@ -126,10 +128,8 @@ class Submission:
         prepared = await self._pools.read(lambda: [self._prepared(request, cluster) for request in requests])
         for ready in prepared:
             self._reused.check(ready.request.namespace, ready.request_id, ready.value)
-        with self._looks() as looks:
-            sending = (self._send(each, cluster, looks) for each in prepared)
-            outcomes = await asyncio.gather(*sending, return_exceptions=True)
-        failed = [each for each in outcomes if isinstance(each, BaseException)]
+        outcomes = await self._send(prepared, cluster)
+        failed = [each for each in outcomes if isinstance(each, Exception)]
         if len(failed) == len(outcomes):
             raise _none_taken(prepared, failed)
         return [self._answered(ready, outcome) for ready, outcome in zip(prepared, outcomes, strict=True)]
@@ -139,58 +139,76 @@ class Submission:
             problems = check_delivery(request, appended_at=self._clock.now_ms())
             if problems:
                 raise InvalidInput(problems)
-            # Acceptance of a message is told only to who asks for it.
-            request = request.model_copy(update={"receipt": True})
         request_id = request.id or str(uuid.uuid4())
-        known = request.model_copy(update={"id": request_id})
+        # Acceptance of a message is told only to who asks for it.
+        told = {"receipt": True} if isinstance(request, MessageSend) else {}
+        known = request.model_copy(update={"id": request_id, **told})
         shard = shard_of_request(known, request_id, cluster.shards)
         return _Ready(known, request_id, shard, known.to_json())
 
-    def _looks(self) -> Looks:
-        return Looks(self._answers, self._pools, self._timing.look_again_s)
+    async def _send(self, prepared: Sequence[_Ready], cluster: ClusterMap) -> list[Answer | Exception]:
+        """Sends requests together, and waits for the answers of all of them; of each returns what became of it.
 
-    async def _send(self, ready: _Ready, cluster: ClusterMap, looks: Looks) -> Answer:
-        started = time.monotonic()
-        with self._desk.expecting(ready.request_id, ready.request.namespace, _named_alone(ready.request)) as waiter:
-            await self._produce(ready, cluster)
-            looks.add(waiter, Sought(ready.request, ready.request_id, ready.shard))
-            try:
-                receipt = await self._awaited(waiter, looks)
-            finally:
-                looks.leave(waiter)
+        Together, because of a list of a thousand each of them would have a task, an acknowledgement that wakes the loop, and a timer.
+        """
+        started_s = time.monotonic()
+        expected = [Expected(each.request_id, each.request.namespace, _named_alone(each.request)) for each in prepared]
+        with self._desk.expecting(expected) as waiters:
+            refusals = await self._produce(prepared, cluster)
+            waiting = {
+                waiter: Sought(ready.request, ready.request_id, ready.shard)
+                for waiter, ready, refusal in zip(waiters, prepared, refusals, strict=True)
+                if refusal is None
+            }
+            with Looks(waiting, self._answers, self._pools, self._timing.look_again_s) as looks:
+                await self._until_answered(list(waiting), looks)
+        return [
+            refusal or self._outcome(ready, waiter, started_s)
+            for ready, waiter, refusal in zip(prepared, waiters, refusals, strict=True)
+        ]
+
+    def _outcome(self, ready: _Ready, waiter: Waiter, started_s: float) -> Answer | Exception:
+        try:
+            receipt = waiter.receipt
+        except Exception as bug:  # noqa: BLE001 - of one request; the others of its list have been answered
+            return bug
         status = ReceiptStatus.PENDING if receipt is None else receipt.status
-        self._metrics.observe("tidegate_api_receipt_seconds", time.monotonic() - started, status=status.value)
+        waited_s = (waiter.answered_at_s or time.monotonic()) - started_s
+        self._metrics.observe("tidegate_api_receipt_seconds", waited_s, status=status.value)
         return _answer(ready, receipt or self._pending(ready))
 
-    async def _produce(self, ready: _Ready, cluster: ClusterMap) -> None:
-        order = Produce(
-            self._topics.requests,
-            subject_of(ready.request).encode(),
-            ready.value,
-            topic_partition=cluster.topic_partition_of(ready.shard),
-        )
-        answer = await self._bus.publisher.produce(order)
-        if isinstance(answer, NotProduced):
-            raise unavailable(
-                f"the broker did not take request {ready.request_id} ({answer.message}); it may arrive all the same, "
-                "so repeat it under the same id",
-                request_id=ready.request_id,
+    async def _produce(self, prepared: Sequence[_Ready], cluster: ClusterMap) -> list[ApiProblem | None]:
+        """Returns what is to be said of each that the broker did not take, once the fate of all is known."""
+        orders = [
+            Produce(
+                self._topics.requests,
+                subject_of(ready.request).encode(),
+                ready.value,
+                topic_partition=cluster.topic_partition_of(ready.shard),
             )
+            for ready in prepared
+        ]
+        fates: asyncio.Future[Sequence[Outcome]] = asyncio.get_running_loop().create_future()
 
-    async def _awaited(self, waiter: Waiter, looks: Looks) -> Receipt | None:
-        """The receipt from the topic, else from the store, else None once patience is at its end, whatever is under way by then."""
-        deadline = time.monotonic() + self._timing.pending_after_s
-        receipt = await waiter.wait(min(self._timing.first_look_s, self._timing.pending_after_s))
-        if receipt is None:
+        def settled(outcomes: Sequence[Outcome]) -> None:
+            if not fates.done():  # Else its client has gone.
+                fates.set_result(outcomes)
+
+        self._bus.publisher.produce_many(orders, settled)
+        return [_refusal(ready, fate) for ready, fate in zip(prepared, await fates, strict=True)]
+
+    async def _until_answered(self, waiters: Sequence[Waiter], looks: Looks) -> None:
+        """By receipts from the topic, else from the store, else until patience is at its end, whatever is under way by then."""
+        deadline_s = time.monotonic() + self._timing.pending_after_s
+        if not await answered(waiters, min(self._timing.first_look_s, self._timing.pending_after_s)):
             looks.begin()
-            receipt = await waiter.wait(max(0.0, deadline - time.monotonic()))
-        return receipt
+            await answered(waiters, max(0.0, deadline_s - time.monotonic()))
 
-    def _answered(self, ready: _Ready, outcome: Answer | BaseException) -> Answer:
+    def _answered(self, ready: _Ready, outcome: Answer | Exception) -> Answer:
         if isinstance(outcome, ApiProblem):
             error = Problem("", outcome.detail, f"send it again with the id {ready.request_id}")
             return _answer(ready, self._pending(ready).model_copy(update={"errors": (error,)}))
-        if isinstance(outcome, BaseException):
+        if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
@@ -224,7 +242,17 @@ def check_batch_size(count: int) -> None:
         raise InvalidInput([Problem("", f"the list has {count} items", f"send 1 to {BATCH_MAX} at once")])
 
 
-def _none_taken(prepared: Sequence[_Ready], failed: Sequence[BaseException]) -> BaseException:
+def _refusal(ready: _Ready, fate: Outcome) -> ApiProblem | None:
+    if not isinstance(fate, NotProduced):
+        return None
+    return unavailable(
+        f"the broker did not take request {ready.request_id} ({fate.message}); it may arrive all the same, "
+        "so repeat it under the same id",
+        request_id=ready.request_id,
+    )
+
+
+def _none_taken(prepared: Sequence[_Ready], failed: Sequence[Exception]) -> Exception:
     """Returns what is to be said of requests of which none was acknowledged: of several all ids, under which they can be repeated safely."""
     first = failed[0]
     problems = [each for each in failed if isinstance(each, ApiProblem)]

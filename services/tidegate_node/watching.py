@@ -39,8 +39,8 @@ from tidegate_telemetry.metrics import Metrics
 WATCH_EVERY_S: Final = 10.0
 TURNS: Final = 2
 """Rounds in which all of this process's share has its turn."""
-CLOSELY_MAX: Final = 64
-"""Shards of a round whose rows are read, three pages each: 20 reads a second. With more of them the others wait for their turn;
+CLOSELY_MAX: Final = 32
+"""Shards of a round whose rows are read, three pages each: 10 reads a second, so that all of 256 have been looked at after 80 s. With more of them the others wait for their turn;
 whether the owner gives signs of life is looked at for all."""
 
 

@@ -29,7 +29,7 @@ def row_comes_near(store: MemoryStore, now: Instant) -> Instant | None:
 def limits_with_queue(store: MemoryStore) -> list[str]:
     """Returns the partition keys of all shared limits before which somebody waits."""
     found: list[str] = []
-    low, high = "W#", f"W#{keys.LAST}"
+    low, high = "IW#", f"IW#{keys.LAST}"
     while page := store.query(RangeRead(keys.shard_pk(0), low, high, limit=1)).items:
         found.append(str(page[0]["limit"]))
         low = keys.waiters_of(Key(found[-1], "LIMIT"))[1]

@@ -86,7 +86,7 @@ class LimitReads:
     async def _used(self, namespace: str | None) -> list[_Found]:
         shards = range((await self._cluster.current()).shards)
         found: dict[Key, _Found] = {}
-        for _, item in await self._ranges.all_of(shards, Span.of_prefix("W#"), ROWS_MAX):
+        for _, item in await self._ranges.all_of(shards, Span.of_prefix("IW#"), ROWS_MAX):
             waiter = from_item(Waiter, item)
             _of(found, Key(waiter.limit, "LIMIT")).waiters.append(waiter)
         for _, item in await self._ranges.all_of(

@@ -44,7 +44,7 @@ def _say_order(row: Item) -> Update | None:
     return Update(key, "SET #order = :order", {"#order": "order"}, {":order": satisfied_at}, condition)
 
 
-MOVES: Final = (Move("order of waiters", BOUNDS, "W#", _say_order),)
+MOVES: Final = (Move("order of waiters", BOUNDS, "IW#", _say_order),)
 
 
 @dataclass(frozen=True, slots=True, order=True)

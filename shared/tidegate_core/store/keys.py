@@ -17,6 +17,7 @@ messages, data partitions, correlation values) enters a key only as a hash.
 | `H#<id>#<version>` | message that is held back while its namespace is suspended |
 | `HELD` | counts the moves of held messages |
 | `I#<ns>/<name>#<kind>#<origin>` | inbox: requests and events on their way to the owner |
+| `IW#<limit hash>#<order>#<job id>` | waiter row: a job of any shard in the queue of a shared limit whose home is here; beside the inbox, so that one read sees whether either has anything |
 | `J#<job id>` | open job |
 | `K#<id>` | presence row of a replaceable message |
 | `LEASE`, `PROGRESS` | ownership; delivery position |
@@ -27,7 +28,6 @@ messages, data partitions, correlation values) enters a key only as a hash.
 | `RQ#<hash of namespace and request id>` | receipt, 7 days |
 | `S#<ns>/<name>` | schedule state |
 | `T#<instant>#<kind>#<ref>` | timer row of the run plane |
-| `W#<limit hash>#<order>#<job id>` | waiter row: a job of any shard in the queue of a shared limit whose home is here |
 | `Z#<run id>#<attempt>#<state>` | outbox |
 
 Other partition keys of `main`: `MAP`, `SCHEMA`, `CONTROLS`, `SOURCES`, `NS#<namespace>` (`COUNT` of its schedules, under a quota), `TP#...`, `IX#<0-63>`, `VEC#<id>`, `LIMIT#...` (`LIMIT` and, above 16 holders,
@@ -42,7 +42,7 @@ from __future__ import annotations
 import hashlib
 from functools import lru_cache
 
-from tidegate_core.store.values import Key
+from tidegate_core.store.values import Key, RangeRead
 
 INSTANT_DIGITS = 13
 """Milliseconds since the epoch until the year 2286 fit; sort keys compare as text, so every instant has this width."""
@@ -170,12 +170,12 @@ def permit(limit: Key, run_id: str) -> Key:
 
 def waiter(home: int, limit: Key, order: int, job_id: str) -> Key:
     """Sorted by priority and waiting within the limit's queue; all of its parts are fixed for the life of the job."""
-    return Key(shard_pk(home), f"W#{text_hash(limit.pk)}#{instant_text(order)}#{job_id}")
+    return Key(shard_pk(home), f"IW#{text_hash(limit.pk)}#{instant_text(order)}#{job_id}")
 
 
 def waiters_of(limit: Key) -> tuple[str, str]:
     """Range of a limit's queue in its home shard."""
-    prefix = f"W#{text_hash(limit.pk)}#"
+    prefix = f"IW#{text_hash(limit.pk)}#"
     return prefix, f"{prefix}{LAST}"
 
 
@@ -202,6 +202,11 @@ def evidence_chunk(shard: int, evidence_id: str, chunk: int) -> Key:
 
 def inbox(shard: int, namespace: str, name: str, kind: str, origin: str) -> Key:
     return Key(shard_pk(shard), f"I#{schedule_ref(namespace, name)}#{kind}#{origin}")
+
+
+def brought_by_others(shard: int) -> RangeRead:
+    """The first of all rows that other shards' owners write here: of the inbox, and of the queues of shared limits."""
+    return RangeRead(shard_pk(shard), "I#", f"IW#{LAST}", limit=1)
 
 
 def outbox(shard: int, run_id: str, attempt: int, state: str) -> Key:

@@ -144,7 +144,7 @@ class LimitMonitor:
     def _applied(self, written: Transaction, before: BeforeImages) -> None:
         touched = {action.key for action in written.actions if action.key.sk == "LIMIT"}
         ended_or_begun = [
-            action for action in written.actions if _is(action, "R#", "W#") and action.key.table == "main"
+            action for action in written.actions if _is(action, "R#", "IW#") and action.key.table == "main"
         ]
         ended = [
             action.item for action in written.actions if isinstance(action, Put) and action.key.sk.startswith("L#")
@@ -187,7 +187,7 @@ class LimitMonitor:
     def _follow(self, action: Action, before: Item | None) -> Item | None:
         """Takes in a row; returns the item of a run that has begun."""
         item = action.item if isinstance(action, Put) else None
-        if action.key.sk.startswith("W#"):
+        if action.key.sk.startswith("IW#"):
             self._follow_waiter(before, item)
         elif item is not None and before is None:
             for pk in _shared(item):

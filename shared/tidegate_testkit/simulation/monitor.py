@@ -23,7 +23,7 @@ def _is_handed_over(action: Action) -> bool:
     """Inbox rows are put into anybody's shard, and so are rows of kind `L`, by whoever uses a key's limit; waiter rows are put, and
     removed, by the owners of their jobs.
     """
-    if isinstance(action, Check) or action.key.sk.startswith("W#"):
+    if isinstance(action, Check) or action.key.sk.startswith("IW#"):
         return True
     if not isinstance(action, Put):
         return False

@@ -225,7 +225,7 @@ class HomeLimits:
             return
         self._is_sweeping = True
         try:
-            rows = yield from self._lane.read_range("W#", f"W#{keys.LAST}")
+            rows = yield from self._lane.read_range("IW#", f"IW#{keys.LAST}")
         finally:
             self._is_sweeping = False
         for limit_pk in sorted({str(row["limit"]) for row in rows}):

@@ -124,5 +124,5 @@ def _check_permits(world: World) -> Iterator[str]:
         is_limit = key.sk.startswith("LIM#") or (key.sk == "LIMIT" and not keys.is_rate(key))
         if is_limit and (item.get("holders") or item.get("in_use")):
             yield f"I4: {item['pk']!s} {item['sk']!s} is held at rest: {item.get('holders')!r} {item.get('in_use')!r}"
-        if str(item["sk"]).startswith(("PERMIT#", "W#")):
+        if str(item["sk"]).startswith(("PERMIT#", "IW#")):
             yield f"I4: {item['pk']!s} {item['sk']!s} is left at rest"

@@ -99,14 +99,14 @@ def somebody_joins_while_a_queue_is_closed() -> Iterable[str]:
     for name in ("one", "two"):
         bench.request(a_request("trigger", name))
         bench.run(SECOND)
-    limit = Key(str(bench.rows("W#")[0]["limit"]), "LIMIT")
+    limit = Key(str(bench.rows("IW#")[0]["limit"]), "LIMIT")
     while not bench.holds_something:
         bench.run(100)
     bench.request(a_request("trigger", "three"))
     bench.run(SECOND)
     bench.hold_back(a_commit("offer"))  # The home's next look would mark the queue again.
     bench.release()
-    if bench.rows("W#") and SharedLimit.of(bench.store.peek(limit)).queued is None:
+    if bench.rows("IW#") and SharedLimit.of(bench.store.peek(limit)).queued is None:
         yield "order: anybody passes, although somebody waits"
 
 
@@ -119,7 +119,7 @@ def a_queue_is_left_while_its_home_is_away() -> Iterable[str]:
     for name in ("one", "two"):
         bench.request(a_request("trigger", name))
         bench.run(SECOND)
-    waits = str(bench.rows("W#")[0]["job_id"])
+    waits = str(bench.rows("IW#")[0]["job_id"])
     bench.request({"id": "cancel", "type": "job.cancel", "namespace": "flights", "job_id": waits})
     bench.crash()
     bench.run(60 * SECOND)

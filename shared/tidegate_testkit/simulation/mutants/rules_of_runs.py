@@ -235,7 +235,7 @@ def an_admission_arrives_when_its_offer_is_there_again() -> Iterable[str]:
         bench.request(an_apply(a_spec(name, every("1h"), file="/jobs/same.py", constraints=shared)))
         bench.request(a_request("trigger", name))
         bench.run(SECOND)
-    row = bench.rows("W#")[0]
+    row = bench.rows("IW#")[0]
     limit, waiting = Key(str(row["limit"]), "LIMIT"), [str(row["job_id"])]
     bench.delay(an_admission)
     while not bench.holds_something:

@@ -87,5 +87,5 @@ def limits(bench: Bench) -> list[SharedLimit]:
 
 def nothing_is_held(bench: Bench) -> bool:
     own = [row for row in bench.rows("LIM#") if row.get("holders")]
-    rows = [*bench.rows("W#"), *bench.rows("PERMIT#"), *own]
+    rows = [*bench.rows("IW#"), *bench.rows("PERMIT#"), *own]
     return rows == [] and all(each == SharedLimit() for each in limits(bench))

@@ -125,7 +125,7 @@ def test_given_that_the_words_of_those_who_stand_aside_were_not_taken_back_yet_t
     bench = a_stage()
     asides(bench, most=3, waiting=2)
     applies(bench, "aborts", of(FIRST, 3, "abort"))
-    aside = frozenset(str(row["job_id"]) for row in bench.rows("W#") if row.get("aside"))
+    aside = frozenset(str(row["job_id"]) for row in bench.rows("IW#") if row.get("aside"))
     assert len(aside) == 2
     limit = keys.shared_limit("flights", "group", FIRST)
     item = bench.store.peek(limit)
@@ -172,7 +172,7 @@ def test_given_that_its_limit_fills_while_it_waits_for_another_one_then_it_ends(
     trigger(bench, "busy-too")
     bench.run(20 * SECOND)
     assert ended(bench) == [ABORTED]
-    assert len(bench.rows("W#")) == 2  # Those of the one that waits for both.
+    assert len(bench.rows("IW#")) == 2  # Those of the one that waits for both.
 
 
 def test_given_another_constraint_that_it_waits_for_then_it_is_not_ended_by_those_who_stand_aside() -> None:
@@ -277,7 +277,7 @@ def test_given_a_crash_after_any_effect_then_it_starts_once_and_leaves_nothing_b
         a_story(bench)
         assert len({order.run_id for order in bench.started}) == 2, effects
         assert ended(bench) == [], effects
-        assert len(bench.rows("W#")) == 2, effects
+        assert len(bench.rows("IW#")) == 2, effects
         assert the_limit(bench).in_use == 0, effects
 
 
@@ -288,7 +288,7 @@ def test_given_a_stop_before_it_is_offered_the_slot_then_it_never_starts_and_its
     applies(bench, "aborts", of(FIRST, 5, "abort"))
     bench.answer_with(a_poke, None, times=1_000)
     (made,) = trigger(bench, "aborts")
-    assert len(bench.rows("W#")) == 3
+    assert len(bench.rows("IW#")) == 3
     if stop == "cancel":
         bench.request({"id": "stop", "type": "job.cancel", "namespace": "flights", "job_id": made})
     else:
@@ -296,7 +296,7 @@ def test_given_a_stop_before_it_is_offered_the_slot_then_it_never_starts_and_its
     bench.as_usual()
     bench.run(MINUTE)
     assert made not in started(bench)
-    assert len(bench.rows("W#")) == 2
+    assert len(bench.rows("IW#")) == 2
     assert len(the_limit(bench).offered) == 1  # The word that the first that stands aside keeps.
 
 
@@ -337,7 +337,7 @@ def looks(bench: Bench) -> list[ReadRange]:
 
 def looks_into_a_queue(effect: Effect) -> bool:
     limit = left_queues.ROWS_MAX
-    return isinstance(effect, ReadRange) and effect.range.low.startswith("W#") and effect.range.limit == limit
+    return isinstance(effect, ReadRange) and effect.range.low.startswith("IW#") and effect.range.limit == limit
 
 
 def test_given_several_jobs_of_one_schedule_then_they_look_into_the_queue_together() -> None:
@@ -475,7 +475,7 @@ def test_given_a_crash_after_any_effect_before_a_long_queue_then_who_has_a_slot_
         a_story(bench)
         assert len({order.run_id for order in bench.started}) == 2, effects
         assert ended(bench) == [ABORTED], effects
-        assert len(bench.rows("W#")) == 6, effects
+        assert len(bench.rows("IW#")) == 6, effects
 
 
 def test_given_a_hundred_and_more_that_wait_then_it_is_as_with_few() -> None:
@@ -488,7 +488,7 @@ def test_given_a_hundred_and_more_that_wait_then_it_is_as_with_few() -> None:
         applies(bench, f"both-{number}", of(FIRST, 5), of(LAST, 1))
         trigger(bench, *[f"both-{number}"] * 8)
     bench.run(2 * MINUTE)
-    assert sum(bool(row.get("aside")) for row in bench.rows("W#")) > left_queues.ROWS_MAX
+    assert sum(bool(row.get("aside")) for row in bench.rows("IW#")) > left_queues.ROWS_MAX
     applies(bench, "aborts", of(FIRST, 5, "abort"))
     made = trigger(bench, *["aborts"] * 5)
     bench.run(10 * SECOND)

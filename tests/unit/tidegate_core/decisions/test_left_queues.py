@@ -42,7 +42,7 @@ def with_a_left_queue(limit: Doc) -> Bench:
     cancelled(bench, waits)
     bench.crash()
     bench.run(2 * MINUTE)
-    assert bench.rows("W#") == []
+    assert bench.rows("IW#") == []
     assert the_limit(bench).queued is not None
     return bench
 
@@ -100,7 +100,7 @@ def test_given_that_the_limit_is_full_then_nobody_looks_into_its_queue_before_a_
 
 def looks_into_a_queue(effect: Effect) -> bool:
     limit = left_queues.ROWS_MAX
-    return isinstance(effect, ReadRange) and effect.range.low.startswith("W#") and effect.range.limit == limit
+    return isinstance(effect, ReadRange) and effect.range.low.startswith("IW#") and effect.range.limit == limit
 
 
 # -- races -------------------------------------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def test_given_that_somebody_joins_between_the_look_and_the_closing_then_the_job
     bench.run(100)
     assert the_limit(bench).queued is not None
     assert len(started(bench)) == 1
-    assert [row["job_id"] for row in bench.rows("W#")] == [first, joins]
+    assert [row["job_id"] for row in bench.rows("IW#")] == [first, joins]
     bench.as_usual()
     bench.run(MINUTE)
     assert started(bench)[1:] == [first, joins]

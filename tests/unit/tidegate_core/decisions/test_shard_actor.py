@@ -11,6 +11,7 @@ from tidegate_core.effects import NotProduced, NotSubmitted, Poke, Produce, Read
 from tidegate_testkit.bench import Behaviour
 from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.builders import (
+    DEFAULT_SHARDS,
     EVENTS,
     MINUTE,
     RUNS,
@@ -43,6 +44,19 @@ def test_given_a_lost_poke_about_the_inbox_then_the_sweep_finds_the_request() ->
     assert bench.receipts() == {}
     bench.run(SWEEP_MS + SWEEP_MS // 5 + SECOND)
     assert bench.status_of("apply-nightly") == "accepted"
+
+
+def test_given_nothing_from_others_then_a_sweep_reads_inbox_and_queues_together() -> None:
+    """Of an idle cluster's calls to the store these are the most: two for each shard each ten seconds, until W3 was found to pay for them."""
+    bench = a_bench()
+    bench.run(MINUTE)
+    bench.asked.clear()
+    bench.run(MINUTE)
+    sweeps = [each.range for each in bench.all_asked(ReadRange) if each.range.low.startswith("I")]
+    assert {(each.low, each.limit) for each in sweeps} == {("I#", 1)}
+    each_shard = [sum(each.pk == pk for each in sweeps) for pk in sorted({each.pk for each in sweeps})]
+    assert len(each_shard) == DEFAULT_SHARDS
+    assert all(5 <= count <= 6 for count in each_shard), each_shard
 
 
 # -- outbox and inbox -------------------------------------------------------------------------------------------------

@@ -109,4 +109,4 @@ def test_given_ten_thousand_jobs_that_wait_for_22_00_then_all_are_admitted_in_or
         began[str(order.context["schedule"]["name"])].append(numbers[order.run_id])  # type: ignore[index,call-overload]
     assert all(found == sorted(found) for found in began.values())
     assert bench.rows("J#") == []
-    assert bench.rows("W#") == []
+    assert bench.rows("IW#") == []

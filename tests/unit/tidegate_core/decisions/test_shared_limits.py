@@ -160,7 +160,7 @@ def test_given_that_every_poke_is_lost_then_the_queue_moves_all_the_same() -> No
 def test_given_a_waiter_row_that_is_lost_then_the_job_writes_it_again_at_its_old_place() -> None:
     bench = a_busy_bench()
     made = trigger(bench, *NAMES[:4])
-    (row,) = [row for row in bench.rows("W#") if row["job_id"] == made[1]]
+    (row,) = [row for row in bench.rows("IW#") if row["job_id"] == made[1]]
     bench.store.write([Delete(Key(str(row["pk"]), str(row["sk"])))])
     bench.behaves = lambda order: Behaviour(starts_after=10, runs_for=20 * SECOND)
     bench.run(2 * MINUTE)
@@ -182,7 +182,7 @@ def test_given_a_job_that_ends_while_its_offer_stands_then_the_slot_goes_to_the_
     bench.as_usual()
     bench.run(2 * SECOND)
     assert started(bench) == [made[0], made[2]]
-    assert bench.rows("W#") == []
+    assert bench.rows("IW#") == []
     bench.run(MINUTE)
     assert the_limit(bench).in_use == 0
 
@@ -275,7 +275,7 @@ def test_given_a_word_that_is_renewed_then_the_job_is_written_with_it_so_that_a_
     with_rows = [
         {action.key.sk[:2] for action in each.actions if isinstance(action, Put)}
         for each in bench.commits("admit")
-        if any(isinstance(action, Put) and action.key.sk.startswith("W#") for action in each.actions)
+        if any(isinstance(action, Put) and action.key.sk.startswith("IW#") for action in each.actions)
     ]
     assert len(with_rows) >= 3
     assert all("J#" in kinds for kinds in with_rows)
@@ -320,7 +320,7 @@ def test_given_a_key_then_runs_of_one_value_go_one_after_another_whichever_sched
     assert sorted(str(order.context["correlation"]) for order in bench.started[2:]) == ["2013-01-01", "2013-01-02"]
     bench.run(MINUTE)
     assert {row.get("in_use") for row in bench.rows("LIMIT")} == {0}
-    assert bench.rows("W#") == []
+    assert bench.rows("IW#") == []
 
 
 def test_given_a_job_without_the_value_of_its_key_then_it_is_skipped_and_says_so() -> None:

@@ -161,7 +161,7 @@ def test_given_a_crash_after_any_effect_then_a_rate_counts_what_its_runs_say_and
         instants = admitted(bench)
         assert all(later - first >= 20 * SECOND for first, later in spans(bench)), (effects, instants)
         assert sorted(started(bench)) == sorted(started(undisturbed)), effects
-        assert bench.rows("W#") == [], effects
+        assert bench.rows("IW#") == [], effects
 
 
 def spans(bench: Bench) -> list[tuple[int, int]]:

@@ -83,7 +83,7 @@ def test_given_jobs_that_wait_for_a_busy_limit_beside_a_rate_then_others_have_th
     assert sorted(ran(bench, need_one)) == sorted(need_one)
     bench.run(BUSY_FOR + 2 * MINUTE)
     assert ran(bench, need_both) == need_both
-    assert bench.rows("W#") == []
+    assert bench.rows("IW#") == []
 
 
 def test_given_a_limit_in_place_of_the_rate_then_of_its_slots_one_at_most_stands_idle() -> None:
@@ -205,7 +205,7 @@ def test_given_jobs_that_need_two_or_three_limits_each_in_another_mix_then_all_o
     trigger(bench, *names, *names[::-1])
     bench.run(5 * MINUTE)
     assert sorted(ran(bench)) == sorted(names * 2)
-    assert bench.rows("W#") == []
+    assert bench.rows("IW#") == []
     assert {state.queued for state in limits(bench)} == {None}
 
 
@@ -256,5 +256,5 @@ def test_given_a_crash_after_any_effect_then_all_of_them_run_once_and_nothing_is
         bench.crash_after = effects
         a_hard_minute(bench)
         assert sorted(ran(bench)) == sorted(ran(undisturbed)), effects
-        assert bench.rows("W#") == [], effects
+        assert bench.rows("IW#") == [], effects
         assert all(state.in_use == sum(state.counts.values()) + len(state.holders) for state in limits(bench)), effects

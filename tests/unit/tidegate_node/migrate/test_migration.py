@@ -109,7 +109,7 @@ class Cluster:
 
     def waiters(self) -> list[Item]:
         return sorted(
-            (item for item in self.store.items("main") if str(item["sk"]).startswith("W#")),
+            (item for item in self.store.items("main") if str(item["sk"]).startswith("IW#")),
             key=lambda item: (str(item["pk"]), str(item["sk"])),
         )
 

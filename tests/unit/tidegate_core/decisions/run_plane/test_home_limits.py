@@ -129,7 +129,7 @@ def limit_of(desk: Desk) -> SharedLimit:
 
 
 def waiting(desk: Desk) -> list[str]:
-    return [waiter.job_id for waiter in desk.records(Waiter, "W#")]
+    return [waiter.job_id for waiter in desk.records(Waiter, "IW#")]
 
 
 def test_given_jobs_of_several_shards_then_the_longest_waiting_is_offered_the_slot_and_its_shard_is_poked() -> None:
