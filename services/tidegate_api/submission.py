@@ -161,16 +161,17 @@ class Submission:
                 if refusal is None
             }
             with Looks(waiting, self._answers, self._pools, self._timing.look_again_s) as looks:
-                await self._until_answered(list(waiting), looks)
+                await self._until_answered(list(waiting), looks, started_s)
         return [
-            refusal or self._outcome(ready, waiter, started_s)
+            # Whose receipt came was taken, whatever became of its acknowledgement.
+            refusal if refusal is not None and waiter.is_waiting else self._outcome(ready, waiter, started_s)
             for ready, waiter, refusal in zip(prepared, waiters, refusals, strict=True)
         ]
 
     def _outcome(self, ready: _Ready, waiter: Waiter, started_s: float) -> Answer | Exception:
         try:
             receipt = waiter.receipt
-        except Exception as bug:  # noqa: BLE001 - of one request; the others of its list have been answered
+        except Exception as bug:  # noqa: BLE001 - whatever it is, who asked is told
             return bug
         status = ReceiptStatus.PENDING if receipt is None else receipt.status
         waited_s = (waiter.answered_at_s or time.monotonic()) - started_s
@@ -197,10 +198,16 @@ class Submission:
         self._bus.publisher.produce_many(orders, settled)
         return [_refusal(ready, fate) for ready, fate in zip(prepared, await fates, strict=True)]
 
-    async def _until_answered(self, waiters: Sequence[Waiter], looks: Looks) -> None:
-        """By receipts from the topic, else from the store, else until patience is at its end, whatever is under way by then."""
-        deadline_s = time.monotonic() + self._timing.pending_after_s
-        if not await answered(waiters, min(self._timing.first_look_s, self._timing.pending_after_s)):
+    async def _until_answered(self, waiters: Sequence[Waiter], looks: Looks, started_s: float) -> None:
+        """By receipts from the topic, else from the store, else until patience is at its end, whatever is under way by then.
+
+        Patience counts from the beginning, because those of a list that the broker took at once have waited since; but what it took late
+        has the time of a first look.
+        """
+        first_look_s = min(self._timing.first_look_s, self._timing.pending_after_s)
+        taken_s = time.monotonic()
+        deadline_s = max(started_s + self._timing.pending_after_s, taken_s + first_look_s)
+        if not await answered(waiters, max(0.0, started_s + first_look_s - taken_s)):
             looks.begin()
             await answered(waiters, max(0.0, deadline_s - time.monotonic()))
 

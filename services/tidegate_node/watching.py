@@ -28,7 +28,15 @@ from tidegate_core.watching.card import (
     owner_of,
 )
 from tidegate_core.watching.signs import controls_of, heads, shard_signs
-from tidegate_core.watching.watchdog import FINDINGS_MAX, Broken, Cursors, ShardSigns, broken_promises, is_watched_by
+from tidegate_core.watching.watchdog import (
+    FINDINGS_MAX,
+    TOLD_BY_ROWS,
+    Broken,
+    Cursors,
+    ShardSigns,
+    broken_promises,
+    is_watched_by,
+)
 from tidegate_node.facts import NodeFacts
 from tidegate_node.log_gaps import LogGaps
 from tidegate_node.store_effects import StoreEffects
@@ -39,8 +47,8 @@ from tidegate_telemetry.metrics import Metrics
 WATCH_EVERY_S: Final = 10.0
 TURNS: Final = 2
 """Rounds in which all of this process's share has its turn."""
-CLOSELY_MAX: Final = 32
-"""Shards of a round whose rows are read, three pages each: 10 reads a second, so that all of 256 have been looked at after 80 s. With more of them the others wait for their turn;
+CLOSELY_MAX: Final = 64
+"""Shards of a round whose rows are read, three pages each: 20 reads a second. With more of them the others wait for their turn;
 whether the owner gives signs of life is looked at for all."""
 
 
@@ -115,8 +123,9 @@ class Watching:
         ]
         for shard in [each for each in self._found if each % TURNS == self._round % TURNS and each not in mine]:
             del self._found[shard]  # Another one watches it now.
-        for signs in await self._signs(mine, leases, now):
-            self._judge(signs, now)
+        closely = self._closely(mine)
+        for signs in await self._signs(mine, closely, leases, now):
+            self._judge(signs, now, has_rows=signs.shard in closely)
         self._metrics.set("tidegate_broken_promises", sum(map(len, self._found.values())))
 
     def _may_be_mine(self, shard: int, alive: Sequence[str]) -> bool:
@@ -143,13 +152,14 @@ class Watching:
         leases = await self._items([keys.lease(shard) for shard in shards])
         return frozenset(owner for item in leases.values() if (owner := owner_of(item)) is not None)
 
-    async def _signs(self, shards: Sequence[int], leases: Mapping[Key, Item], now: int) -> list[ShardSigns]:
+    async def _signs(
+        self, shards: Sequence[int], closely: Set[int], leases: Mapping[Key, Item], now: int
+    ) -> list[ShardSigns]:
         owners = {owner for shard in shards if (owner := owner_of(leases.get(keys.lease(shard)))) is not None}
         wanted = [keys.progress(shard) for shard in shards] + [keys.node(owner) for owner in sorted(owners)]
         items = await self._items([*wanted, CONTROLS_KEY])
         controls = controls_of(items.get(CONTROLS_KEY))
         unread = await self._unread(shards, now)
-        closely = self._closely(shards)
         found = []
         for shard in shards:
             lease, progress = leases.get(keys.lease(shard)), items.get(keys.progress(shard))
@@ -175,7 +185,7 @@ class Watching:
         return found
 
     def _closely(self, shards: Sequence[int]) -> frozenset[int]:
-        """Those whose rows are read in this round, others in the next."""
+        """Those whose rows are read in this round, others in the next ones."""
         begin = (self._round // TURNS * CLOSELY_MAX) % max(1, len(shards))
         return frozenset((*shards[begin:], *shards[:begin])[:CLOSELY_MAX])
 
@@ -248,9 +258,14 @@ class Watching:
         self._silent = frozenset(silent)
         self._metrics.set("tidegate_silent_nodes", len(silent))
 
-    def _judge(self, signs: ShardSigns, now: int) -> None:
-        before = {each.kind for each in self._found.pop(signs.shard, ())}
+    def _judge(self, signs: ShardSigns, now: int, *, has_rows: bool) -> None:
+        found = self._found.pop(signs.shard, ())
+        before = {each.kind for each in found}
         broken = broken_promises(signs, now)
+        if not has_rows and signs.owner is not None and not signs.is_stopped:
+            broken += tuple(
+                each for each in found if each.kind in TOLD_BY_ROWS
+            )  # Nobody has looked whether it is so still.
         if broken:
             self._found[signs.shard] = broken
         for each in broken:

@@ -1,6 +1,6 @@
 """The clients of one store: ours for items, on threads and on a loop, the SDK's for tables. None retries; all have short time-outs.
 
-The SDK's costs 0.75 ms of CPU a call, whatever the call carries, and an idle node with 256 shards makes 87 a second. So what is asked all the time
+The SDK's costs 0.75 ms of CPU a call, whatever the call carries, and an idle node with 256 shards made 87 a second. So what is asked all the time
 goes through `items_client.py`, which does with a tenth of that; what is asked once, when a cluster is set up, stays with the
 SDK (docs/decisions/0029-a-thin-client-for-items.md), whose client is made for that and let go: it holds 8 MB. Region, credentials,
 endpoint, proxies and certificates are the SDK's decisions for both.

@@ -299,6 +299,8 @@ class ShardActor:
         """One read for inbox and queues together: nearly always neither has anything, and of a cluster's idle calls these are the most."""
         page = yield from self._host.read_for_good(ReadRange(keys.brought_by_others(self.shard)))
         assert isinstance(page, Page)
-        if page.items and not self._draining:
+        if not page.items:
+            self._inbox.forget_what_is_gone()
+        elif not self._draining:
             self._inbox.poke()
             self._host.operations.start(self._home_limits.sweep())

@@ -205,7 +205,7 @@ def inbox(shard: int, namespace: str, name: str, kind: str, origin: str) -> Key:
 
 
 def brought_by_others(shard: int) -> RangeRead:
-    """The first of all rows that other shards' owners write here: of the inbox, and of the queues of shared limits."""
+    """The first row of inbox and queues of shared limits together: what owners of other shards, above all, write here."""
     return RangeRead(shard_pk(shard), "I#", f"IW#{LAST}", limit=1)
 
 
@@ -219,7 +219,7 @@ def timer(shard: int, at: int, kind: str, ref: str) -> Key:
 
 def receipt(shard: int, namespace: str | None, request_id: str) -> Key:
     """Ids are unique within a namespace; requests about a run or job may have none."""
-    return Key(shard_pk(shard), f"RQ#{text_hash(namespace or NO_NAMESPACE, request_id)}")
+    return Key(shard_pk(shard), f"RQ#{long_text_hash(namespace or NO_NAMESPACE, request_id)}")
 
 
 def ledger(shard: int, namespace: str, name: str, at: int, job_id: str) -> Key:

@@ -20,6 +20,8 @@ FINDINGS_MAX: Final = 100
 """Of one node at a time, in its card: where more is broken than that, each of them says the same."""
 
 Kind: TypeAlias = Literal["owner_silent", "messages_late", "fires_late", "starts_late", "reading_stands"]
+TOLD_BY_ROWS: Final[frozenset[Kind]] = frozenset({"messages_late", "fires_late", "starts_late"})
+"""What is seen in the shard's rows alone: a look without them says nothing about it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Mapping, Sequence
@@ -21,12 +22,13 @@ from tests.unit.tidegate_api.conftest import (
     accepted,
 )
 
-from tidegate_core.effects import NotProduced
+from tidegate_core.effects import NotProduced, Outcome, Produce
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.receipts import Receipt
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.receipts import StoredReceipt, subject_of
 from tidegate_core.store.values import Item, Key, Page, RangeRead
+from tidegate_ports.bus import Settled
 from tidegate_ports.store import PartlyRead, StoreUnavailable
 
 PATIENCE_S = 20.0
@@ -72,6 +74,37 @@ def test_given_receipt_only_in_the_store_then_it_is_found_there(process: Process
     process.bus.owner = store_only
     answer = process.http.delete(PUT_SCHEDULE)
     assert (answer.status_code, answer.json()["version"]) == (200, 9)
+
+
+def test_given_acknowledgements_that_come_behind_their_receipts_then_a_list_has_all_answers(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bus = process.bus
+
+    def produce_many(orders: Sequence[Produce], settled: Settled) -> None:
+        outcomes = [bus._produced(order) for order in orders]
+        asyncio.get_running_loop().call_later(0.01, settled, outcomes)
+
+    monkeypatch.setattr(bus, "produce_many", produce_many)
+    answer = process.http.post("/api/v1/messages", json=[MESSAGE] * 3)
+    assert (answer.status_code, {item["status"] for item in answer.json()["items"]}) == (200, {"accepted"})
+
+
+def test_given_a_lost_acknowledgement_and_a_receipt_then_the_receipt_is_the_answer(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a review: it was in hand, and thrown away for `send it again`."""
+    bus = process.bus
+    produced = bus._produced
+
+    def taken_and_not_told(order: Produce) -> Outcome:
+        produced(order)
+        return NotProduced("unavailable", "timed out")
+
+    monkeypatch.setattr(bus, "_produced", taken_and_not_told)
+    answer = process.http.post("/api/v1/messages", json=[MESSAGE] * 2)
+    assert (answer.status_code, {item["status"] for item in answer.json()["items"]}) == (200, {"accepted"})
+    assert process.http.post("/api/v1/messages", json=MESSAGE).status_code == 200
 
 
 LIST = [{**SPEC, "name": f"s-{number}"} for number in range(20)]

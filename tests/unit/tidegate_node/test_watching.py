@@ -13,10 +13,11 @@ from tidegate_core.effects import EndOffsets, Unavailable
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.controls import Controls, Scope, StoredControls
 from tidegate_core.store import keys
-from tidegate_core.store.values import Key, Put
+from tidegate_core.store.values import Delete, Key, Put
 from tidegate_core.watching import card
 from tidegate_core.watching.card import GONE_MS, NodeCard
 from tidegate_core.watching.watchdog import LATE_MS, STANDS_MS, Broken
+from tidegate_node import watching
 from tidegate_node.facts import NodeFacts
 from tidegate_node.log_gaps import LogGaps
 from tidegate_node.watching import TURNS, Unreadable, Watching
@@ -171,6 +172,25 @@ async def test_given_a_node_that_lives_and_a_shard_that_does_not_move_then_the_s
     world.live()
     await world.turn()
     assert world.broken() == {(2, "messages_late"), (5, "fires_late")}
+
+
+async def test_given_more_shards_than_a_round_reads_then_what_is_late_is_told_once_until_its_rows_say_otherwise(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a review: each round in which others had their turn took it back, and the next one told it again."""
+    monkeypatch.setattr(watching, "CLOSELY_MAX", 1)
+    due = world.now
+    world.put(keys.timer(5, due, "S", "flights/land"))
+    world.around.clock.pass_ms(LATE_MS + 2)
+    world.live()
+    for _ in range(3 * world.facts.cluster.shards):
+        await world.watching.look()
+    assert world.broken() == {(5, "fires_late")}
+    assert world.told() == ["promise_broken"]
+    world.around.store.write([Delete(keys.timer(5, due, "S", "flights/land"))])
+    for _ in range(world.facts.cluster.shards):
+        await world.watching.look()
+    assert (world.broken(), world.told()) == (set(), ["promise_broken", "promise_kept_again"])
 
 
 async def test_given_a_stopped_system_then_what_waits_is_not_late(world: World) -> None:

@@ -54,6 +54,11 @@ class Inbox:
         """There may be something new."""
         self._host.operations.raise_(self._poked)
 
+    def forget_what_is_gone(self) -> None:
+        """Rows that were removed are kept in mind for looks that are under way: these may have read them before."""
+        if not self._reads:
+            self._memory.inbox_gone.clear()
+
     def close(self) -> None:
         """What is not read yet is the successor's."""
         self._closed = True
@@ -67,8 +72,7 @@ class Inbox:
         hand it deals with them from its first moment, and a hand-over knows what is left. Later on as well, before rows are loaded
         that a holder under another map wrote.
         """
-        if not self._reads:
-            self._memory.inbox_gone.clear()
+        self.forget_what_is_gone()
         self._reads += 1
         items = yield from self._lane.read_range("I#", "I#~")
         self._reads -= 1
@@ -101,8 +105,7 @@ class Inbox:
 
     def look(self) -> Operation[None]:
         """Reads all that is here, and hands on what is new."""
-        if not self._reads:
-            self._memory.inbox_gone.clear()
+        self.forget_what_is_gone()
         self._reads += 1
         items = yield from self._lane.read_range("I#", "I#~")
         self._reads -= 1
