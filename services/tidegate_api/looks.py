@@ -69,14 +69,11 @@ class Looks:
         alone = [wait for wait in self._waiting.items() if isinstance(wait[1].request, MessageSend)]
         others = [wait for wait in self._waiting.items() if not isinstance(wait[1].request, MessageSend)]
         for start in range(0, len(others), RECEIPTS_PER_CALL_MAX):
-            if together := [each for each in others[start : start + RECEIPTS_PER_CALL_MAX] if self._goes_on(each)]:
+            if together := [each for each in others[start : start + RECEIPTS_PER_CALL_MAX] if each[0].is_waiting]:
                 yield together
         for wait in alone:
-            if self._goes_on(wait):
+            if wait[0].is_waiting:
                 yield [wait]
-
-    def _goes_on(self, wait: _Wait) -> bool:
-        return wait[0].is_waiting
 
     async def _look(self, waits: Sequence[_Wait]) -> bool:
         """Makes one call; False where the store did not answer."""

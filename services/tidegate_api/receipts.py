@@ -55,6 +55,7 @@ class Waiter:
         self.answered_at_s: float | None = None
 
     def answer(self, receipt: Receipt) -> None:
+        """Takes a receipt of this id from the topic, if it is this request's."""
         # A request that could not be read may be answered without its namespace.
         is_ours = receipt.namespace in (None, self._namespace) or (
             self._thing is not None and receipt.id == self._thing
@@ -67,7 +68,7 @@ class Waiter:
         return not self.answer_to_be.done()
 
     def find(self, receipt: Receipt) -> None:
-        """Takes what the store says of this very request."""
+        """Takes what is known to be of this very request."""
         if self.is_waiting:
             self.answered_at_s = time.monotonic()
             self.answer_to_be.set_result(receipt)
@@ -75,6 +76,7 @@ class Waiter:
     def fail(self, bug: Exception) -> None:
         if self.is_waiting:
             self.answer_to_be.set_exception(bug)
+            self.answer_to_be.exception()  # Looked at: nobody else does where its client has gone.
 
     @property
     def receipt(self) -> Receipt | None:

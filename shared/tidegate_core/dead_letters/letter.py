@@ -124,7 +124,7 @@ class DeadLetter:
         named = dict(self.headers)
         message = [repr(named.get(name)) for name in MESSAGE_IDS] if self.is_undeliverable else []
         place = [self.id.queue, self.topic or "", str(self.topic_partition), str(self.offset)]
-        return keys.long_text_hash(*place, *message, repr(self.key), self.value.hex())
+        return keys.text_hash_once(*place, *message, repr(self.key), self.value.hex())
 
     def replay_headers(self) -> Headers:
         """Returns the headers with which it is produced again."""

@@ -129,6 +129,6 @@ def stored_vector(item: Item) -> Mapping[str, int]:
 def vector_item(owner: str, offsets: Mapping[str, int]) -> tuple[str, Key, Item]:
     """Returns id, key and item of an end-offset vector: of one activation, so that it can go with it."""
     text = json.dumps(dict(sorted(offsets.items())), separators=(",", ":"))
-    vector_id = keys.long_text_hash(owner, text)
+    vector_id = keys.text_hash_once(owner, text)
     key = keys.offsets_vector(vector_id)
     return vector_id, key, {"pk": key.pk, "sk": key.sk, "offsets": text}

@@ -212,9 +212,9 @@ def _inbox_name(request: Request, position: Position) -> tuple[str, str]:
     """Returns namespace and name under which the row is sorted; user text only as a hash."""
     match request:
         case MessageSend(namespace=namespace, key=key, id=request_id):
-            return namespace, keys.long_text_hash(key if key is not None else request_id or position.text())
+            return namespace, keys.text_hash_once(key if key is not None else request_id or position.text())
         case MessageCancel(namespace=namespace, key=key, message_id=message_id):
-            return namespace, keys.long_text_hash(key if key is not None else message_id or "")
+            return namespace, keys.text_hash_once(key if key is not None else message_id or "")
         case RunCancel(run_id=run) | JobCancel(job_id=run):
             return request.namespace or "-", run
         case ControlRequest():

@@ -38,7 +38,7 @@ class MessageName(NamedTuple):
     @classmethod
     def of_request(cls, namespace: str, request_id: str) -> MessageName:
         # Nothing is kept in mind: each has one of its own.
-        return cls(keys.long_text_hash("request", namespace, request_id), False)
+        return cls(keys.text_hash_once("request", namespace, request_id), False)
 
 
 def version_without_key(topic_id: str, first_topic_id: str) -> str:
@@ -55,7 +55,7 @@ def version_without_key(topic_id: str, first_topic_id: str) -> str:
 
 def public_id(shard: int, name: MessageName, version: str) -> str:
     """Returns the id that the delivered record carries: stable over retries and repeats, different after a replacement."""
-    return f"{shard:04d}-{keys.long_text_hash(name.id, version) if name.keyed else name.id}"
+    return f"{shard:04d}-{keys.text_hash_once(name.id, version) if name.keyed else name.id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

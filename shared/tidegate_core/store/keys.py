@@ -77,11 +77,11 @@ def instant_text(instant: int) -> str:
 @lru_cache(maxsize=HASHES_KEPT)
 def text_hash(*parts: str) -> str:
     """26 base-32 characters that stand for user text, unambiguous in its parts. The parts are kept in mind: they are names, not bodies."""
-    return long_text_hash(*parts)
+    return text_hash_once(*parts)
 
 
-def long_text_hash(*parts: str) -> str:
-    """The same of text of any length, or of one that nobody asks for again: nothing is kept in mind."""
+def text_hash_once(*parts: str) -> str:
+    """The same, and nothing is kept in mind: of text of any length, or that nobody asks for again."""
     encoded = [part.encode() for part in parts]
     return _base32(b"".join([len(each).to_bytes(4, "big") + each for each in encoded]))
 
@@ -219,7 +219,7 @@ def timer(shard: int, at: int, kind: str, ref: str) -> Key:
 
 def receipt(shard: int, namespace: str | None, request_id: str) -> Key:
     """Ids are unique within a namespace; requests about a run or job may have none."""
-    return Key(shard_pk(shard), f"RQ#{long_text_hash(namespace or NO_NAMESPACE, request_id)}")
+    return Key(shard_pk(shard), f"RQ#{text_hash_once(namespace or NO_NAMESPACE, request_id)}")
 
 
 def ledger(shard: int, namespace: str, name: str, at: int, job_id: str) -> Key:

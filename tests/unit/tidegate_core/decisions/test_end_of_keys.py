@@ -210,3 +210,24 @@ def test_given_a_store_that_is_away_then_its_sweeps_of_queues_do_not_pile_up() -
     bench.asked.clear()
     bench.run(MINUTE + SERVE_MS)
     assert sum(map(a_sweep, bench.asked)) >= 4
+
+
+def test_given_a_store_that_is_away_then_looks_at_what_others_brought_do_not_pile_up_either() -> None:
+    """Each shard's sweep waits for its own, and goes on with what it finds."""
+    bench = a_bench_of(Behaviour(starts_after=10, runs_for=None))
+    applied(bench, "a", limit(key="it"))
+    trigger(bench, "a", "a")
+    bench.run(MINUTE)
+
+    def a_look(effect: object) -> bool:
+        return isinstance(effect, ReadRange) and effect.range.low == "I#" and effect.range.limit == 1
+
+    bench.hold_back(a_look, times=10**6)
+    bench.asked.clear()
+    bench.run(3 * MINUTE)
+    assert sum(map(a_look, bench.asked)) == 4  # One of each of the four shards.
+    bench.as_usual()
+    bench.release()
+    bench.asked.clear()
+    bench.run(MINUTE)
+    assert sum(map(a_look, bench.asked)) >= 4 * 4
