@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from tidegate_core.records.run_plane import LedgerRow
 from tidegate_testkit.simulation.checks.case import Case
 
-SEED = 10
+SEED = 15
+"""A calm world in which all that the lies are about happened: a pair of events that launched, ticks, counts, nothing suspended."""
 MINUTE_MS = 60_000
 
 
