@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from tidegate_core.dead_letters.letter import Queue
+from tidegate_core.effects import Outcome, Produce
 from tidegate_ports.bus import LogReader, PartitionReader, Publisher, ReaderListener, Topics
 
 
@@ -19,6 +21,18 @@ class Bus:
     topics: Topics
     reader: PartitionReader
     log_reader: LogReader
+
+
+async def produced(publisher: Publisher, orders: Sequence[Produce]) -> Sequence[Outcome]:
+    """Hands records over together and returns the fate of each, once that of all is known."""
+    fates: asyncio.Future[Sequence[Outcome]] = asyncio.get_running_loop().create_future()
+
+    def settled(outcomes: Sequence[Outcome]) -> None:
+        if not fates.done():  # Else its client has gone.
+            fates.set_result(outcomes)
+
+    publisher.produce_many(orders, settled)
+    return await fates
 
 
 OpenBus: TypeAlias = Callable[[ReaderListener], AbstractAsyncContextManager[Bus]]

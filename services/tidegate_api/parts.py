@@ -143,7 +143,7 @@ def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Service
         pokes=Pokes(bus, cluster, parts.topics.pokes, parts.metrics),
         desk=desk,
         submission=Submission(
-            bus, desk, answers, cluster, pools, parts.clock, parts.topics, parts.metrics, parts.timing
+            bus, desk, answers, cluster, pools, parts.clock, parts.topics, parts.metrics, parts.notices, parts.timing
         ),
         answers=answers,
         logs=parts.logs,

@@ -6,13 +6,12 @@ answers it has from the owner, never from a guess.
 
 from __future__ import annotations
 
-import asyncio
 import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidegate_api.bus import Bus, TopicNames
+from tidegate_api.bus import Bus, TopicNames, produced
 from tidegate_api.cluster_map import ClusterMap, MapReader
 from tidegate_api.looks import Looks
 from tidegate_api.pools import Pools
@@ -25,6 +24,7 @@ from tidegate_core.effects import NotProduced, Outcome, Produce
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import JobCancel, MessageSend, Request, RunCancel, check_delivery
+from tidegate_ports.bus import Notices
 from tidegate_ports.clock import Clock
 from tidegate_telemetry.metrics import Metrics
 
@@ -88,6 +88,7 @@ class Submission:
         clock: Clock,
         topics: TopicNames,
         metrics: Metrics,
+        notices: Notices,
         timing: Timing,
     ) -> None:
         self._bus = bus
@@ -98,6 +99,7 @@ class Submission:
         self._clock = clock
         self._topics = topics
         self._metrics = metrics
+        self._notices = notices
         self._timing = timing
         self._reused = ReusedIds()
 
@@ -121,7 +123,8 @@ class Submission:
         """Sends a batch, all at once; nothing is sent when one of them is unusable. The same errors, then.
 
         One that the broker did not take, while it took others, is pending, and its receipt says so: it may arrive all the same, and
-        a batch that is sent again as a whole would make those anew that have no id of their own.
+        a batch that is sent again as a whole would make those anew that have no id of their own. So is one whose stored receipt
+        makes this process fail, while the others have theirs.
         """
         cluster = await self._cluster.current()
         # On a thread: written out, they may have 16 MB.
@@ -189,14 +192,8 @@ class Submission:
             )
             for ready in prepared
         ]
-        fates: asyncio.Future[Sequence[Outcome]] = asyncio.get_running_loop().create_future()
-
-        def settled(outcomes: Sequence[Outcome]) -> None:
-            if not fates.done():  # Else its client has gone.
-                fates.set_result(outcomes)
-
-        self._bus.publisher.produce_many(orders, settled)
-        return [_refusal(ready, fate) for ready, fate in zip(prepared, await fates, strict=True)]
+        fates = await produced(self._bus.publisher, orders)
+        return [_refusal(ready, fate) for ready, fate in zip(prepared, fates, strict=True)]
 
     async def _until_answered(self, waiters: Sequence[Waiter], looks: Looks, started_s: float) -> None:
         """By receipts from the topic, else from the store, else until patience is at its end, whatever is under way by then.
@@ -212,12 +209,15 @@ class Submission:
             await answered(waiters, max(0.0, deadline_s - time.monotonic()))
 
     def _answered(self, ready: _Ready, outcome: Answer | Exception) -> Answer:
+        if isinstance(outcome, Answer):
+            return outcome
+        problem = "its receipt could not be read, which is a mistake of this server"
         if isinstance(outcome, ApiProblem):
-            error = Problem("", outcome.detail, f"send it again with the id {ready.request_id}")
-            return _answer(ready, self._pending(ready).model_copy(update={"errors": (error,)}))
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
+            problem = outcome.detail
+        else:
+            self._notices("api_bug", request_id=ready.request_id, problem=repr(outcome))
+        error = Problem("", problem, f"send it again with the id {ready.request_id}")
+        return _answer(ready, self._pending(ready).model_copy(update={"errors": (error,)}))
 
     def _pending(self, ready: _Ready) -> Receipt:
         # Constructed: the model itself reads texts, and these values are ours.

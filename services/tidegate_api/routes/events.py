@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import uuid
 from collections.abc import Sequence
@@ -10,11 +9,11 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
+from tidegate_api.announcing import Announcement, put_events
 from tidegate_api.bodies import read_json
 from tidegate_api.openapi import body, ref
 from tidegate_api.problems import ApiProblem
 from tidegate_api.routes.common import IdempotencyKey, ServicesOf, identified
-from tidegate_api.routes.gate import put_event
 from tidegate_api.submission import BATCH_MAX, check_batch_size
 from tidegate_client.views import EventView, Page
 from tidegate_core.model.events import DataPartitionEvent, Event
@@ -50,24 +49,24 @@ async def send_events(
         documents = [identified(each, idempotency_key) if isinstance(each, dict) else each for each in documents]
     # On a thread, like a batch of messages: programs could not start meanwhile.
     events = await services.pools.read(lambda: _all_parsed(documents))
-    outcomes = await asyncio.gather(
-        *(put_event(services, value, _key_of(event), event.id or "") for event, value in events), return_exceptions=True
+    problems = await put_events(
+        services, [Announcement(event.id or "", _key_of(event), value) for event, value in events]
     )
-    _require_all([event for event, _ in events], outcomes)
+    _require_all([event for event, _ in events], problems)
     return Page(items=[EventView(id=event.id or "", type=event.type, namespace=event.namespace) for event, _ in events])
 
 
-def _require_all(events: Sequence[Event], outcomes: Sequence[BaseException | None]) -> None:
+def _require_all(events: Sequence[Event], problems: Sequence[ApiProblem | None]) -> None:
     """Raises what became of the events that the broker did not take; of a list all ids, with their places."""
     failed = [
-        (number, event, outcome)
-        for number, (event, outcome) in enumerate(zip(events, outcomes, strict=True))
-        if outcome is not None
+        (number, event, problem)
+        for number, (event, problem) in enumerate(zip(events, problems, strict=True))
+        if problem is not None
     ]
     if not failed:
         return
     _, _, first = failed[0]
-    if not isinstance(first, ApiProblem) or len(events) == 1:
+    if len(events) == 1:
         raise first
     raise ApiProblem(
         first.status,

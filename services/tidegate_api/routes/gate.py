@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Header
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from tidegate_api.announcing import Announcement, put_event
 from tidegate_api.parts import Services
-from tidegate_api.problems import ApiProblem, unavailable
+from tidegate_api.problems import ApiProblem
 from tidegate_api.routes.common import RunPath, ServicesOf
 from tidegate_api.tokens import speaks_for
-from tidegate_core.effects import NotProduced, Produce
 from tidegate_core.model.events import DataPartitionEvent, RowCount
 from tidegate_core.model.instants import format_instant
 from tidegate_core.model.names import LONG_TEXT_PATTERN, DataPartitionName, DatasetId
@@ -171,19 +171,10 @@ async def partitions(
             "event_time": format_instant(services.clock.now_ms()),
         }
     )
-    await put_event(services, event.canonical_json().encode(), f"{run.namespace}/{report.dataset}", event_id)
+    await put_event(
+        services, Announcement(event_id, f"{run.namespace}/{report.dataset}", event.canonical_json().encode())
+    )
     return {"run_id": run_id, "event_id": event_id}
-
-
-async def put_event(services: Services, value: bytes, key: str, event_id: str) -> None:
-    """Puts an event on its topic and waits for the broker. Raises ApiProblem (503), which names the id to repeat it under."""
-    answer = await services.bus.publisher.produce(Produce(services.topics.events, key.encode(), value))
-    if isinstance(answer, NotProduced):
-        raise unavailable(
-            f"the broker did not take event {event_id} ({answer.message}); it may arrive all the same, so repeat it with that id: "
-            "a repeat counts once",
-            request_id=event_id,
-        )
 
 
 async def _decided(

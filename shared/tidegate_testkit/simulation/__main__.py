@@ -25,6 +25,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.merge:
         whole = Figures.of_parts(options.merge)
+        if options.figures is not None:
+            whole.write(options.figures)
         _say([*whole.lines(), whole.line()])
         return 1 if whole.violations else 0
     if options.seed is not None:

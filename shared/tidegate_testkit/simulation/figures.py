@@ -67,7 +67,7 @@ class Figures:
         """Returns the figures of a run that was made in parts, from what `write` wrote of each.
 
         Raises:
-            ValueError: A seed is in two of them.
+            ValueError: A seed is in two of them, or in none though it lies between two: their sum could not be a part itself.
         """
         parts = sorted(
             (json.loads(file.read_text(encoding="utf-8")) for file in files), key=lambda part: part["first_seed"]
@@ -75,8 +75,9 @@ class Figures:
         whole = cls(parts[0]["first_seed"] if parts else 0)
         end = whole.first
         for part in parts:
-            if part["first_seed"] < end:
-                raise ValueError(f"seed {part['first_seed']} is in two of the files")
+            if part["first_seed"] != end:
+                seed, files_of_it = min(part["first_seed"], end), "two" if part["first_seed"] < end else "none"
+                raise ValueError(f"seed {seed} is in {files_of_it} of the files")
             end = part["first_seed"] + part["seeds"]
             whole._add_part(part)
         return whole

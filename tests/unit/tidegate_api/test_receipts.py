@@ -22,7 +22,9 @@ from tests.unit.tidegate_api.conftest import (
     accepted,
 )
 
-from tidegate_core.effects import NotProduced, Outcome, Produce
+from tidegate_api.stored_answers import Sought, StoredAnswers
+from tidegate_api.submission import Timing
+from tidegate_core.effects import NotProduced, Outcome, Produce, Produced
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.receipts import Receipt
 from tidegate_core.model.shards import schedule_shard
@@ -90,6 +92,31 @@ def test_given_acknowledgements_that_come_behind_their_receipts_then_a_list_has_
     assert (answer.status_code, {item["status"] for item in answer.json()["items"]}) == (200, {"accepted"})
 
 
+@pytest.mark.parametrize("timing", [Timing(first_look_s=0.2, look_again_s=0.2, pending_after_s=0.2)])
+def test_given_an_acknowledgement_that_comes_when_patience_is_at_its_end_then_its_receipt_is_waited_for_all_the_same(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the broker took late has the time of a first look: its owner has not had it for longer."""
+    bus = process.bus
+
+    def produce_many(orders: Sequence[Produce], settled: Settled) -> None:
+        loop = asyncio.get_running_loop()
+
+        def taken() -> None:
+            settled([Produced() for _ in orders])
+            loop.call_later(0.05, answer)
+
+        def answer() -> None:
+            for order in orders:
+                bus._produced(order)
+
+        loop.call_later(0.5, taken)
+
+    monkeypatch.setattr(bus, "produce_many", produce_many)
+    answer = process.http.post("/api/v1/messages", json=[MESSAGE] * 3)
+    assert (answer.status_code, {item["status"] for item in answer.json()["items"]}) == (200, {"accepted"})
+
+
 def test_given_a_lost_acknowledgement_and_a_receipt_then_the_receipt_is_the_answer(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +163,28 @@ def test_given_receipts_of_a_list_only_in_the_store_then_one_call_finds_them_all
     answer = process.http.post("/api/v1/schedules", json=LIST)
     assert (answer.status_code, {item["version"] for item in answer.json()["items"]}) == (200, {9})
     assert asked == [len(LIST)]
+
+
+@pytest.mark.parametrize("timing", [A_WHILE])
+def test_given_one_stored_receipt_that_makes_the_look_fail_then_the_others_of_its_list_have_their_answers(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Left by a review: 500 for the whole list, and the ids that this process had given were told to nobody."""
+    of_all = StoredAnswers.of_all
+
+    def failing(answers: StoredAnswers, wanted: Sequence[Sought]) -> list[Receipt | None]:
+        if any(sought.request.id == "m-1" for sought in wanted):
+            raise AttributeError("planted")
+        return of_all(answers, wanted)
+
+    monkeypatch.setattr(StoredAnswers, "of_all", failing)
+    process.bus.owner = lambda document: None if document["id"] == "m-1" else accepted(document)
+    answer = process.http.post("/api/v1/messages", json=[{**MESSAGE, "id": f"m-{number}"} for number in range(3)])
+    items = answer.json()["items"]
+    assert (answer.status_code, [item["status"] for item in items]) == (202, ["accepted", "pending", "accepted"])
+    assert items[1]["errors"][0]["hint"] == "send it again with the id m-1"
+    bugs = [fields["problem"] for event, fields in process.notices if event == "api_bug"]
+    assert bugs[:1] == ["AttributeError('planted')"]
 
 
 @pytest.mark.parametrize("timing", [A_WHILE])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tidegate_testkit.simulation.__main__ import main
 from tidegate_testkit.simulation.figures import Figures
 from tidegate_testkit.simulation.outcome import Outcome
 
@@ -45,7 +46,19 @@ def test_given_a_run_in_parts_then_their_sum_says_what_one_run_says(tmp_path: Pa
     assert whole.failed == [13]
 
 
-def test_given_a_seed_that_is_in_two_parts_then_they_are_not_added_up(tmp_path: Path) -> None:
-    parts = [written(tmp_path, figures_of(first, 4)) for first in (1, 4)]
-    with pytest.raises(ValueError, match="seed 4 is in two"):
+@pytest.mark.parametrize(("second", "told"), [(4, "seed 4 is in two"), (6, "seed 5 is in none")])
+def test_given_a_seed_that_is_in_two_parts_or_between_them_then_they_are_not_added_up(
+    tmp_path: Path, second: int, told: str
+) -> None:
+    parts = [written(tmp_path, figures_of(first, 4)) for first in (1, second)]
+    with pytest.raises(ValueError, match=told):
         Figures.of_parts(parts)
+
+
+def test_given_a_sum_that_was_written_then_the_next_part_is_added_to_it(tmp_path: Path) -> None:
+    so_far = tmp_path / "so-far.json"
+    for first in (5, 8, 20):
+        part = written(tmp_path, figures_of(first, 3 if first == 5 else 12))
+        parts = [so_far, part] if so_far.exists() else [part]
+        main(["--figures", str(so_far), "--merge", *map(str, parts)])
+    assert list(Figures.of_parts([so_far]).lines()) == list(figures_of(5, 27).lines())
