@@ -27,14 +27,13 @@ from tidegate_testkit.simulation.transaction_names import (
 
 HUNTED: Final = 5
 """Transactions that one world hunts."""
-HUNTED_OF_SUSPENDS: Final = 3
 FALLS: Final = 7
 """Nodes that fall or freeze beyond those of the world."""
 OUT_MS: Final = (3_000, 12_000)
 OUTS: Final = 4
 """Spans in which admissions get no answer while programs end and others begin."""
 COMMON: Final = tuple(name for name in OWNERS if name not in RARE)
-SELDOM: Final = ("look", "submitted", "admit")
+SELDOM: Final = ("look", "submitted", "admit", "distribute")
 """Of the common ones those that nodes were met at least often by falls."""
 CROWD: Final = 6
 """Schedules that take each other's slots of one limit."""
@@ -43,6 +42,8 @@ SPREAD: Final = 28
 SILENCES_S: Final = (75, 100)
 """Beyond the grace, each of them."""
 OUTAGE_FALLS: Final = 4
+AS_IT_BEGINS_MS: Final = 25_000
+"""What befalls a node, or the requests topic, for so long before a silence still moves shards in it."""
 REFUSALS_MS: Final = ((6_000, 20_000), (26_000, 46_000))
 """When one sink refuses all: once early, and again when those of the first time have been tried."""
 
@@ -55,10 +56,8 @@ def rare_moments(swarm: Swarm, chance: Random) -> Swarm:
 
 def rare_suspends(swarm: Swarm, chance: Random) -> Swarm:
     """The steps that begin a wide suspension; each world has such users then."""
-    hunted = chance.sample(HARDLY_OF_SUSPENDS, HUNTED_OF_SUSPENDS)
-    return _falling(
-        _hunting(_with_messages(swarm), chance, hunted), chance, (*HARDLY_OF_SUSPENDS, "controls_done"), FALLS
-    )
+    hunting = _hunting(_with_messages(swarm), chance, HARDLY_OF_SUSPENDS)
+    return _falling(hunting, chance, (*HARDLY_OF_SUSPENDS, "controls_done"), FALLS)
 
 
 def rare_resumes(swarm: Swarm, chance: Random) -> Swarm:
@@ -88,16 +87,30 @@ def rare_reminders(swarm: Swarm, chance: Random) -> Swarm:
 
 
 def rare_outages(swarm: Swarm, chance: Random) -> Swarm:
-    """The facts of a silence: owners that stayed where they are write them, each once, and in no other world does anybody."""
+    """The facts of a silence: owners that stayed where they are write them, each once, and in no other world does anybody.
+
+    So that they stay, what would move shards in the silence, or shortly before it, comes behind it: whoever acquires a shard
+    writes its fact in that transaction.
+    """
     silent = silence(swarm, chance, SILENCES_S)
-    _begin, end = silent.store.brown_outs[-1]
+    begin, end = silent.store.brown_outs[-1]
+
+    def put_off(at: int) -> int:
+        still_from = begin - AS_IT_BEGINS_MS
+        return at + end - still_from if still_from <= at < end else at
+
+    of_the_world = len(swarm.node.trouble)
+    later = tuple(replace(each, at=put_off(each.at)) for each in silent.node.trouble[:of_the_world])
+    grown = swarm.topics.requests_grown
+    topics = replace(swarm.topics, requests_grown=grown and (put_off(grown[0]), grown[1]))
     store = replace(
         silent.store,
         hunted=(*silent.store.hunted, "outage"),
         aimed_outs=(*silent.store.aimed_outs, (end, end + chance.choice((1, 1_500, 6_000)))),
     )
     falls = tuple(fallen_at("outage", end + chance.randint(0, 3_000), chance) for _ in range(OUTAGE_FALLS))
-    return replace(silent, store=store, node=replace(silent.node, trouble=(*silent.node.trouble, *falls)))
+    trouble = (*later, *silent.node.trouble[of_the_world:], *falls)
+    return replace(silent, store=store, node=replace(silent.node, trouble=trouble), topics=topics)
 
 
 def rare_refusals(swarm: Swarm, chance: Random) -> Swarm:

@@ -55,6 +55,8 @@ CROWD = 3
 """Schedules that keep a queue before a limit of one to three runs for most of the time."""
 FLOOD = 1_150
 """Above the 1,000 messages that may be sent again."""
+QUEUE_MS = 300.0
+"""Mean wait of what was read of a source: the longest that a world may have."""
 NUMBER_OF_RUNS_DLQ = 6
 """In the order in which a world makes its topics."""
 
@@ -219,7 +221,7 @@ def refusals(swarm: Swarm, chance: Random) -> Swarm:
 
 def sources(swarm: Swarm, chance: Random) -> Swarm:
     """A topic of the users' own: owners fall at the steps of its source, and as soon as they have moved a position; in some worlds
-    nobody hears a poke, in others nobody leads the topic for a while.
+    nobody hears a poke, in others nobody leads the topic for a while, or busy nodes deal late with what they have read of it.
     """
     steps = ("move_sources", "move_sources", "cursor", "cursor", "raise")
     falls = tuple(
@@ -233,6 +235,8 @@ def sources(swarm: Swarm, chance: Random) -> Swarm:
     if chance.random() < 0.4:
         silent = (LAST_TOPIC, period(chance, swarm.busy_ms, 2_000, 20_000))  # A source's is made behind all others.
         swarm = replace(swarm, broker=replace(swarm.broker, leaderless=(*swarm.broker.leaderless, silent)))
+    if chance.random() < 0.4:
+        swarm = replace(swarm, broker=replace(swarm.broker, queue_ms=max(swarm.broker.queue_ms, QUEUE_MS)))
     return replace(swarm, store=store, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls, *held)))
 
 
@@ -243,7 +247,7 @@ def ticks(swarm: Swarm, chance: Random) -> Swarm:
     falls = tuple(
         Trouble(
             chance.randint(0, 40_000),
-            chance.choice(("crash", "crash", "pause")),
+            chance.choice(("crash", "pause")),
             chance.randint(200, 9_000),
             once_applied=chance.choice((*OF_TICKS, *OF_TICKS, "count", "mixed", "cursor")),
         )
@@ -265,8 +269,8 @@ def failures(swarm: Swarm, chance: Random) -> Swarm:
     broker = swarm.broker
     broker = replace(
         broker,
-        lost_ack=max(broker.lost_ack, 0.35),
-        not_appended=max(broker.not_appended, 0.2),
+        lost_ack=max(broker.lost_ack, 0.4),
+        not_appended=max(broker.not_appended, 0.3),
         lost_pokes=max(broker.lost_pokes, 0.5),
         leaderless=(*broker.leaderless, *silent),
     )
@@ -297,11 +301,11 @@ TRAPS: Mapping[str, Trap] = {
     "rare_resumes": Trap(rare_resumes, 0.08),
     "rare_voids": Trap(rare_voids, 0.2),
     "rare_expiries": Trap(rare_expiries, 0.12),
-    "rare_outages": Trap(rare_outages, 0.24, "brown_out"),
+    "rare_outages": Trap(rare_outages, 0.1, "brown_out"),
     "rare_refusals": Trap(rare_refusals, 0.1, "refused"),
     REMINDERS: Trap(rare_reminders, 0.1),
     FAILURES: Trap(failures, 0.05, "early_death"),
     "copies": Trap(copies, 0.04, "early_death"),
-    "requests_topic_made_anew": Trap(requests_topic_made_anew, 0.04, "recreated"),
+    "requests_topic_made_anew": Trap(requests_topic_made_anew, 0.045, "recreated"),
     "two_releases": Trap(two_releases, 0.06),
 }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tidegate_testkit.simulation.definitions import draw
 from tidegate_testkit.simulation.drawing import source, swarm_of, trapped
-from tidegate_testkit.simulation.faults.rare_moments import COMMON, FALLS
+from tidegate_testkit.simulation.faults.rare_moments import AS_IT_BEGINS_MS, COMMON, FALLS
 from tidegate_testkit.simulation.faults.traps import TRAPS
 from tidegate_testkit.simulation.hurry import TIMEOUT, TRAP, hurried
 from tidegate_testkit.simulation.timeline import START
@@ -41,8 +43,24 @@ def test_given_such_a_world_then_it_hunts_what_it_aims_at_and_keeps_the_faults_t
     assert set(before.store.aimed) <= set(after.store.aimed) or name == "rare_resumes"
     assert len(after.store.aimed_outs) > len(before.store.aimed_outs)
     assert len(after.node.trouble) > len(before.node.trouble)
-    assert set(after.node.trouble) >= set(before.node.trouble)
+    kept = after.node.trouble[: len(before.node.trouble)]
+    assert [replace(each, at=0) for each in kept] == [replace(each, at=0) for each in before.node.trouble]
+    assert all(late.at >= each.at for late, each in zip(kept, before.node.trouble, strict=True))
+    assert kept == before.node.trouble or name == "rare_outages"
     assert {each.once_applied for each in after.node.trouble} <= {None, *OWNERS, *OF_SOURCES, *OF_TICKS, *OF_REFUSALS}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_given_a_world_that_hunts_the_facts_of_a_silence_then_nothing_of_the_world_moves_shards_in_it(
+    seed: int,
+) -> None:
+    """Of the first such worlds two in three had none, because whoever acquires a shard in the silence writes its fact in the acquire."""
+    before = swarm_of(seed)
+    after = trapped(before, seed, "rare_outages")
+    begin, end = after.store.brown_outs[-1]
+    moving = [each.at for each in after.node.trouble[: len(before.node.trouble)]]
+    moving += [grown[0] for grown in (after.topics.requests_grown,) if grown]
+    assert not [at for at in moving if begin - AS_IT_BEGINS_MS <= at < end]
 
 
 def test_given_many_worlds_then_all_that_is_hardly_met_is_hunted_and_nodes_both_fall_and_freeze() -> None:
