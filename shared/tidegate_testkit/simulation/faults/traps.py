@@ -247,7 +247,7 @@ def ticks(swarm: Swarm, chance: Random) -> Swarm:
     falls = tuple(
         Trouble(
             chance.randint(0, 40_000),
-            chance.choice(("crash", "pause")),
+            chance.choice(("crash", "crash", "pause")),
             chance.randint(200, 9_000),
             once_applied=chance.choice((*OF_TICKS, *OF_TICKS, "count", "mixed", "cursor")),
         )
