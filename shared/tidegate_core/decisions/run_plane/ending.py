@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.jobs import end_evidence, end_job, expire_evidence, seal
@@ -75,12 +76,16 @@ class EndPending:
         assert state is not None
         runs = self._runs(unit, state)
         waiting = [run for run in runs if run.state in BEFORE_GATE]
-        pending: list[Run | Job | Evidence] = [*waiting, *self._jobs(unit, state), *self._evidence(unit, state)]
-        pending += [run for run in runs if self.cancels(run)]
+        asked = [run for run in runs if self.cancels(run)]
+        page = self.most or ENDED_PER_PAGE
+        # One more than fits tells whether this page is the last: of evidence there may be thousands.
+        pending: list[Run | Job | Evidence] = list(
+            islice(chain(waiting, self._jobs(unit, state), self._evidence(unit, state), asked), page + 1)
+        )
         jobs: list[str] = []
         evidence: dict[str, int] = {}
         done = 0
-        for each in pending[: self.most or ENDED_PER_PAGE]:
+        for each in pending[:page]:
             if unit.actions > PAGE_ACTIONS:
                 break
             done += 1
@@ -121,17 +126,17 @@ class EndPending:
         jobs = [from_item(Job, item) for item in unit.items(older[: ENDED_PER_PAGE + 1]) if item is not None]
         return [job for job in jobs if job.state == "pending_constraint"]
 
-    def _evidence(self, unit: UnitOfWork, state: ScheduleState) -> list[Evidence]:
+    def _evidence(self, unit: UnitOfWork, state: ScheduleState) -> Iterator[Evidence]:
         """Evidence of jobs that ended on this page goes with them, so only what no job has yet is left here; and that of jobs
         that go on under another version, which absorb no more.
         """
         ref = self.about
         items = unit.range(f"E#{ref}#", f"E#{ref}#{keys.LAST}")
-        found = [from_item(Evidence, item) for item in items]
-        past = [each for each in found if not keeps_pending(state) or is_of_before(state, each)]
-        return [each for each in past if not each.job or self._goes_on(unit, state, each)]
+        found = (from_item(Evidence, item) for item in items)
+        past = (each for each in found if not keeps_pending(state) or is_of_before(state, each))
+        return (each for each in past if not each.job or self._goes_on(state, each))
 
-    def _goes_on(self, unit: UnitOfWork, state: ScheduleState, evidence: Evidence) -> bool:
+    def _goes_on(self, state: ScheduleState, evidence: Evidence) -> bool:
         job = self.memory.jobs.get(evidence.id)
         return job is not None and job.state == "pending_constraint" and job.generation >= kept_from(state)
 

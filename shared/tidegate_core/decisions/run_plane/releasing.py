@@ -9,7 +9,9 @@ but one that ends all of it takes the cut back: what a later resume says is abou
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, PAGE_ACTIONS, grown
@@ -23,6 +25,7 @@ from tidegate_core.decisions.run_plane.standing import (
     kept_from,
     present_evidence,
     stands_still,
+    stopped,
 )
 from tidegate_core.model.receipts import Receipt
 from tidegate_core.model.requests import ScheduleRequest
@@ -56,11 +59,12 @@ class ReleasePending:
         backlog = self._backlog(state)
         survivor = _survivor(state, backlog)
         unwanted = _unwanted(state, backlog, survivor)
-        standing = self._standing(unit, state, now)
-        pending: list[Job | Evidence] = [*unwanted, *standing]
+        page = self.most or ENDED_PER_PAGE
+        # One more than fits tells whether this page is the last: of evidence there may be thousands.
+        pending: list[Job | Evidence] = list(islice(chain(unwanted, self._standing(unit, state, now)), page + 1))
         ended: list[Job] = []
         done = 0
-        for each in pending[: self.most or ENDED_PER_PAGE]:
+        for each in pending[:page]:
             if unit.actions > PAGE_ACTIONS:
                 break
             done += 1
@@ -92,14 +96,15 @@ class ReleasePending:
         ]
         return sorted(jobs, key=lambda job: (job.nominal, job.id))
 
-    def _standing(self, unit: UnitOfWork, state: ScheduleState, now: int) -> list[Evidence]:
+    def _standing(self, unit: UnitOfWork, state: ScheduleState, now: int) -> Iterator[Evidence]:
         """Returns evidence whose time-out stands where it stood when the schedule was suspended."""
         if stands_still(state):
-            return []  # Suspended anew before the last page: no row that is written now would stay right.
+            return iter(())  # Suspended anew before the last page: no row that is written now would stay right.
+        total = stopped(state, now)
         items = unit.range(f"E#{self.about}#", f"E#{self.about}#{keys.LAST}")
-        found = [from_item(Evidence, item) for item in items]
-        open_ = [each for each in found if not each.job and not is_of_before(state, each)]
-        return [each for each in open_ if present_evidence(state, each, now).deadline != each.deadline]
+        # What a page before has moved is passed by each page: it is not even unpacked.
+        found = (from_item(Evidence, item) for item in items if item.get("stopped", 0) != total)
+        return (each for each in found if each.deadline is not None and not each.job and not is_of_before(state, each))
 
 
 def _end(unit: UnitOfWork, state: ScheduleState, job: Job, survivor: Job | None, now: int) -> None:
