@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from typing import Any
 
 import pytest
 from tests.unit.tidegate_core.decisions.run_plane.counting import a_desk, count, jobs
 
-from tidegate_core.records.run_plane import LedgerRow
+from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import Evidence, LedgerRow
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import (
     HOUR,
@@ -136,3 +139,37 @@ def test_given_an_event_of_a_span_that_is_over_then_it_is_no_older_than_what_it_
         count(desk, an_inbox_row(number, a_match("x", leaf=leaf, at=NOW + after, fact=fact)))
     assert desk.records(LedgerRow, "L#") == []
     assert len(jobs(desk)) == 1
+
+
+@pytest.mark.parametrize(("pages_of", "name"), [("resume", "releasing"), ("delete", "ending")])
+def test_given_much_evidence_then_a_page_unpacks_what_it_takes_and_not_all_that_is_there(
+    monkeypatch: pytest.MonkeyPatch, pages_of: str, name: str
+) -> None:
+    """Seed 20000085, with more falls: 2,400 pieces of evidence at each of as many pages, three minutes of the lane."""
+    bench = a_bench(all_of(A, B, correlate="data_partition", timeout="10h"))
+    many = 20 * ENDED_PER_PAGE
+    for number in range(many):
+        bench.event(an_event(f"d{number}", "a"))
+    bench.run(MINUTE)
+    suspend(bench, "hold", HOUR)
+    before = deadlines(bench)
+    unpacked: list[Any] = []
+    module = import_module(f"tidegate_core.decisions.run_plane.{name}")
+
+    def counting(kind: Any, item: Any) -> Any:
+        if kind is Evidence:
+            unpacked.append(item)
+        return from_item(kind, item)
+
+    monkeypatch.setattr(module, "from_item", counting)
+    bench.request(a_request(pages_of, request_id="last"))
+    bench.run(MINUTE)
+    assert bench.receipts()["last"]["status"] == "accepted"
+    after = deadlines(bench)
+    assert len(before) == many
+    assert after == ([deadline + HOUR for deadline in before] if pages_of == "resume" else [])
+    assert len(unpacked) <= 3 * many
+
+
+def deadlines(bench: Bench) -> list[int]:
+    return [row["deadline"] for row in bench.rows("E#")]
