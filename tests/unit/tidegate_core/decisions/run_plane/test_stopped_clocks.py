@@ -172,4 +172,5 @@ def test_given_much_evidence_then_a_page_unpacks_what_it_takes_and_not_all_that_
 
 
 def deadlines(bench: Bench) -> list[int]:
-    return [row["deadline"] for row in bench.rows("E#")]
+    evidence = [from_item(Evidence, row) for row in bench.rows("E#")]
+    return [each.deadline for each in evidence if each.deadline is not None]
