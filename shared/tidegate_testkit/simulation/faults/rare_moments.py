@@ -27,6 +27,8 @@ from tidegate_testkit.simulation.transaction_names import (
 
 HUNTED: Final = 5
 """Transactions that one world hunts."""
+HUNTED_OF_SUSPENDS: Final = 3
+LAST_OF_SUSPENDS: Final = ("settle_control",)
 FALLS: Final = 7
 """Nodes that fall or freeze beyond those of the world."""
 OUT_MS: Final = (3_000, 12_000)
@@ -55,9 +57,15 @@ def rare_moments(swarm: Swarm, chance: Random) -> Swarm:
 
 
 def rare_suspends(swarm: Swarm, chance: Random) -> Swarm:
-    """The steps that begin a wide suspension; each world has such users then."""
-    hunting = _hunting(_with_messages(swarm), chance, HARDLY_OF_SUSPENDS)
-    return _falling(hunting, chance, (*HARDLY_OF_SUSPENDS, "controls_done"), FALLS)
+    """The steps that begin a wide suspension; each world has such users then.
+
+    In a third of them the last step alone: where those before it are hunted it is hardly reached while there are faults.
+    """
+    hunted: Sequence[str] = chance.sample(HARDLY_OF_SUSPENDS, HUNTED_OF_SUSPENDS)
+    falls: Sequence[str] = (*HARDLY_OF_SUSPENDS, "controls_done")
+    if chance.random() < 0.35:
+        hunted = falls = LAST_OF_SUSPENDS
+    return _falling(_hunting(_with_messages(swarm), chance, hunted), chance, falls, FALLS)
 
 
 def rare_resumes(swarm: Swarm, chance: Random) -> Swarm:

@@ -55,8 +55,6 @@ CROWD = 3
 """Schedules that keep a queue before a limit of one to three runs for most of the time."""
 FLOOD = 1_150
 """Above the 1,000 messages that may be sent again."""
-QUEUE_MS = 300.0
-"""Mean wait of what was read of a source: the longest that a world may have."""
 NUMBER_OF_RUNS_DLQ = 6
 """In the order in which a world makes its topics."""
 
@@ -221,7 +219,7 @@ def refusals(swarm: Swarm, chance: Random) -> Swarm:
 
 def sources(swarm: Swarm, chance: Random) -> Swarm:
     """A topic of the users' own: owners fall at the steps of its source, and as soon as they have moved a position; in some worlds
-    nobody hears a poke, in others nobody leads the topic for a while, or busy nodes deal late with what they have read of it.
+    nobody hears a poke, in others nobody leads the topic for a while.
     """
     steps = ("move_sources", "move_sources", "cursor", "cursor", "raise")
     falls = tuple(
@@ -235,8 +233,6 @@ def sources(swarm: Swarm, chance: Random) -> Swarm:
     if chance.random() < 0.4:
         silent = (LAST_TOPIC, period(chance, swarm.busy_ms, 2_000, 20_000))  # A source's is made behind all others.
         swarm = replace(swarm, broker=replace(swarm.broker, leaderless=(*swarm.broker.leaderless, silent)))
-    if chance.random() < 0.4:
-        swarm = replace(swarm, broker=replace(swarm.broker, queue_ms=max(swarm.broker.queue_ms, QUEUE_MS)))
     return replace(swarm, store=store, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls, *held)))
 
 
@@ -291,7 +287,7 @@ TRAPS: Mapping[str, Trap] = {
     RATES: Trap(rates, 0.12, "crash"),
     "wide_controls": Trap(wide_controls, 0.06),
     "sources": Trap(sources, 0.08),
-    "ticks": Trap(ticks, 0.12),
+    "ticks": Trap(ticks, 0.14),
     "black_out": Trap(black_out, 0.05, "black_out"),
     "silence": Trap(silence, 0.03, "brown_out"),
     "echoes": Trap(echoes, 0.02, "duplicate_refused"),
@@ -300,10 +296,10 @@ TRAPS: Mapping[str, Trap] = {
     "rare_suspends": Trap(rare_suspends, 0.14),
     "rare_resumes": Trap(rare_resumes, 0.08),
     "rare_voids": Trap(rare_voids, 0.2),
-    "rare_expiries": Trap(rare_expiries, 0.12),
+    "rare_expiries": Trap(rare_expiries, 0.14),
     "rare_outages": Trap(rare_outages, 0.1, "brown_out"),
     "rare_refusals": Trap(rare_refusals, 0.1, "refused"),
-    REMINDERS: Trap(rare_reminders, 0.1),
+    REMINDERS: Trap(rare_reminders, 0.12),
     FAILURES: Trap(failures, 0.05, "early_death"),
     "copies": Trap(copies, 0.04, "early_death"),
     "requests_topic_made_anew": Trap(requests_topic_made_anew, 0.045, "recreated"),
