@@ -19,7 +19,7 @@ class PastRuns:
 
     Attributes:
         admitted: Instants of the latest admissions, oldest first; those that were taken back are not among them. As many as
-            the schedule's constraints look at, and as many more as were open then: 9 bytes each, so 1,000 of them are 9 KB.
+            the schedule's constraints look at, and as many more as were open then, the last one among them: 9 bytes each, so 1,000 of them are 9 KB.
         open: Runs that were counted here and have not ended.
         finished: When a run of whatever outcome ended last, of those that had started.
         succeeded: The same for success.

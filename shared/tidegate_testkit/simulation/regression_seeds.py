@@ -100,6 +100,7 @@ REGRESSION_SEEDS: dict[int, str] = {
     20612852: "the judge wanted a reminder in a lane that faults kept for 17 s from the fate of the transaction before it",
     8000120: "each decision on two hours of ticks waited anew for what nobody had read: one in a slow store's every round",
     20706011: "what waited for a tick was given up with one read late, which a tick that had passed would have taken",
+    20900263: "a rate forgot an admission whose run had ended, behind a forced one that was taken back",
 }
 
 REGRESSION_WORLDS: Final[Mapping[str, KeptWorld]] = {

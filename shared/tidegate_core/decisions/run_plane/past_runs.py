@@ -33,9 +33,10 @@ def note_admission(unit: UnitOfWork, spec: ScheduleSpec, job: Job, now: int) -> 
         return False
     past = past_of(unit, spec, job)
     # Sorted: the clock of a new owner may stand a little before its predecessor's.
-    # And as many more as may still be taken back: what they have pushed out would be missing then.
-    admitted = tuple(sorted((*past.admitted, now)))[-(most + past.open) :]
-    unit.put(replace(past, admitted=admitted, open=past.open + 1), past.key(unit.shard))
+    # And as many more as may still be taken back, this one among them: what they have pushed out would be missing then.
+    still_open = past.open + 1
+    admitted = tuple(sorted((*past.admitted, now)))[-(most + still_open) :]
+    unit.put(replace(past, admitted=admitted, open=still_open), past.key(unit.shard))
     return True
 
 

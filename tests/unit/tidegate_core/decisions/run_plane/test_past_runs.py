@@ -103,14 +103,15 @@ def test_given_a_rate_then_as_many_go_together_and_the_next_when_the_first_is_ol
     assert known.admitted == (NOW, NOW, NOW, NOW + HOUR, NOW + HOUR)
 
 
-def test_given_runs_that_have_ended_then_only_as_many_admissions_are_kept_as_the_rate_looks_at() -> None:
+def test_given_runs_that_have_ended_then_one_admission_more_is_kept_than_the_rate_looks_at() -> None:
+    """The last one could still be taken back as it was noted."""
     desk = a_desk(rate(1), jobs=4)
     for number in range(1, 5):
         assert admit(desk, NOW + number * HOUR) == [a_job(number).id]
         end(desk, number, NOW + number * HOUR + MINUTE)
     known = past(desk)
     assert known is not None
-    assert (known.admitted, known.open) == ((NOW + 4 * HOUR,), 0)
+    assert (known.admitted, known.open) == ((NOW + 3 * HOUR, NOW + 4 * HOUR), 0)
 
 
 def test_given_several_rates_then_the_largest_decides_how_much_is_kept() -> None:
@@ -167,6 +168,21 @@ def test_given_more_runs_than_the_rate_forced_at_once_then_one_that_is_given_bac
     known = past(desk)
     assert known is not None
     assert (known.admitted, known.open) == ((late,) * 3, 3)
+
+
+def test_given_a_forced_run_that_is_given_back_then_the_one_that_ended_before_it_still_counts() -> None:
+    """Seed 20900263: it had pushed out the only admission that the rate remembered, and the next job went at once."""
+    desk = a_desk(rate(1), jobs=3, pending_timeout_action="force")
+    assert admit(desk, NOW) == [a_job(1).id]
+    end(desk, 1, NOW + MINUTE)
+    desk.lay(replace(a_job(2), deadline=NOW + 2 * MINUTE))
+    assert admit(desk, NOW + 2 * MINUTE) == [a_job(2).id]
+    desk.decide(RequestCancel(0, a_job(2).id), NOW + 3 * MINUTE)
+    assert admit(desk, NOW + 4 * MINUTE) == []
+    known = past(desk)
+    assert known is not None
+    assert (known.admitted, known.open) == ((NOW,), 0)
+    assert admit(desk, NOW + HOUR) == [a_job(3).id]
 
 
 def test_given_a_run_that_a_suspend_takes_back_then_it_was_none() -> None:
