@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from tidegate_api.bus import produced
 from tidegate_api.parts import Services
-from tidegate_api.problems import ApiProblem, unavailable
-from tidegate_core.effects import NotProduced, Outcome, Produce
+from tidegate_api.problems import ApiProblem, unless_taken
+from tidegate_core.effects import Produce
 
 
 class Announcement(NamedTuple):
@@ -36,14 +36,4 @@ async def put_events(services: Services, events: Sequence[Announcement]) -> list
     """Hands all of them over together; of each, once the fate of all is known, what is to be said where the broker did not take it."""
     orders = [Produce(services.topics.events, event.key.encode(), event.value) for event in events]
     fates = await produced(services.bus.publisher, orders)
-    return [_refusal(event, fate) for event, fate in zip(events, fates, strict=True)]
-
-
-def _refusal(event: Announcement, fate: Outcome) -> ApiProblem | None:
-    if not isinstance(fate, NotProduced):
-        return None
-    return unavailable(
-        f"the broker did not take event {event.event_id} ({fate.message}); it may arrive all the same, so repeat it with that id: "
-        "a repeat counts once",
-        request_id=event.event_id,
-    )
+    return [unless_taken(fate, "event", event.event_id) for event, fate in zip(events, fates, strict=True)]

@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from tidegate_client.views import FieldProblem, ProblemView, ReceiptView
+from tidegate_core.effects import NotProduced, Outcome
 from tidegate_core.model.explain import plain_words
 from tidegate_core.model.problems import TOO_LARGE, InvalidInput, Problem
 from tidegate_ports.store import StoreUnavailable
@@ -82,6 +83,17 @@ def not_found(detail: str) -> ApiProblem:
 def unavailable(what: str, *, request_id: str | None = None) -> ApiProblem:
     """A brick is down: repeat later."""
     return ApiProblem(503, what, request_id=request_id, headers={"Retry-After": str(RETRY_AFTER_S)})
+
+
+def unless_taken(fate: Outcome, what: str, request_id: str) -> ApiProblem | None:
+    """What is to be said of a record that the broker did not acknowledge; None of one that it did."""
+    if not isinstance(fate, NotProduced):
+        return None
+    return unavailable(
+        f"the broker did not take {what} {request_id} ({fate.message}); it may arrive all the same, so repeat it under the same id: "
+        "a repeat counts once",
+        request_id=request_id,
+    )
 
 
 def invalid(problem: Problem) -> InvalidInput:

@@ -15,12 +15,12 @@ from tidegate_api.bus import Bus, TopicNames, produced
 from tidegate_api.cluster_map import ClusterMap, MapReader
 from tidegate_api.looks import Looks
 from tidegate_api.pools import Pools
-from tidegate_api.problems import ApiProblem, unavailable
+from tidegate_api.problems import ApiProblem, unless_taken
 from tidegate_api.receipts import Expected, ReceiptDesk, Waiter, answered
 from tidegate_api.reused import ReusedIds
 from tidegate_api.routing import shard_of_request, subject_of
 from tidegate_api.stored_answers import Sought, StoredAnswers
-from tidegate_core.effects import NotProduced, Outcome, Produce
+from tidegate_core.effects import Produce
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import JobCancel, MessageSend, Request, RunCancel, check_delivery
@@ -193,7 +193,7 @@ class Submission:
             for ready in prepared
         ]
         fates = await produced(self._bus.publisher, orders)
-        return [_refusal(ready, fate) for ready, fate in zip(prepared, fates, strict=True)]
+        return [unless_taken(fate, "request", ready.request_id) for ready, fate in zip(prepared, fates, strict=True)]
 
     async def _until_answered(self, waiters: Sequence[Waiter], looks: Looks, started_s: float) -> None:
         """By receipts from the topic, else from the store, else until patience is at its end, whatever is under way by then.
@@ -247,16 +247,6 @@ def check_batch_size(count: int) -> None:
     """Raises InvalidInput for a batch that is empty or too long."""
     if not 1 <= count <= BATCH_MAX:
         raise InvalidInput([Problem("", f"the list has {count} items", f"send 1 to {BATCH_MAX} at once")])
-
-
-def _refusal(ready: _Ready, fate: Outcome) -> ApiProblem | None:
-    if not isinstance(fate, NotProduced):
-        return None
-    return unavailable(
-        f"the broker did not take request {ready.request_id} ({fate.message}); it may arrive all the same, "
-        "so repeat it under the same id",
-        request_id=ready.request_id,
-    )
 
 
 def _none_taken(prepared: Sequence[_Ready], failed: Sequence[Exception]) -> Exception:

@@ -29,6 +29,7 @@ HUNTED: Final = 5
 """Transactions that one world hunts."""
 HUNTED_OF_SUSPENDS: Final = 3
 LAST_OF_SUSPENDS: Final = ("settle_control",)
+"""What stores the answer to a wide control, once all shards are through with it."""
 FALLS: Final = 7
 """Nodes that fall or freeze beyond those of the world."""
 OUT_MS: Final = (3_000, 12_000)
@@ -97,8 +98,8 @@ def rare_reminders(swarm: Swarm, chance: Random) -> Swarm:
 def rare_outages(swarm: Swarm, chance: Random) -> Swarm:
     """The facts of a silence: owners that stayed where they are write them, each once, and in no other world does anybody.
 
-    So that they stay, what would move shards in the silence, or shortly before it, comes behind it: whoever acquires a shard
-    writes its fact in that transaction.
+    So that they stay, what would move shards in the silence, or shortly before it, comes behind it, or not at all where the
+    world is over by then: whoever acquires a shard writes its fact in that transaction.
     """
     silent = silence(swarm, chance, SILENCES_S)
     begin, end = silent.store.brown_outs[-1]
