@@ -36,8 +36,10 @@ OUT_MS: Final = (3_000, 12_000)
 OUTS: Final = 4
 """Spans in which admissions get no answer while programs end and others begin."""
 COMMON: Final = tuple(name for name in OWNERS if name not in RARE)
-SELDOM: Final = ("look", "submitted", "admit", "distribute")
+SELDOM: Final = ("look", "submitted", "admit", "distribute", "distribute")
 """Of the common ones those that nodes were met at least often by falls."""
+DISTRIBUTING: Final = 0.2
+"""Share of the worlds of `rare_moments` whose faults aim at what sends an event to its shards as well: outages hardly met that."""
 CROWD: Final = 6
 """Schedules that take each other's slots of one limit."""
 SPREAD: Final = 28
@@ -54,6 +56,8 @@ REFUSALS_MS: Final = ((6_000, 20_000), (26_000, 46_000))
 def rare_moments(swarm: Swarm, chance: Random) -> Swarm:
     """Any transactions that are hardly met; nodes fall at those, and at the moments of what is common as well."""
     hunted = chance.sample(HARDLY, HUNTED)
+    if chance.random() < DISTRIBUTING:
+        swarm = replace(swarm, store=replace(swarm.store, aimed=(*swarm.store.aimed, "distribute")))
     return _falling(_hunting(swarm, chance, hunted), chance, (*COMMON, *SELDOM, *HARDLY, *HARDLY, *OF_SOURCES), FALLS)
 
 
