@@ -1,12 +1,18 @@
 """Looks in the store for the receipts that did not come on their topic, for all requests of one submission together.
 
 A call to a store that does not answer holds a thread for seconds. So a list has one of them at a time until the store has answered,
-however many of its requests wait, and other reads have the rest. Used by `submission.py`, on the event loop only.
+however many of its requests wait, and other reads have the rest.
+
+While receipts of a list still come on the topic nothing is looked for: those that wait are most likely behind these, and a query for each of them,
+again and again, would take from a busy store what their owners need to write them.
+
+Used by `submission.py`, on the event loop only.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -34,12 +40,16 @@ class Looks:
         waiting: Requests that are on their topic: looks ask for each of them until it has an answer.
         answers: Finds them. Blocking.
         pools: Whose threads of reads it does so on.
+        quiet_s: No look is made until the topic has had no answer of any of them for so long.
         pause_s: Between two looks.
     """
 
-    def __init__(self, waiting: Mapping[Waiter, Sought], answers: StoredAnswers, pools: Pools, pause_s: float) -> None:
+    def __init__(
+        self, waiting: Mapping[Waiter, Sought], answers: StoredAnswers, pools: Pools, *, quiet_s: float, pause_s: float
+    ) -> None:
         self._answers = answers
         self._pools = pools
+        self._quiet_s = quiet_s
         self._pause_s = pause_s
         self._waiting = waiting
         self._looking: asyncio.Task[None] | None = None
@@ -52,17 +62,24 @@ class Looks:
             self._looking.cancel()
 
     def begin(self) -> None:
-        """Looks now, and again and again, for whatever waits by then. Idempotent."""
+        """Looks as soon as the topic is quiet, and again and again, for whatever waits by then. Idempotent."""
         if self._looking is None:
             self._looking = asyncio.get_running_loop().create_task(self._look_again_and_again())
 
     async def _look_again_and_again(self) -> None:
         while True:
+            if (left_s := self._quiet_in_s()) > 0:
+                await asyncio.sleep(left_s)
+                continue
             calls, at_once = self._calls(), 1
-            while now := list(islice(calls, at_once)):
+            while self._quiet_in_s() <= 0 and (now := list(islice(calls, at_once))):
                 answered = await asyncio.gather(*map(self._look, now))
                 at_once = CALLS_AT_ONCE_MAX if all(answered) else 1
             await asyncio.sleep(self._pause_s)
+
+    def _quiet_in_s(self) -> float:
+        heard_at_s = max((waiter.heard_at_s for waiter in self._waiting if waiter.heard_at_s is not None), default=None)
+        return 0.0 if heard_at_s is None else heard_at_s + self._quiet_s - time.monotonic()
 
     def _calls(self) -> Iterator[Sequence[_Wait]]:
         """What goes into a call each, of what still waits when it is to begin."""

@@ -46,6 +46,7 @@ class Waiter:
     Attributes:
         answer_to_be: Has the answer, or the bug, once it is done.
         answered_at_s: When its answer came, on the monotonic clock; None while it has not.
+        heard_at_s: The same, where it came on the topic.
     """
 
     def __init__(self, namespace: str | None, thing: str | None) -> None:
@@ -53,6 +54,7 @@ class Waiter:
         self._thing = thing
         self.answer_to_be: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
         self.answered_at_s: float | None = None
+        self.heard_at_s: float | None = None
 
     def answer(self, receipt: Receipt) -> None:
         """Takes a receipt of this id from the topic, if it is this request's."""
@@ -60,8 +62,9 @@ class Waiter:
         is_ours = receipt.namespace in (None, self._namespace) or (
             self._thing is not None and receipt.id == self._thing
         )
-        if is_ours:
+        if is_ours and self.is_waiting:
             self.find(receipt)
+            self.heard_at_s = self.answered_at_s
 
     @property
     def is_waiting(self) -> bool:

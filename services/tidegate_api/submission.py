@@ -29,7 +29,8 @@ from tidegate_ports.clock import Clock
 from tidegate_telemetry.metrics import Metrics
 
 FIRST_LOOK_S = 2.0
-"""A receipt usually takes 50 ms; after this the stored one is looked for, in case the topic lost it for us."""
+"""A receipt usually takes 50 ms; so long behind the last one of a submission the stored ones are looked for, in case the topic lost them
+for us."""
 LOOK_AGAIN_S = 2.0
 PENDING_AFTER_S = 10.0
 """Then the client gets 202: a take-over takes about as long, and its own time-out is usually 30 s."""
@@ -39,7 +40,13 @@ BATCH_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long receipts are awaited; tests shorten it."""
+    """How long receipts are awaited; tests shorten it.
+
+    Attributes:
+        first_look_s: The topic has had no receipt of a submission for so long when its requests are looked for in the store.
+        look_again_s: Between two looks.
+        pending_after_s: Then its client is told what is known.
+    """
 
     first_look_s: float = FIRST_LOOK_S
     look_again_s: float = LOOK_AGAIN_S
@@ -163,7 +170,11 @@ class Submission:
                 for waiter, ready, refusal in zip(waiters, prepared, refusals, strict=True)
                 if refusal is None
             }
-            with Looks(waiting, self._answers, self._pools, self._timing.look_again_s) as looks:
+            timing = self._timing
+            looks_for = Looks(
+                waiting, self._answers, self._pools, quiet_s=timing.first_look_s, pause_s=timing.look_again_s
+            )
+            with looks_for as looks:
                 await self._until_answered(list(waiting), looks, started_s)
         return [
             # Whose receipt came was taken, whatever became of its acknowledgement.
