@@ -3,8 +3,8 @@
 A call to a store that does not answer holds a thread for seconds. So a list has one of them at a time until the store has answered,
 however many of its requests wait, and other reads have the rest.
 
-While receipts of a list still come on the topic nothing is looked for: those that wait are most likely behind these, and a query for each of them,
-again and again, would take from a busy store what their owners need to write them.
+While receipts of a list still come on the topic nothing is looked for, nor while any come to this process and much of the list waits: it is most
+likely behind these, and a query for each, again and again, would take from a busy store what owners need to get there.
 
 Used by `submission.py`, on the event loop only.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from types import TracebackType
@@ -30,6 +30,9 @@ RECEIPTS_PER_CALL_MAX: Final = 100
 CALLS_AT_ONCE_MAX: Final = 8
 """Of one list, while the store answers: half of the threads of reads. One after the other 1,000 messages would take 10 s."""
 
+FEW: Final = 50
+"""Of which the store may be asked behind other lists: more than the part of a list whose receipts one topic partition has."""
+
 _Wait: TypeAlias = tuple[Waiter, Sought]
 
 
@@ -40,15 +43,24 @@ class Looks:
         waiting: Requests that are on their topic: looks ask for each of them until it has an answer.
         answers: Finds them. Blocking.
         pools: Whose threads of reads it does so on.
-        quiet_s: No look is made until the topic has had no answer of any of them for so long.
+        heard_at_s: When this process heard an answer last, whoever waited for it.
+        quiet_s: No look is made until the topic has been quiet for so long; see `quiet_at_s`.
         pause_s: Between two looks.
     """
 
     def __init__(
-        self, waiting: Mapping[Waiter, Sought], answers: StoredAnswers, pools: Pools, *, quiet_s: float, pause_s: float
+        self,
+        waiting: Mapping[Waiter, Sought],
+        answers: StoredAnswers,
+        pools: Pools,
+        *,
+        heard_at_s: Callable[[], float | None],
+        quiet_s: float,
+        pause_s: float,
     ) -> None:
         self._answers = answers
         self._pools = pools
+        self._heard_at_s = heard_at_s
         self._quiet_s = quiet_s
         self._pause_s = pause_s
         self._waiting = waiting
@@ -78,8 +90,7 @@ class Looks:
             await asyncio.sleep(self._pause_s)
 
     def _quiet_in_s(self) -> float:
-        heard_at_s = max((waiter.heard_at_s for waiter in self._waiting if waiter.heard_at_s is not None), default=None)
-        return 0.0 if heard_at_s is None else heard_at_s + self._quiet_s - time.monotonic()
+        return quiet_at_s(list(self._waiting), self._heard_at_s(), self._quiet_s) - time.monotonic()
 
     def _calls(self) -> Iterator[Sequence[_Wait]]:
         """What goes into a call each, of what still waits when it is to begin."""
@@ -106,3 +117,17 @@ class Looks:
             if receipt is not None:
                 waiter.find(receipt)
         return True
+
+
+def quiet_at_s(waiters: Sequence[Waiter], heard_at_s: float | None, quiet_s: float) -> float:
+    """Returns from when on the topic counts as quiet for these, if nothing more comes; monotonic clock.
+
+    Args:
+        waiters: Of one submission, with those that have their answer.
+        heard_at_s: When this process heard one last, whoever waited for it.
+        quiet_s: That long behind the last one.
+    """
+    heard = [waiter.heard_at_s for waiter in waiters if waiter.heard_at_s is not None]
+    if heard_at_s is not None and sum(waiter.is_waiting for waiter in waiters) > FEW:
+        heard.append(heard_at_s)
+    return max(heard) + quiet_s if heard else 0.0

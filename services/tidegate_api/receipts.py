@@ -97,7 +97,11 @@ async def answered(waiters: Sequence[Waiter], seconds: float) -> bool:
 
 
 class ReceiptDesk:
-    """Implements the port `ReaderListener`. All methods run on the loop."""
+    """Implements the port `ReaderListener`. All methods run on the loop.
+
+    Attributes:
+        heard_at_s: When somebody here was told an answer from the topic last, on the monotonic clock; None while nobody was.
+    """
 
     def __init__(self, topic: str, notices: Notices) -> None:
         self._topic = topic
@@ -105,6 +109,7 @@ class ReceiptDesk:
         self._waiting: dict[str, list[Waiter]] = {}
         self._bus: Bus | None = None
         self._begins_again: asyncio.Task[None] | None = None
+        self.heard_at_s: float | None = None
         self.reads = False
         """Whether the topic is read: before that a receipt could pass unseen."""
 
@@ -169,6 +174,7 @@ class ReceiptDesk:
             return
         for waiter in waiters:
             waiter.answer(receipt)
+        self.heard_at_s = time.monotonic()
 
 
 async def _paused() -> bool:

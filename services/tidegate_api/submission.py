@@ -171,10 +171,15 @@ class Submission:
                 if refusal is None
             }
             timing = self._timing
-            looks_for = Looks(
-                waiting, self._answers, self._pools, quiet_s=timing.first_look_s, pause_s=timing.look_again_s
+            looks = Looks(
+                waiting,
+                self._answers,
+                self._pools,
+                heard_at_s=lambda: self._desk.heard_at_s,
+                quiet_s=timing.first_look_s,
+                pause_s=timing.look_again_s,
             )
-            with looks_for as looks:
+            with looks:
                 await self._until_answered(list(waiting), looks, started_s)
         return [
             # Whose receipt came was taken, whatever became of its acknowledgement.
