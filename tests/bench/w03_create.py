@@ -6,7 +6,7 @@ import http.client
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Final, TypedDict
 from urllib.parse import urlsplit
 
 from tidegate_testkit.benchmarks.bounds import batched_rows_per_s
@@ -26,7 +26,16 @@ LIST_MAX = 1_000
 """Of the API's own."""
 API_CONNECTIONS = 4
 ANSWER_S = 120.0
-Names: Final[Mapping[str, Callable[[str], dict[str, str | None]]]] = {
+
+
+class Named(TypedDict):
+    """By what a create can be named: its request's id, its user's key, or nothing."""
+
+    name: str | None
+    key: str | None
+
+
+Names: Final[Mapping[str, Callable[[str], Named]]] = {
     "plain": lambda _: {"name": None, "key": None},
     "id": lambda text: {"name": text, "key": None},
     "keyed": lambda text: {"name": None, "key": text},
@@ -70,11 +79,12 @@ def _beside_the_bound(stack: Stack, created_per_s: float, parameters: Parameters
     """Creates a second, beside those whose records and rows alone the broker and the store take."""
     naming, count = parameters["naming"], parameters["recorded"]
     due_ms = now_ms() + FAR_MS
+    told = parameters["way"] == "api"  # It waits for the receipt of each.
     requests = [
-        message(number, due_ms + number, "recorded", stack.shards, **Names[naming](f"recorded-{number}")).value
+        message(number, due_ms + number, "recorded", stack.shards, **Names[naming](f"recorded-{number}"), receipt=told)
         for number in range(count)
     ]
-    recording = recorded_creates(requests, stack.shards)
+    recording = recorded_creates([request.value for request in requests], stack.shards)
     bound_per_s = count / replay_s(stack.cluster.store, recording, stack.replay_logs())
     return {"bound_creates_per_s": bound_per_s, "share_of_bound": created_per_s / bound_per_s}
 

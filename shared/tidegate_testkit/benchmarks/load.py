@@ -80,7 +80,9 @@ class BulkProducer:
             self._failed.append(str(error))
 
 
-def message(number: int, at: int, topic: str, shards: int, *, name: str | None, key: str | None = None) -> Outgoing:
+def message(
+    number: int, at: int, topic: str, shards: int, *, name: str | None, key: str | None = None, receipt: bool = False
+) -> Outgoing:
     """Returns a one-shot message.
 
     Args:
@@ -90,14 +92,17 @@ def message(number: int, at: int, topic: str, shards: int, *, name: str | None, 
         shards: Of the cluster.
         name: Request id; None for a message that nobody can name.
         key: The user's key, under which it can be replaced.
+        receipt: Its acceptance is told, as the API asks of each.
     """
-    document = message_document(number, at, topic, name=name, key=key)
+    document = message_document(number, at, topic, name=name, key=key, receipt=receipt)
     named = name is not None or key is not None
     shard = message_shard(NAMESPACE, key, name or "", shards) if named else None
     return Outgoing(json.dumps(document).encode(), shard)
 
 
-def message_document(number: int, at: int, topic: str, *, name: str | None, key: str | None = None) -> dict[str, Any]:
+def message_document(
+    number: int, at: int, topic: str, *, name: str | None, key: str | None = None, receipt: bool = False
+) -> dict[str, Any]:
     """Returns the same as the request's JSON object."""
     given = {"id": name, "key": key}
     return {
@@ -106,7 +111,7 @@ def message_document(number: int, at: int, topic: str, *, name: str | None, key:
         "topic": topic,
         "deliver_at": instant(at),
         "payload": {"number": number, "text": PAYLOAD_TEXT},
-        "receipt": False,
+        "receipt": receipt,
         **{field: text for field, text in given.items() if text is not None},
     }
 

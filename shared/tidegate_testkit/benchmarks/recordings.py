@@ -25,6 +25,8 @@ from tidegate_testkit.builders import EVENTS, MINUTE, REQUESTS, SECOND, Doc, a_s
 PREFIX = "BENCH#"
 """Of partition keys that nothing else has."""
 SETTLES_MS = 20 * SECOND
+READ_AT_ONCE = 1_000
+"""Requests that come together on the bench: of many thousands the effects of one instant would have no end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,8 @@ def recorded_creates(requests: Sequence[bytes], shards: int) -> Recording:
     bench = RecordingBench(shards=shards)
     bench.run(SECOND)
     rows = bench.begin_recording()
-    bench.append(REQUESTS, 0, *requests)
+    for start in range(0, len(requests), READ_AT_ONCE):
+        bench.append(REQUESTS, 0, *requests[start : start + READ_AT_ONCE])
     bench.run(SETTLES_MS)
     others = bench.other_calls()
     created = [action for call in others if isinstance(call, Batch) for action in call.actions]
