@@ -30,8 +30,8 @@ RECEIPTS_PER_CALL_MAX: Final = 100
 CALLS_AT_ONCE_MAX: Final = 8
 """Of one list, while the store answers: half of the threads of reads. One after the other 1,000 messages would take 10 s."""
 
-FEW: Final = 50
-"""Of which the store may be asked behind other lists: more than the part of a list of 1,000 whose receipts one topic partition of 32 has."""
+FEW: Final = 150
+"""Of which the store may be asked behind other lists: more than the part of a list of 1,000 whose receipts one topic partition of eight has."""
 
 _Wait: TypeAlias = tuple[Waiter, Sought]
 
