@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from types import TracebackType
@@ -90,7 +90,7 @@ class Looks:
             await asyncio.sleep(self._pause_s)
 
     def _quiet_in_s(self) -> float:
-        return quiet_at_s(list(self._waiting), self._heard_at_s(), self._quiet_s) - time.monotonic()
+        return quiet_at_s(self._waiting, self._heard_at_s(), self._quiet_s) - time.monotonic()
 
     def _calls(self) -> Iterator[Sequence[_Wait]]:
         """What goes into a call each, of what still waits when it is to begin."""
@@ -119,7 +119,7 @@ class Looks:
         return True
 
 
-def quiet_at_s(waiters: Sequence[Waiter], heard_at_s: float | None, quiet_s: float) -> float:
+def quiet_at_s(waiters: Collection[Waiter], heard_at_s: float | None, quiet_s: float) -> float:
     """Returns from when on the topic counts as quiet for these, if nothing more comes; monotonic clock.
 
     Args:

@@ -171,7 +171,7 @@ def test_given_receipts_of_a_list_that_still_come_then_none_is_looked_for_until_
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Found by the benchmark of creates: lists that took longer than a first look had the store asked for each message, over and over,
-    which took a third of what its owners needed to write them.
+    which took from the store what owners needed to write them.
     """
     bus, get = process.bus, process.store.get
     asked: list[list[Key]] = []
