@@ -46,11 +46,14 @@ Names: Final[Mapping[str, Callable[[str], Named]]] = {
 def measure(stack: Stack, parameters: Parameters) -> Figures:
     """Creates so many messages, and waits until all are stored."""
     count, way, naming = parameters["messages"], parameters["way"], parameters["naming"]
+    prepared = _through_kafka if way == "kafka" else _through_api
     topic = stack.sink_topic()
     due_ms = now_ms() + FAR_MS
     for _ in range(parameters["warm_rounds"]):  # A store that has just begun is compiled while it is measured.
         _bound(stack, parameters["bound_rows"])
-    send = (_through_kafka if way == "kafka" else _through_api)(stack, topic, due_ms, count, naming)
+    prepared(stack, f"{topic}.warm", due_ms, parameters["warm_creates"], naming)()  # What creates ask for, is as well.
+    stack.until_read()
+    send = prepared(stack, topic, due_ms, count, naming)
     meter = stack.nodes_meter()
     begun = meter.read()
     send()
@@ -126,8 +129,14 @@ def _post(url: str, body: str) -> int:
         connection.close()
 
 
-def _cases(messages: int, bound_rows: int, recorded: int, warm_rounds: int) -> list[Case]:
-    sizes = {"messages": messages, "bound_rows": bound_rows, "recorded": recorded, "warm_rounds": warm_rounds}
+def _cases(messages: int, bound_rows: int, recorded: int, warm_rounds: int, warm_creates: int) -> list[Case]:
+    sizes = {
+        "messages": messages,
+        "bound_rows": bound_rows,
+        "recorded": recorded,
+        "warm_rounds": warm_rounds,
+        "warm_creates": warm_creates,
+    }
     return [
         Case(f"{way} {naming}", {**sizes, "way": way, "naming": naming})
         for way in ("kafka", "api")
@@ -140,6 +149,6 @@ WORKLOAD = Workload(
     name="W3",
     title="20,000 creates: Kafka and the API in bulk; plain, with an id, under a user's key; rows a second beside the store's own",
     measure=measure,
-    full=_cases(20_000, 40_000, 10_000, 3),
-    smoke=_cases(50, 100, 20, 1),
+    full=_cases(20_000, 40_000, 10_000, 3, 10_000),
+    smoke=_cases(50, 100, 20, 1, 20),
 )
