@@ -101,6 +101,9 @@ REGRESSION_SEEDS: dict[int, str] = {
     8000120: "each decision on two hours of ticks waited anew for what nobody had read: one in a slow store's every round",
     20706011: "what waited for a tick was given up with one read late, which a tick that had passed would have taken",
     20900263: "a rate forgot an admission whose run had ended, behind a forced one that was taken back",
+    21005092: "an overdue message beyond what was loaded, behind an outage, was taken for sent: its cancel was answered too_late",
+    21008016: "the judge wanted a time-out to wait for what a frozen reader still had of an events topic that was made anew",
+    21008803: "the judge gave an owner whose guard had not settled behind a freeze, which with KIP-848 takes longer, time for a checkpoint",
 }
 
 REGRESSION_WORLDS: Final[Mapping[str, KeptWorld]] = {

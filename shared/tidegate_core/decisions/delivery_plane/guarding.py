@@ -9,6 +9,7 @@ from tidegate_core.decisions.delivery_plane.rows import guard_expiry
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Committed, Items, Read, ReadRange, Refused
+from tidegate_core.model.position import Position
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.messages import Guard, Message
 from tidegate_core.store import keys
@@ -160,10 +161,22 @@ def take_out(plane: DeliveryPlane, message: Message) -> Fate:
     rows = [row for row in plane.slots.of(message.id) if row.version == message.version and not row.double]
     # Each of them, also behind one that is too late.
     taken_back = [_take_back_row(plane, row) for row in rows]
-    # By its time and not by its slot: a former owner, frozen while it made the rows of a create that was overdue, may have put
-    # them at another slot, behind all that was sent since. What was not sent by now is in memory.
-    passed = plane.is_passed(message.nominal, message.id, message.version)
-    return Fate(all(taken_back) if rows else None, message.nominal <= plane.maybe_sent_through or passed)
+    return Fate(
+        all(taken_back) if rows else None, message.nominal <= plane.maybe_sent_through or _is_passed(plane, message)
+    )
+
+
+def _is_passed(plane: DeliveryPlane, message: Message) -> bool:
+    """Whether a checkpoint may cover what was sent of a version that is not in memory.
+
+    A former owner, frozen while it made the rows of a create that was overdue, may have put them at another slot, behind all that was
+    sent since. It had read the record before this owner came. The slot of a younger one is this owner's own, and where no checkpoint
+    covers it, it lies beyond what is loaded: after the store was away for long, that is behind.
+    """
+    if not plane.is_passed(message.nominal, message.id, message.version):
+        return False
+    of_before = Position.parse(message.origin).append_time <= plane.maybe_sent_through
+    return of_before or plane.is_passed(message.slot, message.id, message.version)
 
 
 def take_back(plane: DeliveryPlane, message: Message, fate: Fate, *, counted: bool) -> bool:

@@ -257,11 +257,11 @@ class Case:
         )
 
     def last_act(self, stint: Stint) -> int:
-        """Returns when the stint could do something for the last time: a frozen node learns of its end later."""
+        """Returns when the stint could send for the last time: a frozen node learns of its end later, or before its guard has settled."""
         end = self.world.ended_at if stint.ended is None else stint.ended
         frozen = [
             start
-            for node, start, goes_on in self.record.pauses
+            for node, start, goes_on in self._silenced
             if node == stint.node and start <= end <= goes_on + LATE_NEWS_MS
         ]
         return min([end, *frozen])

@@ -16,6 +16,7 @@ from tidegate_testkit.simulation.checks.fires import at_text
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.definitions import NAMESPACE
 from tidegate_testkit.simulation.ticking import leaves_of_time, names, opens_instances, ticks_between
+from tidegate_testkit.simulation.timeline import START
 
 if TYPE_CHECKING:
     from tidegate_core.records.run_plane import LedgerRow
@@ -99,13 +100,20 @@ def _check_met(case: Case, life: Life, leaves: dict[int, dict[str, Any]]) -> Ite
             came = [entry for entry in entries if entry["kind"] != "tick" and evidence != row.job_id]
             for entry in came:
                 # By the owner's clock it may have come before the tick.
-                if row.nominal + SKEW_MS <= entry["at"] < deadline and _was_told_by(case, entry, deadline):
+                if row.nominal + SKEW_MS <= entry["at"] < deadline and _was_told_by(case, entry, row, deadline):
                     yield f"I3: {life.name} gave up its tick of {at_text(row.nominal)}, and counted {entry} for another"
 
 
-def _was_told_by(case: Case, entry: Entry, deadline: int) -> bool:
-    """Whether a time-out could know of it: it waits for what the brokers tell of."""
-    return case.world.producers.announced[entry["event_id"]].untold_until <= deadline
+def _was_told_by(case: Case, entry: Entry, row: LedgerRow, deadline: int) -> bool:
+    """Whether a time-out could know of it: it waits for what the brokers tell of, and they tell of nothing in a topic that is gone, which
+    whoever had read it may hand on later.
+    """
+    announced = case.world.producers.announced[entry["event_id"]]
+    topics = case.swarm.topics
+    gone_at = topics.source_recreated if announced.by_source else topics.recreated
+    if announced.lost and gone_at is not None and row.at >= START + gone_at - SKEW_MS:
+        return False
+    return announced.untold_until <= deadline
 
 
 def _was_overtaken(case: Case, row: LedgerRow, deadline: int) -> bool:

@@ -8,14 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate_core.decisions import outage_watch
-from tidegate_core.decisions.delivery_plane import plane, retrying, sending
+from tidegate_core.decisions.delivery_plane import guarding, plane, retrying, sending
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_FIRES, CHECKPOINT_AFTER_MS, Checkpoints
 from tidegate_core.decisions.delivery_plane.firing import FIRED_TOGETHER
 from tidegate_core.decisions.delivery_plane.guarding import Guards
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.delivery_plane.slots import Slots
 from tidegate_core.decisions.delivery_plane.waiting import Waiting
-from tidegate_core.effects import Ask, Effect, NotProduced, Produce, Read, Write
+from tidegate_core.effects import Ask, Effect, NotProduced, Produce, Read, ReadRange, Write
+from tidegate_core.model.instants import format_instant
 from tidegate_core.model.position import Position
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import Message, MessageTimer
@@ -23,7 +24,17 @@ from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Check, Delete, Put, Transaction
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_scripts import Rule
-from tidegate_testkit.builders import RECEIPTS, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_recurring, a_send, an_apply
+from tidegate_testkit.builders import (
+    RECEIPTS,
+    REQUESTS,
+    REQUESTS_ID,
+    SECOND,
+    a_cancel,
+    a_recurring,
+    a_send,
+    an_apply,
+    every,
+)
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.stage import Stage, a_commit
 
@@ -49,6 +60,10 @@ def without_siblings(take_loaded: Callable[..., None]) -> Any:
             del plane.slots.of
 
     return alone
+
+
+def by_its_time(_: Any) -> Any:
+    return lambda plane, message: plane.is_passed(message.nominal, message.id, message.version)
 
 
 def as_if_unsent(original: Callable[..., MessageTimer]) -> Any:
@@ -299,6 +314,20 @@ def payloads_are_read_for_as_long_as_no_checkpoint_comes() -> Iterable[str]:
         yield f"I8: {len(sent)} messages would be sent again, which were sent within {max(sent) - min(sent)} ms"
 
 
+def a_cancel_comes_while_loads_are_far_behind() -> Iterable[str]:
+    """What fires without rows goes on meanwhile: a message of the past has its place behind that, and beyond what is loaded."""
+    bench = Stage(shards=1).first
+    bench.request(an_apply(a_recurring(trigger=every("10s"))))
+    begun = bench.now
+    bench.run(28 * SECOND)
+    bench.lose(lambda effect: isinstance(effect, ReadRange) and effect.range.low.startswith("D#"), times=EVERY_TIME)
+    bench.run(100 * SECOND)
+    bench.request(a_send("m-1", deliver_at=format_instant(begun + 30 * SECOND)))
+    bench.request(a_cancel(message_id="m-1"))
+    if bench.status_of("c-1") == "too_late" and not any(each.document == {"of": "m-1"} for each in bench.on("out")):
+        yield "I8: a message was not sent, and its cancel was answered too_late"
+
+
 RULES_OF_MESSAGES = (
     Mutant(
         "bound at the taking",
@@ -383,6 +412,13 @@ RULES_OF_MESSAGES = (
         breaks="I7",
         patches=(Patch(retrying, "_next_timer", as_if_unsent),),
         scenario=a_cancel_comes_to_the_successor_of_one_that_tries_again,
+    ),
+    Mutant(
+        "of before, or passed",
+        "a message that lies beyond what is loaded is taken for sent, because its time has passed",
+        breaks="I8",
+        patches=(Patch(guarding, "_is_passed", by_its_time),),
+        scenario=a_cancel_comes_while_loads_are_far_behind,
     ),
     Mutant(
         "retry unfenced",

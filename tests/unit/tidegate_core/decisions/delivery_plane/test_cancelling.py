@@ -7,12 +7,23 @@ from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import W
 
 from tidegate_core.decisions.delivery_plane.delivering import PAUSE_MS
 from tidegate_core.decisions.delivery_plane.retrying import ATTEMPTS_MAX
-from tidegate_core.effects import NotProduced, Produce, Read
+from tidegate_core.effects import NotProduced, Produce, Read, ReadRange
+from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.messages import FOR_EVER, Guard
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import HOUR, MINUTE, REQUESTS, SECOND, a_cancel, a_send
+from tidegate_testkit.builders import (
+    HOUR,
+    MINUTE,
+    REQUESTS,
+    SECOND,
+    a_cancel,
+    a_recurring,
+    a_send,
+    an_apply,
+    every,
+)
 
 
 @pytest.fixture
@@ -62,6 +73,22 @@ def test_given_a_message_on_its_way_then_its_cancel_is_too_late(bench: Bench) ->
     bench.run(2 * SECOND)
     bench.request(a_cancel(message_id="m-1"))
     assert bench.status_of("c-1") == "too_late"
+
+
+def test_given_a_message_of_the_past_beyond_what_is_loaded_then_its_cancel_takes_it_back() -> None:
+    """Seed 21005092: loads had got no answer for a minute, and what fires without rows had gone on behind them."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_recurring(trigger=every("10s"))))
+    begun = bench.now
+    bench.run(28 * SECOND)
+    bench.lose(lambda effect: isinstance(effect, ReadRange) and effect.range.low.startswith("D#"), times=10**9)
+    bench.run(100 * SECOND)
+    bench.request(a_send("m-1", deliver_at=format_instant(begun + 30 * SECOND)))
+    bench.request(a_cancel(message_id="m-1"))
+    assert bench.status_of("c-1") == "cancelled"
+    bench.run(MINUTE)
+    assert all(each.document != {"of": "m-1"} for each in bench.on("out"))
 
 
 def test_given_a_message_that_is_due_while_its_payload_is_read_then_its_cancel_takes_it_back(bench: Bench) -> None:

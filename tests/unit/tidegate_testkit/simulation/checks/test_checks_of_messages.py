@@ -10,12 +10,13 @@ import pytest
 from tests.unit.tidegate_testkit.simulation.checks.lying import MINUTE_MS, SEED, found
 
 from tidegate_core.store import keys
-from tidegate_testkit.simulation.checks.case import A_MESSAGE_WAITS_FOR, Case
+from tidegate_testkit.simulation.checks.case import A_MESSAGE_WAITS_FOR, LATE_NEWS_MS, Case
 from tidegate_testkit.simulation.checks.fires import at_text
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.messages import check_messages
 from tidegate_testkit.simulation.checks.recurring import SETTLE_MS, UNDER_WAY, check_recurring, turn_of
 from tidegate_testkit.simulation.checks.repeats import COVERED_MS, REPEATS_MAX, check_repeats
+from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
 from tidegate_testkit.simulation.letters import Letter
 from tidegate_testkit.simulation.record import Author, Delivery
 from tidegate_testkit.simulation.running import run
@@ -207,6 +208,25 @@ def test_given_repeats_after_a_crash_then_they_are_bounded_by_number_or_by_the_t
     repeated = [replace(each, id=f"{each.id}-{count}") for count, each in enumerate(sent)]
     monkeypatch.setattr(case.record, "deliveries", [*repeated, *map(_again, repeated)])
     assert found(check_repeats(case), "I8", f"{number} messages") == is_wrong
+
+
+@pytest.mark.parametrize(
+    ("is_consumer", "is_wrong"), [pytest.param(True, False, id="KIP-848"), pytest.param(False, True, id="classic")]
+)
+def test_given_a_freeze_whose_guard_had_not_settled_at_the_end_then_its_owner_could_do_nothing_about_repeats(
+    case: Case, monkeypatch: pytest.MonkeyPatch, is_consumer: bool, is_wrong: bool
+) -> None:
+    """Seed 21008803: 33 of 1,104 had got no answer before the freeze, and could not be sent again in the 6 s behind it."""
+    first = case.record.deliveries[0]
+    stint = case.record.stints[first.sent.stint]
+    end = first.sent.at + MINUTE_MS
+    monkeypatch.setattr(stint, "ended", end)
+    monkeypatch.setattr(case.record, "pauses", [(stint.node, first.sent.at + 1, end - LATE_NEWS_MS - 1)])
+    if is_consumer:
+        monkeypatch.setattr(case.world.cluster, "coordinator", object.__new__(ConsumerCoordinator))
+    repeated = [replace(first, id=f"{first.id}-{count}") for count in range(MORE)]
+    monkeypatch.setattr(case.record, "deliveries", [*repeated, *map(_again, repeated)])
+    assert found(check_repeats(case), "I8", f"{MORE} messages") == is_wrong
 
 
 @pytest.mark.parametrize(

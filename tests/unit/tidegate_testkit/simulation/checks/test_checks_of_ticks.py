@@ -13,6 +13,7 @@ from tidegate_testkit.simulation.checks.ticks import check_ticks
 from tidegate_testkit.simulation.drawing import swarm_of, trapped
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.ticking import TRAP
+from tidegate_testkit.simulation.timeline import START
 from tidegate_testkit.simulation.world import World, build
 
 SEED = 871_004
@@ -77,3 +78,28 @@ def test_given_data_that_a_tick_would_have_met_then_it_must_not_have_expired(cas
     # One of after the deadline lets it pass, whatever another topic partition still has.
     case.entries_of["meet"]["later"] = [{**entry, "at": row.at}]
     assert not any(each.startswith("I3: meet gave up its tick") for each in check_ticks(case))
+
+
+@pytest.mark.parametrize(
+    ("is_lost", "gone_before_ms", "is_wrong"),
+    [
+        pytest.param(True, 0, False, id="gone with its topic by then"),
+        pytest.param(True, -60_000, True, id="its topic was there"),
+        pytest.param(False, 0, True, id="of the new topic"),
+    ],
+)
+def test_given_data_of_a_topic_that_is_gone_then_a_tick_may_have_expired_without_it(
+    case: Case, monkeypatch: pytest.MonkeyPatch, is_lost: bool, gone_before_ms: int, is_wrong: bool
+) -> None:
+    """Seed 21008016: its reader had it from the old topic, and was frozen: it came to the inbox once the time-out had asked the new one."""
+    ticks = {entry["at"] for found in case.entries_of["meet"].values() for entry in found if entry["kind"] == "tick"}
+    row = next(each for each in case.rows_of["meet"] if each.reason == "trigger_timeout" and each.nominal in ticks)
+    other, entry = next(
+        (each, entry) for each, found in case.entries_of["meet"].items() for entry in found if entry["kind"] != "tick"
+    )
+    case.entries_of["meet"] = {other: [{**entry, "at": row.nominal + 2_000}]}
+    case.rows_of["meet"] = [replace(row, job_id="another")]
+    monkeypatch.setattr(case.world.producers.announced[entry["event_id"]], "lost", is_lost)
+    gone_at = row.at - gone_before_ms - START
+    case.swarm = replace(case.swarm, topics=replace(case.swarm.topics, recreated=gone_at))
+    assert any(each.startswith("I3: meet gave up its tick") for each in check_ticks(case)) == is_wrong
