@@ -30,6 +30,7 @@ from tidegate_testkit.simulation.mutants.rates import RATE_BUGS
 from tidegate_testkit.simulation.mutants.recurring import RECURRING
 from tidegate_testkit.simulation.mutants.reminders import REMINDERS
 from tidegate_testkit.simulation.mutants.retries import RETRIES
+from tidegate_testkit.simulation.mutants.rules_of_cancels import RULES_OF_CANCELS
 from tidegate_testkit.simulation.mutants.rules_of_events_topic import RULES_OF_EVENTS_TOPIC
 from tidegate_testkit.simulation.mutants.rules_of_gone_records import RULES_OF_GONE_RECORDS
 from tidegate_testkit.simulation.mutants.rules_of_growth import RULES_OF_GROWTH
@@ -59,6 +60,7 @@ LISTS = (
     SKETCH,
     RULES_OF_RUNS,
     RULES_OF_MESSAGES,
+    RULES_OF_CANCELS,
     HAND_OVERS,
     LATE_ROWS,
     RULES_OF_SOURCES,

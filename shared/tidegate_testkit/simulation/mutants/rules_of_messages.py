@@ -8,38 +8,31 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate_core.decisions import outage_watch
-from tidegate_core.decisions.delivery_plane import guarding, plane, retrying, sending
+from tidegate_core.decisions.delivery_plane import retrying, sending
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_FIRES, CHECKPOINT_AFTER_MS, Checkpoints
 from tidegate_core.decisions.delivery_plane.firing import FIRED_TOGETHER
-from tidegate_core.decisions.delivery_plane.guarding import Guards
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.delivery_plane.slots import Slots
 from tidegate_core.decisions.delivery_plane.waiting import Waiting
-from tidegate_core.effects import Ask, Effect, NotProduced, Produce, Read, ReadRange, Write
-from tidegate_core.model.instants import format_instant
+from tidegate_core.effects import Effect, NotProduced, Produce, Read, Write
 from tidegate_core.model.position import Position
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import Message, MessageTimer
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Check, Delete, Put, Transaction
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_scripts import Rule
 from tidegate_testkit.builders import (
     RECEIPTS,
     REQUESTS,
     REQUESTS_ID,
     SECOND,
-    a_cancel,
     a_recurring,
     a_send,
     an_apply,
-    every,
 )
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.stage import Stage, a_commit
 
-CLOCKS_APART_MS = 500
-LONG_AGO_MS = 10**12
 EVERY_TIME = 10**9
 
 
@@ -60,14 +53,6 @@ def without_siblings(take_loaded: Callable[..., None]) -> Any:
             del plane.slots.of
 
     return alone
-
-
-def by_its_time(_: Any) -> Any:
-    return lambda plane, message: plane.is_passed(message.nominal, message.id, message.version)
-
-
-def as_if_unsent(original: Callable[..., MessageTimer]) -> Any:
-    return lambda row, message, slot: replace(original(row, message, slot), maybe_sent=None)
 
 
 def leaving_first(retry: Callable[..., Transaction]) -> Callable[..., Transaction]:
@@ -99,10 +84,6 @@ def a_delivery(effect: Effect, payload: bytes = b"") -> bool:
     return isinstance(effect, Produce) and effect.topic == "out" and payload in effect.value
 
 
-def a_read_of_guards(effect: Effect) -> bool:
-    return isinstance(effect, Read) and all(key.sk.startswith("G#") for key in effect.keys)
-
-
 def a_batch(name: str) -> Any:
     return lambda effect: isinstance(effect, Write) and effect.batch.name == name
 
@@ -113,34 +94,6 @@ def lost(bench: Bench, wanted: int = 1) -> Iterable[str]:
 
 
 # -- stories ----------------------------------------------------------------------------------------------------------------
-
-
-def a_cancel_comes_while_a_page_is_loaded() -> Iterable[str]:
-    """The page's guards were read before it."""
-    bench = Stage().first
-    bench.request(a_send("m-1", after="80s"))
-    bench.hold_back(a_read_of_guards, answer_only=True)
-    bench.run(35 * SECOND)
-    assert bench.holds_something
-    bench.request(a_cancel(message_id="m-1"))
-    bench.release()
-    bench.run(60 * SECOND)
-    if bench.status_of("c-1") == "cancelled" and bench.on("out"):
-        yield "I7: a message was delivered after its cancel was acknowledged"
-
-
-def a_cancel_comes_to_a_successor() -> Iterable[str]:
-    """The message is on its topic, nothing in the store says so, and by the successor's clock its time is still to come."""
-    bench = Stage().first
-    bench.request(a_send("m-1", after="1s"))
-    bench.hold_back(a_delivery, answer_only=True)
-    bench.run(SECOND)
-    bench.crash()
-    bench.now -= CLOCKS_APART_MS
-    bench.run(10)
-    bench.request(a_cancel(message_id="m-1"))
-    if bench.status_of("c-1") == "cancelled" and bench.on("out"):
-        yield "I7: a message that was delivered was acknowledged as cancelled"
 
 
 def an_owner_falls_while_the_position_stands_still() -> Iterable[str]:
@@ -214,27 +167,6 @@ def an_owner_falls_while_it_moves_a_refused_message() -> Iterable[str]:
     bench.crash()
     bench.run(60 * SECOND)
     return lost(bench)
-
-
-def a_cancel_comes_to_the_successor_of_one_that_tries_again() -> Iterable[str]:
-    """A delivery arrives and is not acknowledged, the next one is refused; its owner falls before the one after that (seed 20502306)."""
-    bench = Stage().first
-    bench.request(a_send("m-1", after="1s"))
-
-    def arrives_unanswered(ask: Ask) -> None:
-        bench._result(ask)
-        bench._answer(ask, NotProduced("unavailable", "scripted"))
-
-    bench._rules.append(Rule(a_delivery, 1, arrives_unanswered))
-    bench.answer_with(a_delivery, NotProduced("refused", "not allowed"))
-    bench.run(3 * SECOND)
-    bench.crash()
-    bench.run(SECOND)
-    bench.request(a_cancel(message_id="m-1"))
-    bench.run(60 * SECOND)
-    status = bench.receipts()["c-1"]["status"]
-    if bench.on("out") and status == "cancelled":
-        yield "I7: a message was delivered, and its cancel was answered cancelled"
 
 
 def two_take_overs_while_a_refused_message_moves() -> Iterable[str]:
@@ -314,20 +246,6 @@ def payloads_are_read_for_as_long_as_no_checkpoint_comes() -> Iterable[str]:
         yield f"I8: {len(sent)} messages would be sent again, which were sent within {max(sent) - min(sent)} ms"
 
 
-def a_cancel_comes_while_loads_are_far_behind() -> Iterable[str]:
-    """What fires without rows goes on meanwhile: a message of the past has its place behind that, and beyond what is loaded."""
-    bench = Stage(shards=1).first
-    bench.request(an_apply(a_recurring(trigger=every("10s"))))
-    begun = bench.now
-    bench.run(28 * SECOND)
-    bench.lose(lambda effect: isinstance(effect, ReadRange) and effect.range.low.startswith("D#"), times=EVERY_TIME)
-    bench.run(100 * SECOND)
-    bench.request(a_send("m-1", deliver_at=format_instant(begun + 30 * SECOND)))
-    bench.request(a_cancel(message_id="m-1"))
-    if bench.status_of("c-1") == "too_late" and not any(each.document == {"of": "m-1"} for each in bench.on("out")):
-        yield "I8: a message was not sent, and its cancel was answered too_late"
-
-
 RULES_OF_MESSAGES = (
     Mutant(
         "bound at the taking",
@@ -356,20 +274,6 @@ RULES_OF_MESSAGES = (
         breaks="I8",
         patches=(Patch(sending, "_cover_refused", nothing_to_do),),
         scenario=rows_of_a_refused_repeat_come_late,
-    ),
-    Mutant(
-        "guards in memory",
-        "a cancel that comes while a page is loaded is not known to whoever takes the page in",
-        breaks="I7",
-        patches=(Patch(Guards, "cover", lambda _: lambda guards, message_id, version: False),),
-        scenario=a_cancel_comes_while_a_page_is_loaded,
-    ),
-    Mutant(
-        "maybe sent",
-        "an owner takes for unsent what its predecessor may have sent",
-        breaks="I7",
-        patches=(Patch(plane, "CLOCKS_APART_MS", lambda _: -LONG_AGO_MS),),
-        scenario=a_cancel_comes_to_a_successor,
     ),
     Mutant(
         "position not durable",
@@ -405,20 +309,6 @@ RULES_OF_MESSAGES = (
         breaks="I8",
         patches=(Patch(retrying, "retry", leaving_first),),
         scenario=an_owner_falls_while_it_moves_a_refused_message,
-    ),
-    Mutant(
-        "maybe sent before its slot",
-        "a message that its owner may have sent, and had moved to a later slot, is a successor's to cancel",
-        breaks="I7",
-        patches=(Patch(retrying, "_next_timer", as_if_unsent),),
-        scenario=a_cancel_comes_to_the_successor_of_one_that_tries_again,
-    ),
-    Mutant(
-        "of before, or passed",
-        "a message that lies beyond what is loaded is taken for sent, because its time has passed",
-        breaks="I8",
-        patches=(Patch(guarding, "_is_passed", by_its_time),),
-        scenario=a_cancel_comes_while_loads_are_far_behind,
     ),
     Mutant(
         "retry unfenced",

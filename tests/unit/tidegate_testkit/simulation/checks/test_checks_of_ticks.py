@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tidegate_core.records.run_plane import LedgerRow
 from tidegate_testkit.simulation.checks import violations
 from tidegate_testkit.simulation.checks.case import Case
 from tidegate_testkit.simulation.checks.ticks import check_ticks
@@ -34,6 +35,18 @@ def a_tick(case: Case, name: str) -> tuple[str, dict[str, Any]]:
     """Returns evidence that a late tick is in, and the tick: no request has come after it."""
     found = [(each, entry) for each, entries in case.entries_of[name].items() for entry in entries]
     return max(((each, entry) for each, entry in found if entry["kind"] == "tick"), key=lambda pair: pair[1]["at"])
+
+
+def a_tick_without_its_data(case: Case) -> tuple[LedgerRow, dict[str, Any]]:
+    """Makes data of another job come while a tick waited in vain; returns the tick's row of the ledger, and the data."""
+    ticks = {entry["at"] for found in case.entries_of["meet"].values() for entry in found if entry["kind"] == "tick"}
+    row = next(each for each in case.rows_of["meet"] if each.reason == "trigger_timeout" and each.nominal in ticks)
+    other, entry = next(
+        (each, entry) for each, found in case.entries_of["meet"].items() for entry in found if entry["kind"] != "tick"
+    )
+    case.entries_of["meet"] = {other: [{**entry, "at": row.nominal + 2_000}]}
+    case.rows_of["meet"] = [replace(row, job_id="another")]
+    return row, entry
 
 
 def test_given_a_calm_world_then_nothing_is_wrong(world: World) -> None:
@@ -67,13 +80,7 @@ def test_given_a_program_that_was_told_of_no_tick_then_its_evidence_says_otherwi
 
 
 def test_given_data_that_a_tick_would_have_met_then_it_must_not_have_expired(case: Case) -> None:
-    ticks = {entry["at"] for found in case.entries_of["meet"].values() for entry in found if entry["kind"] == "tick"}
-    row = next(each for each in case.rows_of["meet"] if each.reason == "trigger_timeout" and each.nominal in ticks)
-    other, entry = next(
-        (each, entry) for each, found in case.entries_of["meet"].items() for entry in found if entry["kind"] != "tick"
-    )
-    case.entries_of["meet"] = {other: [{**entry, "at": row.nominal + 2_000}]}
-    case.rows_of["meet"] = [replace(row, job_id="another")]
+    row, entry = a_tick_without_its_data(case)
     assert any(each.startswith("I3: meet gave up its tick") for each in check_ticks(case))
     # One of after the deadline lets it pass, whatever another topic partition still has.
     case.entries_of["meet"]["later"] = [{**entry, "at": row.at}]
@@ -92,13 +99,7 @@ def test_given_data_of_a_topic_that_is_gone_then_a_tick_may_have_expired_without
     case: Case, monkeypatch: pytest.MonkeyPatch, is_lost: bool, gone_before_ms: int, is_wrong: bool
 ) -> None:
     """Seed 21008016: its reader had it from the old topic, and was frozen: it came to the inbox once the time-out had asked the new one."""
-    ticks = {entry["at"] for found in case.entries_of["meet"].values() for entry in found if entry["kind"] == "tick"}
-    row = next(each for each in case.rows_of["meet"] if each.reason == "trigger_timeout" and each.nominal in ticks)
-    other, entry = next(
-        (each, entry) for each, found in case.entries_of["meet"].items() for entry in found if entry["kind"] != "tick"
-    )
-    case.entries_of["meet"] = {other: [{**entry, "at": row.nominal + 2_000}]}
-    case.rows_of["meet"] = [replace(row, job_id="another")]
+    row, entry = a_tick_without_its_data(case)
     monkeypatch.setattr(case.world.producers.announced[entry["event_id"]], "lost", is_lost)
     gone_at = row.at - gone_before_ms - START
     case.swarm = replace(case.swarm, topics=replace(case.swarm.topics, recreated=gone_at))
