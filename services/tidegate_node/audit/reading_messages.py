@@ -8,7 +8,7 @@ from tidegate_core.audit.messages import ClosedTally, MessageFacts, MessageRow, 
 from tidegate_core.decisions.delivery_plane.recurring_rows import is_summons
 from tidegate_core.decisions.delivery_plane.slots import NOWHERE
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.messages import Guard, HeldMessage, MessageTimer
+from tidegate_core.records.messages import Guard, HeldMessage, Message, MessageTimer
 from tidegate_core.records.recurring import Interval, Recurring
 from tidegate_core.records.run_plane import PastGeneration
 from tidegate_core.store import keys
@@ -79,7 +79,7 @@ def _intervals(reader: Reader, shard: int, namespace: str | None) -> list[tuple[
 def _messages(reader: Reader, shard: int, namespace: str | None) -> list[Item]:
     wanted = ("id", "version", "namespace", "nominal", "slot", "topic", "keyed", "expires")
     return [
-        {name: item[name] for name in wanted if name in item}
+        {name: value for name, value in {**Message.implied(item), **item}.items() if name in wanted}
         for item in reader.rows(shard, "M#", f"M#{keys.LAST}")
         if namespace in (None, item["namespace"])
     ]

@@ -52,4 +52,4 @@ class Position(NamedTuple):
 
 
 FIRST_POSITION = Position(0, "0" * 32, 0, 0)
-"""Before every record: the version of a message that is created under its request's own id (DESIGN 5)."""
+"""Before every record: where what a node asks of itself stands."""

@@ -1,5 +1,8 @@
 """Frozen dataclass to store item and back: field by field, None left out.
 
+A record of which there are as many as messages has `implied(item)`: what the item's key and its other fields tell of a field, and the
+usual value of one. What is so is left out as well.
+
 Only field types that both sides hold natively are allowed (str, int, bool, bytes, lists and maps of them); what is nested
 deeper than that is stored as one JSON text by the record that needs it.
 """
@@ -7,7 +10,7 @@ deeper than that is stored as one JSON text by the record that needs it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,6 +35,13 @@ def _known(record_type: type) -> frozenset[str]:
     return frozenset(_field_names(record_type))
 
 
+@cache
+def _implied(record_type: type) -> Callable[[Item], dict[str, Any]] | None:
+    """Returns `implied` of a record that has it; None for most."""
+    implied: Callable[[Item], dict[str, Any]] | None = getattr(record_type, "implied", None)
+    return implied
+
+
 def to_item(record: DataclassInstance, key: Key) -> Item:
     """Returns the item of a record under its key."""
     item: Item = {"pk": key.pk, "sk": key.sk}
@@ -40,15 +50,22 @@ def to_item(record: DataclassInstance, key: Key) -> Item:
         if value is None or (not value and isinstance(value, (tuple, frozenset))):
             continue
         item[name] = list(value) if isinstance(value, tuple) else value
+    implied = _implied(type(record))
+    if implied is not None:
+        for name, value in implied(item).items():
+            if item.get(name) == value:
+                del item[name]
     return item
 
 
 def from_item(record_type: type[R], item: Item) -> R:
     """Returns the record of an item; attributes that this version does not know are ignored (rolling upgrades)."""
     known = _known(record_type)
-    fields: dict[str, Any] = {
-        name: tuple(value) if type(value) is list else value for name, value in item.items() if name in known
-    }
+    implied = _implied(record_type)
+    fields: dict[str, Any] = {} if implied is None else implied(item)
+    for name, value in item.items():
+        if name in known:
+            fields[name] = tuple(value) if type(value) is list else value
     return record_type(**fields)
 
 

@@ -7,15 +7,15 @@ the first, or inert. Only guards are conditional.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tidegate_core.model.messages import MAX_PAYLOAD_BYTES
 from tidegate_core.model.position import FIRST_POSITION
 from tidegate_core.store import keys
-from tidegate_core.store.values import Key
+from tidegate_core.store.values import Item, Key
 
-FIRST_VERSION = FIRST_POSITION.text()
-"""Version of a message without a key, and of a recurring one's fire."""
+FIRST_VERSION = "-"
+"""Version of a message without a key, and of a recurring one's fire: below all positions."""
 FOR_EVER = "~"
 """Guard of a cancelled message that can never be sent again: above every version."""
 
@@ -86,6 +86,19 @@ class MessageTimer:
     covered: int | None = None
     maybe_sent: bool | None = None
 
+    @staticmethod
+    def implied(item: Item) -> dict[str, Any]:
+        """Returns what the row's sort key tells, and what most rows have; under a key the create's position is the version."""
+        _, slot, message_id, version = str(item["sk"]).split("#", 3)
+        return {
+            "slot": int(slot),
+            "id": message_id,
+            "version": version,
+            "origin": version,
+            "attempt": 1,
+            "generation": 0,
+        }
+
     def key(self, shard: int) -> Key:
         return keys.message_timer(shard, self.slot, self.id, self.version)
 
@@ -122,6 +135,20 @@ class Message:
     covered_from: int | None = None
     covered_to: int | None = None
     covered_count: int = 1
+
+    @staticmethod
+    def implied(item: Item) -> dict[str, Any]:
+        """Returns what the row's sort key tells, and what most rows have: no key, no headers, their own time for a slot."""
+        _, message_id, version = str(item["sk"]).split("#", 2)
+        return {
+            "id": message_id,
+            "version": version,
+            "origin": version,
+            "slot": item["nominal"],
+            "keyed": False,
+            "headers": "[]",
+            "covered_count": 1,
+        }
 
     def key(self, shard: int) -> Key:
         return keys.message(shard, self.id, self.version)

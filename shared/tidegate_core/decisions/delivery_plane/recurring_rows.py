@@ -10,6 +10,7 @@ from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Items, Read
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.messages import MessageTimer
+from tidegate_core.records.recurring import SUMMONS
 from tidegate_core.records.run_plane import ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
@@ -39,7 +40,7 @@ def sort_out(plane: DeliveryPlane, items: Sequence[Item]) -> Operation[list[Mess
 
 def is_summons(item: Item) -> bool:
     """Whether a timer row announces a far schedule, and is no message's."""
-    return "attempt" not in item
+    return str(item["sk"]).endswith(f"#{SUMMONS}")
 
 
 def _close_loaded(plane: DeliveryPlane, timer: MessageTimer) -> None:

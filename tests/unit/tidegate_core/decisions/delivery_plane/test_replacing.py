@@ -74,7 +74,7 @@ def test_given_a_guard_that_is_higher_after_all_then_the_create_is_superseded_an
     bench.hold_back(lambda effect: isinstance(effect, Produce) and effect.topic == "out")
     bench.run(SECOND)
     (row,) = bench.rows("M#")
-    guard = Guard(id=str(row["id"]), live_from=FOR_EVER)
+    guard = Guard(id=from_item(Message, row).id, live_from=FOR_EVER)
     key = guard.key(0)
     bench.answer_with(
         lambda effect: isinstance(effect, Commit) and effect.transaction.name == "guard",
