@@ -17,6 +17,7 @@ from tidegate_testkit.benchmarks.recordings import recorded_creates
 from tidegate_testkit.benchmarks.replays import replay_s
 from tidegate_testkit.benchmarks.stack import Stack
 from tidegate_testkit.benchmarks.workload import Case, Figures, Parameters, Workload
+from tidegate_testkit.cluster.cluster import TOPIC_PARTITIONS
 from tidegate_testkit.cluster.waiting import now_ms
 
 FAR_MS = 86_400_000
@@ -87,7 +88,8 @@ def _beside_the_bound(stack: Stack, created_per_s: float, parameters: Parameters
         message(number, due_ms + number, "recorded", stack.shards, **Names[naming](f"recorded-{number}"), receipt=told)
         for number in range(count)
     ]
-    recording = recorded_creates([request.value for request in requests], stack.shards)
+    holders = TOPIC_PARTITIONS if naming == "plain" else 1
+    recording = recorded_creates([request.value for request in requests], stack.shards, holders)
     bound_per_s = count / replay_s(stack.cluster.store, recording, stack.replay_logs())
     return {"bound_creates_per_s": bound_per_s, "share_of_bound": created_per_s / bound_per_s}
 

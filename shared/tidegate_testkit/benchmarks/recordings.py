@@ -10,6 +10,7 @@ import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 from tidegate_core.effects import Ask, Committed, Invalid, Read, ReadRange, Refused, Result, Unavailable, Written
@@ -173,13 +174,30 @@ def recorded_events(
     return Recording(rows, [moves, bench.lookups(), counts], values, bench.produced())
 
 
-def recorded_creates(requests: Sequence[bytes], shards: int) -> Recording:
+def recorded_creates(requests: Sequence[bytes], shards: int, holders: int = 1) -> Recording:
     """Returns what is called for the creates of messages, as a node sends it: rows of several shards in one call, up to 25.
 
     Args:
         requests: Records of the requests topic.
         shards: Of the cluster.
+        holders: Of topic partitions, over which the records are spread. What has neither id nor key is a shard's of who reads it: with
+            one holder all such rows would have one partition key.
     """
+    parts = [_recorded_by_one(requests[first::holders], shards) for first in range(holders)]
+    reads, others, batches = zip(*(part.phases for part in parts), strict=True)
+    return Recording(
+        [row for part in parts for row in part.rows],
+        [
+            [call for phase in reads for call in phase],
+            [call for phase in others for call in phase],
+            [call for calls in zip_longest(*batches) for call in calls if call is not None],
+        ],
+        requests,
+        [value for part in parts for value in part.produced],
+    )
+
+
+def _recorded_by_one(requests: Sequence[bytes], shards: int) -> Recording:
     bench = RecordingBench(shards=shards)
     bench.run(SECOND)
     rows = bench.begin_recording()

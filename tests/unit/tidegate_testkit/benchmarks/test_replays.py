@@ -158,3 +158,18 @@ def test_given_recorded_creates_then_their_rows_come_in_full_calls(key: str | No
     store = MemoryStore()
     replay_s(store, recording)
     assert len([item for item in store.items("main") if str(item["sk"]).startswith("M#")]) == creates
+
+
+def test_given_creates_without_id_and_key_then_each_holder_has_a_partition_key_of_its_own() -> None:
+    holders, creates = 4, 30
+    requests = [message(each, NOW + HOUR, "sink", SHARDS, name=None, key=None).value for each in range(creates)]
+    recording = recorded_creates(requests, SHARDS, holders)
+    batches = [write for write in recording.writes if isinstance(write, Batch)]
+    lines = [{action.key.pk for action in batch.actions} for batch in batches]
+    assert {len(line) for line in lines} == {1}
+    assert len(set().union(*lines)) == holders
+    assert len(set().union(*lines[:holders])) == holders, "they take turns"
+    assert list(recording.read) == requests
+    store = MemoryStore()
+    replay_s(store, recording)
+    assert len([item for item in store.items("main") if str(item["sk"]).startswith("M#")]) == creates
