@@ -149,5 +149,6 @@ CLAUSES_OF_MIGRATION = (
         patches=(Patch(gate, "_by_owner", holding_nothing),),
         trap="two_releases",
         within=30,
+        directed=(6,),
     ),
 )

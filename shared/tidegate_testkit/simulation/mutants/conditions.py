@@ -104,7 +104,6 @@ CONDITIONS = (
         breaks="I5",
         patches=(without("holds_progress"),),
         within=30,
-        directed=(4,),
     ),
     Mutant(
         "gate",
@@ -120,7 +119,7 @@ CONDITIONS = (
         breaks="I4",
         patches=(without("permit_free"),),
         within=30,
-        directed=(12,),
+        directed=(5,),
         trap="contention",
     ),
 )

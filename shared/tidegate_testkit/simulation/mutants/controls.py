@@ -220,7 +220,7 @@ CONTROLS = (
         breaks="I7",
         patches=(Patch(EndCovered, "_jobs_and_runs", leaving_it_pending),),
         within=75,
-        directed=(7,),
+        directed=(31,),
         trap="wide_controls",
     ),
     Mutant(

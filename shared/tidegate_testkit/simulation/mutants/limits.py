@@ -150,7 +150,7 @@ LIMITS: Final = (
         breaks="I4",
         patches=(without("permit_free", clauses=f"{NO_HOLDER} AND attribute_not_exists(#queued)", values=(":run",)),),
         within=30,
-        directed=(12,),
+        directed=(5,),
         trap="contention",
     ),
     Mutant(

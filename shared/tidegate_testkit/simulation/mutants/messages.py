@@ -103,8 +103,8 @@ MESSAGES = (
         "a timer row written late, after its cancel, is loaded by the next owner and sent",
         breaks="I7",
         patches=(Patch(plane, "read_guards", reading_no_guards),),
-        within=100,
-        directed=(2,),
+        within=120,
+        directed=(48,),
         trap="echoes",
     ),
     Mutant(
@@ -160,14 +160,13 @@ MESSAGES = (
         breaks="I8",
         patches=(Patch(delivering, "_in_order", expiring_at_once),),
         within=75,
-        directed=(11,),
     ),
     Mutant(
         "denied cancel",
         "a cancel that took a message back says that it was too late",
         breaks="I8",
         patches=(Patch(cancelling, "take_back", denying),),
-        within=20,
-        directed=(8,),
+        within=27,
+        directed=(11,),
     ),
 )

@@ -60,7 +60,6 @@ OUTAGES = (
         breaks="I8",
         patches=(Patch(outage_watch, "record_outages", signing_the_position),),
         within=18,
-        directed=(5,),
         trap="silence",
     ),
     Mutant(

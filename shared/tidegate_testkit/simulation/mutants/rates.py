@@ -140,9 +140,9 @@ RATE_BUGS: Final = (
         "a run that is made a job again counts on, and once more when it is admitted again",
         breaks="I4",
         patches=(Patch(parking, "give_permit_back", keeping_what_came_to_nothing),),
-        within=60,
+        within=70,
         trap=RATES,
-        directed=(20,),
+        directed=(28,),
     ),
     Mutant(
         "rate heap",

@@ -46,7 +46,7 @@ RECURRING = (
         breaks="I8",
         patches=(Patch(Slots, "is_held", lambda _: lambda slots, row: False),),
         within=90,
-        directed=(10,),
+        directed=(6,),
     ),
     Mutant(
         "recurring not ended",
@@ -54,7 +54,7 @@ RECURRING = (
         breaks="I7",
         patches=(Patch(EndedFires, "cover", lambda _: lambda ended, row: False),),
         within=40,
-        directed=(8,),
+        directed=(4,),
     ),
     Mutant(
         "recurring sent again",
@@ -62,7 +62,7 @@ RECURRING = (
         breaks="I7",
         patches=(Patch(EndedFires, "count", sending_again),),
         within=60,
-        directed=(21, 25),
+        directed=(8,),
     ),
     Mutant(
         "recurring revived",
@@ -103,7 +103,7 @@ RECURRING = (
         breaks="I8",
         patches=(Patch(RecurringChange, "__init__", opening_at_the_boundary),),
         within=60,
-        directed=(2,),
+        directed=(6,),
     ),
     Mutant(
         "recurring summons",

@@ -69,7 +69,6 @@ REMINDERS = (
         breaks="I1",
         patches=(Patch(at_least_every, "is_dealt_with", lambda _: lambda *_: False),),
         within=30,
-        directed=(13,),
     ),
     Mutant(
         "reminded unread",

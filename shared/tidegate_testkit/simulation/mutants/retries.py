@@ -45,8 +45,8 @@ RETRIES = (
         "one attempt more follows than the schedule wants",
         breaks="I2",
         patches=(Patch(retrying, "_is_used_up", one_try_more),),
-        within=24,
-        directed=(4,),
+        within=47,
+        directed=(19,),
     ),
     Mutant(
         "given up in silence",
@@ -68,8 +68,8 @@ RETRIES = (
         "a cancel answers that the run is over, and leaves it to others to make the next attempt",
         breaks="I7",
         patches=(Patch(by_id, "conclude", lambda _: lambda unit, run, memory, now: None),),
-        within=3,
+        within=20,
         trap=FAILURES,
-        directed=(5,),
+        directed=(7,),
     ),
 )

@@ -162,7 +162,6 @@ RUNS = (
         breaks="I5",
         patches=(Patch(Guard, "remaining_ms", lambda _: lambda guard, now: HALF_SESSION_MS),),
         within=20,
-        directed=(4,),
     ),
     Mutant(
         "commit trusted",

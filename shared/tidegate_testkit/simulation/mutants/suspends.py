@@ -231,7 +231,7 @@ SUSPENDS = (
         breaks="I7",
         patches=(Patch(parking, "stands_still", lambda _: lambda state: False),),
         within=40,
-        directed=(14,),
+        directed=(3,),
     ),
     Mutant(
         "held jobs",
@@ -247,6 +247,7 @@ SUSPENDS = (
         breaks="I7",
         patches=(Patch(control, "_restarted", keeping_the_old),),
         within=18,
+        directed=(6,),
     ),
     Mutant(
         "deaf hold",
@@ -254,6 +255,7 @@ SUSPENDS = (
         breaks="I3",
         patches=(Patch(count, "fires", hearing_while_frozen),),
         within=25,
+        directed=(6,),
     ),
     Mutant(
         "span made up for",
