@@ -264,9 +264,14 @@ def _is_among_the_last(first: Delivery, crash: Crash, others: Iterable[Delivery]
 def _was_held_up(first: Delivery, crash: Crash, others: Iterable[Delivery]) -> bool:
     """Whether no checkpoint could pass it before the crash, however long ago it was sent: one with an earlier place was late.
 
-    That is the other half of the bound: it repeats among at most 1,000, which are counted.
+    That is the other half of the bound: it repeats among at most 1,000, which are counted. What was created late has its place not at its
+    time but behind what had been sent by then (`Checkpoints.slot_for`), and at the latest where it was sent itself.
     """
-    due_before = (other for other in others if other.nominal <= first.nominal and other.number != first.number)
+    due_before = (
+        other
+        for other in others
+        if (other.nominal <= first.nominal or other.nominal < first.appended_at) and other.number != first.number
+    )
     return (
         first.shard in crash.shards
         and first.appended_at <= crash.at

@@ -106,6 +106,26 @@ def test_given_a_repeat_of_long_ago_then_only_one_that_no_checkpoint_could_pass_
     assert kinds([Sent(1, 80_000), Sent(2, nominal)], copies, [CRASH]) == expected
 
 
+@pytest.mark.parametrize(
+    ("held_up_until", "nominal", "expected"),
+    [
+        pytest.param(95_000, 80_500, [], id="one that was due before it was sent"),
+        pytest.param(93_000, 80_500, ["repeated"], id="that one came early enough to be passed too"),
+        pytest.param(95_000, 81_000, ["repeated"], id="that one was due when it had been sent"),
+    ],
+)
+def test_given_a_repeat_of_what_was_created_late_then_one_whose_place_may_be_before_its_own_explains_it(
+    held_up_until: int, nominal: int, expected: list[str]
+) -> None:
+    """Eight creates waited in an inbox for two minutes, so that their places were behind rows of a burst that a replay had to bring: no
+    checkpoint passed those for 25 s, and the next owner sent all of it again (`tests/cluster/test_kills.py` on a starved machine).
+    """
+    late = [a_delivery(1, at, 30_000) for at in (81_000, 107_000)]
+    copies = [*late, a_delivery(2, held_up_until, nominal)]
+
+    assert kinds([Sent(1, 30_000), Sent(2, nominal)], copies, [CRASH]) == expected
+
+
 def test_given_more_than_a_thousand_repeats_of_a_shard_then_the_bound_is_broken() -> None:
     sent = [Sent(number, 90_000) for number in range(1_001)]
     copies = [a_delivery(message.number, at, 90_000) for message in sent for at in (99_000, 107_000)]
