@@ -13,7 +13,7 @@ from tidegate_testkit.benchmarks.bounds import batched_rows_per_s
 from tidegate_testkit.benchmarks.load import REQUESTS, message, message_document
 from tidegate_testkit.benchmarks.meter import spent
 from tidegate_testkit.benchmarks.one_shots import MICROSECONDS, units_each
-from tidegate_testkit.benchmarks.recordings import recorded_creates
+from tidegate_testkit.benchmarks.recordings import Recording, recorded_creates
 from tidegate_testkit.benchmarks.replays import replay_s
 from tidegate_testkit.benchmarks.stack import Stack
 from tidegate_testkit.benchmarks.workload import Case, Figures, Parameters, Workload
@@ -50,8 +50,9 @@ def measure(stack: Stack, parameters: Parameters) -> Figures:
     prepared = _through_kafka if way == "kafka" else _through_api
     topic = stack.sink_topic()
     due_ms = now_ms() + FAR_MS
+    recording = _recorded(count, due_ms, way, naming, stack.shards)
     for _ in range(parameters["warm_rounds"]):  # A store that has just begun is compiled while it is measured.
-        _bound(stack, parameters["bound_rows"])
+        batched_rows_per_s(stack.cluster.store, recording.batched_rows)
     prepared(stack, f"{topic}.warm", due_ms, parameters["warm_creates"], naming)()  # What creates ask for, is as well.
     stack.until_read()
     send = prepared(stack, topic, due_ms, count, naming)
@@ -60,38 +61,32 @@ def measure(stack: Stack, parameters: Parameters) -> Figures:
     send()
     stack.until_read()
     used = spent(begun, meter.read())
-    rows = count * (ROWS_KEYED if naming == "keyed" else ROWS_KEYLESS)
-    bound = _bound(stack, min(rows, parameters["bound_rows"]))
+    rows_per_s = count * (ROWS_KEYED if naming == "keyed" else ROWS_KEYLESS) / used.wall_s
+    store_per_s = batched_rows_per_s(stack.cluster.store, recording.batched_rows)
+    bound_per_s = count / replay_s(stack.cluster.store, recording, stack.replay_logs())
     return {
         "created_per_s": count / used.wall_s,
-        "rows_per_s": rows / used.wall_s,
-        "store_rows_per_s": bound,
-        "share_of_store": rows / used.wall_s / bound,
+        "rows_per_s": rows_per_s,
+        "store_rows_per_s": store_per_s,
+        "share_of_store": rows_per_s / store_per_s,
         "cpu_s": used.cpu_s,
         "cpu_us_each": used.cpu_s * MICROSECONDS / count,
         "rss_mib": used.rss_mib,
         **units_each(used.write_units, used.read_units, count),
-        **_beside_the_bound(stack, count / used.wall_s, parameters),
+        "bound_creates_per_s": bound_per_s,
+        "share_of_bound": count / used.wall_s / bound_per_s,
     }
 
 
-def _bound(stack: Stack, rows: int) -> float:
-    return batched_rows_per_s(stack.cluster.store, rows, stack.shards)
-
-
-def _beside_the_bound(stack: Stack, created_per_s: float, parameters: Parameters) -> Figures:
-    """Creates a second, beside those whose records and rows alone the broker and the store take."""
-    naming, count = parameters["naming"], parameters["recorded"]
-    due_ms = now_ms() + FAR_MS
-    told = parameters["way"] == "api"  # It waits for the receipt of each.
+def _recorded(count: int, due_ms: int, way: str, naming: str, shards: int) -> Recording:
+    """Returns the records and rows of as many creates by other names."""
+    told = way == "api"  # It waits for the receipt of each.
     requests = [
-        message(number, due_ms + number, "recorded", stack.shards, **Names[naming](f"recorded-{number}"), receipt=told)
+        message(number, due_ms + number, "recorded", shards, **Names[naming](f"recorded-{number}"), receipt=told)
         for number in range(count)
     ]
     holders = TOPIC_PARTITIONS if naming == "plain" else 1
-    recording = recorded_creates([request.value for request in requests], stack.shards, holders)
-    bound_per_s = count / replay_s(stack.cluster.store, recording, stack.replay_logs())
-    return {"bound_creates_per_s": bound_per_s, "share_of_bound": created_per_s / bound_per_s}
+    return recorded_creates([request.value for request in requests], shards, holders)
 
 
 def _through_kafka(stack: Stack, topic: str, due_ms: int, count: int, naming: str) -> Callable[[], None]:
@@ -131,14 +126,8 @@ def _post(url: str, body: str) -> int:
         connection.close()
 
 
-def _cases(messages: int, bound_rows: int, recorded: int, warm_rounds: int, warm_creates: int) -> list[Case]:
-    sizes = {
-        "messages": messages,
-        "bound_rows": bound_rows,
-        "recorded": recorded,
-        "warm_rounds": warm_rounds,
-        "warm_creates": warm_creates,
-    }
+def _cases(messages: int, warm_rounds: int, warm_creates: int) -> list[Case]:
+    sizes = {"messages": messages, "warm_rounds": warm_rounds, "warm_creates": warm_creates}
     return [
         Case(f"{way} {naming}", {**sizes, "way": way, "naming": naming})
         for way in ("kafka", "api")
@@ -151,6 +140,6 @@ WORKLOAD = Workload(
     name="W3",
     title="20,000 creates: Kafka and the API in bulk; plain, with an id, under a user's key; rows a second beside the store's own",
     measure=measure,
-    full=_cases(20_000, 40_000, 10_000, 3, 10_000),
-    smoke=_cases(50, 100, 20, 1, 20),
+    full=_cases(messages=20_000, warm_rounds=3, warm_creates=10_000),
+    smoke=_cases(messages=50, warm_rounds=1, warm_creates=20),
 )

@@ -61,6 +61,13 @@ class Recording:
         return [call for phase in self.phases for call in phase if isinstance(call, Transaction | Batch)]
 
     @property
+    def batched_rows(self) -> Sequence[Put]:
+        """Of each key the last one."""
+        batches = [call for call in self.writes if isinstance(call, Batch)]
+        puts = [action for batch in batches for action in batch.actions if isinstance(action, Put)]
+        return list({put.key: put for put in puts}.values())
+
+    @property
     def reads(self) -> Sequence[Lookup | RangeRead]:
         return [call for phase in self.phases for call in phase if isinstance(call, Lookup | RangeRead)]
 

@@ -8,6 +8,7 @@ import pytest
 from tidegate_core.store.values import Batch, Key, Put, RangeRead, Transaction
 from tidegate_dynamo.calls import KEYS_PER_CALL_MAX
 from tidegate_memory.store import MemoryStore
+from tidegate_testkit.benchmarks.bounds import batched_rows_per_s
 from tidegate_testkit.benchmarks.load import message
 from tidegate_testkit.benchmarks.recordings import (
     PREFIX,
@@ -155,7 +156,10 @@ def test_given_recorded_creates_then_their_rows_come_in_full_calls(key: str | No
     assert max(len(each) for each in lookups) <= KEYS_PER_CALL_MAX
     assert sum(len(each) for each in lookups) >= creates, "whether one was there before is read of each"
     assert list(recording.read) == requests
+    assert len(recording.batched_rows) == creates * rows
     store = MemoryStore()
+    assert batched_rows_per_s(store, recording.batched_rows) > 0
+    assert not list(store.items("main")), "the next ones find it as these did"
     replay_s(store, recording)
     assert len([item for item in store.items("main") if str(item["sk"]).startswith("M#")]) == creates
 
