@@ -30,6 +30,7 @@ class Wish:
         expected_version: Of the one schedule that the files hold.
         together: Whether nothing is applied unless all can be.
         create_only: Whether one that exists stands in the way of all.
+        request_id: Of the one request that this is.
     """
 
     kind: Literal["schedule", "source"] = "schedule"
@@ -40,6 +41,7 @@ class Wish:
     on_update: str | None = None
     together: bool = False
     create_only: bool = False
+    request_id: str | None = None
 
 
 def apply_all(api: Client, source: Path, wish: Wish, output: Format) -> None:
@@ -52,6 +54,8 @@ def apply_all(api: Client, source: Path, wish: Wish, output: Format) -> None:
     documents = read_documents(source, wish.kind)
     if wish.expected_version is not None and len(documents) > 1:
         raise CommandFailed(f"--expected-version: {source} has {len(documents)} {wish.kind}s; apply one", Exit.USAGE)
+    if wish.request_id is not None and (len(documents) > 1 or wish.together or wish.dry_run):
+        raise CommandFailed("--id names one request: apply one definition, and by itself", Exit.USAGE)
     if wish.together and not wish.dry_run:
         _apply_together(api, documents, wish, output)
         return
@@ -118,7 +122,11 @@ def _report_places(documents: list[ScheduleDocument], kind: str, error: InvalidR
 def _applied(api: Client, document: ScheduleDocument, wish: Wish) -> ReceiptView | DryRun:
     if wish.kind == "source":
         return api.apply_source(
-            document.spec, expected_version=wish.expected_version, reason=wish.reason, actor=wish.actor
+            document.spec,
+            expected_version=wish.expected_version,
+            reason=wish.reason,
+            actor=wish.actor,
+            request_id=wish.request_id,
         )
     if wish.dry_run:
         expected = 0 if wish.create_only else wish.expected_version
@@ -129,6 +137,7 @@ def _applied(api: Client, document: ScheduleDocument, wish: Wish) -> ReceiptView
         on_update=wish.on_update,
         reason=wish.reason,
         actor=wish.actor,
+        request_id=wish.request_id,
     )
     if receipt.status != "unchanged":
         return receipt

@@ -55,7 +55,19 @@ class _Loader(yaml.SafeLoader):
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         # JSON writes what is beyond 16 bits as two escapes, which YAML reads as two halves of a character.
         text = super().construct_scalar(node)
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+        try:
+            return text.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError as error:
+            problem = "has half of a character (one of two \\uD800 to \\uDFFF)"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        # What a tag (`!!int foo`), or a number of thousands of digits, cannot be ends in errors of all kinds.
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError, AttributeError, TypeError) as error:
+            problem = f"cannot be read as {node.tag.replace('tag:yaml.org,2002:', '!!')}"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
 
 
 _Loader.yaml_implicit_resolvers = {

@@ -103,12 +103,14 @@ _STYLES = {
 
 
 def _name(view: BaseModel) -> str:
-    """Returns what other commands take as argument: an id, or a schedule's NAMESPACE/NAME."""
+    """Returns what other commands take as argument: an id, a schedule's NAMESPACE/NAME, or a shard's number."""
     given = getattr(view, "id", None)
     if given:
         return str(given)
     namespace, name = getattr(view, "namespace", None), getattr(view, "name", None)
-    return f"{namespace}/{name}" if namespace and name else str(getattr(view, "request_id", EMPTY))
+    if namespace and name:
+        return f"{namespace}/{name}"
+    return str(getattr(view, "shard", getattr(view, "request_id", EMPTY)))
 
 
 def dump(document: Any, output: Format) -> None:

@@ -20,7 +20,7 @@ from tidegate_core.model.problems import InvalidInput
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.schedule_checks import check_schedule, schedule_warnings
 from tidegate_core.triggers import AtTrigger, TimeTrigger
-from tidegate_core.triggers.preview import Upcoming, preview, preview_ticks, reading_of
+from tidegate_core.triggers.preview import MAX_SHOWN, Upcoming, preview, preview_ticks, reading_of
 
 if TYPE_CHECKING:
     from tidegate_client.views import ScheduleView
@@ -150,6 +150,15 @@ def _starts(trigger: object, title: str, each: Upcoming) -> str:
 def _fires(trigger: TimeTrigger, title: str, begin: Instant, count: int, view: ScheduleView | None) -> list[Upcoming]:
     """Returns no more than `max_fires` lets it fire from there on, and says so where that is the end."""
     left = trigger.max_fires if view is None else view.fires_left
+    if left is not None:
+        before = preview(trigger, title, from_datetime(datetime.now(UTC)), min(left, MAX_SHOWN)) if left else []
+        used = sum(each.result == "fires" and each.instant <= begin for each in before)
+        if used and used == left:
+            note(
+                f"{title}: max_fires is {trigger.max_fires}, and all have been used before {format_instant(begin + 1)}"
+            )
+            return []
+        left -= used
     coming = preview(trigger, title, begin, count if left is None else min(count, left)) if left != 0 else []
     if left is not None and left <= count:
         note(f"{title}: max_fires is {trigger.max_fires}, and {left} of them are left")

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import typer
 
+from tidegate_cli.commands.arguments import each_once
 from tidegate_cli.commands.simulate import SimulationFormat
 from tidegate_cli.documents import read_documents
 from tidegate_cli.exits import CommandFailed, Exit
@@ -205,6 +206,10 @@ def _read(place: str, document: Mapping[str, Any], read: Callable[[Mapping[str, 
     except InvalidInput as refusal:
         problems = "\n  ".join(f"{place}: {problem}" for problem in refusal.problems)
         raise CommandFailed(problems, Exit.USAGE) from refusal
+    except UnicodeEncodeError as error:
+        raise CommandFailed(f"{place}: has half of a character (one of two \\uD800 to \\uDFFF)", Exit.USAGE) from error
+    except RecursionError as error:
+        raise CommandFailed(f"{place}: is nested too deeply", Exit.USAGE) from error
 
 
 def _lines(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -221,7 +226,7 @@ def _lines(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
         if not line.strip():
             continue
         try:
-            document = json.loads(line)
+            document = json.loads(line, object_pairs_hook=each_once)
         except ValueError as error:
             raise CommandFailed(f"{path}:{number}: is not JSON: {error}", Exit.USAGE) from error
         except RecursionError as error:

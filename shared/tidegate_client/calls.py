@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -13,7 +14,7 @@ from pydantic import BaseModel
 
 from tidegate_client.errors import ApiFailed, ApiUnavailable, InvalidRequest
 from tidegate_client.transport import TIMEOUT_S, Transport
-from tidegate_client.views import ReceiptView
+from tidegate_client.views import Page, ReceiptView
 from tidegate_core.model.instants import format_instant, from_datetime
 
 DEFAULT_URL = "http://127.0.0.1:8080"
@@ -46,7 +47,7 @@ class Calls:
         return self._transport.url
 
     def _get(self, path: str, view: type[_View]) -> _View:
-        return view.model_validate(self._transport.send("GET", BASE + path))
+        return self._transport.ask(view.model_validate, "GET", BASE + path)
 
     def _write(
         self, method: str, path: str, body: Any, query: Mapping[str, Any], request_id: str | None
@@ -55,25 +56,30 @@ class Calls:
             raise InvalidRequest(f"request id {request_id!r}: it travels in a header, so use ASCII characters")
         request_id = request_id or str(uuid.uuid4())
         headers = {"Idempotency-Key": request_id}
-        try:
-            answer = self._transport.send(method, BASE + path, query=query, body=body, headers=headers)
-        except (ApiUnavailable, ApiFailed) as error:
-            # It may have been taken all the same, and its id is known to nobody but this call.
-            once = f"under request id {request_id} a repeat acts once"
-            error.remedy = f"{error.remedy}; {once}" if error.remedy else once
-            raise
-        return ReceiptView.model_validate(answer)
+        with saying(f"under request id {request_id} a repeat acts once"):
+            return self._transport.ask(
+                ReceiptView.model_validate, method, BASE + path, query=query, body=body, headers=headers
+            )
 
     def _all(self, path: str, view: type[_View], query: Mapping[str, Any]) -> Iterator[_View]:
         token = ""
         while True:
             wanted = {**query, "page_size": PAGE_SIZE, "page_token": token or None}
-            answer = self._transport.send("GET", BASE + path, query=wanted)
-            for item in answer["items"]:
-                yield view.model_validate(item)
-            token = answer.get("next_page_token", "")
+            page = self._transport.ask(Page[view].model_validate, "GET", BASE + path, query=wanted)  # type: ignore[valid-type]
+            yield from page.items
+            token = page.next_page_token
             if not token:
                 return
+
+
+@contextmanager
+def saying(once: str) -> Iterator[None]:
+    """Has errors say how a write is repeated: it may have been taken all the same, and its id is known to nobody but this call."""
+    try:
+        yield
+    except (ApiUnavailable, ApiFailed) as error:
+        error.remedy = f"{error.remedy}; {once}" if error.remedy else once
+        raise
 
 
 def given(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,12 +11,13 @@ call. An error after which a write may have been taken names it: a repeat under 
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from tidegate_client.calls import BASE, given, text_of
-from tidegate_client.errors import Conflict, InvalidRequest, NotFound, TidegateError
+from tidegate_client.calls import BASE, given, saying, text_of
+from tidegate_client.errors import AnswerPending, Conflict, InvalidRequest, NotFound, TidegateError
 from tidegate_client.operating import OperatorCalls
 from tidegate_client.paths import job_path, run_path, schedule_path, source_path
 from tidegate_client.views import (
@@ -70,9 +71,8 @@ class Client(OperatorCalls):
             name: The schedule's.
             at: RFC 3339, or a local time of the trigger's zone such as `2026-03-29T02:30`, which need not exist.
         """
-        return WhyView.model_validate(
-            self._transport.send("GET", f"{BASE}{schedule_path(namespace, name)}/why", query={"at": at})
-        )
+        path = f"{BASE}{schedule_path(namespace, name)}/why"
+        return self._transport.ask(WhyView.model_validate, "GET", path, query={"at": at})
 
     def apply_schedule(
         self,
@@ -129,8 +129,8 @@ class Client(OperatorCalls):
             "reason": reason,
             "create_only": "true" if create_only else None,
         }
-        answer = self._transport.send("POST", f"{BASE}/schedules", query=query, body=[dict(spec) for spec in specs])
-        return [ReceiptView.model_validate(item) for item in answer["items"]]
+        body = [dict(spec) for spec in specs]
+        return self._transport.ask(_RECEIPTS, "POST", f"{BASE}/schedules", query=query, body=body).items
 
     def try_schedule(
         self, spec: Mapping[str, Any], *, expected_version: int | None = None, on_update: str | None = None
@@ -138,8 +138,7 @@ class Client(OperatorCalls):
         """Checks a definition and says what applying it would do; changes nothing."""
         path = schedule_path(str(spec.get("namespace", "")), str(spec.get("name", "")))
         query = {"dry_run": "true", "expected_version": expected_version, "on_update": on_update}
-        answer = self._transport.send("PUT", BASE + path, query=query, body=dict(spec))
-        return DryRun.model_validate(answer)
+        return self._transport.ask(DryRun.model_validate, "PUT", BASE + path, query=query, body=dict(spec))
 
     def delete_schedule(
         self,
@@ -172,8 +171,7 @@ class Client(OperatorCalls):
         """
         query = {"actor": actor, "reason": reason, "cancel_running": "true" if cancel_running else None}
         body = [{"namespace": namespace, "name": name} for namespace, name in names]
-        answer = self._transport.send("POST", f"{BASE}/schedules/delete", query=query, body=body)
-        return [ReceiptView.model_validate(item) for item in answer["items"]]
+        return self._transport.ask(_RECEIPTS, "POST", f"{BASE}/schedules/delete", query=query, body=body).items
 
     def suspend_schedule(
         self, namespace: str, name: str, *, request_id: str | None = None, **fields: Any
@@ -209,14 +207,14 @@ class Client(OperatorCalls):
             fields: `backlog`, `reason`, `actor`, for each of them.
 
         Yields:
-            Each schedule as it was, and the receipt; or why it stays: somebody else has moved it meanwhile, or it takes no
-            such backlog.
+            Each schedule as it was, and the receipt; or why it stays: somebody else has moved it meanwhile, it takes no such
+            backlog, or nobody serves its shard now (AnswerPending: it goes on once somebody does).
         """
         for view in self.schedules(namespace, suspended_from=suspended_from, suspended_to=suspended_to):
             since = None if view.suspension is None else text_of(view.suspension.since)
             try:
                 yield view, self.resume_schedule(view.namespace, view.name, suspended_at=since, **fields)
-            except (Conflict, InvalidRequest, NotFound) as refusal:
+            except (AnswerPending, Conflict, InvalidRequest, NotFound) as refusal:
                 yield view, refusal
 
     def trigger_schedule(
@@ -232,8 +230,8 @@ class Client(OperatorCalls):
 
     def sources(self, namespace: str | None = None) -> list[SourceView]:
         """All sources; a cluster has at most 64."""
-        answer = self._transport.send("GET", f"{BASE}/sources", query={"namespace": namespace})
-        return Page[SourceView].model_validate(answer).items
+        query = {"namespace": namespace}
+        return self._transport.ask(Page[SourceView].model_validate, "GET", f"{BASE}/sources", query=query).items
 
     def source(self, namespace: str, name: str) -> SourceView:
         return self._get(source_path(namespace, name), SourceView)
@@ -287,7 +285,7 @@ class Client(OperatorCalls):
     ) -> list[RunView]:
         """The newest runs, open ones included."""
         query = {"namespace": namespace, "schedule": schedule, "state": state, "limit": limit}
-        return Page[RunView].model_validate(self._transport.send("GET", f"{BASE}/runs", query=query)).items
+        return self._transport.ask(Page[RunView].model_validate, "GET", f"{BASE}/runs", query=query).items
 
     def run(self, run_id: str) -> RunView:
         return self._get(run_path(run_id), RunView)
@@ -304,8 +302,7 @@ class Client(OperatorCalls):
     ) -> LogView:
         """Returns the piece of the log that begins at `offset` (bytes); follow `next_offset`."""
         query = {"stream": stream, "offset": offset, "attempt": attempt}
-        answer = self._transport.send("GET", f"{BASE}{run_path(run_id)}/logs", query=query)
-        return LogView.model_validate(answer)
+        return self._transport.ask(LogView.model_validate, "GET", f"{BASE}{run_path(run_id)}/logs", query=query)
 
     def occurrences(
         self,
@@ -322,16 +319,16 @@ class Client(OperatorCalls):
 
     def send_message(self, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
         """Delivers a payload to a topic at a time. `fields` as in a `message.send` request."""
-        return self._write("POST", "/messages", given(fields), {}, request_id)
+        return self._write("POST", "/messages", _with_null(fields, "payload"), {}, request_id)
 
     def send_messages(self, messages: Sequence[Mapping[str, Any]]) -> list[ReceiptView]:
         """Sends up to 1,000 messages at once; each has its own receipt, in order. Give each an `id` to repeat it safely."""
-        answer = self._transport.send("POST", f"{BASE}/messages", body=[dict(message) for message in messages])
-        return [ReceiptView.model_validate(item) for item in answer["items"]]
+        body = [dict(message) for message in messages]
+        return self._transport.ask(_RECEIPTS, "POST", f"{BASE}/messages", body=body).items
 
     def message(self, namespace: str, *, key: str | None = None, message_id: str | None = None) -> MessageView:
         query = {"namespace": namespace, "key": key, "message_id": message_id}
-        return MessageView.model_validate(self._transport.send("GET", f"{BASE}/messages", query=query))
+        return self._transport.ask(MessageView.model_validate, "GET", f"{BASE}/messages", query=query)
 
     def cancel_message(
         self,
@@ -347,9 +344,15 @@ class Client(OperatorCalls):
         return self._write("DELETE", "/messages", None, query, request_id)
 
     def send_event(self, **fields: Any) -> EventView:
-        """Puts an event on its topic; returns when the broker has acknowledged it. Without an `id` one is made."""
-        answer = self._transport.send("POST", f"{BASE}/events", body=given(fields))
-        return EventView.model_validate(answer["items"][0])
+        """Puts an event on its topic; returns when the broker has acknowledged it.
+
+        Without an `id` one is made, so that what a proxy repeats counts once. An error after which it may have been taken names the id.
+        """
+        event = {"id": str(uuid.uuid4()), **_with_null(fields, "data")}
+        with saying(f"under event id {event['id']} a repeat counts once"):
+            return self._transport.ask(
+                lambda answer: EventView.model_validate(answer["items"][0]), "POST", f"{BASE}/events", body=event
+            )
 
     def request(self, document: Mapping[str, Any]) -> ReceiptView:
         """Sends a request as it would stand on the topic, such as `{"type": "run.cancel", "run_id": ...}`."""
@@ -358,4 +361,12 @@ class Client(OperatorCalls):
 
     def receipt(self, location: str) -> ReceiptView:
         """Asks again for the answer to a request, at the `location` of an `AnswerPending`."""
-        return ReceiptView.model_validate(self._transport.send("GET", location))
+        return self._transport.ask(ReceiptView.model_validate, "GET", location)
+
+
+_RECEIPTS = Page[ReceiptView].model_validate
+
+
+def _with_null(fields: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Returns the fields that were given; None is a value of this one, JSON's null."""
+    return given(fields) | {each: fields[each] for each in (name,) if each in fields}

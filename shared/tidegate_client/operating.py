@@ -30,7 +30,7 @@ class OperatorCalls(Calls):
 
     def nodes(self) -> list[NodeView]:
         """The processes that serve, and those of the last day that did not end well."""
-        return Page[NodeView].model_validate(self._transport.send("GET", f"{BASE}/nodes")).items
+        return self._transport.ask(Page[NodeView].model_validate, "GET", f"{BASE}/nodes").items
 
     def node(self, node: str) -> NodeView:
         """By owner id, the beginning of one, or name."""
@@ -48,24 +48,23 @@ class OperatorCalls(Calls):
             reason: Why, for the record.
         """
         body = given({"force": force, "actor": actor, "reason": reason})
-        return NodeView.model_validate(self._transport.send("POST", f"{BASE}{node_path(node)}/drain", body=body))
+        return self._transport.ask(NodeView.model_validate, "POST", f"{BASE}{node_path(node)}/drain", body=body)
 
     def undrain_node(self, node: str) -> NodeView:
         """Takes the order back."""
-        return NodeView.model_validate(self._transport.send("DELETE", f"{BASE}{node_path(node)}/drain"))
+        return self._transport.ask(NodeView.model_validate, "DELETE", f"{BASE}{node_path(node)}/drain")
 
     def shards(self, node: str | None = None) -> list[ShardView]:
         """All shards, or those of a node; a cluster has at most 10,000."""
-        answer = self._transport.send("GET", f"{BASE}/shards", query={"node": node})
-        return Page[ShardView].model_validate(answer).items
+        return self._transport.ask(Page[ShardView].model_validate, "GET", f"{BASE}/shards", query={"node": node}).items
 
     def shard(self, shard: int) -> ShardDetail:
         return self._get(f"/shards/{shard}", ShardDetail)
 
     def limits(self, namespace: str | None = None) -> list[LimitSummary]:
         """Limits that somebody holds or waits for; those with stuck permits first."""
-        answer = self._transport.send("GET", f"{BASE}/limits", query={"namespace": namespace})
-        return Page[LimitSummary].model_validate(answer).items
+        query = {"namespace": namespace}
+        return self._transport.ask(Page[LimitSummary].model_validate, "GET", f"{BASE}/limits", query=query).items
 
     def limit(self, limit: str) -> LimitDetail:
         """By its id, `<namespace>/<scope>/<name>`: who holds its permits, and who waits."""
@@ -117,7 +116,8 @@ class OperatorCalls(Calls):
 
     def dead_letter_value(self, letter: str) -> bytes:
         """The value of the record, all of it."""
-        return base64.b64decode(self._transport.send("GET", f"{BASE}{letter_path(letter)}/value")["base64"])
+        path = f"{BASE}{letter_path(letter)}/value"
+        return self._transport.ask(lambda answer: base64.b64decode(answer["base64"]), "GET", path)
 
     def replay_dead_letter(self, letter: str, **fields: Any) -> DeadLetterAnswer:
         """Has the record produced again to where it stood. `fields`: `actor`, `reason`, `again`."""
@@ -129,4 +129,4 @@ class OperatorCalls(Calls):
 
     def _deal_with(self, letter: str, action: str, fields: Mapping[str, Any]) -> DeadLetterAnswer:
         path = f"{BASE}{letter_path(letter)}/{action}"
-        return DeadLetterAnswer.model_validate(self._transport.send("POST", path, body=given(fields)))
+        return self._transport.ask(DeadLetterAnswer.model_validate, "POST", path, body=given(fields))

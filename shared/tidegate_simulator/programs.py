@@ -120,7 +120,7 @@ class Programs:
         succeeded = run.outcome == "succeeded"
         gone = Gone(0 if succeeded else 1)
         outputs = None if run.outputs is None else json.dumps(run.outputs, sort_keys=True)
-        error_class = None if succeeded else run.error_class or "user_code"
+        error_class = None if succeeded else run.error_class
         for number, report in enumerate(run.reports):
             world.append("events", _reported(order, number, report))
         told = (run.outcome, gone.exit_code, None, error_class, outputs, world.now, f"end {process.driver}")

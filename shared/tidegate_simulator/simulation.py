@@ -131,6 +131,8 @@ def _lay_out(world: World, happenings: Iterable[Happening], begin: Instant, end:
         value = happening.value
         if happening.topic == "requests":
             request = {"id": f"request-{number}", **json.loads(value)}
+            if request["type"] == "message.send":
+                request["receipt"] = True  # What is taken is told without being asked of all other requests.
             asked.append(request)
             value = json.dumps(request, ensure_ascii=False).encode()
         world.at(happening.at, partial(world.append, happening.topic, value))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -55,15 +56,29 @@ def chosen(namespace: str | None, schedule: str | None) -> dict[str, str | None]
 
 
 def json_of(option: str, text: str | None) -> Any:
-    """Returns the value of an option that holds JSON. Raises CommandFailed (usage)."""
+    """Returns the value of an option that holds JSON. Raises CommandFailed (usage), also for a name that stands twice in an object."""
     if text is None:
         return None
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=each_once)
     except ValueError as error:
         raise CommandFailed(f"{option}: is not JSON: {error}", Exit.USAGE) from error
     except RecursionError as error:
         raise CommandFailed(f"{option}: is nested too deeply", Exit.USAGE) from error
+
+
+def each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns the object of JSON that these are; who reads only the last of two alike would hide a mistake from the API.
+
+    Raises:
+        ValueError: A name stands twice.
+    """
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f'the key "{name}" stands twice')
+        found[name] = value
+    return found
 
 
 def moment_of(option: str, text: str | None) -> datetime | None:

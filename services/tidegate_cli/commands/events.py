@@ -42,7 +42,7 @@ def send(
     """Put an event on its topic; returns when the broker has it."""
     if kind == "data.partition" and (dataset is None or partition is None):
         raise CommandFailed("data.partition needs --dataset and --partition", Exit.USAGE)
-    fields = {
+    fields: dict[str, object] = {
         "id": event_id,
         "type": kind,
         "namespace": namespace,
@@ -53,8 +53,9 @@ def send(
         "rows": rows,
         "version": version,
         "subject": subject,
-        "data": json_of("--data", data),
         "event_time": event_time,
     }
+    if data is not None:
+        fields["data"] = json_of("--data", data)
     with api_client() as api:
         show(api.send_event(**fields), output)

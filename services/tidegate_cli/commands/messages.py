@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from tidegate_cli.commands.arguments import ActorOption, IdOption, ReasonOption, json_of
+from tidegate_cli.commands.arguments import ActorOption, IdOption, ReasonOption, each_once, json_of
 from tidegate_cli.context import api_client
 from tidegate_cli.exits import CommandFailed, Exit
 from tidegate_cli.output import Format, OutputOption, show
@@ -45,7 +46,7 @@ def send(
         "payload_text": text,
         "key": key,
         "message_key": message_key,
-        "headers": dict(map(_header, header)) if header else None,
+        "headers": _headers(header) if header else None,
         "expire_after": expire_after,
     }
     given = {name: value for name, value in fields.items() if value is not None}
@@ -92,6 +93,13 @@ def cancel(
 def _one_name(key: str | None, message_id: str | None) -> None:
     if (key is None) == (message_id is None):
         raise CommandFailed("give either --key or --message-id", Exit.USAGE)
+
+
+def _headers(texts: Sequence[str]) -> dict[str, str]:
+    try:
+        return each_once([_header(text) for text in texts])
+    except ValueError as error:
+        raise CommandFailed(f"--header: {error}", Exit.USAGE) from error
 
 
 def _header(text: str) -> tuple[str, str]:

@@ -58,6 +58,7 @@ def apply(
     create_only: Annotated[
         bool, typer.Option("--create-only", help="Apply nothing if one of them exists; as --all-or-none otherwise.")
     ] = False,
+    request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Create schedules, or replace their definitions. A relative `file` counts from the YAML's folder."""
@@ -74,6 +75,7 @@ def apply(
         on_update=on_update,
         together=together,
         create_only=create_only,
+        request_id=request_id,
     )
     with api_client() as api:
         apply_all(api, file, wish, output)

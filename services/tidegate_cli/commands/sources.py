@@ -31,12 +31,13 @@ def apply(
     reason: ReasonOption = None,
     actor: ActorOption = None,
     expected_version: VersionOption = None,
+    request_id: IdOption = None,
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Create sources, or replace what they map. A new one begins where its topic ends."""
     from tidegate_cli.applying import Wish, apply_all
 
-    wish = Wish(kind="source", reason=reason, actor=actor, expected_version=expected_version)
+    wish = Wish(kind="source", reason=reason, actor=actor, expected_version=expected_version, request_id=request_id)
     with api_client() as api:
         apply_all(api, file, wish, output)
 

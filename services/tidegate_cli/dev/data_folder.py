@@ -63,9 +63,7 @@ class StackFolder:
             self.path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
             taken = self._lock.acquire(timeout_s=0)
         except OSError as error:
-            raise StackFailed(
-                f"the data folder {self.path} cannot be used: {error}", "choose another with --data-dir"
-            ) from error
+            raise self._unusable(error) from error
         if not taken:
             raise StackFailed(
                 f"another `tidegate dev` (process {self._holder('pid')}) uses the data folder {self.path}",
@@ -73,8 +71,11 @@ class StackFolder:
             )
         self.earlier_api_port = self._holder("api_port")
         self.remember(api_port=None)
-        self.log("any").parent.mkdir(mode=FOLDER_MODE, exist_ok=True)
-        self._make_secret()
+        try:
+            self.log("any").parent.mkdir(mode=FOLDER_MODE, exist_ok=True)
+            self._make_secret()
+        except OSError as error:
+            raise self._unusable(error) from error
 
     def release(self) -> None:
         """Ends our hold, and removes an ephemeral folder. May be called again."""
@@ -83,9 +84,15 @@ class StackFolder:
             shutil.rmtree(self.path, ignore_errors=True)
 
     def remember(self, api_port: int | None) -> None:
-        """Notes who uses the folder, for the next one that comes."""
+        """Notes who uses the folder, for the next one that comes. Raises StackFailed."""
         note = {"pid": os.getpid(), "api_port": api_port or self.earlier_api_port}
-        self._holder_file.write_text(json.dumps(note), encoding="utf-8")
+        try:
+            self._holder_file.write_text(json.dumps(note), encoding="utf-8")
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: OSError) -> StackFailed:
+        return StackFailed(f"the data folder {self.path} cannot be used: {error}", "choose another with --data-dir")
 
     @property
     def _holder_file(self) -> Path:

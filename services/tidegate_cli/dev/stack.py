@@ -219,9 +219,17 @@ class Stack:
         # Before anybody can know of it: who reads the line may interrupt before this returns.
         self.ready = ready
         if self._options.announced:
-            write_pointer(state_dir(self._environment), ready)
+            self._point_to(ready)
         self._console.show(ready)
         return ready
+
+    def _point_to(self, ready: Ready) -> None:
+        folder = state_dir(self._environment)
+        try:
+            write_pointer(folder, ready)
+        except OSError as error:
+            text = f"other commands do not find this stack, give them --api {ready.api_url}: {folder} cannot be written ({error})"
+            self._console.show(Notice(component="dev", text=text))
 
     def _started_api(self) -> Child:
         assert self._api is not None

@@ -52,10 +52,9 @@ class FakeApi:
     def handle(self, request: httpx2.Request) -> httpx2.Response:
         self.asked.append(request)
         answer = self.answers.get(f"{request.method} {request.url.path.removeprefix('/api/v1')}")
-        if answer is None:
-            return httpx2.Response(404, json={"title": "Not Found", "status": 404, "detail": "there is none"})
-        status, body = answer.pop(0) if isinstance(answer, list) else answer
-        return httpx2.Response(status, json=body)
+        missing = (404, {"title": "Not Found", "status": 404, "detail": "there is none"})
+        status, body = answer.pop(0) if isinstance(answer, list) else answer or missing
+        return httpx2.Response(status, json=body if status < 400 else {"type": "urn:tidegate:problem:test", **body})
 
 
 @pytest.fixture

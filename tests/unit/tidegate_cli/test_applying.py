@@ -47,7 +47,7 @@ def test_given_times_and_dates_without_quotes_then_they_are_sent_as_they_are_wri
     assert sent["target"]["program"]["args"] == ["--day", "2013-01-01", "--until", "2013-01-02 03:04:05"]
 
 
-@pytest.mark.parametrize("value", [".nan", "!!binary aGk=", "!!timestamp 2026-12-24T18:00:00Z", '"\\ud800"', "&a [*a]"])
+@pytest.mark.parametrize("value", [".nan", "!!binary aGk=", "!!timestamp 2026-12-24T18:00:00Z", "&a [*a]"])
 def test_given_yaml_that_is_no_json_then_the_document_is_named_and_nothing_is_sent(
     api: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str
 ) -> None:
@@ -55,6 +55,29 @@ def test_given_yaml_that_is_no_json_then_the_document_is_named_and_nothing_is_se
     file.write_text(f"namespace: flights\nname: land\nlabels: {{x: {value}}}\n")
     assert main.run(["schedule", "apply", "-f", str(file)]) == 1
     assert f"{file}:1: this cannot be sent as JSON" in capsys.readouterr().err
+    assert api.asked == []
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("!!int foo", "cannot be read as !!int"),
+        ("!!float foo", "cannot be read as !!float"),
+        ("!!bool foo", "cannot be read as !!bool"),
+        ("!!timestamp foo", "cannot be read as !!timestamp"),
+        ("0x_", "cannot be read as !!int"),
+        ("9" * 5_000, "cannot be read as !!int"),
+        ('"\\ud800"', "has half of a character"),
+    ],
+)
+def test_given_a_value_that_is_not_what_it_says_then_its_line_is_named(
+    api: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str, problem: str
+) -> None:
+    file = tmp_path / "land.yaml"
+    file.write_text(f"namespace: flights\nname: land\nlabels: {{x: {value}}}\n")
+    for command in (["schedule", "apply"], ["schedule", "next"]):
+        assert main.run([*command, "-f", str(file)]) == 2
+        assert f"{file}:3: {problem}" in capsys.readouterr().err
     assert api.asked == []
 
 
@@ -87,6 +110,19 @@ def test_given_dry_run_and_expected_version_then_both_are_asked_for(api: FakeApi
     api.answers["PUT /schedules/flights/land"] = (200, RECEIPT)
     assert main.run(command) == 0
     assert api.asked[1].url.params["expected_version"] == "0"
+
+
+def test_given_an_id_then_it_is_the_request_s_and_names_no_more_than_one(api: FakeApi, tmp_path: Path) -> None:
+    """The remedy of an apply that may have been taken: under its id a repeat acts once."""
+    api.answers["PUT /schedules/flights/land"] = (200, RECEIPT)
+    (tmp_path / "land.yaml").write_text(TIMED)
+    command = ["schedule", "apply", "-f", str(tmp_path), "--id", "mine"]
+    assert main.run(command) == 0
+    assert api.asked[0].headers["Idempotency-Key"] == "mine"
+    assert main.run([*command, "--dry-run"]) == main.run([*command, "--create-only"]) == 2
+    (tmp_path / "other.yaml").write_text(TIMED.replace("name: land", "name: other"))
+    assert main.run(command) == 2
+    assert len([request for request in api.asked if request.method == "PUT"]) == 1
 
 
 def test_given_expected_version_of_several_schedules_then_usage_and_nothing_is_sent(

@@ -92,6 +92,8 @@ def test_given_shards_then_those_that_stand_still_can_be_picked(
     assert "messages_late, stopped" in out
     assert "one" not in out
     assert api.asked[0].url.params["node"] == "two"
+    assert main.run(["shard", "list", "-o", "name"]) == 0
+    assert capsys.readouterr().out.splitlines() == [str(each["shard"]) for each in SHARDS]
     api.answers["GET /shards/1"] = (200, {**SHARDS[1], "jobs": 7})
     assert main.run(["shard", "show", "1"]) == 0
     assert "jobs: 7" in capsys.readouterr().out

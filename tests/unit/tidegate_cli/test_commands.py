@@ -104,14 +104,38 @@ def test_given_message_then_its_fields_are_those_of_the_request(api: FakeApi) ->
 def test_given_event_then_only_what_was_given_is_sent(api: FakeApi) -> None:
     item = {"id": "e-1", "type": "data.partition", "namespace": "flights"}
     api.answers["POST /events"] = (200, {"items": [item]})
-    assert main.run(["event", "send", "-n", "flights", "--dataset", "d", "--partition", "p", "--rows", "3"]) == 0
+    given = ["--dataset", "d", "--partition", "p", "--rows", "3"]
+    assert main.run(["event", "send", "-n", "flights", "--id", "e-1", *given]) == 0
     assert json.loads(api.asked[0].content) == {
+        "id": "e-1",
         "type": "data.partition",
         "namespace": "flights",
         "dataset": "d",
         "partition": "p",
         "rows": 3,
     }
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["message", "send", "-n", "a", "-t", "t", "--payload", '{"a": 1, "b": {"c": 1, "c": 2}}'],
+        ["message", "send", "-n", "a", "-t", "t", "--text", "x", "--header", "c=1", "--header", "c=2"],
+        ["event", "send", "-n", "a", "--type", "custom.a", "--data", '{"c": 1, "c": 2}'],
+    ],
+)
+def test_given_a_name_that_stands_twice_then_it_is_refused_as_the_api_refuses_it(
+    api: FakeApi, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert main.run(arguments) == 2
+    assert 'the key "c" stands twice' in capsys.readouterr().err
+    assert api.asked == []
+
+
+def test_given_null_as_data_then_it_is_sent(api: FakeApi) -> None:
+    api.answers["POST /events"] = (200, {"items": [{"id": "e-1", "type": "custom.a", "namespace": "a"}]})
+    assert main.run(["event", "send", "-n", "a", "--type", "custom.a", "--data", "null"]) == 0
+    assert json.loads(api.asked[0].content)["data"] is None
 
 
 def test_given_output_name_then_only_what_other_commands_take_is_printed(

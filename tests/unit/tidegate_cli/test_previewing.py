@@ -114,6 +114,30 @@ def test_given_max_fires_then_no_more_instants_are_shown_than_are_left(
 
 
 @pytest.mark.parametrize(
+    ("days", "shown", "said"),
+    [
+        (1, 2, "max_fires is 4, and 2 of them are left"),
+        (30, 0, "max_fires is 4, and all have been used before "),
+    ],
+)
+def test_given_from_in_the_future_then_what_fires_before_it_is_of_max_fires_as_well(
+    api: FakeApi, capsys: pytest.CaptureFixture[str], days: int, shown: int, said: str
+) -> None:
+    program = {"type": "python", "file": "/a.py"}
+    spec = {"namespace": "n", "name": "a", "target": {"type": "program", "program": program}}
+    begin = datetime.now(UTC)
+    start = (begin + timedelta(minutes=1)).isoformat()
+    spec["trigger"] = {"type": "every", "period": "12h", "start": start, "max_fires": 4}
+    view = {"namespace": "n", "name": "a", "status": "active", "version": 1, "fires_left": 4, "spec": spec}
+    api.answers["GET /schedules/n/a"] = (200, view)
+    later = (begin + timedelta(days=days)).isoformat()
+    assert main.run(["schedule", "next", "n/a", "--from", later, "--count", "5", "-o", "json"]) == 0
+    captured = capsys.readouterr()
+    assert len(json.loads(captured.out)) == shown
+    assert captured.err.startswith(f"n/a: {said}")
+
+
+@pytest.mark.parametrize(
     ("trigger", "told"),
     [
         ("{type: every, period: 5s}", "fires every 5s, the minimum period is 10s"),

@@ -34,6 +34,7 @@ constraints:
   - {type: time_window, opens: "06:00", closes: "22:00", zone: Europe/Rome}
 """
 EVENT = '"type": "data.partition", "namespace": "flights", "partition": "2026-01-01"'
+REPEATED = '{"at": "2026-01-01T00:00:00Z", "every": "1h", "type": "custom.a", "namespace": "flights", "data": DATA}'
 EVENTS = f"""
 {{"at": "2026-01-01T03:00:00Z", {EVENT}, "dataset": "flights.raw"}}
 {{"at": "2026-01-01T04:00:00Z", {EVENT}, "dataset": "weather.raw"}}
@@ -194,6 +195,18 @@ def test_given_a_wrong_option_then_usage_and_what_to_write(
         ),
         ("events.jsonl", "\n{\n", "events.jsonl:2: is not JSON"),
         ("events.jsonl", "[" * 200_000 + "\n", "events.jsonl:1: is nested too deeply"),
+        (
+            "events.jsonl",
+            REPEATED.replace("DATA", "[" * 900 + "]" * 900),
+            "events.jsonl:1: is nested too deeply",
+        ),
+        ("events.jsonl", '{"a": {"b": 1, "b": 2}}', 'events.jsonl:1: is not JSON: the key "b" stands twice'),
+        (
+            "events.jsonl",
+            '{"at": "2026-01-01T00:00:00Z", "type": "custom.a", "namespace": "flights", "subject": "\\ud800"}',
+            "events.jsonl:1: has half of a character",
+        ),
+        ("runs.jsonl", '{"outputs": {"a": "\\ud800"}}', "runs.jsonl:1: has half of a character"),
         ("events.jsonl", "[]\n", "events.jsonl:1: is JSON, but not an object"),
         ("events.jsonl", f"{{{EVENT}}}\n", "events.jsonl:1: at: is missing"),
         (

@@ -29,6 +29,7 @@ Handler = Callable[[httpx2.Request], httpx2.Response]
 RECEIPT = {"request_id": "r-1", "status": "accepted", "at": "2026-11-20T22:00:00Z", "a_later_field": 1}
 RUN = "0001-mfrggzdfmztwq2lkn5wg63tqoe"
 PENDING = {**RECEIPT, "status": "pending"}
+WORD = "word-of-ops"
 
 
 def client_of(handler: Handler) -> Client:
@@ -86,6 +87,7 @@ def test_given_write_then_it_carries_an_id_and_names_are_quoted() -> None:
 )
 def test_given_refusal_then_its_class_states_the_next_step(status: int, kind: type[TidegateError]) -> None:
     problem = {
+        "type": "urn:tidegate:problem:test",
         "title": "t",
         "status": status,
         "detail": "what happened",
@@ -102,11 +104,51 @@ def test_given_refusal_then_its_class_states_the_next_step(status: int, kind: ty
         assert found.value.retry_after_s == 2
 
 
-def test_given_proxys_page_instead_of_a_problem_then_the_status_decides() -> None:
-    with client_of(lambda _: httpx2.Response(502, text="<html>")) as client, pytest.raises(ApiUnavailable, match="502"):
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (httpx2.Response(502, text="<html>"), ApiUnavailable),
+        (httpx2.Response(404, text="default backend - 404"), ApiUnavailable),
+        (httpx2.Response(404, json={"title": "Not Found", "status": 404}), ApiUnavailable),
+        (httpx2.Response(401, text="Authorization Required"), ApiFailed),
+        (httpx2.Response(409, json={"error": "not here"}), ApiFailed),
+    ],
+)
+def test_given_a_refusal_that_is_not_the_api_s_then_nothing_is_known_of_what_was_asked_for(
+    answer: httpx2.Response, kind: type[TidegateError]
+) -> None:
+    """While an API is replaced, what stands before it answers 404: that is no run that does not exist."""
+    with client_of(lambda _: answer) as client, pytest.raises(kind, match="and not by a tidegate API itself") as found:
         client.run(RUN)
-    with client_of(lambda _: httpx2.Response(200, text="<html>")) as client, pytest.raises(ApiFailed, match="not JSON"):
-        client.run(RUN)
+    assert str(answer.status_code) in str(found.value)
+    assert found.value.remedy
+
+
+@pytest.mark.parametrize("status", [200, 202])
+@pytest.mark.parametrize("text", ["<html>", "{}", "[]", "null", '{"status": "ok"}', '{"items": 3}', '{"items": [{}]}'])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda client: client.run(RUN),
+        lambda client: client.runs(),
+        lambda client: list(client.schedules()),
+        lambda client: client.nodes(),
+        lambda client: client.apply_schedule({"namespace": "a", "name": "b"}),
+        lambda client: client.apply_schedules([]),
+        lambda client: client.send_event(type="custom.a", namespace="a"),
+        lambda client: client.dead_letter_value("requests-0-0"),
+    ],
+)
+def test_given_a_success_that_is_not_the_api_s_then_the_address_is_asked_about(
+    call: Callable[[Client], object], text: str, status: int
+) -> None:
+    """Another service listens at the default port."""
+    answer = httpx2.Response(status, text=text)
+    with (
+        client_of(lambda _: answer) as client,
+        pytest.raises(ApiFailed, match="is this the address of a tidegate API"),
+    ):
+        call(client)
 
 
 def test_given_pending_then_it_is_told_with_where_to_ask() -> None:
@@ -177,6 +219,54 @@ def test_given_a_write_that_may_have_been_taken_then_error_names_the_id_under_wh
     assert f"under request id {request.headers['Idempotency-Key']} a repeat acts once" in str(found.value)
 
 
+@pytest.mark.parametrize("event_id", [None, "mine"])
+def test_given_an_event_that_may_have_been_taken_then_error_names_the_id_under_which_a_repeat_counts_once(
+    event_id: str | None,
+) -> None:
+    sent: list[httpx2.Request] = []
+
+    def late(request: httpx2.Request) -> httpx2.Response:
+        sent.append(request)
+        raise httpx2.ReadTimeout("late")
+
+    with client_of(late) as client, pytest.raises(ApiUnavailable) as found:
+        client.send_event(type="custom.a", namespace="a", subject=None, id=event_id)
+    document = json.loads(sent[0].content)
+    assert set(document) == {"type", "namespace", "id"}
+    assert event_id in (None, document["id"])
+    assert f"under event id {document['id']} a repeat counts once" in str(found.value)
+
+
+def test_given_null_then_it_is_a_value_of_payload_and_data_and_no_field_that_is_left_out() -> None:
+    sent: list[Any] = []
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        sent.append(json.loads(request.content))
+        return httpx2.Response(200, json={**RECEIPT, "items": [{"id": "e", "type": "custom.a", "namespace": "a"}]})
+
+    with client_of(handler) as client:
+        client.send_message(namespace="a", topic="t", payload=None, key=None)
+        client.send_event(id="e", type="custom.a", namespace="a", data=None, subject=None)
+    assert sent == [
+        {"namespace": "a", "topic": "t", "payload": None},
+        {"id": "e", "type": "custom.a", "namespace": "a", "data": None},
+    ]
+
+
+def test_given_a_span_and_one_whose_shard_nobody_serves_then_the_others_are_resumed() -> None:
+    views = [{"namespace": "a", "name": f"s-{number}", "status": "suspended", "version": 1} for number in range(3)]
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        if request.method == "GET":
+            return httpx2.Response(200, json={"items": views})
+        return httpx2.Response(202 if "s-0" in request.url.path else 200, json=RECEIPT)
+
+    moment = datetime(2026, 11, 20, tzinfo=UTC)
+    with client_of(handler) as client:
+        outcomes = [outcome for _, outcome in client.resume_suspended(moment, moment)]
+    assert [type(outcome).__name__ for outcome in outcomes] == ["AnswerPending", "ReceiptView", "ReceiptView"]
+
+
 def test_given_a_write_that_nobody_can_have_taken_then_error_names_no_id() -> None:
     with client_of(fails(httpx2.ConnectError("refused"))) as client, pytest.raises(ApiUnreachable) as found:
         client.trigger_schedule("flights", "join-day", request_id="mine")
@@ -201,10 +291,41 @@ def test_given_https_to_a_server_that_speaks_http_then_the_scheme_is_named() -> 
         thread.join()
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8080", "ftp://x", "http://"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "127.0.0.1:8080",
+        "ftp://x",
+        "http://",
+        "http://host:abc",
+        "http://[::1",
+        "http://.:1",
+        f"http://{'a' * 70}:1",
+        f"http://ops:{WORD}@host:abc",
+    ],
+)
 def test_given_address_that_is_none_then_it_is_refused(url: str) -> None:
-    with pytest.raises(InvalidRequest, match="address"):
+    with pytest.raises(InvalidRequest, match="address") as found:
         Client(url)
+    assert WORD not in str(found.value)
+
+
+def test_given_a_password_in_the_address_then_it_is_used_and_never_shown() -> None:
+    sent: list[httpx2.Request] = []
+
+    def html(request: httpx2.Request) -> httpx2.Response:
+        sent.append(request)
+        return httpx2.Response(200, text="<html>")
+
+    for handler in (html, fails(httpx2.ConnectError("refused")), fails(httpx2.ReadTimeout("late"))):
+        with (
+            Client(f"http://ops:{WORD}@tide.example/", transport=httpx2.MockTransport(handler)) as client,
+            pytest.raises(TidegateError, match=r"http://tide\.example") as found,
+        ):
+            client.run(RUN)
+        assert WORD not in str(found.value)
+        assert client.url == "http://tide.example"
+    assert sent[0].headers["Authorization"].startswith("Basic ")
 
 
 @pytest.mark.parametrize(

@@ -46,11 +46,13 @@ def test_given_a_run_that_reports_data_then_what_waits_for_it_follows() -> None:
 
 
 def test_given_requests_then_they_are_applied_at_their_time_and_answered() -> None:
-    lines = [
+    message = {"topic": "t", "after": "1s", "payload": 1}
+    lines: list[dict[str, Any]] = [
         {"at": "2026-01-01T00:30:00Z", "type": "schedule.suspend", "namespace": "flights", "name": "load"},
         {"at": "2026-01-01T02:30:00Z", "type": "schedule.resume", "namespace": "flights", "name": "load"},
         {"at": "2026-01-01T02:45:00Z", "type": "schedule.trigger", "namespace": "flights", "name": "load"},
         {"at": "2026-01-01T02:50:00Z", "type": "schedule.delete", "namespace": "flights", "name": "none"},
+        {"at": "2026-01-01T02:51:00Z", "type": "message.send", "namespace": "flights", **message},
     ]
     report = ran(a_schedule(), hours=4, happenings=happenings(*lines))
     assert [(clock(each.nominal), each.trigger) for each in report.occurrences] == [
@@ -63,6 +65,7 @@ def test_given_requests_then_they_are_applied_at_their_time_and_answered() -> No
         "schedule.resume flights/load: accepted",
         "schedule.trigger flights/load: accepted",
         "schedule.delete flights/none: not_found",
+        "message.send flights: accepted",
     )
 
 

@@ -138,6 +138,23 @@ def test_given_recorded_runs_then_each_ends_as_it_was_recorded() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("error_class", "result"),
+    [(None, "failed 4 06:23"), ("transient", "failed 4 06:23"), ("user_code", "failed 1 06:05")],
+)
+def test_given_a_failed_run_then_it_is_tried_again_as_one_that_says_no_more_than_that_it_failed(
+    error_class: str | None, result: str
+) -> None:
+    """A wrapper reports no class of its own: the nodes take it for `unknown`, which is tried again by default."""
+    line = {"schedule": "flights/load", "duration": "5m", "outcome": "failed"}
+    planned = PlannedRun.read(line if error_class is None else {**line, "error_class": error_class})
+    retried = a_schedule(
+        trigger={"type": "at", "instant": "2026-01-01T06:00:00Z"}, retry={"tries": 3, "backoff": "30s"}
+    )
+    (told,) = ran(retried, hours=8, runs=RunPlan.of([planned])).occurrences
+    assert f"{told.result} {told.attempts} {clock(told.ended_at)}" == result
+
+
 def test_given_a_drain_then_what_waits_has_its_own_reason() -> None:
     window = {"type": "time_window", "opens": "03:00", "closes": "04:00", "zone": "UTC"}
     suspend = {"type": "schedule.suspend", "namespace": "flights", "name": "load", "mode": "drain"}

@@ -49,6 +49,14 @@ def test_given_a_file_where_the_folder_should_be_then_the_error_says_so(tmp_path
         StackFolder(tmp_path / "data").take()
 
 
+@pytest.mark.parametrize("name", ["dev.holder", "log"])
+def test_given_a_part_of_the_folder_that_cannot_be_written_then_the_error_says_so(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).symlink_to(tmp_path / "nowhere" / name)
+    with pytest.raises(StackFailed, match="cannot be used") as refused:
+        StackFolder(tmp_path).take()
+    assert "--data-dir" in refused.value.remedy
+
+
 def test_given_an_ephemeral_folder_then_it_goes_when_it_is_released() -> None:
     folder = StackFolder(None)
     folder.take()

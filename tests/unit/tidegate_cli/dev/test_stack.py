@@ -10,7 +10,7 @@ import pytest
 from tidegate_cli.context import POINTER_FILE
 from tidegate_cli.dev.console import console_for
 from tidegate_cli.dev.environment import DYNAMODB_VARIABLE, KAFKA_VARIABLE
-from tidegate_cli.dev.events import Ready, StackEvent, Stopped, Stopping
+from tidegate_cli.dev.events import Notice, Ready, StackEvent, Stopped, Stopping
 from tidegate_cli.dev.failure import StackFailed
 from tidegate_cli.dev.options import StackOptions
 from tidegate_cli.dev.stack import Stack
@@ -67,3 +67,27 @@ def test_given_ctrl_c_right_behind_the_ready_line_then_the_stop_is_told_and_the_
     stack.stop()
     assert [type(event) for event in console.shown[-3:]] == [Ready, Stopping, Stopped]
     assert not (tmp_path / "state" / POINTER_FILE).exists()
+
+
+def test_given_a_folder_of_state_that_cannot_be_written_then_the_stack_goes_on_and_says_who_does_not_find_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container with a read-only home: all was ready, and ended with a traceback."""
+    (tmp_path / "state").write_text("")
+    environment = {
+        KAFKA_VARIABLE: "127.0.0.1:1",
+        DYNAMODB_VARIABLE: "http://127.0.0.1:1",
+        "TIDEGATE_STATE_DIR": str(tmp_path / "state"),
+    }
+    monkeypatch.setattr(Stack, "_initialise", lambda _stack, _wiring: None)
+    monkeypatch.setattr(Stack, "_start_children", lambda _stack, wiring: wiring)
+    console = _InterruptedAtReady()
+    stack = Stack(StackOptions(data_dir=tmp_path / "data"), console, environment)
+    with pytest.raises(KeyboardInterrupt):
+        stack.start()
+    stack.stop()
+    *_, notice, ready = console.shown[:-2]
+    assert isinstance(notice, Notice)
+    assert isinstance(ready, Ready)
+    assert f"--api {ready.api_url}" in notice.text
+    assert "cannot be written" in notice.text
