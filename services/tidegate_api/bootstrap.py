@@ -88,6 +88,7 @@ def build(settings: Settings, notices: Notices, metrics: Metrics) -> FastAPI:
         secret=secret,
         topics=TopicNames.with_prefix(kafka.topic_prefix),
         host=settings.api.host,
+        gate_url=settings.gate.url,
         gate_threads=settings.api.gate_threads,
         read_threads=settings.api.read_threads,
         minimum_period_ms=settings.minimum_period_ms,

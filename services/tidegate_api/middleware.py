@@ -1,24 +1,22 @@
-"""Around every request: an id for logs and answers, the metrics, the bound on bodies, and no writes from foreign pages."""
+"""Around every request: an id for logs and answers, the metrics, the bound on bodies, and nothing for foreign pages."""
 
 from __future__ import annotations
 
 import re
 import time
 import uuid
-from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidegate_api.bodies import bounded
+from tidegate_api.hosts import Hosts
 from tidegate_api.problems import ApiProblem, bug_document, respond
 from tidegate_ports.bus import Notices
 from tidegate_telemetry.metrics import Metrics
 
 _USABLE_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
-LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
-EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared, not bound
 QUIET_ROUTES = frozenset({"/livez", "/readyz", "/metrics"})
 """Probes come every few seconds and say nothing to a reader of the log."""
 
@@ -30,22 +28,23 @@ class RequestFrame:
         app: What is framed.
         metrics: With the API's table.
         notices: For named events.
-        host: Where the API listens.
+        hosts: By which names and by whose pages the API may be asked.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, notices: Notices, host: str) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, notices: Notices, hosts: Hosts) -> None:
         self._app = app
         self._metrics = metrics
         self._notices = notices
-        # Listening everywhere, it is reached under names that it cannot know.
-        self._names = None if host in EVERYWHERE else LOOPBACK_NAMES | {host}
+        self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         request_id = _request_id(scope)
-        inner = self._app if _is_from_here(scope, self._names) else _refuse_foreign_page
+        headers = dict(scope["headers"])
+        refusal = self._hosts.refusal(scope["method"], headers.get(b"host"), headers.get(b"origin"))
+        inner = self._app if refusal is None else _refused(refusal)
         started = time.monotonic()
         status = 0
 
@@ -82,32 +81,11 @@ class RequestFrame:
             )
 
 
-def _is_from_here(scope: Scope, names: frozenset[str] | None) -> bool:
-    """Whether no browser sent it from another site's page: on a laptop any page could else write to the local API.
+def _refused(refusal: str) -> ASGIApp:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await respond(Request(scope), ApiProblem(403, refusal))(scope, receive, send)
 
-    The host has to be one of `names`, too: a page can have its own name resolved to this machine's loopback.
-    """
-    if scope["method"] in ("GET", "HEAD", "OPTIONS"):
-        return True
-    headers = dict(scope["headers"])
-    origin = headers.get(b"origin")
-    host = headers.get(b"host", b"")
-    if origin is None:
-        return True
-    return origin.partition(b"://")[2] == host and (names is None or _name_of(host.decode("latin-1")) in names)
-
-
-def _name_of(host: str) -> str | None:
-    """Returns a Host header's name or address without port."""
-    try:
-        return urlsplit(f"//{host}").hostname
-    except ValueError:
-        return None
-
-
-async def _refuse_foreign_page(scope: Scope, receive: Receive, send: Send) -> None:
-    detail = "writes from pages of other sites are refused; use the client, the command line, or a page of this host"
-    await respond(Request(scope), ApiProblem(403, detail))(scope, receive, send)
+    return answer
 
 
 def _request_id(scope: Scope) -> str:

@@ -47,6 +47,7 @@ class Parts:
         metrics: With the API's table.
         secret: Of the run tokens.
         host: Where the API listens.
+        gate_url: Where programs find it, if that is known.
         minimum_period_ms: Shortest period of a time trigger, for dry runs while no node has told its own.
         quotas: For dry runs; the owner's own setting decides.
     """
@@ -61,6 +62,7 @@ class Parts:
     secret: bytes
     topics: TopicNames
     host: str = "127.0.0.1"
+    gate_url: str | None = None
     gate_threads: int = 16
     read_threads: int = 16
     minimum_period_ms: int = 10_000

@@ -26,8 +26,9 @@ class HttpSettings(BaseModel):
 
     Attributes:
         host: Loopback by default: there is no authentication of users yet (planned for 0.4), so whoever reaches the port
-            may do everything. Put an authenticating proxy in front before you open it. A browser's writes have to name it
-            as their host, or loopback, unless it is 0.0.0.0 or ::.
+            may do everything. Put an authenticating proxy in front before you open it. On loopback every request has to name
+            it, or loopback, or the host of `gate.url`, in its Host header; elsewhere, unless it is 0.0.0.0 or ::, a browser's
+            writes have to.
         port: 8080, where the client and the command line look.
         gate_threads: Threads for start gate and reports alone, so that lists never stand before a program's start.
         read_threads: Threads for lists and look-ups; with the gate's they stay within the store's 32 connections.
@@ -60,7 +61,7 @@ class GateSettings(BaseModel):
 
     Attributes:
         secret_file: Holds the secret that nodes sign run tokens with, at least 32 characters. Without it nothing starts.
-        url: Where programs find the gate. Nodes tell it to them; it is known here because the environment is often the same.
+        url: Where programs find the gate. Nodes tell it to them; here its host is a name that the API answers to.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -252,7 +252,8 @@ def process(tmp_path: Path, bus: FakeBus, timing: Timing) -> Iterator[Process]:
         read_threads=4,
         timing=timing,
     )
-    with TestClient(make_app(parts), raise_server_exceptions=False) as http:
+    # By a name of loopback, where it listens: it answers to no other.
+    with TestClient(make_app(parts), "http://127.0.0.1:8080", raise_server_exceptions=False) as http:
         yield Process(http, store, bus, clock, notices, tmp_path)
 
 

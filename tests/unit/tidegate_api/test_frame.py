@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 from starlette.responses import PlainTextResponse
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Message
 from tests.unit.tidegate_api.conftest import FakeBus, Process
 
 from tidegate_api import main, openapi
 from tidegate_api.bodies import BODY_BYTES_MAX, bounded
 from tidegate_api.bootstrap import build, dynamo_settings, kafka_settings, load
+from tidegate_api.hosts import Hosts
 from tidegate_api.middleware import RequestFrame
 from tidegate_api.problems import BodyTooLarge
 from tidegate_api.settings import OTHERS, ApiSettings, GateSettings, SettingsInvalid, read_secret
@@ -270,7 +271,6 @@ def test_given_a_page_of_another_site_then_its_writes_are_refused(process: Proce
         ("::1", "[::1]:8080", "http://[::1]:8080", 200),
         ("tidegate.example", "tidegate.example", "https://tidegate.example", 200),
         ("127.0.0.1", "localhost:8080", None, 200),
-        ("127.0.0.1", "host.containers.internal:8080", None, 200),
         # A page can have its own name resolved to this machine: both headers then name it.
         ("127.0.0.1", "evil.example:8080", "http://evil.example:8080", 403),
         ("127.0.0.1", "localhost:8080", "http://localhost:9090", 403),
@@ -284,12 +284,72 @@ def test_given_a_page_of_another_site_then_its_writes_are_refused(process: Proce
 async def test_given_origin_and_host_then_only_pages_of_this_host_write(
     listens: str, host: str, origin: str | None, status: int
 ) -> None:
-    async def passes(scope: Scope, receive: Receive, send: Send) -> None:
-        await PlainTextResponse("ok")(scope, receive, send)
+    headers = {"Host": host} if origin is None else {"Host": host, "Origin": origin}
+    assert await _status(Hosts(listens), "POST", headers) == status
 
-    frame = RequestFrame(passes, Metrics(API_METRICS), lambda event, **fields: None, listens)
-    headers = [(b"host", host.encode()), *([(b"origin", origin.encode())] if origin else [])]
-    scope = {"type": "http", "method": "POST", "path": "/x", "headers": headers, "server": ("h", 1), "scheme": "http"}
+
+@pytest.mark.parametrize("origin", [{}, {"Origin": "http://evil.example:8080"}])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST", "PUT", "DELETE"])
+@pytest.mark.parametrize(
+    ("listens", "host"),
+    [
+        ("127.0.0.1", "evil.example:8080"),
+        ("127.0.0.1", "evil.example"),
+        ("127.0.0.2", "127.0.0.2.evil.example:8080"),
+        ("localhost", "localhost.evil.example"),
+        ("::1", "evil.example:8080"),
+        ("127.0.0.1", "192.0.2.1:8080"),
+        ("127.0.0.1", "[2001:db8::1]:8080"),
+        ("127.0.0.1", ""),
+        ("127.0.0.1", "[::1"),
+    ],
+)
+async def test_given_loopback_asked_by_a_name_of_others_then_refused_whatever_the_method(
+    listens: str, host: str, method: str, origin: dict[str, str]
+) -> None:
+    """A page can have its own name resolved to this machine; its reads are then of the same origin and carry none."""
+    assert await _status(Hosts(listens, "http://tidegate.internal:8080"), method, {"Host": host, **origin}) == 403
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize(
+    ("listens", "headers"),
+    [
+        ("127.0.0.1", {"Host": "127.0.0.1:8080"}),
+        ("127.0.0.1", {"Host": "127.0.0.1"}),
+        ("127.0.0.1", {"Host": "LocalHost:8080"}),
+        ("127.0.0.1", {"Host": "127.0.0.2:8080"}),
+        ("127.0.0.9", {"Host": "127.0.0.9:8080"}),
+        ("LOCALHOST", {"Host": "localhost"}),
+        ("::1", {"Host": "[::1]:8080"}),
+        ("::1", {"Host": "[::1]"}),
+        ("::1", {"Host": "[0:0:0:0:0:0:0:1]:8080"}),
+        # A program in a container has a name of its own for this machine, and the gate's URL says which.
+        ("127.0.0.1", {"Host": "tidegate.internal:8080"}),
+        ("127.0.0.1", {}),
+        # Reached by names that it cannot know, or by an address that anybody may ask.
+        ("0.0.0.0", {"Host": "any.example"}),
+        ("::", {"Host": "any.example"}),
+        ("192.0.2.1", {"Host": "any.example"}),
+    ],
+)
+async def test_given_a_name_of_its_own_then_the_api_answers(listens: str, headers: dict[str, str], method: str) -> None:
+    assert await _status(Hosts(listens, "http://Tidegate.internal:8080"), method, headers) == 200
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/api/v1/schedules", "/openapi.json"])
+def test_given_a_page_whose_name_leads_to_loopback_then_it_reads_nothing(process: Process, path: str) -> None:
+    answer = process.http.get(path, headers={"Host": "evil.example:8080"})
+    assert (answer.status_code, answer.headers["content-type"]) == (403, PROBLEM)
+    assert "TIDEGATE_API__HOST" in answer.json()["detail"]
+    assert process.http.get(path).status_code != 403
+
+
+async def _status(hosts: Hosts, method: str, headers: dict[str, str]) -> int:
+    """Returns what a request is answered that an application would answer 200."""
+    frame = RequestFrame(PlainTextResponse("ok"), Metrics(API_METRICS), lambda event, **fields: None, hosts)
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "method": method, "path": "/x", "headers": raw, "server": ("h", 1), "scheme": "http"}
     answered: list[Message] = []
 
     async def empty() -> Message:
@@ -299,4 +359,5 @@ async def test_given_origin_and_host_then_only_pages_of_this_host_write(
         answered.append(message)
 
     await frame({**scope, "query_string": b""}, empty, send)
-    assert answered[0]["status"] == status
+    status: int = answered[0]["status"]
+    return status
