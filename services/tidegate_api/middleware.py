@@ -19,6 +19,8 @@ from tidegate_telemetry.metrics import Metrics
 _USABLE_ID = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 QUIET_ROUTES = frozenset({"/livez", "/readyz", "/metrics"})
 """Probes come every few seconds and say nothing to a reader of the log."""
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+"""What may be a label: any word can stand where a method is expected, and each makes series that stay until the end."""
 
 
 class RequestFrame:
@@ -67,7 +69,8 @@ class RequestFrame:
 
     def _count(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
         route = getattr(scope.get("route"), "path", "unknown")
-        method = scope["method"] if route != "unknown" else "ANY"
+        # A known path answers 405 to methods of anybody's making.
+        method = scope["method"] if route != "unknown" and scope["method"] in METHODS else "ANY"
         self._metrics.count("tidegate_api_requests_total", method=method, route=route, status=str(status))
         self._metrics.observe("tidegate_api_request_seconds", seconds, method=method, route=route)
         if route not in QUIET_ROUTES:

@@ -177,6 +177,16 @@ def test_given_requests_then_metrics_count_them_by_route(process: Process) -> No
     assert wanted in text
 
 
+def test_given_methods_of_anybodys_making_then_the_metrics_do_not_grow(process: Process) -> None:
+    for number in range(3):
+        assert process.http.request(f"MADE-UP-{number}", "/api/v1/runs").status_code == 405
+    assert process.http.patch("/api/v1/runs").status_code == 405
+    text = process.http.get("/metrics").text
+    assert "MADE-UP" not in text
+    assert 'tidegate_api_requests_total{method="ANY",route="/api/v1/runs",status="405"} 3.0' in text
+    assert 'tidegate_api_requests_total{method="PATCH",route="/api/v1/runs",status="405"} 1.0' in text
+
+
 def test_given_the_routes_then_the_committed_description_is_theirs() -> None:
     """`python -m tidegate_api.openapi docs/openapi.json` writes it anew."""
     committed = Path(__file__).parents[3] / "docs" / "openapi.json"
