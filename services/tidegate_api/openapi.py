@@ -24,6 +24,20 @@ REF = "#/components/schemas/{model}"
 JSON = "application/json"
 PROBLEM = "application/problem+json"
 
+RECEIPT = "ReceiptView"
+RECEIPTS = frozenset({RECEIPT, f"Page_{RECEIPT}_"})
+"""What answers writes: a receipt, or those of a list."""
+VERSIONED = frozenset({RECEIPT, "ScheduleView", "SourceView"})
+ETAG = {
+    "description": 'The version, such as "3", for If-Match; of what has none it is left out',
+    "schema": {"type": "string"},
+}
+LOCATION = {
+    "description": "Where to ask for the receipt; of a list for the first one that is pending",
+    "required": True,
+    "schema": {"type": "string", "format": "uri-reference"},
+}
+
 MODELS: tuple[type, ...] = (ScheduleSpec, SourceSpec, *REQUEST_TYPES.values(), DataPartitionEvent, CustomEvent)
 """Whose schemas bodies refer to."""
 
@@ -69,13 +83,30 @@ def completed(document: dict[str, Any]) -> dict[str, Any]:
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     for operations in document["paths"].values():
-        for operation in operations.values():
+        for method, operation in operations.items():
             operation["responses"].pop("422", None)
+            _add_receipts(method, operation["responses"])
             operation["responses"]["default"] = {
                 "description": "Error",
                 "content": {PROBLEM: {"schema": ref("ProblemView")}},
             }
     return document
+
+
+def _add_receipts(method: str, responses: dict[str, Any]) -> None:
+    """Describes what every route with a receipt has: an answer before it is there, and the headers."""
+    schema = responses["200"]["content"].get(JSON, {}).get("schema", {})
+    forms = {form["$ref"].rpartition("/")[2]: form for form in schema.get("anyOf", [schema]) if "$ref" in form}
+    receipts = [form for name, form in forms.items() if name in RECEIPTS]
+    # A receipt that is asked for is shown as it was: what it changed may have another version by now.
+    if VERSIONED & forms.keys() and not (method == "get" and receipts):
+        responses["200"]["headers"] = {"ETag": ETAG}
+    if receipts:
+        responses["202"] = {
+            "description": "Taken and not answered yet: the receipt, or one of the list's, says `pending`",
+            "headers": {"Location": LOCATION},
+            "content": {JSON: {"schema": receipts[0] if len(receipts) == 1 else {"anyOf": receipts}}},
+        }
 
 
 def document() -> dict[str, Any]:

@@ -120,12 +120,10 @@ def respond(request: Request, error: ApiProblem) -> JSONResponse:
         instance=request.url.path,
         request_id=error.request_id,
         errors=[FieldProblem(field=each.field, problem=each.problem, hint=each.hint) for each in error.errors],
+        reason=error.reason,
         receipt=error.receipt,
     )
-    content = document.model_dump(mode="json", exclude_none=True)
-    if error.reason is not None:
-        content["reason"] = error.reason
-    return JSONResponse(content, error.status, error.headers, MEDIA_TYPE)
+    return JSONResponse(document.model_dump(mode="json", exclude_none=True), error.status, error.headers, MEDIA_TYPE)
 
 
 def _api_problem(request: Request, error: Exception) -> JSONResponse:

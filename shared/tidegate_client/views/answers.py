@@ -67,6 +67,8 @@ class ProblemView(View):
         title: The kind in words.
         detail: What happened, to which item, and what to do.
         errors: Parts to correct.
+        reason: In a word, for programs, where the status alone leaves it open: the status of a refusing receipt, such as
+            `conflict` or `too_late`, or why a program may not start.
         receipt: The receipt that says so, for requests that a shard's owner refused.
     """
 
@@ -77,4 +79,5 @@ class ProblemView(View):
     instance: str = ""
     request_id: str | None = None
     errors: list[FieldProblem] = Field(default_factory=list)
+    reason: str | None = None
     receipt: ReceiptView | None = None

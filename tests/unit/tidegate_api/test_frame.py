@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Message
-from tests.unit.tidegate_api.conftest import FakeBus, Process
+from tests.unit.tidegate_api.conftest import PUT_SCHEDULE, SPEC, FakeBus, Process, put_schedule
 
 from tidegate_api import main, openapi
 from tidegate_api.bodies import BODY_BYTES_MAX, bounded
@@ -200,6 +200,51 @@ def test_given_description_then_every_reference_leads_somewhere(process: Process
     assert names <= set(served["components"]["schemas"])
     assert served == openapi.document()
     assert "HTTPValidationError" not in text
+
+
+def test_given_writes_without_a_receipt_yet_then_the_description_has_their_answers(process: Process) -> None:
+    process.bus.owner = lambda document: None
+    paths = openapi.document()["paths"]
+    schedule = "/api/v1/schedules/{namespace}/{name}"
+    calls: list[tuple[str, str, Any, str]] = [
+        ("PUT", schedule, SPEC, "ReceiptView"),
+        ("DELETE", schedule, None, "ReceiptView"),
+        ("POST", f"{schedule}/suspend", {}, "ReceiptView"),
+        ("POST", "/api/v1/schedules", [SPEC], "Page_ReceiptView_"),
+        ("POST", "/api/v1/firing/stop", {}, "ReceiptView"),
+    ]
+    for method, path, sent, form in calls:
+        url = path.format(namespace=SPEC["namespace"], name=SPEC["name"])
+        answer = process.http.request(method, url, json=sent)
+        told = paths[path][method.lower()]["responses"][str(answer.status_code)]
+        assert answer.status_code == 202
+        assert told["content"] == {answer.headers["content-type"]: {"schema": openapi.ref(form)}}
+        assert told["headers"].keys() == {"Location"}
+        asked = process.http.get(answer.headers["Location"])
+        told = paths["/api/v1/requests/{namespace}/{request_id}"]["get"]["responses"][str(asked.status_code)]
+        assert (asked.status_code, told["headers"].keys()) == (202, {"Location"})
+
+
+def test_given_every_route_with_a_receipt_then_its_202_and_its_etag_are_described() -> None:
+    answers = {
+        (method, path): operation["responses"]
+        for path, operations in openapi.document()["paths"].items()
+        for method, operation in operations.items()
+    }
+    with_receipt = {where for where, told in answers.items() if "ReceiptView" in json.dumps(told["200"])}
+    assert with_receipt == {where for where, told in answers.items() if "202" in told}
+    assert len(with_receipt) == 17
+    with_version = {path for (method, path), told in answers.items() if method == "get" and "headers" in told["200"]}
+    assert with_version == {"/api/v1/schedules/{namespace}/{name}", "/api/v1/sources/{namespace}/{name}"}
+    assert answers["put", "/api/v1/schedules/{namespace}/{name}"]["200"]["headers"].keys() == {"ETag"}
+
+
+def test_given_a_refusal_then_all_fields_of_its_document_are_described(process: Process) -> None:
+    put_schedule(process, SPEC)
+    query = {"dry_run": "true", "expected_version": "7"}
+    refused = process.http.put(PUT_SCHEDULE, json=SPEC, params=query).json()
+    assert refused["reason"] == "conflict"
+    assert refused.keys() <= openapi.document()["components"]["schemas"]["ProblemView"]["properties"].keys()
 
 
 def test_given_environment_and_file_then_the_adapters_take_them(tmp_path: Path) -> None:
