@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tidegate_api.parts import Services
 from tidegate_client.views import DryRun
-from tidegate_core.model.problems import Problem
+from tidegate_core.decisions.forged import EVERY, refuse_forged_request
+from tidegate_core.model.problems import InvalidInput, Problem, RefusedRecord
 from tidegate_core.model.programs import ProgramTarget
 from tidegate_core.model.quotas import quota_of
 from tidegate_core.model.requests import ScheduleApply
@@ -25,6 +26,12 @@ async def dry_run(services: Services, wanted: ScheduleApply, *, with_file: bool 
         ApiProblem: 409, another version is expected.
     """
     now = services.clock.now_ms()
+    try:
+        # Its target alone: which namespaces the topic is for is a setting of the nodes'.
+        refuse_forged_request(wanted, EVERY, services.topics.requests)
+    except RefusedRecord as refusal:
+        # 400, as the apply has it from the owner's receipt; 403 is of pages and their hosts.
+        raise InvalidInput(refusal.problems) from refusal
 
     async def found() -> tuple[Problem, ...]:
         # The owner decides by its own setting; this process's counts where no node has told its own.

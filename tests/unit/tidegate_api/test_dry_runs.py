@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_api.conftest import NOW, PUT_SCHEDULE, SHARDS, SPEC, Process, accepted, put_schedule
+from tests.unit.tidegate_api.conftest import NOW, PUT_SCHEDULE, SHARDS, SPEC, TOPICS, Process, accepted, put_schedule
 
 from tidegate_api.reads.schedules import ScheduleReads
 from tidegate_api.reads.warnings import UPSTREAMS_READ_MAX
@@ -129,6 +129,26 @@ def test_given_dry_run_of_a_program_file_that_is_not_there_or_a_folder_then_it_i
     assert error["problem"] == f"{path} does not exist on the API's host, or is no file"
     put_schedule(process, spec)  # Its owner does not look again at what changes nothing.
     assert process.http.put(PUT_SCHEDULE, json=spec, params={"dry_run": "true"}).json()["would"] == "unchanged"
+
+
+@pytest.mark.parametrize(
+    ("topic", "status"), [(TOPICS.requests, 400), (f"{TOPICS.runs}.dlq", 400), ("flights.due", 200)]
+)
+def test_given_dry_run_of_messages_to_a_topic_of_tidegates_own_then_it_is_refused_as_the_apply_would_be(
+    process: Process, topic: str, status: int
+) -> None:
+    spec = {**SPEC, "target": {"type": "message", "topic": topic, "payload": "x"}}
+    answer = process.http.put(PUT_SCHEDULE, json=spec, params={"dry_run": "true"})
+    assert answer.status_code == status
+    if status == 400:
+        (error,) = answer.json()["errors"]
+        assert (error["field"], error["problem"]) == (
+            "spec.target.topic",
+            f'"{topic}" is one of tidegate\'s own topics',
+        )
+        in_a_list = process.http.post("/api/v1/schedules", json=[spec])
+        assert (in_a_list.status_code, process.bus.produced) == (400, [])
+        assert in_a_list.json()["errors"][0]["field"] == "[0].spec.target.topic"
 
 
 def test_given_dry_run_that_expects_another_version_then_409_as_the_apply(process: Process) -> None:
