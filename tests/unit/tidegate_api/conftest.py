@@ -26,7 +26,7 @@ from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.run_plane import Definition, Run, ScheduleState
 from tidegate_core.store.keys import MAP_KEY
-from tidegate_core.store.values import Key, Put, Transaction
+from tidegate_core.store.values import Check, Key, Put, Transaction
 from tidegate_core.transactions.settlement import Verdict
 from tidegate_dynamo.settled import carry_out
 from tidegate_memory.store import MemoryStore
@@ -233,6 +233,9 @@ def process(tmp_path: Path, bus: FakeBus, timing: Timing) -> Iterator[Process]:
     notices: list[tuple[str, dict[str, object]]] = []
 
     def settle(transaction: Transaction) -> Verdict:
+        # An API process may check nothing beside what it writes: docs/security.md gives it no right to.
+        (action,) = transaction.actions
+        assert not isinstance(action, Check)
         return carry_out(store, transaction, lambda _: None, lambda: 0.0)
 
     def log_paths(run: str, attempt: int) -> LogPaths:
