@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from tidegate_api import openapi, problems
+from tidegate_api.bodies import Room
 from tidegate_api.hosts import Hosts
 from tidegate_api.middleware import RequestFrame
 from tidegate_api.parts import Parts, running
@@ -60,7 +61,8 @@ def make_app(parts: Parts) -> FastAPI:
     problems.install(app)
     add_routes(app)
     hosts = Hosts(parts.host, parts.gate_url)
-    app.add_middleware(RequestFrame, metrics=parts.metrics, notices=parts.notices, hosts=hosts)
+    room = Room(parts.large_bodies_bytes_max)
+    app.add_middleware(RequestFrame, metrics=parts.metrics, notices=parts.notices, hosts=hosts, room=room)
     return app
 
 

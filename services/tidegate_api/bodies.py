@@ -1,15 +1,19 @@
-"""Request bodies: how large they may be, for every route alike, and how those are read that a route takes raw."""
+"""Request bodies: how large each and all large ones together may be, for every route alike, and how those are read that a
+route takes raw.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fastapi import Request
 from pydantic_core import from_json
 from starlette.types import Message, Receive, Scope
 
-from tidegate_api.problems import BodyTooLarge
+from tidegate_api.problems import BodyTooLarge, NoRoomForBody
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.records import no_json, overgrown_text, repeated_names, repetition, unholdable_number
 from tidegate_core.model.requests import MAX_RECORD_BYTES
@@ -20,27 +24,62 @@ BATCH_BYTES_MAX = 16 * 1_048_576
 """A batch of messages, events or schedules; 1,000 of 16 KB. Larger payloads go in smaller batches."""
 READ_APART_BYTES = 64 * 1024
 """A larger body is read on a thread: programs could not start meanwhile."""
+LARGE_BYTES = 128 * 1024
+"""A larger body takes room. Twice what a report may have in outputs: programs never stand behind somebody's batches."""
+LARGE_TOGETHER_BYTES = 48 * 1_048_576
+"""Of the large bodies of a process. Read, checked and sent on a batch takes six times its bytes (87 to 95 MB of 15.4 MB), so that
+these take 270 MB: half of what the chart gives a pod, beside the 65 MB of one that idles. Not below one batch."""
 BATCH_PATHS = frozenset({"/api/v1/messages", "/api/v1/events", "/api/v1/schedules"})
 
 
-def bounded(scope: Scope, receive: Receive) -> Receive:
-    """Returns a `receive` that raises BodyTooLarge instead of taking in more than the route's bound."""
+class Room:
+    """What the large bodies under way have together. One per process, used on its loop."""
+
+    def __init__(self, bytes_max: int = LARGE_TOGETHER_BYTES) -> None:
+        self._left = bytes_max
+
+    def take(self, more: int) -> None:
+        """Raises NoRoomForBody, and takes nothing then: who waited here would keep what it has from the others."""
+        if more > self._left:
+            raise NoRoomForBody
+        self._left -= more
+
+    def give_back(self, taken: int) -> None:
+        self._left += taken
+
+
+@contextmanager
+def bounded(scope: Scope, receive: Receive, room: Room) -> Iterator[Receive]:
+    """Keeps the room that a request's body takes until the request has ended, however it ends.
+
+    Yields:
+        A `receive` that raises BodyTooLarge instead of taking in more than the route's bound, and NoRoomForBody instead of
+        taking in a large body besides too many others.
+    """
     bytes_max = BATCH_BYTES_MAX if scope["path"] in BATCH_PATHS else BODY_BYTES_MAX
     # What is sent in chunks declares nothing, so that what comes is counted, too.
     declared = next(
         (int(value) for name, value in scope["headers"] if name == b"content-length" and value.isdigit()), 0
     )
-    taken = 0
+    taken = kept = 0
 
     async def counted() -> Message:
-        nonlocal taken
+        nonlocal taken, kept
         message = await receive()
         taken += len(message.get("body", b""))
-        if max(taken, declared) > bytes_max:
+        # All of it when it begins: refused half-way, what was sent of it would have been in vain.
+        size = max(taken, declared)
+        if size > bytes_max:
             raise BodyTooLarge(bytes_max)
+        if size > LARGE_BYTES:
+            room.take(size - kept)
+            kept = size
         return message
 
-    return counted
+    try:
+        yield counted
+    finally:
+        room.give_back(kept)
 
 
 async def read_json(request: Request) -> Any:
@@ -49,6 +88,7 @@ async def read_json(request: Request) -> Any:
     Raises:
         InvalidInput: No JSON, or an object has a field twice.
         BodyTooLarge: See `bounded`.
+        NoRoomForBody: Likewise.
     """
     body = await request.body()
     if not body.strip():

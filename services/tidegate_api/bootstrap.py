@@ -20,7 +20,7 @@ from tidegate_api.bus import Bus, OpenBus, TopicNames
 from tidegate_api.gate import CarryOut
 from tidegate_api.logs import FileLogs
 from tidegate_api.parts import Parts
-from tidegate_api.settings import OTHERS, ApiSettings, SettingsInvalid, read_secret
+from tidegate_api.settings import MIB, OTHERS, ApiSettings, SettingsInvalid, read_secret
 from tidegate_core.model.problems import did_you_mean
 from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.settlement import Verdict
@@ -89,6 +89,7 @@ def build(settings: Settings, notices: Notices, metrics: Metrics) -> FastAPI:
         topics=TopicNames.with_prefix(kafka.topic_prefix),
         host=settings.api.host,
         gate_url=settings.gate.url,
+        large_bodies_bytes_max=settings.api.large_bodies_mib_max * MIB,
         gate_threads=settings.api.gate_threads,
         read_threads=settings.api.read_threads,
         minimum_period_ms=settings.minimum_period_ms,

@@ -10,7 +10,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tidegate_api.bodies import bounded
+from tidegate_api.bodies import Room, bounded
 from tidegate_api.hosts import Hosts
 from tidegate_api.problems import ApiProblem, bug_document, respond
 from tidegate_ports.bus import Notices
@@ -31,13 +31,15 @@ class RequestFrame:
         metrics: With the API's table.
         notices: For named events.
         hosts: By which names and by whose pages the API may be asked.
+        room: For large bodies.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, notices: Notices, hosts: Hosts) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, notices: Notices, hosts: Hosts, room: Room) -> None:
         self._app = app
         self._metrics = metrics
         self._notices = notices
         self._hosts = hosts
+        self._room = room
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -58,7 +60,8 @@ class RequestFrame:
             await send(message)
 
         try:
-            await inner(scope, bounded(scope, receive), send_with_id)
+            with bounded(scope, receive, self._room) as counted:
+                await inner(scope, counted, send_with_id)
         except Exception as error:
             self._notices("api_bug", request_id=request_id, path=scope["path"], problem=repr(error))
             if status == 0:

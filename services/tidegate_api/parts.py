@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from tidegate_api.bodies import LARGE_TOGETHER_BYTES
 from tidegate_api.bus import Bus, OpenBus, TopicNames
 from tidegate_api.cluster_map import MapReader
 from tidegate_api.gate import CarryOut, Gate
@@ -48,6 +49,7 @@ class Parts:
         secret: Of the run tokens.
         host: Where the API listens.
         gate_url: Where programs find it, if that is known.
+        large_bodies_bytes_max: Of all large bodies under way together.
         minimum_period_ms: Shortest period of a time trigger, for dry runs while no node has told its own.
         quotas: For dry runs; the owner's own setting decides.
     """
@@ -63,6 +65,7 @@ class Parts:
     topics: TopicNames
     host: str = "127.0.0.1"
     gate_url: str | None = None
+    large_bodies_bytes_max: int = LARGE_TOGETHER_BYTES
     gate_threads: int = 16
     read_threads: int = 16
     minimum_period_ms: int = 10_000

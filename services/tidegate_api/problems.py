@@ -76,6 +76,13 @@ class BodyTooLarge(HTTPException):
         )
 
 
+class NoRoomForBody(HTTPException):
+    """Large bodies of others take what there is for all. Of this family for the same reason."""
+
+    def __init__(self) -> None:
+        super().__init__(503)
+
+
 def not_found(detail: str) -> ApiProblem:
     return ApiProblem(404, detail)
 
@@ -107,6 +114,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _request_invalid)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(BodyTooLarge, _body_too_large)
+    app.add_exception_handler(NoRoomForBody, _no_room_for_body)
     app.add_exception_handler(StoreUnavailable, _store_unavailable)
 
 
@@ -154,6 +162,11 @@ def _http_error(request: Request, error: Exception) -> JSONResponse:
 def _body_too_large(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, BodyTooLarge)
     return respond(request, ApiProblem(413, str(error.problem), errors=[error.problem]))
+
+
+def _no_room_for_body(request: Request, error: Exception) -> JSONResponse:
+    what = "other large requests are under way, and this process has no room for one more; repeat it, or send smaller batches"
+    return respond(request, unavailable(what))
 
 
 def _store_unavailable(request: Request, error: Exception) -> JSONResponse:

@@ -13,10 +13,12 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from tidegate_api.bodies import BATCH_BYTES_MAX, LARGE_TOGETHER_BYTES
 from tidegate_core.model.quotas import Quota, QuotaName
 from tidegate_ports import run_tokens
 from tidegate_telemetry.settings import LogSection
 
+MIB = 1_048_576
 OTHERS = ("HEALTH", "LAUNCHER", "LOAD", "NAMESPACES", "NODE", "OVERLOAD", "SHARDS", "STARTUP")
 """First words of the settings that only nodes read."""
 
@@ -32,7 +34,10 @@ class HttpSettings(BaseModel):
         port: 8080, where the client and the command line look.
         gate_threads: Threads for start gate and reports alone, so that lists never stand before a program's start.
         read_threads: Threads for lists and look-ups; with the gate's they stay within the store's 32 connections.
-        connections_max: More are answered 503 at once; bounds memory at about 50 KB each.
+        connections_max: More are answered 503 at once. One costs about 50 KB, and up to 128 KiB of a body that takes no room.
+        large_bodies_mib_max: Of all bodies above 128 KiB under way together; one for which there is no room is answered 503
+            at once. A batch takes six times its bytes until its answer: 48 MiB are some 270 MB of the 512 MiB that the
+            chart gives a pod. Not below 16, the largest batch.
         drain_s: How long requests may finish after SIGTERM; above the 10 s for which a write awaits its receipt.
     """
 
@@ -43,6 +48,7 @@ class HttpSettings(BaseModel):
     gate_threads: int = Field(default=16, ge=1, le=256)
     read_threads: int = Field(default=16, ge=1, le=256)
     connections_max: int = Field(default=1_000, ge=1)
+    large_bodies_mib_max: int = Field(default=LARGE_TOGETHER_BYTES // MIB, ge=BATCH_BYTES_MAX // MIB, le=65_536)
     drain_s: int = Field(default=15, ge=0, le=600)
 
 

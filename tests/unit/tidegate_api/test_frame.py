@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI, Request
+from fastapi.testclient import TestClient
 from starlette.responses import PlainTextResponse
-from starlette.types import Message
+from starlette.types import Message, Receive
 from tests.unit.tidegate_api.conftest import PUT_SCHEDULE, SPEC, FakeBus, Process, put_schedule
 
 from tidegate_api import main, openapi
-from tidegate_api.bodies import BODY_BYTES_MAX, bounded
-from tidegate_api.bootstrap import build, dynamo_settings, kafka_settings, load
+from tidegate_api.bodies import (
+    BATCH_BYTES_MAX,
+    BODY_BYTES_MAX,
+    LARGE_BYTES,
+    LARGE_TOGETHER_BYTES,
+    Room,
+    bounded,
+    read_json,
+)
+from tidegate_api.bootstrap import SettingsRefused, build, dynamo_settings, kafka_settings, load
 from tidegate_api.hosts import Hosts
 from tidegate_api.middleware import RequestFrame
-from tidegate_api.problems import BodyTooLarge
+from tidegate_api.problems import BodyTooLarge, NoRoomForBody, install
 from tidegate_api.settings import OTHERS, ApiSettings, GateSettings, SettingsInvalid, read_secret
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Delete
@@ -102,11 +114,12 @@ async def test_given_an_endless_body_then_no_more_than_the_bound_is_taken_in(dec
         return {"type": "http.request", "body": piece, "more_body": True}
 
     headers = [] if declared is None else [(b"content-length", declared.encode())]
-    receive = bounded({"type": "http", "path": "/api/v1/requests", "headers": headers}, endless)
-    for _ in range(0 if declared else BODY_BYTES_MAX // len(piece)):
-        await receive()
-    with pytest.raises(BodyTooLarge):
-        await receive()
+    scope = {"type": "http", "path": "/api/v1/requests", "headers": headers}
+    with bounded(scope, endless, Room()) as receive:
+        for _ in range(0 if declared else BODY_BYTES_MAX // len(piece)):
+            await receive()
+        with pytest.raises(BodyTooLarge):
+            await receive()
     assert taken <= (0 if declared else BODY_BYTES_MAX) + len(piece)
 
 
@@ -271,6 +284,13 @@ def test_given_a_setting_that_only_nodes_read_then_the_api_leaves_it_alone() -> 
     load(ALLOWED | {"TIDEGATE_OVERLOAD__LAG_MS": "2000"})
 
 
+def test_given_a_bound_on_large_bodies_then_one_batch_has_to_fit() -> None:
+    assert load(ALLOWED).api.large_bodies_mib_max == 48
+    assert load(ALLOWED | {"TIDEGATE_API__LARGE_BODIES_MIB_MAX": "16"}).api.large_bodies_mib_max == 16
+    with pytest.raises(SettingsRefused, match="large_bodies_mib_max"):
+        load(ALLOWED | {"TIDEGATE_API__LARGE_BODIES_MIB_MAX": "15"})
+
+
 def test_given_nothing_then_kafka_has_the_apis_own_defaults() -> None:
     kafka = kafka_settings(load(ALLOWED))
     assert (kafka.client_id, kafka.delivery_ms_max) == ("tidegate-api", 5_000)
@@ -400,9 +420,89 @@ def test_given_a_page_whose_name_leads_to_loopback_then_it_reads_nothing(process
     assert process.http.get(path).status_code != 403
 
 
+def _sent(size: int, *, declared: bool, room: Room) -> AbstractContextManager[Receive]:
+    """A request that is under way, whose body comes in two pieces."""
+    pieces = [b"x" * (size // 2), b"x" * (size - size // 2)]
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": pieces.pop(0), "more_body": bool(pieces)}
+
+    headers = [(b"content-length", str(size).encode())] if declared else []
+    return bounded({"type": "http", "path": "/api/v1/messages", "headers": headers}, receive, room)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+async def test_given_large_bodies_that_take_all_the_room_then_one_more_is_refused_and_small_ones_are_not(
+    declared: bool,
+) -> None:
+    room = Room(LARGE_TOGETHER_BYTES)
+    with ExitStack() as under_way:
+        for _ in range(LARGE_TOGETHER_BYTES // BATCH_BYTES_MAX):
+            receive = under_way.enter_context(_sent(BATCH_BYTES_MAX, declared=declared, room=room))
+            await receive()
+            await receive()
+        with _sent(LARGE_BYTES + 2, declared=declared, room=room) as receive:
+            if not declared:
+                await receive()
+            with pytest.raises(NoRoomForBody):
+                await receive()
+        for _ in range(2 * LARGE_TOGETHER_BYTES // LARGE_BYTES):
+            receive = under_way.enter_context(_sent(LARGE_BYTES, declared=declared, room=room))
+            await receive()
+            await receive()
+    with _sent(BATCH_BYTES_MAX, declared=declared, room=room) as receive:
+        await receive()
+
+
+async def test_given_large_bodies_whose_requests_end_badly_then_their_room_is_given_back() -> None:
+    room = Room(BATCH_BYTES_MAX)
+
+    async def ends(how: BaseException) -> None:
+        with _sent(BATCH_BYTES_MAX, declared=False, room=room) as receive:
+            await receive()
+            await receive()
+            raise how
+
+    for how in (RuntimeError("a bug"), BodyTooLarge(1), asyncio.CancelledError()):
+        with pytest.raises(type(how)):
+            await ends(how)
+    with _sent(BATCH_BYTES_MAX, declared=True, room=room) as receive:
+        await receive()
+
+
+def test_given_no_room_for_a_large_body_then_503_and_when_to_repeat_it() -> None:
+    app = FastAPI()
+    install(app)
+
+    @app.post("/raw")
+    async def raw(request: Request) -> int:
+        return len(await read_json(request))
+
+    @app.post("/parsed")
+    async def parsed(document: list[str]) -> int:
+        return len(document)
+
+    room = Room(BODY_BYTES_MAX)
+    frame = RequestFrame(app, Metrics(API_METRICS), lambda event, **fields: None, Hosts("127.0.0.1"), room)
+    http = TestClient(frame, "http://127.0.0.1:8080")
+    large = ["x" * LARGE_BYTES]
+    for path in ("/raw", "/parsed") * 5:  # More than the room has place for at once.
+        assert http.post(path, json=large).status_code == 200
+    room.take(BODY_BYTES_MAX - LARGE_BYTES)
+    for path in ("/raw", "/parsed"):
+        answer = http.post(path, json=large)
+        assert (answer.status_code, answer.headers["Retry-After"], answer.headers["content-type"]) == (
+            503,
+            "2",
+            PROBLEM,
+        )
+        assert "smaller batches" in answer.json()["detail"]
+        assert http.post(path, json=["x"]).status_code == 200
+
+
 async def _status(hosts: Hosts, method: str, headers: dict[str, str]) -> int:
     """Returns what a request is answered that an application would answer 200."""
-    frame = RequestFrame(PlainTextResponse("ok"), Metrics(API_METRICS), lambda event, **fields: None, hosts)
+    frame = RequestFrame(PlainTextResponse("ok"), Metrics(API_METRICS), lambda event, **fields: None, hosts, Room())
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": "http", "method": method, "path": "/x", "headers": raw, "server": ("h", 1), "scheme": "http"}
     answered: list[Message] = []
