@@ -138,16 +138,16 @@ def grown(settings: Settings, number: int, *, say: Callable[[str], None], wait: 
     return grow_cluster(number, requests, bricks, _Growing(settings.kafka), brokers, say=say, wait=wait)
 
 
-def run(settings: Settings) -> int:
-    """Runs a node until a signal ends it; returns the process's exit code."""
+def run(settings: Settings, orders: int | None = None) -> int:
+    """Runs a node until a signal, or an order on that descriptor, ends it; returns the process's exit code."""
     set_up_logs(settings.log.level, settings.log.format)
     metrics = Metrics(NODE_METRICS)
     notices = Notifier(metrics, node=settings.node)
-    return exit_code_of(_run(settings, metrics, notices), notices)
+    return exit_code_of(_run(settings, metrics, notices, orders), notices)
 
 
-async def _run(settings: Settings, metrics: Metrics, notices: Notifier) -> int:
-    stop = stop_on_signals()
+async def _run(settings: Settings, metrics: Metrics, notices: Notifier, orders: int | None) -> int:
+    stop = stop_on_signals(orders)
     clock = SteadyClock(SystemClock(), lambda ahead: notices("clock_stepped", machine_ahead_ms=ahead))
     kafka = settings.kafka
     notices("node_starting", version=version("tidegate"), brokers=kafka.bootstrap_servers, pid=os.getpid())

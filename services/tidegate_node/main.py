@@ -13,12 +13,13 @@ from tidegate_telemetry.logs import Notifier, set_up_logs
 from tidegate_telemetry.metrics import Metrics
 
 
-def run(settings: bootstrap.Settings | None = None, workers: int = 1) -> int:
+def run(settings: bootstrap.Settings | None = None, workers: int = 1, orders: int | None = None) -> int:
     """Returns the exit code: 0 ended by a signal, 70 a bug, 75 try again later, 78 the configuration must change.
 
     Args:
         settings: Instead of those of the environment.
         workers: Node processes; above 1 this one only looks after them (`workers.py`).
+        orders: Descriptor on which such a one passes its orders on to this one.
     """
     if settings is None:
         try:
@@ -28,7 +29,7 @@ def run(settings: bootstrap.Settings | None = None, workers: int = 1) -> int:
             Notifier(Metrics())("settings_refused", message="; ".join(refusal.lines))
             return EXIT_CONFIGURATION
     if workers == 1:
-        return bootstrap.run(settings)
+        return bootstrap.run(settings, orders)
     set_up_logs(settings.log.level, settings.log.format)
     told = environments_of(workers, settings.node, settings.health.port, os.environ)
     notices = Notifier(Metrics(), node=settings.node)

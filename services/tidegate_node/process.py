@@ -13,6 +13,8 @@ from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER, NotYet, St
 from tidegate_ports.bus import Notices
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+ORDERS_AT_ONCE_MAX: Final = 64
+"""The second one ends the process: more than two are never of interest."""
 EXIT_SIGNAL_BASE: Final = 128
 """A process that a signal ended is shown as 128 + its number."""
 
@@ -31,17 +33,36 @@ def exit_code_of(life: Coroutine[Any, Any, int], notices: Notices) -> int:
         return EXIT_TRY_LATER
 
 
-def stop_on_signals() -> asyncio.Event:
-    """Returns what the first signal sets, so that the node drains; a second one ends the process at once."""
-    stop = asyncio.Event()
+def stop_on_signals(orders: int | None = None) -> asyncio.Event:
+    """Returns what the first order sets, so that the node drains; a second one ends the process at once.
 
-    def on_signal(number: int) -> None:
-        if stop.is_set():
+    Args:
+        orders: Descriptor of a pipe on which whoever looks after this process passes on the signals that it gets itself, a byte
+            with the number of each. Its end is an order as well: nobody looks after this process any more.
+    """
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    # Each way has a count of its own: a service manager may signal all processes of a service, and who looks after this one passes the
+    # same order on. They come in any order and, on a machine that is full, far apart: no time between two orders would tell.
+    told: set[str] = set()
+
+    def on_order(way: str, number: int) -> None:
+        if way in told:
             os._exit(EXIT_SIGNAL_BASE + number)
+        told.add(way)
         stop.set()
 
+    def on_pipe(pipe: int) -> None:
+        passed_on = os.read(pipe, ORDERS_AT_ONCE_MAX)
+        for number in passed_on:
+            on_order("pipe", number)
+        if not passed_on:
+            loop.remove_reader(pipe)
+            stop.set()
+
     for number in STOP_SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(number, on_signal, number)
+        loop.add_signal_handler(number, on_order, "signal", number)
+    if orders is not None:
+        loop.add_reader(orders, on_pipe, orders)
     return stop
 
 

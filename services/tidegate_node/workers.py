@@ -2,6 +2,10 @@
 
 A Python process uses one core. Each worker is a node of its own, with its own share, name (`<node>-1`, ...), health port (the
 set one, the next, ...) and log lines on the same standard error. On Kubernetes take more pods instead.
+
+Orders to end go through a pipe and not by signals: a service manager may signal the workers as well (systemd does by default), and
+a worker that took both for two orders would end without draining. A pipe also tells of an end of this process that no signal tells of:
+a worker whom nobody looks after any more drains.
 """
 
 from __future__ import annotations
@@ -17,7 +21,8 @@ from tidegate_node.process import EXIT_SIGNAL_BASE, STOP_SIGNALS
 from tidegate_node.startup import EXIT_CONFIGURATION
 from tidegate_ports.bus import Notices
 
-COMMAND: Final = (sys.executable, "-P", "-m", "tidegate_node")
+ORDERS_ON_STDIN: Final = "--orders-on-stdin"
+COMMAND: Final = (sys.executable, "-P", "-m", "tidegate_node", ORDERS_ON_STDIN)
 PAUSE_FIRST_S: Final = 1.0
 PAUSE_LAST_S: Final = 30.0
 NOT_STARTED: Final = 71
@@ -32,7 +37,7 @@ class Workers:
     Args:
         environments: Of each worker.
         notices: Told of each worker that ends by itself.
-        command: Starts one.
+        command: Starts one, which finds its orders on its standard input (`process.stop_on_signals`).
         pause_first_s: Before a worker is started again; twice as long each next time, up to 30 s.
     """
 
@@ -48,6 +53,7 @@ class Workers:
         self._command = command
         self._pause_first_s = pause_first_s
         self._running: dict[int, asyncio.subprocess.Process] = {}
+        self._orders = b""
         self._ends = asyncio.Event()
 
     async def run(self) -> int:
@@ -84,15 +90,17 @@ class Workers:
         """One life of a worker. Its own session: a terminal's Ctrl-C reaches it once, from here."""
         try:
             process = await asyncio.create_subprocess_exec(
-                *self._command, env=dict(self._environments[worker]), start_new_session=True
+                *self._command,
+                stdin=asyncio.subprocess.PIPE,
+                env=dict(self._environments[worker]),
+                start_new_session=True,
             )
         except OSError as error:
             # Let out, it would end this process, and leave the others behind without anybody who ends them.
             self._notices("worker_not_started", worker=worker + 1, error=str(error))
             return NOT_STARTED
         self._running[worker] = process
-        if self._ends.is_set():
-            process.send_signal(signal.SIGTERM)  # The order to end came while it was being started.
+        _pass_on(process, self._orders)  # They came while it was being started.
         try:
             status = await process.wait()
         finally:
@@ -100,11 +108,17 @@ class Workers:
         return status if status >= 0 else EXIT_SIGNAL_BASE - status
 
     def _end(self, number: signal.Signals) -> None:
-        """Passes a signal on to all: the first one drains them, a second one ends them at once."""
+        """Passes an order on to all: the first one drains them, a second one ends them at once."""
+        self._orders += bytes((number,))
         self._ends.set()
         for process in self._running.values():
-            with suppress(ProcessLookupError):
-                process.send_signal(number)
+            _pass_on(process, bytes((number,)))
+
+
+def _pass_on(process: asyncio.subprocess.Process, orders: bytes) -> None:
+    """Tells a worker; one that is gone hears nothing. It is a byte an order: they fit into a pipe that nobody has read yet."""
+    assert process.stdin is not None
+    process.stdin.write(orders)
 
 
 def environments_of(count: int, node: str, health_port: int, environment: Mapping[str, str]) -> list[dict[str, str]]:

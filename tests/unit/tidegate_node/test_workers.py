@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,16 @@ import pytest
 from tidegate_node.workers import NOT_STARTED, Workers, environments_of
 
 PATIENCE_S = 60.0
-WAITS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit({status})); say('up'); signal.pause()"
+WAITS = "say('up'); os.read(0, 1); sys.exit({status})"
+DRAINS = """
+import asyncio
+from tidegate_node.process import stop_on_signals
+async def life():
+    stop = stop_on_signals(0); say(str(os.getpid()))
+    await stop.wait(); say('drains')
+    await asyncio.sleep({seconds}); say('drained')
+asyncio.run(life())
+"""
 HEAD = """
 import os, pathlib, signal, sys
 here = pathlib.Path(os.environ["FOLDER"]); name = os.environ["TIDEGATE_NODE"]
@@ -40,9 +51,13 @@ def said(folder: Path, node: str) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
+def surroundings(folder: Path) -> dict[str, str]:
+    return {**os.environ, "FOLDER": str(folder), "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
 def run_workers(folder: Path, body: str, told: Told, *moments: Callable[[], bool]) -> int:
     """Runs two workers with that body, sends this process SIGTERM at each of the moments, and returns the status."""
-    environments = environments_of(2, "n", 0, {**os.environ, "FOLDER": str(folder)})
+    environments = environments_of(2, "n", 0, surroundings(folder))
     command = (sys.executable, "-c", HEAD + body)
 
     async def life() -> int:
@@ -55,6 +70,23 @@ def run_workers(folder: Path, body: str, told: Told, *moments: Callable[[], bool
             return await running
 
     return asyncio.run(life())
+
+
+def pids(folder: Path) -> list[int]:
+    """Of the workers that are up; for those that `DRAINS`."""
+    return [int(words[0]) for node in ("n-1", "n-2") if (words := said(folder, node))]
+
+
+def last_words(folder: Path, word: str) -> list[str]:
+    """Who has said that word last."""
+    return [node for node in ("n-1", "n-2") if said(folder, node)[-1:] == [word]]
+
+
+def wait_until(has_come: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + PATIENCE_S
+    while not has_come():
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
 
 
 def both_said(folder: Path, *words: str) -> Callable[[], bool]:
@@ -131,11 +163,43 @@ def test_given_settings_that_cannot_be_then_all_end_and_none_is_started_again(tm
 
 def test_given_a_second_signal_then_it_reaches_them_as_well(tmp_path: Path) -> None:
     """A node that drains ends at once with it."""
+    moments = (lambda: len(pids(tmp_path)) == 2, lambda: len(last_words(tmp_path, "drains")) == 2)
+    assert run_workers(tmp_path, DRAINS.format(seconds=PATIENCE_S), Told(), *moments) == 143
+    assert last_words(tmp_path, "drains") == ["n-1", "n-2"]
+
+
+@pytest.mark.parametrize("workers_first", [True, False])
+def test_given_a_service_manager_that_signals_each_process_then_the_workers_drain(
+    tmp_path: Path, workers_first: bool
+) -> None:
+    """Found in review: they took the manager's signal and the one that was passed on for two orders, and ended at once."""
+
+    async def life() -> int:
+        environments = environments_of(2, "n", 0, surroundings(tmp_path))
+        command = (sys.executable, "-c", HEAD + DRAINS.format(seconds=1))
+        running = asyncio.ensure_future(Workers(environments, Told(), command).run())
+        async with asyncio.timeout(PATIENCE_S):
+            while len(pids(tmp_path)) < 2:  # noqa: ASYNC110 - what is looked at are files of other processes
+                await asyncio.sleep(0.01)
+            told = [*pids(tmp_path), os.getpid()]
+            for pid in told if workers_first else reversed(told):
+                os.kill(pid, signal.SIGTERM)
+            return await running
+
+    assert asyncio.run(life()) == 0
+    assert last_words(tmp_path, "drained") == ["n-1", "n-2"]
+
+
+def test_given_who_looks_after_them_is_killed_then_the_workers_drain(tmp_path: Path) -> None:
     body = (
-        "def ends(*_):\n"
-        "    signal.signal(signal.SIGTERM, lambda *_: os._exit(143)); say('drains')\n"
-        "signal.signal(signal.SIGTERM, ends); say('up')\n"
-        "while True: signal.pause()\n"
+        "from tidegate_node.workers import Workers, environments_of\n"
+        f"command = (sys.executable, '-c', {HEAD + DRAINS.format(seconds=0.1)!r})\n"
+        "asyncio.run(Workers(environments_of(2, 'n', 0, os.environ), print, command).run())\n"
     )
-    moments = (both_said(tmp_path, "up"), both_said(tmp_path, "up", "drains"))
-    assert run_workers(tmp_path, body, Told(), *moments) == 143
+    supervisor = subprocess.Popen(
+        [sys.executable, "-c", "import asyncio, os, sys\n" + body], env=surroundings(tmp_path)
+    )
+    wait_until(lambda: len(pids(tmp_path)) == 2)
+    supervisor.kill()
+    supervisor.wait()
+    wait_until(lambda: last_words(tmp_path, "drained") == ["n-1", "n-2"])
