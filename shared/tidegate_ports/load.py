@@ -9,6 +9,10 @@ class LoadUnavailable(Exception):
     """The number cannot be had now; the text says why."""
 
 
+class SourceSilent(LoadUnavailable):
+    """Nothing at all can be had of the source now, whichever resource is asked for."""
+
+
 class LoadSampler(Protocol):
     """One source. Blocking: asked in a thread, and bounded in time by itself."""
 
@@ -17,5 +21,6 @@ class LoadSampler(Protocol):
 
         Raises:
             LoadUnavailable: It cannot be had, or the source has no such resource.
+            SourceSilent: No number of this source can be had.
         """
         ...

@@ -8,7 +8,7 @@ from typing import Final
 
 from tidegate_core.effects import LoadSampled, SampleLoad
 from tidegate_ports.clock import Clock
-from tidegate_ports.load import LoadSampler, LoadUnavailable
+from tidegate_ports.load import LoadSampler, LoadUnavailable, SourceSilent
 
 SHARED_FOR_MS: Final = 1_000
 """A node has many shards, and jobs of all of them may wait for one load: a page is not asked 256 times for it."""
@@ -27,24 +27,37 @@ class LoadEffects:
         self._clock = clock
         self._turns = {name: asyncio.Lock() for name in samplers}
         self._known: dict[SampleLoad, tuple[int, LoadSampled]] = {}
+        self._looks: dict[SampleLoad, asyncio.Task[LoadSampled]] = {}
+        self._silences: dict[str, tuple[int, LoadSampled]] = {name: (0, LoadSampled(None)) for name in samplers}
+        """How often a source was silent, and what came of the last time."""
 
     async def sample(self, effect: SampleLoad) -> LoadSampled:
         sampler = self._samplers.get(effect.source)
         if sampler is None:
             known = ", ".join(sorted(self._samplers))
             return LoadSampled(None, f"this node's settings (load.sources) name no {effect.source}; it has {known}")
+        if (look := self._looks.get(effect)) is None:
+            look = self._looks[effect] = asyncio.create_task(self._look(effect, sampler))
+            look.add_done_callback(lambda _: self._looks.pop(effect))
+        # Also for what fails: were shards to look at a page that hangs one after another, a dozen of them would wait for longer than a minute,
+        # and who asks so seldom never finds that a load has been unknown for five. A shard that is lost does not end it for the others.
+        return await asyncio.shield(look)
+
+    async def _look(self, effect: SampleLoad, sampler: LoadSampler) -> LoadSampled:
+        silences_before, _ = self._silences[effect.source]
         async with self._turns[effect.source]:
             at, known_answer = self._known.get(effect, (0, LoadSampled(None)))
             if known_answer.value is not None and self._clock.monotonic_ms() - at < SHARED_FOR_MS:
                 return known_answer
-            answer = await asyncio.to_thread(_sampled, sampler, effect.resource)
-            if answer.value is not None:
-                self._known[effect] = (self._clock.monotonic_ms(), answer)
+            silences, last_silence = self._silences[effect.source]
+            if silences > silences_before:
+                return last_silence  # Meanwhile it told another resource's look nothing: it would keep this one waiting as well.
+            try:
+                answer = LoadSampled(await asyncio.to_thread(sampler.sample, effect.resource))
+            except LoadUnavailable as unavailable:
+                answer = LoadSampled(None, str(unavailable)[:PROBLEM_CHARACTERS_MAX])
+                if isinstance(unavailable, SourceSilent):
+                    self._silences[effect.source] = (silences + 1, answer)
+                return answer
+            self._known[effect] = (self._clock.monotonic_ms(), answer)
             return answer
-
-
-def _sampled(sampler: LoadSampler, resource: str) -> LoadSampled:
-    try:
-        return LoadSampled(sampler.sample(resource))
-    except LoadUnavailable as unavailable:
-        return LoadSampled(None, str(unavailable)[:PROBLEM_CHARACTERS_MAX])

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from http.client import HTTPException
 from typing import Any, Final
 
-from tidegate_ports.load import LoadUnavailable
+from tidegate_ports.load import LoadUnavailable, SourceSilent
 
 ANSWER_WITHIN_S: Final = 5.0
 """A third of the time between two samples."""
@@ -51,7 +51,7 @@ class PageLoad:
             with urllib.request.urlopen(self._url, timeout=self._answer_within_s) as answer:  # noqa: S310
                 body = answer.read(PAGE_BYTES_MAX + 1)
         except (OSError, HTTPException, ValueError) as failure:
-            raise LoadUnavailable(f"{self._url} does not answer: {failure}") from failure
+            raise SourceSilent(f"{self._url} does not answer: {failure}") from failure
         if len(body) > PAGE_BYTES_MAX:
             raise LoadUnavailable(f"{self._url} answers with more than {PAGE_BYTES_MAX} bytes")
         return bytes(body).decode(errors="replace")
@@ -67,7 +67,10 @@ def _by_pointer(text: str, pointer: str) -> float:
         raise LoadUnavailable(f"the page has nothing at {pointer}: {failure!r}") from failure
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise LoadUnavailable(f"what the page has at {pointer} is no number")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError as failure:  # JSON's integers have no bound.
+        raise LoadUnavailable(f"what the page has at {pointer} is too large") from failure
 
 
 def _by_name(text: str, name: str) -> float:

@@ -16,10 +16,11 @@ from tidegate_node.load.effects import LoadEffects
 from tidegate_node.load.host import HostLoad
 from tidegate_node.load.http import PageLoad
 from tidegate_ports.clock import SystemClock
-from tidegate_ports.load import LoadUnavailable
+from tidegate_ports.load import LoadUnavailable, SourceSilent
 
 PAGES = {
-    "/json": b'{"cluster": {"load": 0.25, "queues": [{"used~share/now": 7}], "up": true, "name": "x"}}',
+    "/json": b'{"cluster": {"load": 0.25, "queues": [{"used~share/now": 7}], "up": true, "name": "x", "huge": 1%s}}'
+    % (b"0" * 309),
     "/metrics": b'# HELP node_load1 x\nnode_load1 0.75\nup{job="a"} 1\nup{job="b"} 0 1700000000\nodd NaN\nbad x\n',
 }
 
@@ -66,6 +67,7 @@ def test_given_a_page_then_its_number_is_found(pages: str, page: str, place: str
         ("/json", "/cluster/queues/first", "nothing at"),
         ("/json", "/cluster/up", "is no number"),
         ("/json", "/cluster/name", "is no number"),
+        ("/json", "/cluster/huge", "is too large"),
         ("/metrics", "/cluster/load", "nothing at"),
         ("/metrics", "node_load", "has no sample node_load"),
         ("/metrics", "odd", "is nan"),
@@ -131,6 +133,40 @@ def test_given_many_shards_that_ask_at_once_then_the_source_is_asked_once() -> N
 
     assert asyncio.run(ask()) == [LoadSampled(0.5)] * 20
     assert source.asked == 1
+
+
+class _Hanging:
+    """A page that never answers: a look ends when it has taken its time."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.ends = threading.Semaphore(0)
+
+    def sample(self, resource: str) -> float:
+        self.asked.append(resource)
+        assert self.ends.acquire(timeout=60)
+        raise SourceSilent("timed out")
+
+
+def test_given_many_shards_that_wait_for_a_page_that_hangs_then_all_know_after_one_look() -> None:
+    """Found in review: they looked one after another, a dozen of them for so long that "unknown for 5 minutes" never came about."""
+    page = _Hanging()
+
+    async def ask() -> list[LoadSampled]:
+        effects = LoadEffects({"yarn": page}, SystemClock())
+        first = [asyncio.create_task(effects.sample(SampleLoad("yarn", "cpu"))) for _ in range(10)]
+        while not page.asked:  # noqa: ASYNC110 - it is asked in a thread
+            await asyncio.sleep(0.01)
+        later = [asyncio.create_task(effects.sample(SampleLoad("yarn", "memory"))) for _ in range(10)]
+        await asyncio.sleep(0)
+        first[0].cancel()  # Its shard is lost.
+        page.ends.release()
+        answers = await asyncio.gather(*first[1:], *later)
+        page.ends.release()
+        return [*answers, await effects.sample(SampleLoad("yarn", "cpu"))]
+
+    assert asyncio.run(ask()) == [LoadSampled(None, "timed out")] * 20
+    assert page.asked == ["cpu", "cpu"]  # The last one asked when it was known, and looked for itself.
 
 
 def test_given_no_such_source_or_resource_then_the_answer_says_so() -> None:
