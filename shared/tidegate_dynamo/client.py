@@ -18,18 +18,21 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import botocore.session
 from botocore.config import Config
 from botocore.credentials import Credentials
+from botocore.exceptions import CredentialRetrievalError
 
 from tidegate_dynamo.async_items_client import AsyncItemsClient
 from tidegate_dynamo.connections import Route
 from tidegate_dynamo.endpoint import resolved_endpoint
 from tidegate_dynamo.items_client import ItemsClient
-from tidegate_dynamo.keys import Later
+from tidegate_dynamo.keys import Later, Provided
 from tidegate_dynamo.settings import DynamoSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 FALLBACK_REGION: Final = "us-east-1"
+MADE_UP: Final = ("tidegate", "tidegate")
+"""Key and its secret, for who checks no signatures."""
 
 
 class Access(NamedTuple):
@@ -65,14 +68,23 @@ def make_client(settings: DynamoSettings) -> DynamoClient:
         botocore.exceptions.BotoCoreError: There is no region, or the SDK's configuration is wrong.
     """
     session = botocore.session.get_session()
-    access = access_for(settings, session)
-    credentials = session.get_credentials() or Later(session.get_credentials)
-    if access.access_key_id is not None and access.secret_access_key is not None:
-        credentials = Credentials(access.access_key_id, access.secret_access_key)
-    with closing(sdk_client(settings, session)) as sdk:
+    # Asked for its endpoint, this one signs nothing: it needs no keys, which may not be there yet.
+    with closing(_sdk_client(settings, session, Access(_region(settings, session), *MADE_UP))) as sdk:
         route = Route(resolved_endpoint(sdk), settings, session.get_config_variable("ca_bundle"))
+    credentials = _provided(settings, session)
     on_loop = AsyncItemsClient(credentials, route, settings) if route.is_direct else None
     return DynamoClient(ItemsClient(credentials, route, settings), on_loop)
+
+
+def _provided(settings: DynamoSettings, session: botocore.session.Session) -> Provided:
+    """Returns what requests are signed with. Only wrong configuration is raised: what gives keys to this machine may be away for a while."""
+    try:
+        access = access_for(settings, session)
+        if access.access_key_id is not None and access.secret_access_key is not None:
+            return Credentials(access.access_key_id, access.secret_access_key)
+        return session.get_credentials() or Later(session.get_credentials)
+    except CredentialRetrievalError:
+        return Later(session.get_credentials)
 
 
 def sdk_client(settings: DynamoSettings, session: botocore.session.Session | None = None) -> DynamoDBClient:
@@ -83,10 +95,13 @@ def sdk_client(settings: DynamoSettings, session: botocore.session.Session | Non
         session: Of the SDK; one of its own where it is left out.
 
     Raises:
-        botocore.exceptions.BotoCoreError: There is no region, or the SDK's configuration is wrong.
+        botocore.exceptions.BotoCoreError: There is no region, the SDK's configuration is wrong, or its chain failed.
     """
     session = session or botocore.session.get_session()
-    access = access_for(settings, session)
+    return _sdk_client(settings, session, access_for(settings, session))
+
+
+def _sdk_client(settings: DynamoSettings, session: botocore.session.Session, access: Access) -> DynamoDBClient:
     client: DynamoDBClient = session.create_client(  # type: ignore[assignment]  # botocore types its clients as one class
         "dynamodb",
         region_name=access.region,
@@ -112,11 +127,18 @@ def access_for(settings: DynamoSettings, session: botocore.session.Session) -> A
 
     The SDK's standard chain (environment, profile, container and instance roles) comes first. Dummy credentials are used
     only for an explicit endpoint, and only when the chain finds none: DynamoDB Local wants a signature and checks nothing.
+
+    Raises:
+        botocore.exceptions.CredentialRetrievalError: The chain failed.
     """
-    region = settings.region or session.get_config_variable("region")
+    region = _region(settings, session)
     if settings.endpoint_url is None:
         return Access(region)
-    region = region or FALLBACK_REGION
     if session.get_credentials() is not None:
         return Access(region)
-    return Access(region, "tidegate", "tidegate")
+    return Access(region, *MADE_UP)
+
+
+def _region(settings: DynamoSettings, session: botocore.session.Session) -> str | None:
+    region: str | None = settings.region or session.get_config_variable("region")
+    return region if settings.endpoint_url is None else region or FALLBACK_REGION

@@ -2,10 +2,11 @@ import gc
 
 import pytest
 from botocore.client import BaseClient
+from botocore.exceptions import CredentialRetrievalError
 from botocore.session import Session
 
 from tidegate_dynamo.client import access_for, make_client, sdk_client
-from tidegate_dynamo.keys import keys_of
+from tidegate_dynamo.keys import Later, keys_of
 from tidegate_dynamo.settings import DynamoSettings
 
 LOCAL = DynamoSettings(endpoint_url="http://127.0.0.1:1")
@@ -82,6 +83,22 @@ def test_given_a_client_then_items_are_asked_for_in_the_name_that_the_sdk_uses(
     _, request = client.items._requests.of("query", {}, keys_of(client.items._provided))
     assert f"Credential={signed_by}/".encode() in request
     assert b"/us-east-1/dynamodb/aws4_request" in request
+    client.close()
+
+
+@pytest.mark.usefixtures("nothing_configured")
+@pytest.mark.parametrize("endpoint", [None, "http://127.0.0.1:1"])
+def test_given_a_service_for_keys_that_is_away_then_there_is_a_client_that_has_keys_later(
+    endpoint: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found in review: it passed for wrong configuration, with which nobody starts a node again."""
+
+    def away(_: Session) -> None:
+        raise CredentialRetrievalError(provider="container-role", error_msg="refused")
+
+    monkeypatch.setattr(Session, "get_credentials", away)
+    client = make_client(DynamoSettings(endpoint_url=endpoint, region="eu-central-1"))
+    assert isinstance(client.items._provided, Later)
     client.close()
 
 

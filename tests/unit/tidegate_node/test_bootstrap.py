@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import CredentialRetrievalError
+from botocore.session import Session
 
 from tidegate_kafka.group_session import GroupProtocolRefused, GroupSession, GroupSessionUnavailable
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_node import bootstrap, init, main
-from tidegate_node.startup import EXIT_CONFIGURATION, Difference, NotYet, StartRefused
+from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER, Difference, NotYet, StartRefused
 
 REFUSALS = [
     pytest.param({"dynamodb": {}}, "dynamodb.region is not set", id="no region"),
@@ -70,6 +73,25 @@ def test_given_a_setting_that_cannot_be_then_init_says_which_and_exits_with_78(
 ) -> None:
     assert init.run(check=True, settings=settings(given)) == EXIT_CONFIGURATION
     assert capsys.readouterr().err.startswith(said)
+
+
+@pytest.mark.parametrize("begin", [main.run, partial(init.run, True)])
+def test_given_a_service_for_keys_that_is_away_then_it_is_worth_another_try(
+    settings: Callable[[dict[str, Any]], bootstrap.Settings],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    begin: Callable[..., int],
+) -> None:
+    """Found in review: it passed for wrong configuration (78), which also ends all workers."""
+
+    def away(_: Session) -> None:
+        raise CredentialRetrievalError(provider="container-role", error_msg="refused")
+
+    monkeypatch.setattr(Session, "get_credentials", away)
+    given = {"dynamodb": {"region": "eu-central-1"}, "startup_wait_s": 0}
+    assert begin(settings=settings(given)) == EXIT_TRY_LATER
+    said = capsys.readouterr()
+    assert "container-role" in said.out + said.err
 
 
 @pytest.mark.parametrize(
