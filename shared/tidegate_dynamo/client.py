@@ -11,9 +11,11 @@ Retries are off because a write whose answer was lost and which is sent again re
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlsplit
 
 import botocore.session
 from botocore.config import Config
@@ -126,13 +128,14 @@ def access_for(settings: DynamoSettings, session: botocore.session.Session) -> A
     """Decides on region and credentials.
 
     The SDK's standard chain (environment, profile, container and instance roles) comes first. Dummy credentials are used
-    only for an explicit endpoint, and only when the chain finds none: DynamoDB Local wants a signature and checks nothing.
+    only for an endpoint that may be DynamoDB Local, and only when the chain finds none: that one wants a signature and checks nothing.
+    For any other endpoint, such as a VPC's, a role may answer late.
 
     Raises:
         botocore.exceptions.CredentialRetrievalError: The chain failed.
     """
     region = _region(settings, session)
-    if settings.endpoint_url is None:
+    if settings.endpoint_url is None or not _may_be_local(settings.endpoint_url):
         return Access(region)
     if session.get_credentials() is not None:
         return Access(region)
@@ -142,3 +145,13 @@ def access_for(settings: DynamoSettings, session: botocore.session.Session) -> A
 def _region(settings: DynamoSettings, session: botocore.session.Session) -> str | None:
     region: str | None = settings.region or session.get_config_variable("region")
     return region if settings.endpoint_url is None else region or FALLBACK_REGION
+
+
+def _may_be_local(endpoint_url: str) -> bool:
+    """AWS is reached through TLS; DynamoDB Local has none of its own, and with a proxy before it that has it is on this host."""
+    parts = urlsplit(endpoint_url)
+    if parts.scheme == "http" or parts.hostname == "localhost":
+        return True
+    with suppress(ValueError):
+        return ip_address(parts.hostname or "").is_loopback
+    return False

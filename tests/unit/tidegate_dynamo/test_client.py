@@ -87,6 +87,28 @@ def test_given_a_client_then_items_are_asked_for_in_the_name_that_the_sdk_uses(
 
 
 @pytest.mark.usefixtures("nothing_configured")
+@pytest.mark.parametrize(
+    ("endpoint", "made_up"),
+    [
+        ("http://127.0.0.1:8000", True),
+        ("http://dynamodb-local:8000", True),
+        ("https://localhost:8443", True),
+        ("https://[::1]:8443", True),
+        ("https://127.0.0.2", True),
+        ("https://vpce-0abc.dynamodb.eu-central-1.vpce.amazonaws.com", False),
+        ("https://10.1.2.3", False),
+    ],
+)
+def test_given_an_endpoint_that_may_be_awss_then_keys_are_waited_for_and_not_made_up(
+    endpoint: str, made_up: bool
+) -> None:
+    """Found in review: with an instance role that answered late, made-up keys signed for as long as the process lived."""
+    client = make_client(DynamoSettings(endpoint_url=endpoint, region="eu-central-1"))
+    assert isinstance(client.items._provided, Later) is not made_up
+    client.close()
+
+
+@pytest.mark.usefixtures("nothing_configured")
 @pytest.mark.parametrize("endpoint", [None, "http://127.0.0.1:1"])
 def test_given_a_service_for_keys_that_is_away_then_there_is_a_client_that_has_keys_later(
     endpoint: str | None, monkeypatch: pytest.MonkeyPatch
