@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Protocol, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -94,20 +95,19 @@ class KafkaLogReader:
 
     def _next_records(self, topic: str, begins: Mapping[int, int]) -> dict[int, int] | Unavailable:
         found: dict[int, int] = {}
-        client = self._make(self._settings)
         try:
-            for number, begin in begins.items():
-                client.assign([TopicPartition(topic, number, begin)])
-                message = self._first(client, topic, number)
-                error = message.error()
-                if error is None or error.code() == FINISHED:
-                    found[number] = message.offset() or 0
-                elif error.code() != GONE:
-                    raise KafkaException(error)
+            # Making one fails too: certificates are being replaced, or no descriptor is left.
+            with closing(self._make(self._settings)) as client:
+                for number, begin in begins.items():
+                    client.assign([TopicPartition(topic, number, begin)])
+                    message = self._first(client, topic, number)
+                    error = message.error()
+                    if error is None or error.code() == FINISHED:
+                        found[number] = message.offset() or 0
+                    elif error.code() != GONE:
+                        raise KafkaException(error)
         except (KafkaException, TimeoutError) as failure:
             return Unavailable(f"broker, next records: {failure}")
-        finally:
-            client.close()
         return found
 
     def _first(self, client: Client, topic: str, number: int) -> Message:
@@ -124,18 +124,16 @@ class KafkaLogReader:
     def _read(self, wanted: Sequence[LogSlice], records_max: int, bytes_max: int) -> Sequence[Record] | Unavailable:
         found: list[Record] = []
         size = 0
-        client = self._make(self._settings)
         try:
-            for each in wanted:
-                for record in self._records(client, each):
-                    found.append(record)
-                    size += size_of(record)
-                    if len(found) >= records_max or size >= bytes_max:
-                        return found
+            with closing(self._make(self._settings)) as client:
+                for each in wanted:
+                    for record in self._records(client, each):
+                        found.append(record)
+                        size += size_of(record)
+                        if len(found) >= records_max or size >= bytes_max:
+                            return found
         except (KafkaException, TimeoutError) as failure:
             return Unavailable(f"broker, records: {failure}")
-        finally:
-            client.close()
         return found
 
     def _records(self, client: Client, wanted: LogSlice) -> Iterator[Record]:
