@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from tidegate_node import bootstrap
 from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER
+from tidegate_ports.store import StoreUnavailable
 
 EXIT_DIFFERS = 1
 
@@ -29,6 +30,9 @@ def run(check: bool = False, settings: bootstrap.Settings | None = None) -> int:
         return EXIT_CONFIGURATION
     except bootstrap.NotYet as silence:
         _say(sys.stderr.write, f"{silence}; try again")
+        return EXIT_TRY_LATER
+    except StoreUnavailable as silence:
+        _say(sys.stderr.write, f"store: {silence}; try again")
         return EXIT_TRY_LATER
     for difference in differences:
         _say(sys.stdout.write, difference.text)

@@ -17,6 +17,7 @@ from tidegate_kafka.group_session import GroupProtocolRefused, GroupSession, Gro
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_node import bootstrap, init, main
 from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER, Difference, NotYet, StartRefused
+from tidegate_ports.store import PartlyRead
 
 REFUSALS = [
     pytest.param({"dynamodb": {}}, "dynamodb.region is not set", id="no region"),
@@ -118,6 +119,23 @@ def test_given_differences_then_init_fails_for_those_that_keep_nodes_from_servin
     monkeypatch.setattr(bootstrap, "initialise", lambda *_, **__: differences)
     assert init.run(check=check, settings=settings({})) == code
     assert capsys.readouterr().out.count("difference ") == len(unsafe)
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_given_a_store_that_turns_the_maps_read_away_then_init_is_worth_another_try(
+    settings: Callable[[dict[str, Any]], bootstrap.Settings],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    check: bool,
+) -> None:
+    """Found in review: a throttled store made a traceback, and an exit code that is for what differs."""
+
+    def throttled(*_: object, **__: object) -> list[Difference]:
+        raise PartlyRead("ThrottlingException", {}, [])
+
+    monkeypatch.setattr(bootstrap, "initialise", throttled)
+    assert init.run(check=check, settings=settings({})) == EXIT_TRY_LATER
+    assert capsys.readouterr().err == "store: ThrottlingException; try again\n"
 
 
 def test_given_an_endpoint_without_a_scheme_then_it_is_refused_as_a_setting(
