@@ -20,7 +20,7 @@ from tidegate_core.store import keys
 from tidegate_core.store.keys import SCHEMA_KEY
 from tidegate_core.store.values import Item, RangeRead, Transaction
 from tidegate_core.transactions.schema import move_schema
-from tidegate_core.watching.card import NodeCard, all_cards, owner_of
+from tidegate_core.watching.card import PAGES_MAX, NodeCard, all_cards, owner_of
 from tidegate_node.startup import NotYet, StartRefused
 from tidegate_ports.store import Store
 
@@ -130,8 +130,19 @@ class Migration:
                 )
 
     def _cards(self) -> list[NodeCard]:
-        self.pause()
-        return [from_item(NodeCard, item) for item in self.store.query(all_cards()).items]
+        """All of them: behind those of processes that fell one after another may be that of one that lives."""
+        items: list[Item] = []
+        after: str | None = None
+        for _ in range(PAGES_MAX):
+            self.pause()
+            page = self.store.query(all_cards(after))
+            items += page.items
+            after = page.next_after
+            if after is None:
+                return [from_item(NodeCard, item) for item in items]
+        raise NotYet(
+            f"more than {len(items)} cards of processes: some of them may live and are not seen; those of the dead go within a day"
+        )
 
     def _owners(self) -> Mapping[int, str | None]:
         found: dict[int, str | None] = {}

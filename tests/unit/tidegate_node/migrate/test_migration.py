@@ -18,8 +18,9 @@ from tidegate_core.store import keys
 from tidegate_core.store.keys import SCHEMA_KEY
 from tidegate_core.store.values import Delete, Item, Key, Put, Transaction
 from tidegate_core.transactions.settlement import Settlement
-from tidegate_core.watching.card import SILENT_MS, NodeCard
+from tidegate_core.watching.card import NODES_MAX, SILENT_MS, NodeCard
 from tidegate_memory.store import MemoryStore
+from tidegate_node.migrate import migration
 from tidegate_node.migrate.migration import PAGE, InTheWay, Migration
 from tidegate_node.migrate.process import told
 from tidegate_node.startup import NotYet, StartRefused
@@ -286,6 +287,28 @@ def test_given_an_older_process_then_nothing_is_raised_and_it_is_named(
     else:
         cluster.node(owner, 2, **card)
     with pytest.raises(InTheWay, match=said):
+        cluster.migration().run(finish=True)
+    assert cluster.schema == StoreSchema()
+
+
+def test_given_an_older_process_behind_a_page_of_cards_of_the_dead_then_nothing_is_raised(cluster: Cluster) -> None:
+    """Found in review: of more cards than a page holds the rest was not looked at."""
+    for number in range(NODES_MAX):
+        cluster.node(f"0{number:04d}", seen=NOW - 2 * SILENT_MS, **NEWER)
+    cluster.node("a", **OLDER)
+    cluster.node("b", 0, 1, 2, **NEWER)
+    with pytest.raises(InTheWay, match="n-a"):
+        cluster.migration().run(finish=True)
+    assert cluster.schema == StoreSchema()
+
+
+def test_given_more_cards_than_are_read_then_it_does_not_say_that_none_of_them_is_in_the_way(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migration, "PAGES_MAX", 1)
+    for number in range(NODES_MAX + 1):
+        cluster.node(f"0{number:04d}", seen=NOW - 2 * SILENT_MS, **NEWER)
+    with pytest.raises(NotYet, match="cards of processes"):
         cluster.migration().run(finish=True)
     assert cluster.schema == StoreSchema()
 
