@@ -1,4 +1,4 @@
-"""`/livez`, `/readyz` and `/metrics` of a node: a small HTTP server on the node's own loop.
+"""`/livez`, `/readyz`, `/rolloutz` and `/metrics` of a node: a small HTTP server on the node's own loop.
 
 That it answers at all proves that the loop is alive. Liveness never asks Kafka or the store: restarting a node because a
 brick is away would only add a recovery to the outage.
@@ -67,8 +67,12 @@ class Standing:
             if silence > POLL_SILENCE_MS_MAX
         ]
 
-    def why_unready(self) -> list[str]:
-        """Reasons not to count on this node; empty when it is ready."""
+    def why_rollout_waits(self) -> list[str]:
+        """Reasons of this process's own not to count on it; while there are any, a roll-out or a drain of machines stays with it.
+
+        Nothing that the next process in its place would find as well: one position that is gone, or a store that answers nobody, would
+        else hold up those of the whole cluster. A store that this process alone cannot reach has it leave the group, which is one.
+        """
         reasons = self.why_dead()
         if self.stopping:
             reasons.append("it is stopping")
@@ -82,6 +86,11 @@ class Standing:
             reasons.append("it has not joined its group")
         if waiting := sorted(self.held - self.serving):
             reasons.append(f"topic partitions {', '.join(map(str, waiting))} are being taken over")
+        return reasons
+
+    def why_unready(self) -> list[str]:
+        """Reasons not to count on this node; empty when it is ready."""
+        reasons = self.why_rollout_waits()
         if self.store_silence_ms > STORE_SILENCE_MS_MAX:
             reasons.append(f"the store did not answer for {self.store_silence_ms} ms")
         anew, what_to_do = self.made_anew or ("", "")
@@ -116,6 +125,7 @@ class HealthServer:
         routes = [
             Route("/livez", self._livez),
             Route("/readyz", self._readyz),
+            Route("/rolloutz", self._rolloutz),
             Route("/metrics", self._metrics_page),
         ]
         config = uvicorn.Config(
@@ -141,6 +151,9 @@ class HealthServer:
     async def _readyz(self, _: Request) -> Response:
         standing = self._standing()
         return _verdict(standing.why_unready(), broken_elsewhere=list(standing.broken))
+
+    async def _rolloutz(self, _: Request) -> Response:
+        return _verdict(self._standing().why_rollout_waits())
 
     async def _metrics_page(self, _: Request) -> Response:
         self._refresh()

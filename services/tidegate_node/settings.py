@@ -154,7 +154,7 @@ class NamespacesSection(Section):
 
 
 class HealthSection(Section):
-    """Where /livez, /readyz and /metrics are."""
+    """Where /livez, /readyz, /rolloutz and /metrics are."""
 
     host: str = Field(default="127.0.0.1", description="Only this host; a pod listens on 0.0.0.0.")
     port: int = Field(default=8081, ge=0, le=65_535, description="Beside the API's 8080; 0 takes a free one.")

@@ -353,7 +353,7 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
     ),
     "promise_kept_again": LogEvent("A shard that stood still moves again.", "info"),
     "store_back": LogEvent("The store answers again; the node joins the group."),
-    "health_listening": LogEvent("Where /livez, /readyz and /metrics are."),
+    "health_listening": LogEvent("Where /livez, /readyz, /rolloutz and /metrics are."),
     "settings_refused": LogEvent("The settings do not fit; the message says which.", "error"),
     "client_said": LogEvent("A line of a library's own log.", "info"),
 }

@@ -148,7 +148,8 @@ def test_given_the_node_then_it_is_probed_drained_and_kept_apart(render: Render)
     assert container["args"] == ["node"]
     assert container["ports"] == [{"name": "health", "containerPort": 8081}]
     assert container["livenessProbe"]["httpGet"]["path"] == "/livez"
-    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    # Not /readyz: a position that is gone would hold up roll-outs and drains of machines for good.
+    assert container["readinessProbe"]["httpGet"]["path"] == "/rolloutz"
     assert pod["terminationGracePeriodSeconds"] == 480 + 60 + 60
     # One that does not answer is gone within a minute.
     assert {container[f"{probe}Probe"]["terminationGracePeriodSeconds"] for probe in ("liveness", "startup")} == {60}
@@ -169,6 +170,11 @@ def test_given_settings_of_ones_own_then_the_grace_period_holds_all_that_an_end_
 ) -> None:
     node = _one(render({**DEFAULTS, **values}), "StatefulSet", "tide-tidegate-node")
     assert node["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == seconds
+
+
+def test_given_pods_that_are_not_ready_then_they_keep_no_machine_from_being_drained(render: Render) -> None:
+    budgets = [item["spec"] for item in render(DEFAULTS) if item["kind"] == "PodDisruptionBudget"]
+    assert [budget["unhealthyPodEvictionPolicy"] for budget in budgets] == ["AlwaysAllow"] * 2
 
 
 def test_given_the_api_then_programs_always_find_one(render: Render) -> None:

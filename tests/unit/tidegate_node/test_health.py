@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -61,6 +62,42 @@ def test_given_a_standing_then_its_reasons_are_said(standing: Standing, dead: st
         else:
             (reason,) = reasons
             assert said in reason
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        pytest.param({"store_silence_ms": STORE_SILENCE_MS_MAX + 1}, id="a store that is silent"),
+        pytest.param({"standing_still": frozenset({("t.events", 3)})}, id="a position that is gone"),
+        pytest.param({"made_anew": ("t.requests", "do it")}, id="a topic that was made anew"),
+    ],
+)
+async def test_given_what_no_restart_mends_then_readyz_tells_it_and_no_roll_out_waits_for_it(
+    elsewhere: dict[str, Any],
+) -> None:
+    """Found in review: with a position gone in one topic partition no machine of the cluster could be drained any more."""
+    async with _server(dataclasses.replace(GOOD, **elsewhere), Metrics()) as url:
+        assert (await _get(f"{url}/readyz"))[0] == 503
+        assert await _get(f"{url}/rolloutz") == (200, '{"ok":true,"reasons":[]}')
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        pytest.param({"poll_silence_ms": {"reader": POLL_SILENCE_MS_MAX + 1}}, id="a thread hangs"),
+        pytest.param({"clock_agreed": False}, id="brokers that never answered"),
+        pytest.param({"joined": False}, id="not joined, as without a store that others reach"),
+        pytest.param(
+            {"serving": frozenset({0})}, id="taking over, as with a store that does not answer from the start"
+        ),
+        pytest.param({"drained": True}, id="drained"),
+        pytest.param({"overloaded": True}, id="too busy"),
+        pytest.param({"stopping": True}, id="stopping"),
+    ],
+)
+async def test_given_a_process_that_is_not_in_its_place_then_a_roll_out_waits_for_it(own: dict[str, Any]) -> None:
+    async with _server(dataclasses.replace(GOOD, **own), Metrics()) as url:
+        assert (await _get(f"{url}/rolloutz"))[0] == 503
 
 
 @asynccontextmanager
