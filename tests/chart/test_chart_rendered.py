@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 Resources = list[dict[str, Any]]
 Render = Callable[[dict[str, Any]], Resources]
 Helm = Callable[..., subprocess.CompletedProcess[str]]
+
+REVISION_LABEL_ROOM = 63 - len("-") - 10
 
 DEFAULTS: dict[str, Any] = {}
 FULL: dict[str, Any] = {
@@ -277,3 +280,11 @@ def test_given_a_long_release_name_then_names_still_fit(helm: Helm) -> None:
     names = [line.split(": ")[1] for line in done.stdout.splitlines() if line.startswith("  name: ")]
     assert names
     assert max(map(len, names)) <= 63
+    (stateful_set,) = (item for item in yaml.safe_load_all(done.stdout) if item and item["kind"] == "StatefulSet")
+    # Its pods have a label with this name, a dash and a revision of up to 10 digits.
+    assert len(stateful_set["metadata"]["name"]) <= REVISION_LABEL_ROOM
+
+
+def test_given_the_longest_full_name_then_the_pods_of_the_nodes_can_be_made(render: Render) -> None:
+    _one(render({"fullnameOverride": "a" * 47}), "StatefulSet", "a" * 47 + "-node")
+    assert len("a" * 47 + "-node") <= REVISION_LABEL_ROOM

@@ -2,15 +2,16 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* 50 characters leave room for "-node-headless" within the 63 of a service's name. */}}
+{{/* 47 characters leave room for "-node", and behind it for a dash and the 10 digits of a revision within the 63 of a label: a StatefulSet's pods have
+one with its name and revision, and could not be made otherwise. */}}
 {{- define "tidegate.fullname" -}}
 {{- $name := include "tidegate.name" . -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 48 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | trunc 47 | trimSuffix "-" -}}
 {{- else if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 48 | trimSuffix "-" -}}
+{{- .Release.Name | trunc 47 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 48 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 47 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
