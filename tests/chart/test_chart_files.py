@@ -115,6 +115,7 @@ def test_given_a_value_then_the_schema_knows_it_and_no_other(values: dict[str, A
         ("settings", {"lower_case": "x"}),
         ("settings", {"TIDEGATE_NUMBER": 1}),
         ("init.activeDeadlineSeconds", 1),
+        ("init.tolerations", "all"),
         # Its StatefulSet's pods would need a label of 64 characters.
         ("fullnameOverride", "a" * 48),
     ],

@@ -202,13 +202,35 @@ def test_given_an_installation_then_init_runs_before_it_without_the_releases_own
     pod = job["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert container["args"] == ["init"]
-    assert "envFrom" not in container
     account = _one(resources, "ServiceAccount", pod["serviceAccountName"])
-    weights = [int(item["metadata"]["annotations"]["helm.sh/hook-weight"]) for item in (account, job)]
-    assert weights[0] < weights[1]
-    given = {variable["name"]: variable["value"] for variable in container["env"]}
+    ((source,),) = [each.values() for each in container["envFrom"]]
+    settings = _one(resources, "ConfigMap", source["name"])
+    for needed in (account, settings):
+        assert needed["metadata"]["annotations"]["helm.sh/hook"] == job["metadata"]["annotations"]["helm.sh/hook"]
+        weights = [int(item["metadata"]["annotations"]["helm.sh/hook-weight"]) for item in (needed, job)]
+        assert weights[0] < weights[1]
+    given = settings["data"]
     expected = _environment(resources)
     assert given == {name: value for name, value in expected.items() if name != "TIDEGATE_GATE__SECRET_FILE"}
+
+
+def test_given_settings_in_a_secret_then_they_win_in_the_init_job_as_they_do_in_the_nodes(render: Render) -> None:
+    """Found in review: the job prepared tables and topics under the chart's defaults, and the nodes asked for others."""
+    for pod in _pods(render(FULL)):
+        (container,) = pod["spec"]["containers"]
+        assert [next(iter(source)) for source in container["envFrom"]] == ["configMapRef", "secretRef"]
+        assert container["env"] == FULL["extraEnv"]
+
+
+def test_given_a_place_for_the_init_job_then_it_runs_there(render: Render) -> None:
+    place = {
+        "nodeSelector": {"pool": "web"},
+        "tolerations": [{"key": "web", "operator": "Exists"}],
+        "affinity": {"nodeAffinity": {}},
+    }
+    job = _one(render({"init": place}), "Job", "tide-tidegate-init")
+    pod = job["spec"]["template"]["spec"]
+    assert {name: pod[name] for name in place} == place
 
 
 def test_given_all_values_then_they_arrive_in_the_environment(render: Render) -> None:

@@ -92,22 +92,27 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
+{{/* Environment of a container: what comes later wins. Takes (dict "root" $ "configMap" "its name"). */}}
+{{- define "tidegate.environment" -}}
+envFrom:
+  - configMapRef:
+      name: {{ .configMap }}
+  {{- with .root.Values.extraEnvFrom }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with .root.Values.extraEnv }}
+env:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
 {{/* What a serving container has in common: image, environment, gate secret, folders that may be written. */}}
 {{- define "tidegate.servingContainer" -}}
 image: {{ include "tidegate.image" . | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 securityContext:
   {{- include "tidegate.containerSecurityContext" . | nindent 2 }}
-envFrom:
-  - configMapRef:
-      name: {{ include "tidegate.fullname" . }}
-  {{- with .Values.extraEnvFrom }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
-{{- with .Values.extraEnv }}
-env:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
+{{ include "tidegate.environment" (dict "root" . "configMap" (include "tidegate.fullname" .)) }}
 volumeMounts:
   - name: gate
     mountPath: /etc/tidegate/gate
@@ -141,7 +146,7 @@ volumeMounts:
 {{- end }}
 {{- end -}}
 
-{{/* Where a pod may run. Takes the values of node or api. */}}
+{{/* Where a pod may run. Takes the values of node, api or init. */}}
 {{- define "tidegate.placement" -}}
 {{- with .nodeSelector }}
 nodeSelector:
