@@ -25,6 +25,9 @@ from tidegate_ports.store import Store
 
 OUTPUTS_BYTES_MAX = 64 * 1024
 """All outputs of a run as JSON: they live in the run item, far below the store's 400 KB."""
+OUTPUTS_LEVELS_MAX = 100
+"""Lists and mappings inside of each other, the outputs themselves being the first. The core's reader takes 200 in all and the answers'
+writer 255, of which facts, records and lists of runs need some around them. What one of them cannot take would stop the run's owner."""
 REASON_CHARACTERS_MAX = 1_024
 
 CarryOut: TypeAlias = Callable[[Transaction], Verdict]
@@ -56,7 +59,7 @@ class Gate:
         """Replaces the run's outputs; what comes when a later report of the driver was taken changes nothing, and is fine.
 
         Raises:
-            InvalidInput: No JSON, or more than 64 KiB.
+            InvalidInput: No JSON, more than 64 KiB, or too deep.
             ApiProblem: 404, 409, 503.
         """
         text = outputs_text(outputs)
@@ -78,7 +81,7 @@ class Gate:
         """Records the end; a repeat of a recorded one is fine.
 
         Raises:
-            InvalidInput: The outputs are no JSON, or more than 64 KiB.
+            InvalidInput: See `outputs`.
             ApiProblem: 404, 409 with what was recorded instead, 503.
         """
         text = None if outputs is None else outputs_text(outputs)
@@ -157,6 +160,14 @@ def outputs_text(outputs: Mapping[str, Any]) -> str:
     Raises:
         InvalidInput: See `Gate.outputs`.
     """
+    # First: what is deeper still cannot even be written out.
+    if _is_deeper(outputs, OUTPUTS_LEVELS_MAX):
+        problem = Problem(
+            "outputs",
+            f"are more than {OUTPUTS_LEVELS_MAX} levels deep",
+            "report flat values, or write the data to storage and report where it is",
+        )
+        raise invalid(problem)
     try:
         text = json.dumps(outputs, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     except ValueError as error:
@@ -176,6 +187,21 @@ def outputs_text(outputs: Mapping[str, Any]) -> str:
         )
         raise InvalidInput([problem], "too_large")
     return text
+
+
+def _is_deeper(outputs: Mapping[str, Any], levels_max: int) -> bool:
+    """Whether JSON has more levels of lists and mappings; level by level, as a call for each would run out of stack."""
+    level: list[Any] = [outputs]
+    for _ in range(levels_max):
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if isinstance(each, Mapping) else each)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _token() -> str:

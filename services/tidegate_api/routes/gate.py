@@ -110,7 +110,7 @@ async def start(
 async def outputs(
     run_id: RunPath, report: OutputsReport, services: ServicesOf, authorization: Authorization = None
 ) -> Answer:
-    """At most 64 KiB of JSON in all."""
+    """At most 64 KiB of JSON in all, at most 100 levels deep."""
     await _decided(
         services,
         "outputs",

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from tests.unit.tidegate_api.conftest import NOW, SECRET, TOPIC_PARTITIONS, TOPICS, Process, a_run, shard_of
 
-from tidegate_api.gate import outputs_text
+from tidegate_api.gate import OUTPUTS_LEVELS_MAX, outputs_text
 from tidegate_api.tokens import run_token
+from tidegate_core.decisions.run_plane.outbox import news_of
+from tidegate_core.decisions.run_plane.run_news import outbox_row
 from tidegate_core.effects import NotProduced
+from tidegate_core.model.facts import RunFact
 from tidegate_core.model.problems import InvalidInput
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Run
@@ -226,6 +229,41 @@ def test_given_outputs_that_utf_8_cannot_hold_then_they_are_refused(outputs: dic
     """Taken as they are they would stop the run's owner when the run ends."""
     with pytest.raises(InvalidInput, match="outputs: contain half a character"):
         outputs_text(outputs)
+
+
+def nested(levels: int) -> dict[str, Any]:
+    """Outputs of so many lists and mappings inside of each other."""
+    inner: Any = {}
+    for level in range(levels - 2):
+        inner = [inner] if level % 2 else {"a": inner}
+    return {"a": inner}
+
+
+@pytest.mark.parametrize("levels", [OUTPUTS_LEVELS_MAX + 1, 260, 900])
+@pytest.mark.parametrize("action", ["outputs", "finished"])
+def test_given_outputs_that_are_too_deep_then_400_says_so_and_runs_can_still_be_listed(
+    process: Process, run: Run, action: str, levels: int
+) -> None:
+    """Found in review: once stored they stopped the run's end, and every list with the run was an error."""
+    process.report(run, "start")
+    end = {"outcome": "succeeded"} if action == "finished" else {}
+    answer = process.report(run, action, outputs=nested(levels), **end)
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["field"], error["problem"]) == (400, "outputs", "are more than 100 levels deep")
+    assert "report flat values" in error["hint"]
+    assert stored(process, run).outputs is None
+    assert process.http.get("/api/v1/runs").status_code == 200
+
+
+def test_given_outputs_as_deep_as_they_may_be_then_the_end_is_told_on_and_listed(process: Process, run: Run) -> None:
+    process.report(run, "start")
+    outputs = nested(OUTPUTS_LEVELS_MAX)
+    assert process.report(run, "finished", outcome="succeeded", outputs=outputs).status_code == 200
+    fact = news_of(outbox_row(stored(process, run)))
+    assert isinstance(fact, RunFact)
+    assert fact.outputs == outputs
+    (shown,) = process.http.get("/api/v1/runs").json()["items"]
+    assert shown["outputs"] == outputs
 
 
 def test_given_data_partition_of_the_running_driver_then_it_is_an_event(process: Process, run: Run) -> None:
