@@ -38,7 +38,10 @@ async def dry_run(services: Services, wanted: ScheduleApply, *, with_file: bool 
         told = await services.schedules.minimum_period_of(wanted.spec.namespace, wanted.spec.name)
         minimum_ms = told or services.minimum_period_ms
         quota = quota_of(services.quotas, wanted.spec.namespace)
-        problems = check_schedule(wanted.spec, now=now, minimum_period_ms=minimum_ms, quota=quota)
+        # On a thread: an instant that never comes is searched for half a second, in which no program could start.
+        problems = await services.pools.read(
+            lambda: check_schedule(wanted.spec, now=now, minimum_period_ms=minimum_ms, quota=quota)
+        )
         target = wanted.spec.target
         if with_file and isinstance(target, ProgramTarget):
             try:

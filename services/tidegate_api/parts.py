@@ -155,7 +155,7 @@ def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Service
         schedules=schedules,
         jobs=JobReads(parts.store, pools, cluster, ranges, schedules),
         runs=RunReads(parts.store, pools, cluster, ranges),
-        occurrences=OccurrenceReads(cluster, ranges),
+        occurrences=OccurrenceReads(pools, cluster, ranges),
         messages=MessageReads(parts.store, pools, cluster, parts.clock),
         sources=SourceReads(parts.store, pools),
         why=WhyReads(parts.store, pools, cluster, parts.clock),

@@ -71,7 +71,7 @@ def _suspension(state: ScheduleState) -> Suspension | None:
 
 def job_view(job: Job, run: Run | None = None) -> JobView:
     """The job, and once it was admitted its run: past the start gate nothing is pending any more."""
-    run_state = None if run is None else _as_concluded(run).state
+    run_state = None if run is None else as_concluded(run).state
     launched = run is not None and not RunState(run.state).is_before_gate
     return JobView(
         id=job.id,
@@ -112,7 +112,7 @@ def gathering_view(evidence: Evidence, definition: Definition | None) -> JobView
 
 
 def run_view(run: Run) -> RunView:
-    run = _as_concluded(run)
+    run = as_concluded(run)
     started = run.started_at
     return RunView(
         **_shared(run),
@@ -141,7 +141,7 @@ def _failure(run: Run) -> dict[str, Any] | None:
     return {**failure, "ended_at": moment(failure["ended_at"])} if failure else None
 
 
-def _as_concluded(run: Run) -> Run:
+def as_concluded(run: Run) -> Run:
     """Returns the run as far as its owner has dealt with it.
 
     Success is the end as soon as it was reported. On any other end an attempt may follow, which its owner decides, in a moment

@@ -5,7 +5,7 @@ A job's row stays as `pending_launch` until its run has ended; how far the launc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tidegate_api.cluster_map import MapReader
 from tidegate_api.page_tokens import Place
@@ -19,9 +19,9 @@ from tidegate_client.views import JobView, Page
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.model.states import JobState
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import Evidence, Job, Run
+from tidegate_core.records.run_plane import Definition, Evidence, Job, Run
 from tidegate_core.store import keys
-from tidegate_core.store.values import Item
+from tidegate_core.store.values import Item, Key
 from tidegate_ports.store import Store
 
 
@@ -76,18 +76,8 @@ class JobReads:
             {(shard, each.namespace, each.name, each.version) for shard, each in gathering}
         )
         runs = await self._runs((shard, str(item["id"])) for shard, item in found if _is_admitted(item))
-        views = []
-        for shard, item in found:
-            if _is_evidence(item):
-                each = from_item(Evidence, item)
-                definition = definitions.get(keys.definition(shard, each.namespace, each.name, each.version))
-                views.append(gathering_view(each, definition))
-            elif not _is_admitted(item):
-                views.append(job_view(from_item(Job, item)))
-            elif (run := runs.get(str(item["id"]))) is not None:
-                views.append(job_view(from_item(Job, item), run))
-            # Else its run has ended since the job was read: both leave in one write.
-        return views
+        # On a thread: definitions are parsed, in which time programs could not start.
+        return await self._pools.read(lambda: _views_of(found, definitions, runs))
 
     async def _runs(self, wanted: Iterable[tuple[int, str]]) -> dict[str, Run]:
         """Returns the open runs of admitted jobs, by id."""
@@ -96,6 +86,23 @@ class JobReads:
             return {}
         found = await self._pools.read(lambda: self._store.get(keys_wanted))
         return {run.id: run for run in (from_item(Run, item) for item in found.values())}
+
+
+def _views_of(
+    found: Sequence[tuple[int, Item]], definitions: Mapping[Key, Definition], runs: Mapping[str, Run]
+) -> list[JobView]:
+    views = []
+    for shard, item in found:
+        if _is_evidence(item):
+            each = from_item(Evidence, item)
+            definition = definitions.get(keys.definition(shard, each.namespace, each.name, each.version))
+            views.append(gathering_view(each, definition))
+        elif not _is_admitted(item):
+            views.append(job_view(from_item(Job, item)))
+        elif (run := runs.get(str(item["id"]))) is not None:
+            views.append(job_view(from_item(Job, item), run))
+        # Else its run has ended since the job was read: both leave in one write.
+    return views
 
 
 def _is_admitted(item: Item) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tidegate_api.cluster_map import MapReader
 from tidegate_api.page_tokens import Place
+from tidegate_api.pools import Pools
 from tidegate_api.reads.convert import occurrence_view
 from tidegate_api.reads.ranges import RangeReader, Span
 from tidegate_client.views import OccurrenceView, Page
@@ -19,7 +20,8 @@ from tidegate_core.store.values import Item
 class OccurrenceReads:
     """Reads of the ledger."""
 
-    def __init__(self, cluster: MapReader, ranges: RangeReader) -> None:
+    def __init__(self, pools: Pools, cluster: MapReader, ranges: RangeReader) -> None:
+        self._pools = pools
         self._cluster = cluster
         self._ranges = ranges
 
@@ -46,8 +48,11 @@ class OccurrenceReads:
             return (since is None or nominal >= since) and (until is None or nominal < until)
 
         found, after = await self._ranges.listed(shards, [span], place, size, keep)
-        views = [occurrence_view(from_item(LedgerRow, item)) for _, item in found]
-        return Page(items=views, next_page_token="" if after is None else after.text())
+
+        def views() -> list[OccurrenceView]:
+            return [occurrence_view(from_item(LedgerRow, item)) for _, item in found]
+
+        return Page(items=await self._pools.read(views), next_page_token="" if after is None else after.text())
 
 
 def _between(prefix: str, since: int | None, until: int | None) -> Span:

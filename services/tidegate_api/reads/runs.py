@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from heapq import nlargest
 
 from tidegate_api.cluster_map import ClusterMap, MapReader
 from tidegate_api.pools import Pools
 from tidegate_api.problems import ApiProblem, not_found
-from tidegate_api.reads.convert import run_of_ledger, run_view
+from tidegate_api.reads.convert import as_concluded, run_of_ledger, run_view
 from tidegate_api.reads.ranges import RangeReader, Span
 from tidegate_api.reads.schedules import prefix_of
 from tidegate_api.routing import run_shard
@@ -58,25 +59,22 @@ class RunReads:
         of_open, rows = await asyncio.gather(
             self._open(cluster, namespace, schedule), self._ledger(cluster, namespace, schedule, state, limit)
         )
-        views = {view.id: view for view in map(run_of_ledger, rows)}
-        # A run that ended in between is in both lists, and its end is newer.
-        views = {**{run.id: run_view(run) for run in of_open}, **views}
-        chosen = [view for view in views.values() if state in (None, view.state)]
-        chosen.sort(key=lambda view: (view.admitted_at or view.nominal, view.id), reverse=True)
-        return await self._completed(chosen[:limit])
+        # On a thread: of 60 schedules with 500 ended runs each it took 3 s, in which no program could start.
+        chosen = await self._pools.read(lambda: newest_of(of_open, rows, state, limit))
+        return await self._completed(chosen)
 
-    async def _open(self, cluster: ClusterMap, namespace: str | None, schedule: str | None) -> list[Run]:
+    async def _open(self, cluster: ClusterMap, namespace: str | None, schedule: str | None) -> list[Item]:
         shards = _shards(cluster, namespace, schedule)
 
         def keep(item: Item) -> bool:
             return namespace in (None, item["namespace"]) and schedule in (None, item["name"])
 
         found = await self._ranges.all_of(shards, Span.of_prefix("R#"), OPEN_MAX, keep)
-        return [from_item(Run, item) for _, item in found]
+        return [item for _, item in found]
 
     async def _ledger(
         self, cluster: ClusterMap, namespace: str | None, schedule: str | None, state: str | None, limit: int
-    ) -> list[LedgerRow]:
+    ) -> list[Item]:
         """The newest rows of each schedule: the ledger is sorted by nominal within a schedule only."""
         chosen = await self._schedules(cluster, namespace, schedule)
 
@@ -88,7 +86,7 @@ class RunReads:
         pages = await asyncio.gather(
             *(self._ranges.newest(shard, span, limit, keep, LEDGER_ROWS_MAX) for shard, span in spans)
         )
-        return [from_item(LedgerRow, item) for page in pages for item in page]
+        return [item for page in pages for item in page]
 
     async def _schedules(
         self, cluster: ClusterMap, namespace: str | None, schedule: str | None
@@ -109,9 +107,46 @@ class RunReads:
         wanted = {keys.ended_run(keys.shard_of_run(view.id), view.id): view for view in views if view.program is None}
         if not wanted:
             return list(views)
-        found = await self._pools.read(lambda: self._store.get(list(wanted)))
-        whole = {wanted[key].id: run_view(from_item(Run, item)) for key, item in found.items()}
-        return [whole.get(view.id, view) for view in views]
+
+        def whole() -> dict[str, RunView]:
+            found = self._store.get(list(wanted))
+            return {wanted[key].id: run_view(from_item(Run, item)) for key, item in found.items()}
+
+        completed = await self._pools.read(whole)
+        return [completed.get(view.id, view) for view in views]
+
+
+def newest_of(of_open: Sequence[Item], rows: Sequence[Item], state: str | None, limit: int) -> list[RunView]:
+    """Returns the newest runs by admission, of open ones and of the ledger's; views are made of these alone.
+
+    Args:
+        of_open: Items of open runs.
+        rows: Items of the ledger that are of runs in this state.
+        state: Only runs in it; None for all.
+        limit: Most runs.
+    """
+    ended = {str(row["job_id"]): row for row in rows}
+    # A run that ended in between is in both lists, and its end is newer.
+    still_open = {str(item["id"]): item for item in of_open if item["id"] not in ended and _is_in(state, item)}
+    chosen = nlargest(limit, [*_by_admission(still_open), *_by_admission(ended)])
+    return [
+        run_of_ledger(from_item(LedgerRow, ended[run_id]))
+        if run_id in ended
+        else run_view(from_item(Run, still_open[run_id]))
+        for _, run_id in chosen
+    ]
+
+
+def _by_admission(items: Mapping[str, Item]) -> Iterator[tuple[int, str]]:
+    """Yields what the runs are sorted by: ids as well, so that the order is always the same."""
+    for run_id, item in items.items():
+        instant = item.get("admitted_at") or item["nominal"]
+        assert isinstance(instant, int)
+        yield instant, run_id
+
+
+def _is_in(state: str | None, item: Item) -> bool:
+    return state is None or as_concluded(from_item(Run, item)).state == state
 
 
 def _shards(cluster: ClusterMap, namespace: str | None, schedule: str | None) -> Sequence[int]:

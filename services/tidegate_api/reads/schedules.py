@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from tidegate_api.cluster_map import MapReader
@@ -17,6 +18,7 @@ from tidegate_core.decisions.outage_watch import MINIMUM_PERIOD
 from tidegate_core.decisions.run_plane.control import applied_spec, is_unchanged, status_after, version_conflict
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.updating import update_problems
+from tidegate_core.model.modes import OnUpdate
 from tidegate_core.model.position import FIRST_POSITION
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.receipts import ReceiptStatus
@@ -60,8 +62,14 @@ class ScheduleReads:
         found, after = await self._ranges.listed(range(cluster.shards), [span], place, size, keep or is_alive)
         states = [(shard, from_item(ScheduleState, item)) for shard, item in found]
         definitions = await self.definitions((shard, s.namespace, s.name, s.version) for shard, s in states)
-        views = [schedule_view(state, definitions.get(_definition_key(shard, state)), now) for shard, state in states]
-        return Page(items=views, next_page_token="" if after is None else after.text())
+
+        def views() -> list[ScheduleView]:
+            return [
+                schedule_view(state, definitions.get(_definition_key(shard, state)), now) for shard, state in states
+            ]
+
+        # On a thread: definitions are parsed, and instants searched for, in which time programs could not start.
+        return Page(items=await self._pools.read(views), next_page_token="" if after is None else after.text())
 
     async def one(self, namespace: str, name: str, now: int) -> ScheduleView:
         """Raises ApiProblem (404)."""
@@ -71,7 +79,7 @@ class ScheduleReads:
             raise not_found(f"schedule {namespace}/{name}: there is none; tidegate schedule list shows what there is")
         key = _definition_key(shard, state)
         found = await self.definitions([(shard, namespace, name, state.version)])
-        return schedule_view(state, found.get(key), now)
+        return await self._pools.read(lambda: schedule_view(state, found.get(key), now))
 
     async def try_apply(self, request: ScheduleApply, now: int, check: Check) -> DryRun:
         """Returns what the request would do now, by the very functions that decide it.
@@ -94,19 +102,17 @@ class ScheduleReads:
             detail = f"{spec.namespace}/{spec.name}: {conflict}"
             raise ApiProblem(409, detail, errors=[conflict], reason=ReceiptStatus.CONFLICT.value)
         how = request.on_update or spec.on_update
-        unchanged = is_unchanged(before, spec)
+        unchanged = await self._pools.read(lambda: is_unchanged(before, spec))
         exists = before is not None and before.status != "deleted"
         changed: list[str] = []
         if exists and before is not None and not unchanged:
             found = await self.definitions([(shard, spec.namespace, spec.name, before.version)])
             definition = found.get(_definition_key(shard, before))
-            former = None if definition is None else parsed(definition.spec)
-            changed = [] if definition is None else _changed(definition.spec, spec.canonical_json())
-            if problems := update_problems(how, spec, former, status_after(before, spec)):
-                raise InvalidInput(problems)
+            changed = await self._pools.read(partial(_changed, spec, how, before, definition))
         if not unchanged and (problems := await check()):
             raise InvalidInput(problems)
-        applied = applied_spec(before, spec, FIRST_POSITION, None, None, now, how)
+        # Its instants are searched for: on a thread, as programs could not start meanwhile.
+        applied = await self._pools.read(lambda: applied_spec(before, spec, FIRST_POSITION, None, None, now, how))
         would = "unchanged" if unchanged else "replace" if exists else "create"
         return DryRun.model_validate(
             {
@@ -140,7 +146,8 @@ class ScheduleReads:
         alive = {ref: state for ref, state in states.items() if state.status != "deleted"}
         definitions = await self.definitions((shards[ref], s.namespace, s.name, s.version) for ref, s in alive.items())
         found_of = {ref: definitions.get(_definition_key(shards[ref], state)) for ref, state in alive.items()}
-        return {ref: parsed(definition.spec) for ref, definition in found_of.items() if definition is not None}
+        present = {ref: definition.spec for ref, definition in found_of.items() if definition is not None}
+        return await self._pools.read(lambda: {ref: parsed(spec) for ref, spec in present.items()})
 
     async def minimum_period_of(self, namespace: str, name: str) -> int | None:
         """Returns the shortest period (ms) that the present owner of the schedule's shard takes, None where none has said."""
@@ -192,6 +199,12 @@ def suspended_within(begin: int | None, end: int | None) -> Keep:
     return keep
 
 
-def _changed(before: str, after: str) -> list[str]:
-    old, new = json.loads(before), json.loads(after)
+def _changed(spec: ScheduleSpec, how: OnUpdate, before: ScheduleState, former: Definition | None) -> list[str]:
+    """Returns the names of the fields in which a definition differs from the one in force. Raises InvalidInput: it cannot be updated so."""
+    known = None if former is None else parsed(former.spec)
+    if problems := update_problems(how, spec, known, status_after(before, spec)):
+        raise InvalidInput(problems)
+    if former is None:
+        return []
+    old, new = json.loads(former.spec), json.loads(spec.canonical_json())
     return [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tidegate_api.pools import Pools
 from tidegate_api.reads.schedules import ScheduleReads
 from tidegate_core.model.circles import circle_warning, upstreams_of
 from tidegate_core.model.instants import Instant
@@ -15,18 +16,23 @@ UPSTREAMS_READ_MAX = 50
 
 
 async def warnings_of(
-    schedules: ScheduleReads, spec: ScheduleSpec, now: Instant, beside: Mapping[str, ScheduleSpec] | None = None
+    schedules: ScheduleReads,
+    pools: Pools,
+    spec: ScheduleSpec,
+    now: Instant,
+    beside: Mapping[str, ScheduleSpec] | None = None,
 ) -> list[str]:
     """Returns what is allowed and hardly ever meant, each with its field and a way out.
 
     Args:
         schedules: Where the definitions of others are read.
+        pools: Whose threads of reads look: instants are searched for.
         spec: What is applied.
         now: The present.
         beside: What is applied in the same request, by `<ns>/<name>`.
     """
     others = await _upstreams(schedules, spec, beside or {})
-    found = [*schedule_warnings(spec, now), circle_warning(spec, others)]
+    found = await pools.read(lambda: [*schedule_warnings(spec, now), circle_warning(spec, others)])
     return [str(warning) for warning in found if warning is not None]
 
 

@@ -21,7 +21,7 @@ from tidegate_api.problems import ApiProblem
 from tidegate_api.reads.warnings import warnings_of
 from tidegate_api.receipt_answers import location_of, view_of
 from tidegate_api.routes.common import Actor, Reason, ServicesOf, known, placed, request_of
-from tidegate_client.views import Page, ReceiptView
+from tidegate_client.views import DryRun, Page, ReceiptView
 from tidegate_core.model.modes import OnUpdate
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.receipts import ReceiptStatus
@@ -32,6 +32,8 @@ router = APIRouter(prefix="/api/v1", tags=["schedules"])
 
 SCHEDULES_MAX = 100
 """Of one request: each is read, judged and awaited, and their definitions have 16 MB together at most."""
+LOOKED_AT_ONCE = 4
+"""Of these; each may search for an instant on one of the 16 threads of reads, and the others are left to who reads."""
 
 _NAMES: dict[str, Any] = {
     "type": "object",
@@ -80,11 +82,11 @@ async def apply_schedules(
         assert isinstance(wanted, ScheduleApply)
         return wanted
 
-    wanted = _each(await read_json(request), read)
+    wanted = await _each(services, await read_json(request), read)
     versions = await _looked_at(services, wanted)
     beside = {f"{each.namespace}/{each.name}": each.spec for each in wanted}
     now = services.clock.now_ms()
-    warnings = [await warnings_of(services.schedules, each.spec, now, beside) for each in wanted]
+    warnings = [await warnings_of(services.schedules, services.pools, each.spec, now, beside) for each in wanted]
     return await _send(services, _at(versions, wanted), warnings)
 
 
@@ -114,7 +116,7 @@ async def delete_schedules(
         assert isinstance(wanted, ScheduleDelete)
         return wanted
 
-    wanted = _each(await read_json(request), read)
+    wanted = await _each(services, await read_json(request), read)
     versions = await services.schedules.versions([(each.namespace, each.name) for each in wanted])
     _refuse(404, "is not there", wanted, [number for number, found in enumerate(versions) if not found], "deleted")
     stale = [
@@ -126,7 +128,12 @@ async def delete_schedules(
     return await _send(services, _at(versions, wanted))
 
 
-def _each(documents: Any, read: Callable[[dict[str, Any]], _Wanted]) -> list[_Wanted]:
+async def _each(services: Services, documents: Any, read: Callable[[dict[str, Any]], _Wanted]) -> list[_Wanted]:
+    # On a thread: 100 definitions with payloads take more than a second, in which no program could start.
+    return await services.pools.read(lambda: _read_each(documents, read))
+
+
+def _read_each(documents: Any, read: Callable[[dict[str, Any]], _Wanted]) -> list[_Wanted]:
     """Returns the requests. Raises InvalidInput with the problems of all of them, each with its place in the list."""
     if not isinstance(documents, list) or not 1 <= len(documents) <= SCHEDULES_MAX:
         raise InvalidInput([Problem("", f"the body is not a list of 1 to {SCHEDULES_MAX} schedules")])
@@ -157,7 +164,13 @@ async def _looked_at(services: Services, wanted: Sequence[ScheduleApply]) -> lis
         InvalidInput: Some would be rejected.
         ApiProblem: 409, some exist that should not.
     """
-    found = await asyncio.gather(*(dry_run(services, each, with_file=False) for each in wanted), return_exceptions=True)
+    turns = asyncio.Semaphore(LOOKED_AT_ONCE)
+
+    async def in_turn(each: ScheduleApply) -> DryRun:
+        async with turns:
+            return await dry_run(services, each, with_file=False)
+
+    found = await asyncio.gather(*map(in_turn, wanted), return_exceptions=True)
     invalid: list[Problem] = []
     existing: list[int] = []
     versions: list[int] = []

@@ -140,7 +140,7 @@ async def apply_schedule(
     wanted = request_of(document, idempotency_key)
     assert isinstance(wanted, ScheduleApply)
     # Read before anything is sent: what cannot be read then is no answer to an apply that was made.
-    warnings = await warnings_of(services.schedules, wanted.spec, services.clock.now_ms())
+    warnings = await warnings_of(services.schedules, services.pools, wanted.spec, services.clock.now_ms())
     if dry_run:
         return (await check_apply(services, wanted)).model_copy(update={"warnings": warnings})
     answer = await services.submission.submit(wanted)

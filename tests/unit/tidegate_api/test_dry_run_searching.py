@@ -1,4 +1,4 @@
-"""A dry run runs on the API's event loop: what is refused is searched no longer than its check does."""
+"""A dry run takes a thread of the API's reads: what is refused is searched no longer than its check does."""
 
 from __future__ import annotations
 
