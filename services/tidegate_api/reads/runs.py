@@ -28,6 +28,9 @@ OPEN_MAX = 10_000
 """Open runs of one answer, before the newest are chosen."""
 SCHEDULES_MAX = 500
 """Schedules whose ledgers are looked at for one answer."""
+LEDGER_ROWS_MIN = 50
+"""Rows of one schedule's ledger from which the newest are chosen, however few are asked for: it is sorted by nominal, and what was made up for
+was admitted behind what has a later one. A page of the store has as many anyhow."""
 LEDGER_ROWS_MAX = 5_000
 """Rows of one schedule's ledger looked at for a state that is rare."""
 
@@ -54,11 +57,16 @@ class RunReads:
         return self._store.get([key]).get(key)
 
     async def newest(self, namespace: str | None, schedule: str | None, state: str | None, limit: int) -> list[RunView]:
-        """Returns the newest runs by admission."""
+        """Returns the newest runs by admission.
+
+        Of each schedule the newest by nominal are looked at, as many as are asked for and at least `LEDGER_ROWS_MIN`: an ended run that
+        was admitted so late (made up for, say) that more than these have a later nominal is not among them.
+        """
         cluster = await self._cluster.current()
-        of_open, rows = await asyncio.gather(
-            self._open(cluster, namespace, schedule), self._ledger(cluster, namespace, schedule, state, limit)
-        )
+        # One after the other, as a run moves: read at the same time, one that ends in between may be missed in both. So it is in both
+        # at most.
+        of_open = await self._open(cluster, namespace, schedule)
+        rows = await self._ledger(cluster, namespace, schedule, state, max(limit, LEDGER_ROWS_MIN))
         # On a thread: of 60 schedules with 500 ended runs each it took 3 s, in which no program could start.
         chosen = await self._pools.read(lambda: newest_of(of_open, rows, state, limit))
         return await self._completed(chosen)
@@ -73,7 +81,7 @@ class RunReads:
         return [item for _, item in found]
 
     async def _ledger(
-        self, cluster: ClusterMap, namespace: str | None, schedule: str | None, state: str | None, limit: int
+        self, cluster: ClusterMap, namespace: str | None, schedule: str | None, state: str | None, rows: int
     ) -> list[Item]:
         """The newest rows of each schedule: the ledger is sorted by nominal within a schedule only."""
         chosen = await self._schedules(cluster, namespace, schedule)
@@ -84,7 +92,7 @@ class RunReads:
 
         spans = [(shard, Span.of_prefix(f"L#{ref}#", "history")) for shard, ref in chosen]
         pages = await asyncio.gather(
-            *(self._ranges.newest(shard, span, limit, keep, LEDGER_ROWS_MAX) for shard, span in spans)
+            *(self._ranges.newest(shard, span, rows, keep, LEDGER_ROWS_MAX) for shard, span in spans)
         )
         return [item for page in pages for item in page]
 

@@ -1,15 +1,18 @@
-"""One run by its id, while its owner moves it."""
+"""Runs, one by its id and the newest of all, while their owner moves them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from threading import Event
 
 import pytest
 from tests.unit.tidegate_api.conftest import NOW, Process, a_run, shard_of
 
+from tidegate_core.decisions.run_plane.run_ends import ledger_row
+from tidegate_core.records.run_plane import Run
 from tidegate_core.store import keys
-from tidegate_core.store.values import Delete, Item, Key
+from tidegate_core.store.values import Delete, Item, Key, Page, RangeRead
 
 
 @pytest.mark.parametrize("reads_before", [0, 1, 2])
@@ -37,3 +40,48 @@ def test_given_a_run_that_ends_between_any_two_reads_then_it_is_found(
 
     monkeypatch.setattr(process.store, "get", in_parts)
     assert process.http.get(f"/api/v1/runs/{run.id}").status_code == 200
+
+
+OF_ONE = {"namespace": "flights", "schedule": "join-day"}
+
+
+def end(process: Process, run: Run) -> None:
+    """What the finishing transaction does."""
+    ended = replace(run, state="succeeded", outcome="succeeded", started_at=NOW, ended_at=NOW)
+    shard = shard_of(run)
+    row = ledger_row(ended, NOW)
+    process.put(row, row.key(shard))
+    process.put(ended, keys.ended_run(shard, run.id))
+    process.store.write([Delete(run.key(shard))])
+
+
+def test_given_a_run_that_ends_while_the_newest_are_read_then_it_is_among_them(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both were read at the same time: behind a scan of open runs that was the slower one it was in neither."""
+    run = a_run(state="running", driver="d-1")
+    process.put(run, run.key(shard_of(run)))
+    read, ledger_was_read = process.store.query, Event()
+
+    def query(wanted: RangeRead) -> Page:
+        if wanted.low.startswith("R#"):
+            ledger_was_read.wait(0.5)
+            return read(wanted)
+        page = read(wanted)
+        if wanted.low.startswith("L#") and not ledger_was_read.is_set():
+            end(process, run)
+            ledger_was_read.set()
+        return page
+
+    monkeypatch.setattr(process.store, "query", query)
+    (shown,) = process.http.get("/api/v1/runs", params=OF_ONE).json()["items"]
+    assert shown["id"] == run.id
+
+
+def test_given_a_run_that_was_made_up_for_behind_a_later_one_then_it_is_the_newest(process: Process) -> None:
+    """Only as many rows were read as were asked for, and the ledger is sorted by nominal."""
+    late = a_run(nominal=NOW - 3_600_000, admitted_at=NOW + 300_000)
+    for run in (a_run(nominal=NOW), late):
+        end(process, run)
+    (shown,) = process.http.get("/api/v1/runs", params={**OF_ONE, "limit": 1}).json()["items"]
+    assert shown["id"] == late.id
