@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import codecs
+import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +28,20 @@ class Piece:
     text: str
 
 
+class LogUnreadable(Exception):
+    """There is something in the log's place, and this process cannot read it; the message says why, and what to do.
+
+    Attributes:
+        for_now: Whether a later read may succeed with nobody doing anything.
+    """
+
+    def __init__(self, message: str, *, for_now: bool = False) -> None:
+        super().__init__(message)
+        self.for_now = for_now
+
+
 class RunLogs(Protocol):
-    """Where runs' logs are read. Blocking."""
+    """Where runs' logs are read. Blocking, for as long as their file system likes."""
 
     def read(self, run_id: str, attempt: int, stream: Stream, offset: int, *, ended: bool) -> Piece | None:
         """Returns the piece from `offset` on, or None when there is no such log here.
@@ -38,6 +52,9 @@ class RunLogs(Protocol):
             stream: Which of its two logs.
             offset: First byte wanted; beyond the end is the end.
             ended: Nothing comes any more: a half character at the end is given out, too.
+
+        Raises:
+            LogUnreadable: It cannot be read.
         """
         ...
 
@@ -51,15 +68,34 @@ class FileLogs:
     def read(self, run_id: str, attempt: int, stream: Stream, offset: int, *, ended: bool) -> Piece | None:
         path = Path(getattr(self._paths(run_id, attempt), stream))
         try:
-            with path.open("rb") as file:
+            with open(path, "rb", opener=_at_once) as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise _no_file(path)
                 size = file.seek(0, 2)
                 start = min(offset, size)
                 file.seek(start)
                 data = file.read(PIECE_BYTES_MAX)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except IsADirectoryError as failure:
+            raise _no_file(path) from failure
+        except PermissionError as failure:
+            way_out = "let it run as the nodes' user, or in a group that may read their data_dir"
+            raise LogUnreadable(f"this API process may not read {path}; {way_out}") from failure
+        except OSError as failure:
+            detail = f"{path} cannot be read now: {failure.strerror}; repeat the request, and check the disk"
+            raise LogUnreadable(detail, for_now=True) from failure
         text, used = decoded(data, whole=ended and start + len(data) >= size)
         return Piece(start, start + used, size, text)
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Opens a FIFO, too, without waiting for somebody who writes: a program can put one in the place of its log."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _no_file(path: Path) -> LogUnreadable:
+    return LogUnreadable(f"{path} is no file: something has taken the log's place; remove it")
 
 
 def decoded(data: bytes, *, whole: bool) -> tuple[str, int]:

@@ -11,18 +11,23 @@ from tidegate_ports.program_files import FileLooks
 
 T = TypeVar("T")
 
+LOG_S_MAX = 5.0
+"""How long a piece of a log, 256 KiB at most, may take; a busy file system answers within a second."""
+
 
 class Pools:
     """Two bounded pools; what waits for them is bounded by the server's `connections_max`.
 
     Attributes:
         looks: At files, whose systems may not answer: from none of these threads.
+        logs: Reads of logs, likewise; apart, so that a mount which hangs below the logs keeps no dry run from its look.
     """
 
     def __init__(self, gate_threads: int, read_threads: int) -> None:
         self._gate = ThreadPoolExecutor(gate_threads, "tidegate-gate")
         self._read = ThreadPoolExecutor(read_threads, "tidegate-read")
         self.looks = FileLooks()
+        self.logs = FileLooks(LOG_S_MAX)
 
     async def gate(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._gate, call)

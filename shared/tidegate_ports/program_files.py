@@ -1,6 +1,7 @@
 """Whether a program's file can be run: asked by an owner before it accepts a schedule, and by the API's dry run of that.
 
-No port, but both judge by it: a dry run that looked less closely would promise what the apply then refuses.
+No port, but both judge by it: a dry run that looked less closely would promise what the apply then refuses. The API reads logs in the same
+way, from threads that nobody else waits for.
 """
 
 from __future__ import annotations
@@ -9,8 +10,12 @@ import asyncio
 import contextlib
 import os
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
+
+T = TypeVar("T")
 
 LOOK_S_MAX: Final = 2.0
 LOOKS_MAX: Final = 16
@@ -43,13 +48,33 @@ class FileLooks:
             who: Names this process in the answer, such as `the node that applied the schedule`.
 
         Raises:
+            FileSystemSilent: See `of`.
+        """
+
+        def look() -> str | None:
+            try:
+                return problem_with(file, who)
+            except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
+                return f"{file} cannot be looked at: {error}"
+
+        return await self.of(file, who, look)
+
+    async def of(self, file: str, who: str, look: Callable[[], T]) -> T:
+        """Returns what a look finds, and raises what it raises.
+
+        Args:
+            file: What is looked at; for words alone.
+            who: As of `problem_with`.
+            look: Blocks for as long as the file system likes.
+
+        Raises:
             FileSystemSilent: No answer in time, or none to all who look, one of whom would have to come back first.
         """
         silent = FileSystemSilent(f"{file} cannot be looked at: its file system gave no answer to {who}")
         if not await self._has_room():
             raise silent
         try:
-            return await asyncio.wait_for(self._seen(file, who), self._patience_s)
+            return await asyncio.wait_for(self._seen(look), self._patience_s)
         except TimeoutError:
             raise silent from None
 
@@ -73,27 +98,28 @@ class FileLooks:
         else:
             turn.cancel()
 
-    async def _seen(self, file: str, who: str) -> str | None:
+    async def _seen(self, look: Callable[[], T]) -> T:
         """Has a thread look, and gives its room back when it returns, whoever still waits for it."""
         loop = asyncio.get_running_loop()
-        seen: asyncio.Future[str | None] = loop.create_future()
+        seen: asyncio.Future[T] = loop.create_future()
 
-        def tell(problem: str | None) -> None:
+        def come_back(tell: Callable[[], None]) -> None:
             self._room.release()
             if seen.done():
                 self._silent -= 1
             else:
-                seen.set_result(problem)
+                tell()
 
-        def look() -> None:
+        def go() -> None:
+            tell: Callable[[], None]
             try:
-                problem = problem_with(file, who)
-            except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
-                problem = f"{file} cannot be looked at: {error}"
+                tell = partial(seen.set_result, look())
+            except Exception as error:  # noqa: BLE001 - whatever it is, who waits is told
+                tell = partial(seen.set_exception, error)
             with contextlib.suppress(RuntimeError):  # The loop has ended meanwhile.
-                loop.call_soon_threadsafe(tell, problem)
+                loop.call_soon_threadsafe(come_back, tell)
 
-        threading.Thread(target=look, name="tidegate-look", daemon=True).start()
+        threading.Thread(target=go, name="tidegate-look", daemon=True).start()
         try:
             return await seen
         except asyncio.CancelledError:

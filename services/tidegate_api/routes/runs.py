@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
-from tidegate_api.logs import Piece
+from tidegate_api.logs import LogUnreadable, Piece, Stream
 from tidegate_api.openapi import body, fields
-from tidegate_api.problems import not_found
+from tidegate_api.parts import Services
+from tidegate_api.problems import not_found, unavailable
 from tidegate_api.reads.runs import RUNS_MAX
 from tidegate_api.routes.common import (
     NamespaceFilter,
@@ -20,6 +21,7 @@ from tidegate_api.routes.common import (
 )
 from tidegate_client.views import LogView, Page, ReceiptView, RunView
 from tidegate_core.model.states import RunState
+from tidegate_ports.program_files import FileSystemSilent
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
 
@@ -52,7 +54,7 @@ async def get_run(run_id: RunPath, services: ServicesOf) -> RunView:
 async def get_logs(
     run_id: RunPath,
     services: ServicesOf,
-    stream: Literal["stdout", "stderr"] = "stdout",
+    stream: Stream = "stdout",
     offset: Annotated[int, Query(ge=0, description="First byte")] = 0,
     attempt: Annotated[int | None, Query(ge=1, le=ATTEMPTS_MAX, description="The current one by default")] = None,
 ) -> LogView:
@@ -63,7 +65,7 @@ async def get_logs(
     run = await services.runs.one(run_id)
     number = run.attempt if attempt is None else attempt
     ended = run.is_ended or number < run.attempt
-    piece = await services.pools.read(lambda: services.logs.read(run_id, number, stream, offset, ended=ended))
+    piece = await _piece(services, run_id, number, stream, offset, ended=ended)
     if piece is None and not ended and (run.started_at is None or RunState(run.state).is_before_gate):
         piece = Piece(0, 0, 0, "")  # Nothing has been written yet: whoever follows waits for the start.
     if piece is None and run.started_at is None:
@@ -83,6 +85,24 @@ async def get_logs(
         text=piece.text,
         ended=ended,
     )
+
+
+async def _piece(
+    services: Services, run_id: str, attempt: int, stream: Stream, offset: int, *, ended: bool
+) -> Piece | None:
+    """Returns what is there of a log, None where nothing is. Raises ApiProblem: 404, it cannot be read here; 503, not now."""
+    subject = f"run {run_id} attempt {attempt}"
+    try:
+        return await services.pools.logs.of(
+            f"{subject}: its {stream}",
+            "this API process",
+            lambda: services.logs.read(run_id, attempt, stream, offset, ended=ended),
+        )
+    except FileSystemSilent as silent:
+        raise unavailable(f"{silent}; repeat the request") from silent
+    except LogUnreadable as refusal:
+        detail = f"{subject}: {refusal}"
+        raise (unavailable(detail) if refusal.for_now else not_found(detail)) from refusal
 
 
 @router.post(

@@ -1,0 +1,89 @@
+"""Logs that cannot be read: nobody else waits for them, and who asked is told why."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.unit.tidegate_api.conftest import NOW, Process, a_run, shard_of
+
+from tidegate_api.logs import FileLogs, Piece
+
+
+@pytest.fixture
+def log(process: Process) -> Path:
+    """Where the log is of a run that has started; no file is there yet."""
+    run = a_run(state="running", driver="d-1", started_at=NOW)
+    process.put(run, run.key(shard_of(run)))
+    return process.data / f"{run.id}-1.out"
+
+
+def url_of(log: Path) -> str:
+    return f"/api/v1/runs/{log.name.removesuffix('-1.out')}/logs"
+
+
+@pytest.fixture
+def hung_mount(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Logs on a file system that gives no answer, for which nobody has much patience."""
+    answers = threading.Event()
+
+    def read(*_: object, **__: object) -> Piece:
+        answers.wait(20)
+        return Piece(0, 0, 0, "")
+
+    monkeypatch.setattr("tidegate_api.pools.LOG_S_MAX", 0.05)
+    monkeypatch.setattr(FileLogs, "read", read)
+    yield
+    answers.set()
+
+
+@pytest.mark.usefixtures("hung_mount")
+def test_given_logs_on_a_file_system_that_hangs_then_503_and_nothing_else_waits_for_them(
+    process: Process, log: Path
+) -> None:
+    """They kept all threads of reads, and with them all writes and the probe (review)."""
+    for _ in range(6):  # There are four of these threads.
+        answer = process.http.get(url_of(log))
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
+        assert "its stdout cannot be looked at: its file system gave no answer" in answer.json()["detail"]
+    assert process.http.get("/api/v1/schedules").status_code == 200
+
+
+def test_given_a_fifo_in_the_place_of_a_log_then_nobody_waits_for_who_writes_there(process: Process, log: Path) -> None:
+    os.mkfifo(log)
+    answer = process.http.get(url_of(log))
+    assert (answer.status_code, f"{log} is no file" in answer.json()["detail"]) == (404, True)
+
+
+def test_given_a_folder_in_the_place_of_a_log_then_that_is_said(process: Process, log: Path) -> None:
+    log.mkdir()
+    answer = process.http.get(url_of(log))
+    assert (answer.status_code, f"{log} is no file" in answer.json()["detail"]) == (404, True)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "words"),
+    [
+        (errno.EACCES, 404, "may not read"),
+        (errno.EPERM, 404, "let it run as the nodes' user"),
+        (errno.EIO, 503, "cannot be read now: Input/output error"),
+        (errno.ETIMEDOUT, 503, "cannot be read now: Connection timed out"),
+    ],
+)
+def test_given_a_log_that_this_process_cannot_read_then_why_and_what_to_do_is_said(
+    process: Process, log: Path, monkeypatch: pytest.MonkeyPatch, error: int, status: int, words: str
+) -> None:
+    opened = os.open
+
+    def open_(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if path == str(log):
+            raise OSError(error, os.strerror(error), path)
+        return opened(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", open_)
+    answer = process.http.get(url_of(log))
+    assert (answer.status_code, words in answer.json()["detail"]) == (status, True)
