@@ -114,7 +114,9 @@ class Looks:
                 waiter.fail(bug)
             return True
         for (waiter, _), receipt in zip(waits, found, strict=True):
-            if receipt is not None:
+            if isinstance(receipt, Exception):
+                waiter.fail(receipt)
+            elif receipt is not None:
                 waiter.find(receipt)
         return True
 

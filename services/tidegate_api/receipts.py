@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from pydantic import ValidationError
-
 from tidegate_api.bus import Bus
+from tidegate_api.receipt_reading import ReceiptNotUnderstood, receipt_of
 from tidegate_core.effects import Unavailable
 from tidegate_core.model.receipts import Receipt
 from tidegate_ports.bus import END, Notices, Record
@@ -167,8 +166,8 @@ class ReceiptDesk:
 
     def _tell(self, waiters: Sequence[Waiter], record: Record) -> None:
         try:
-            receipt = Receipt.model_validate_json(record.value or b"")
-        except ValidationError as error:
+            receipt = receipt_of(record.value or b"")
+        except ReceiptNotUnderstood as error:
             # A newer node's receipt, or a stranger's record: the stored receipt decides.
             self._notices("receipt_not_understood", offset=record.offset, problem=str(error))
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from tidegate_api.receipt_reading import ReceiptNotUnderstood, receipt_of
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import MessageSend, Request
 from tidegate_core.model.shards import message_shard
@@ -14,7 +15,7 @@ from tidegate_core.records.receipts import StoredReceipt, subject_of
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key, RangeRead
 from tidegate_ports.clock import Clock
-from tidegate_ports.store import PartlyRead, Store
+from tidegate_ports.store import PartlyRead, Store, StoreUnavailable
 
 VERSIONS_MAX = 50
 """Newest versions of a message that are looked at; without a key there is one for each requests topic that the cluster has had."""
@@ -39,18 +40,28 @@ class StoredAnswers:
         self._store = store
         self._clock = clock
 
-    def of_all(self, sought: Sequence[Sought]) -> list[Receipt | None]:
+    def of_all(self, sought: Sequence[Sought]) -> list[Receipt | Exception | None]:
         """Returns the answers to requests that this process sent, in their order; what an id answered for another request is none.
 
-        One read for all of them but messages, each of which is a query.
+        One read for all of them but messages, each of which is a query. What keeps one from being read stands in its place, and is no
+        concern of the others.
         """
         receipts = self._read([each.key for each in sought if not isinstance(each.request, MessageSend)])
-        return [self._of(each, receipts) for each in sought]
+        return [self._alone(each, receipts) for each in sought]
 
     def of_request(self, namespace: str | None, request_id: str, shard: int) -> Receipt | None:
+        """Raises ReceiptNotUnderstood."""
         key = keys.receipt(shard, namespace, request_id)
         stored = _settled(self._store.get([key]).get(key))
-        return None if stored is None else Receipt.model_validate_json(stored.body)
+        return None if stored is None else receipt_of(stored.body, shard)
+
+    def _alone(self, sought: Sought, receipts: Mapping[Key, Item]) -> Receipt | Exception | None:
+        try:
+            return self._of(sought, receipts)
+        except StoreUnavailable:
+            raise
+        except Exception as bug:  # noqa: BLE001 - whatever it is, who waits for this one is told
+            return bug
 
     def _read(self, wanted: Sequence[Key]) -> Mapping[Key, Item]:
         try:
@@ -67,7 +78,7 @@ class StoredAnswers:
         stored = _settled(receipts.get(sought.key))
         if stored is None or stored.subject != subject_of(request):
             return None
-        return Receipt.model_validate_json(stored.body)
+        return receipt_of(stored.body, sought.shard)
 
     def of_message(self, namespace: str, key: str | None, request_id: str, shard: int) -> Receipt | None:
         """For messages the message row is the receipt."""
@@ -85,11 +96,22 @@ class StoredAnswers:
         )
 
     def anywhere(self, namespace: str | None, request_id: str, shards: int) -> Receipt | None:
-        """Returns the answer to a request of which only namespace (None where it has none) and id are known."""
-        for item in self._store.get([keys.receipt(shard, namespace, request_id) for shard in range(shards)]).values():
+        """Returns the answer to a request of which only namespace (None where it has none) and id are known.
+
+        Raises:
+            ReceiptNotUnderstood: There is one that cannot be read, and none that can.
+        """
+        places = {keys.receipt(shard, namespace, request_id): shard for shard in range(shards)}
+        unreadable: ReceiptNotUnderstood | None = None
+        for key, item in self._store.get(list(places)).items():
             stored = from_item(StoredReceipt, item)
             if stored.settled:
-                return Receipt.model_validate_json(stored.body)
+                try:
+                    return receipt_of(stored.body, places[key])
+                except ReceiptNotUnderstood as refusal:
+                    unreadable = refusal
+        if unreadable is not None:
+            raise unreadable
         if namespace is None:
             return None  # Messages have one.
         return self.of_message(namespace, None, request_id, message_shard(namespace, None, request_id, shards))

@@ -16,6 +16,7 @@ from tidegate_api.cluster_map import ClusterMap, MapReader
 from tidegate_api.looks import Looks
 from tidegate_api.pools import Pools
 from tidegate_api.problems import ApiProblem, unless_taken
+from tidegate_api.receipt_reading import ReceiptNotUnderstood
 from tidegate_api.receipts import Expected, ReceiptDesk, Waiter, answered
 from tidegate_api.reused import ReusedIds
 from tidegate_api.routing import shard_of_request, subject_of
@@ -188,14 +189,19 @@ class Submission:
         ]
 
     def _outcome(self, ready: _Ready, waiter: Waiter, started_s: float) -> Answer | Exception:
+        pending = self._pending(ready)
         try:
             receipt = waiter.receipt
+        except ReceiptNotUnderstood as refusal:
+            # The truth as far as it is known here: who asks again, at an API process of the nodes' release say, is told the rest.
+            self._notices("receipt_not_understood", request_id=ready.request_id, problem=str(refusal))
+            receipt, pending = None, pending.model_copy(update={"errors": (refusal.problem,)})
         except Exception as bug:  # noqa: BLE001 - whatever it is, who asked is told
             return bug
         status = ReceiptStatus.PENDING if receipt is None else receipt.status
         waited_s = (waiter.answered_at_s or time.monotonic()) - started_s
         self._metrics.observe("tidegate_api_receipt_seconds", waited_s, status=status.value)
-        return _answer(ready, receipt or self._pending(ready))
+        return _answer(ready, receipt or pending)
 
     async def _produce(self, prepared: Sequence[_Ready], cluster: ClusterMap) -> list[ApiProblem | None]:
         """Returns what is to be said of each that the broker did not take, once the fate of all is known."""

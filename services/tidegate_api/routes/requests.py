@@ -12,9 +12,11 @@ from tidegate_api.openapi import body, ref
 from tidegate_api.parts import Services
 from tidegate_api.problems import not_found
 from tidegate_api.receipt_answers import answer_with, view_of
+from tidegate_api.receipt_reading import ReceiptNotUnderstood
 from tidegate_api.routes.common import IdempotencyKey, ServicesOf, write
 from tidegate_api.submission import Answer
 from tidegate_client.views import ReceiptView
+from tidegate_core.model.instants import Instant
 from tidegate_core.model.names import FREE_TEXT_PATTERN, MessageKey
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import REQUEST_TYPES
@@ -54,17 +56,25 @@ async def get_receipt(
 ) -> JSONResponse:
     """Receipts are kept 7 days, those of messages as long as the message."""
     known = None if namespace == NO_NAMESPACE else namespace
-    receipt = await _found(services, known, request_id, shard, key)
+    now = services.clock.now_ms()
+    try:
+        receipt = await _found(services, known, request_id, shard, key)
+    except ReceiptNotUnderstood as refusal:
+        pending = _pending(request_id, known, key, now if sent is None else sent)
+        told = pending.model_copy(update={"errors": (refusal.problem,)})
+        return answer_with(Answer(told, refusal.shard, key))
     if receipt is not None:
         # Asking is no request: a refused one is shown, not repeated as an error.
         return JSONResponse(view_of(receipt).model_dump(mode="json"))
-    now = services.clock.now_ms()
     if shard is None or sent is None or not 0 <= now - sent <= PENDING_MS_MAX:
         raise not_found(f"request {request_id}: no receipt of it is kept")
-    pending = Receipt.model_construct(
-        request_id=request_id, status=ReceiptStatus.PENDING, namespace=known, name=key, at=sent
+    return answer_with(Answer(_pending(request_id, known, key, sent), shard, key))
+
+
+def _pending(request_id: str, namespace: str | None, key: str | None, sent: Instant) -> Receipt:
+    return Receipt.model_construct(
+        request_id=request_id, status=ReceiptStatus.PENDING, namespace=namespace, name=key, at=sent
     )
-    return answer_with(Answer(pending, shard, key))
 
 
 async def _found(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,7 +31,7 @@ from tidegate_core.model.receipts import Receipt
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.receipts import StoredReceipt, subject_of
 from tidegate_core.store.values import Item, Key, Page, RangeRead
-from tidegate_ports.bus import Settled
+from tidegate_ports.bus import Record, Settled
 from tidegate_ports.store import PartlyRead, StoreUnavailable
 
 PATIENCE_S = 20.0
@@ -56,13 +56,14 @@ def test_given_no_receipt_then_202_with_a_location_that_answers_later(process: P
     assert process.http.get(f"/api/v1/requests/other/{request_id}").status_code == 404
 
 
-def put_receipt(process: Process, receipt: Receipt, subject: str = "") -> None:
+def put_receipt(process: Process, receipt: Receipt, subject: str = "", **said: Any) -> None:
+    """Stores it as its owner would; what is `said` besides stands in its body, as a newer release would write it."""
     shard = schedule_shard("flights", receipt.name or "land-day", SHARDS)
     row = StoredReceipt(
         request_id=receipt.request_id,
         namespace=receipt.namespace,
         subject=subject,
-        body=receipt.to_json().decode(),
+        body=json.dumps({**json.loads(receipt.to_json()), **said}, separators=(",", ":")),
         expires_at=NOW,
     )
     process.put(row, row.key(shard))
@@ -211,7 +212,7 @@ def test_given_one_stored_receipt_that_makes_the_look_fail_then_the_others_of_it
     """Left by a review: 500 for the whole list, and the ids that this process had given were told to nobody."""
     of_all = StoredAnswers.of_all
 
-    def failing(answers: StoredAnswers, wanted: Sequence[Sought]) -> list[Receipt | None]:
+    def failing(answers: StoredAnswers, wanted: Sequence[Sought]) -> list[Receipt | Exception | None]:
         if any(sought.request.id == "m-1" for sought in wanted):
             raise AttributeError("planted")
         return of_all(answers, wanted)
@@ -224,6 +225,67 @@ def test_given_one_stored_receipt_that_makes_the_look_fail_then_the_others_of_it
     assert items[1]["errors"][0]["hint"] == "send it again with the id m-1"
     bugs = [fields["problem"] for event, fields in process.notices if event == "api_bug"]
     assert bugs[:1] == ["AttributeError('planted')"]
+
+
+def newer_node(process: Process, **said: Any) -> Callable[[Mapping[str, Any]], None]:
+    """An owner of a newer release, whose receipts lie in the store alone; that of schedule `b` says more than this release knows."""
+
+    def owner(document: Mapping[str, Any]) -> None:
+        subject = subject_of(parse_request(json.dumps(document).encode()))
+        more = said if document["name"] == "b" else {}
+        put_receipt(process, accepted(document, version=9), subject, **more)
+
+    return owner
+
+
+NEWER_FIELDS = {"note": "new", "discarded": {"jobs": ["j"], "evidence": {}, "ticks": 3}}
+
+
+@pytest.mark.parametrize("timing", [PATIENT])
+def test_given_a_stored_receipt_with_fields_of_a_newer_release_then_they_are_ignored(process: Process) -> None:
+    process.bus.owner = newer_node(process, **NEWER_FIELDS)
+    answer = process.http.put("/api/v1/schedules/flights/b", json={**SPEC, "name": "b"})
+    assert (answer.status_code, answer.json()["version"]) == (200, 9)
+    assert answer.json()["discarded"] == {"jobs": ["j"], "evidence": {}}
+    shown = process.http.get(f"/api/v1/requests/flights/{answer.json()['request_id']}")
+    assert (shown.status_code, shown.json()["status"]) == (200, "accepted")
+
+
+def test_given_a_receipt_with_fields_of_a_newer_release_on_the_topic_then_they_are_ignored(process: Process) -> None:
+    def owner(document: Mapping[str, Any]) -> None:
+        body = {**json.loads(accepted(document, version=9).to_json()), **NEWER_FIELDS}
+        record = Record(TOPICS.receipts, "0" * 32, 0, 7, NOW, document["id"].encode(), json.dumps(body).encode(), ())
+        assert process.bus.listener is not None
+        process.bus.listener.records(TOPICS.receipts, 0, [record])
+
+    process.bus.owner = owner
+    answer = process.http.delete(PUT_SCHEDULE)
+    assert (answer.status_code, answer.json()["version"]) == (200, 9)
+
+
+@pytest.mark.parametrize("timing", [PATIENT])
+def test_given_a_stored_receipt_that_this_release_cannot_read_then_it_alone_is_pending_and_says_why(
+    process: Process,
+) -> None:
+    """Found in review: 500 for the whole list, and each of its requests had been decided."""
+    process.bus.owner = newer_node(process, status="postponed")
+    answer = process.http.post("/api/v1/schedules", json=[{**SPEC, "name": name} for name in "abc"])
+    items = answer.json()["items"]
+    assert (answer.status_code, [item["status"] for item in items]) == (202, ["accepted", "pending", "accepted"])
+    (error,) = items[1]["errors"]
+    assert "this release cannot read its receipt (status is 'postponed'" in error["problem"]
+    assert "ask an API process of the nodes' release" in error["hint"]
+    alone = process.http.put("/api/v1/schedules/flights/b", json={**SPEC, "name": "b"})
+    request_id = alone.json()["request_id"]
+    for asked in (
+        alone,
+        process.http.get(alone.headers["Location"]),
+        process.http.get(f"/api/v1/requests/flights/{request_id}"),
+    ):
+        assert (asked.status_code, asked.json()["status"]) == (202, "pending")
+        assert "this release cannot read its receipt" in asked.json()["errors"][0]["problem"]
+        assert asked.headers["Location"] == alone.headers["Location"]
+    assert not [event for event, _ in process.notices if event == "api_bug"]
 
 
 @pytest.mark.parametrize("timing", [A_WHILE])
