@@ -8,6 +8,7 @@ from datetime import datetime
 from signal import Signals
 from typing import Any
 
+from tidegate_api.reads.definitions import DefinitionUnreadable, spec_of, spec_or_none
 from tidegate_client.views import (
     EvidenceView,
     JobView,
@@ -21,7 +22,6 @@ from tidegate_client.views import (
     WhyView,
 )
 from tidegate_core.decisions.run_plane.control import coming_instants
-from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE
 from tidegate_core.model.instants import as_datetime
 from tidegate_core.model.states import Disposition, RunState
@@ -39,7 +39,11 @@ def moment(instant: int | None) -> datetime | None:
 
 
 def schedule_view(state: ScheduleState, definition: Definition | None, now: int) -> ScheduleView:
-    spec = None if definition is None else parsed(definition.spec)
+    spec, unreadable = None, None
+    try:
+        spec = None if definition is None else spec_of(definition.spec)
+    except DefinitionUnreadable as refusal:
+        unreadable = str(refusal)
     return ScheduleView(
         namespace=state.namespace,
         name=state.name,
@@ -55,6 +59,7 @@ def schedule_view(state: ScheduleState, definition: Definition | None, now: int)
         reason=state.reason,
         gone=list(state.gone),
         spec={} if definition is None else json.loads(definition.spec),
+        unreadable=unreadable,
     )
 
 
@@ -93,10 +98,9 @@ def job_view(job: Job, run: Run | None = None) -> JobView:
 def gathering_view(evidence: Evidence, definition: Definition | None) -> JobView:
     """The job that evidence will become; its trigger's own words say what is missing."""
     missing = None
-    if definition is not None:
-        trigger = parsed(definition.spec).trigger
-        assert isinstance(trigger, EventTrigger)
-        missing = trigger.missing(evidence.counts)
+    if definition is not None and (spec := spec_or_none(definition.spec)) is not None:
+        assert isinstance(spec.trigger, EventTrigger)
+        missing = spec.trigger.missing(evidence.counts)
     return JobView(
         id=evidence.id,
         namespace=evidence.namespace,

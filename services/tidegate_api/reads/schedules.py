@@ -12,11 +12,11 @@ from tidegate_api.page_tokens import Place
 from tidegate_api.pools import Pools
 from tidegate_api.problems import ApiProblem, not_found
 from tidegate_api.reads.convert import moment, schedule_view
+from tidegate_api.reads.definitions import spec_or_none
 from tidegate_api.reads.ranges import Keep, RangeReader, Span
 from tidegate_client.views import DryRun, Page, ScheduleView
 from tidegate_core.decisions.outage_watch import MINIMUM_PERIOD
 from tidegate_core.decisions.run_plane.control import applied_spec, is_unchanged, status_after, version_conflict
-from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.updating import update_problems
 from tidegate_core.model.modes import OnUpdate
 from tidegate_core.model.position import FIRST_POSITION
@@ -135,7 +135,7 @@ class ScheduleReads:
         return {key: from_item(Definition, item) for key, item in found.items()}
 
     async def specs(self, refs: Sequence[str]) -> dict[str, ScheduleSpec]:
-        """Returns the definitions in force of each `<ns>/<name>`; of what is not there none. Two reads, however many."""
+        """Returns the definitions in force of each `<ns>/<name>`; of what is not there, or cannot be read, none. Two reads, however many."""
         if not refs:
             return {}
         names = {ref: tuple(ref.split("/", 1)) for ref in refs}
@@ -147,7 +147,8 @@ class ScheduleReads:
         definitions = await self.definitions((shards[ref], s.namespace, s.name, s.version) for ref, s in alive.items())
         found_of = {ref: definitions.get(_definition_key(shards[ref], state)) for ref, state in alive.items()}
         present = {ref: definition.spec for ref, definition in found_of.items() if definition is not None}
-        return await self._pools.read(lambda: {ref: parsed(spec) for ref, spec in present.items()})
+        read = await self._pools.read(lambda: {ref: spec_or_none(spec) for ref, spec in present.items()})
+        return {ref: spec for ref, spec in read.items() if spec is not None}
 
     async def minimum_period_of(self, namespace: str, name: str) -> int | None:
         """Returns the shortest period (ms) that the present owner of the schedule's shard takes, None where none has said."""
@@ -201,9 +202,12 @@ def suspended_within(begin: int | None, end: int | None) -> Keep:
 
 def _changed(spec: ScheduleSpec, how: OnUpdate, before: ScheduleState, former: Definition | None) -> list[str]:
     """Returns the names of the fields in which a definition differs from the one in force. Raises InvalidInput: it cannot be updated so."""
-    known = None if former is None else parsed(former.spec)
-    if problems := update_problems(how, spec, known, status_after(before, spec)):
-        raise InvalidInput(problems)
+    known = None if former is None else spec_or_none(former.spec)
+    # Of one that cannot be read here its owner alone can say what an update may keep.
+    if known is not None or former is None:
+        problems = update_problems(how, spec, known, status_after(before, spec))
+        if problems:
+            raise InvalidInput(problems)
     if former is None:
         return []
     old, new = json.loads(former.spec), json.loads(spec.canonical_json())

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
+
+from pydantic import ValidationError
 
 from tidegate_api.cluster_map import ClusterMap, MapReader
 from tidegate_api.pools import Pools
-from tidegate_api.problems import not_found
+from tidegate_api.problems import not_found, unavailable
 from tidegate_api.reads.convert import why_view
+from tidegate_api.reads.definitions import is_of_definition, unreadable
 from tidegate_api.reads.why_facts import (
     JobMovedOn,
     answered,
@@ -53,23 +57,36 @@ class WhyReads:
         self._clock = clock
 
     async def schedule(self, namespace: str, name: str, at: str | None) -> WhyView:
-        """Raises ApiProblem (404), InvalidInput (`at` names no instant)."""
+        """Raises ApiProblem (404; 503, its definition cannot be read here), InvalidInput (`at` names no instant)."""
         cluster, now = await self._cluster.current(), self._clock.now_ms()
-        explanation = await self._pools.read(lambda: explain_schedule(self._store, cluster, namespace, name, at, now))
+        explanation = await self._explained(
+            f"schedule {namespace}/{name}", lambda: explain_schedule(self._store, cluster, namespace, name, at, now)
+        )
         if explanation is None:
             raise not_found(f"schedule {namespace}/{name}: there is none; tidegate schedule list shows what there is")
         return why_view(explanation)
 
     async def job(self, job_id: str) -> WhyView:
-        """Raises ApiProblem (404), InvalidInput (no such shard)."""
+        """Raises ApiProblem (404; 503 as above), InvalidInput (no such shard)."""
         cluster, now = await self._cluster.current(), self._clock.now_ms()
         shard = run_shard(job_id, cluster.shards, "job_id")
-        explanation = await self._pools.read(lambda: explain_job(self._store, cluster, shard, job_id, now))
+        explanation = await self._explained(
+            f"job {job_id}", lambda: explain_job(self._store, cluster, shard, job_id, now)
+        )
         if explanation is None:
             looked = "open jobs, ended runs, and entries of the ledger, which are kept 90 days"
             way_out = "tidegate why NAMESPACE/NAME --at TIME explains an instant of a schedule"
             raise not_found(f"job {job_id}: not found among {looked}; {way_out}")
         return why_view(explanation)
+
+    async def _explained(self, subject: str, explain: Callable[[], Explanation | None]) -> Explanation | None:
+        try:
+            return await self._pools.read(explain)
+        except ValidationError as refusal:
+            if not is_of_definition(refusal):
+                raise
+            # While an upgrade is under way another API process may be able to.
+            raise unavailable(f"{subject}: {unreadable(refusal)}") from refusal
 
 
 def explain_schedule(

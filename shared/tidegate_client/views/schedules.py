@@ -39,6 +39,8 @@ class ScheduleView(View):
         reason: Of the last request that changed it.
         gone: Deleted schedules that its trigger waited for, and does without now.
         spec: The definition in its canonical form.
+        unreadable: Why the API process cannot read the definition, of which it then shows no coming instants; None for all but those
+            of a newer release.
     """
 
     namespace: str
@@ -55,6 +57,7 @@ class ScheduleView(View):
     reason: str | None = None
     gone: list[str] = Field(default_factory=list)
     spec: dict[str, Any] = Field(default_factory=dict)
+    unreadable: str | None = None
 
 
 class SourceView(View):

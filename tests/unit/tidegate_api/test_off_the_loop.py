@@ -105,7 +105,7 @@ def test_given_a_list_then_its_items_are_made_on_a_thread_of_reads(
         "reads.schedules.is_unchanged",
         "reads.schedules.update_problems",
         "reads.schedules.applied_spec",
-        "reads.schedules.parsed",
+        "reads.schedules.spec_or_none",
         "reads.warnings.schedule_warnings",
     ],
 )
