@@ -28,6 +28,9 @@ Answer = dict[str, Any]
 SEQ_MAX = 2**63 - 1
 """Of a driver's reports: beyond what any counts to, and below the 38 digits that the store's numbers have."""
 
+EXIT_CODE_MAX = 2**63 - 1
+"""Beyond what any system has, and below the store's 38 digits as well."""
+
 
 class Report(BaseModel):
     """What every report says.
@@ -83,7 +86,7 @@ class FinishedReport(Report):
 
     outcome: Literal["succeeded", "failed", "killed", "timed_out"]
     reason: str | None = None
-    exit_code: int | None = None
+    exit_code: int | None = Field(default=None, ge=-EXIT_CODE_MAX, le=EXIT_CODE_MAX)
     error_class: Literal["config", "auth", "user_code", "oom", "preempted", "quota", "transient", "lost"] | None = None
     outputs: dict[str, Any] | None = None
 

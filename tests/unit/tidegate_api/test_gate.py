@@ -167,6 +167,18 @@ def test_given_finished_then_outcome_and_outputs_are_recorded_and_a_repeat_is_fi
     assert process.report(run, "finished", driver="d-2", **end).status_code == 409
 
 
+@pytest.mark.parametrize(
+    "exit_code", [2**63, -(10**40) - 1, 10**400], ids=["beyond 64 bits", "41 digits", "401 digits"]
+)
+def test_given_an_exit_code_that_no_system_has_then_400_names_the_field(
+    process: Process, run: Run, exit_code: int
+) -> None:
+    """What the store's numbers do not hold was an unforeseen error, which is repeated for five minutes."""
+    process.report(run, "start")
+    answer = process.report(run, "finished", outcome="failed", exit_code=exit_code)
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "exit_code")
+
+
 def test_given_finished_again_when_the_owner_has_moved_the_run_to_the_history_then_200(process: Process) -> None:
     run = a_run(state="succeeded", driver="d-1", ended_at=NOW, outcome="succeeded")
     process.put(run, keys.ended_run(shard_of(run), run.id))
