@@ -122,6 +122,13 @@ class TimesTrigger(TimeTrigger):
     def _naming(self, instant: Instant, identity: str) -> Iterator[TimeTrigger]:
         return (spec for spec in self.specs if spec.names(instant, identity))
 
+    def _cost_of(self, spec: TimeTrigger) -> int:
+        """Returns with how much a spec's instant is compared: with those of the others, and with what it leaves out itself.
+
+        The larger of both: the others are kept in order, so that each of them costs far less than an exclusion.
+        """
+        return max(len(self.specs), spec.comparisons)
+
     def _following(self, after: Instant, identity: str, search: Search) -> Instant | None:
         # The earliest of all is looked at first, so that no spec is searched beyond what another one names: one that
         # leaves out years costs nothing beside one that fires today, and none is passed over.
@@ -130,10 +137,10 @@ class TimesTrigger(TimeTrigger):
         heapify(waiting)
         while waiting:
             instant, place = waiting[0]
-            if not search.takes(len(self.specs)) and instant > after + 1:
+            spec = self.specs[place]
+            if not search.takes(self._cost_of(spec)) and instant > after + 1:
                 search.cut_at = instant
                 return None
-            spec = self.specs[place]
             span = spec.excluded_at(instant)
             if span is None:
                 return instant
@@ -154,11 +161,11 @@ class TimesTrigger(TimeTrigger):
         heads = [(spec.named_before(before, identity, search), place) for place, spec in enumerate(self.specs)]
         waiting = [(-instant, place) for instant, place in heads if instant is not None]
         heapify(waiting)
-        while waiting and search.takes(len(self.specs)):
+        while waiting:
             negated, place = waiting[0]
-            if -negated < search.floor:
-                return None
             spec = self.specs[place]
+            if -negated < search.floor or not search.takes(self._cost_of(spec)):
+                return None
             span = spec.excluded_at(-negated)
             if span is None:
                 return -negated

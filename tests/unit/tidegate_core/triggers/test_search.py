@@ -16,6 +16,7 @@ from tests.unit.tidegate_core.triggers.left_out import EXCLUDED, NAMING, UNION, 
 from tidegate_core.model.instants import Instant, parse_instant
 from tidegate_core.triggers import Trigger
 from tidegate_core.triggers.base import TimeTrigger
+from tidegate_core.triggers.exclusions import ExcludedCron
 from tidegate_core.triggers.search import STEPS_PER_DECISION, Next, Search
 
 ANY: TypeAdapter[Any] = TypeAdapter(Trigger)
@@ -123,6 +124,40 @@ def test_given_years_left_out_then_a_piece_takes_no_more_than_its_steps(
     assert STEPS_PER_DECISION / 2 < most <= STEPS_PER_DECISION + 2 * (1 + trigger.comparisons)
     assert len(bounds) > 3
     assert min(later - earlier for earlier, later in pairwise(bounds)) > DAY
+
+
+BESIDE_DECADES = [
+    {"type": "cron", "expression": "0 0 1 1 *", "zone": f"+{hour:02}:{minute}"}
+    for hour in range(12)
+    for minute in (15, 20, 30, 45)
+]
+DECADES = [{**YEARS, "expression": f"0 {minutes} * * * ? 1970-2026"} for minutes in ("0/2", "1/2")]
+IN_A_SPEC = {"type": "times", "specs": [cron("* * * * *", *BESIDE_DECADES, *DECADES)]}
+
+
+@pytest.mark.parametrize(
+    "document", [pytest.param(IN_A_SPEC["specs"][0], id="alone"), pytest.param(IN_A_SPEC, id="in a spec")]
+)
+@pytest.mark.parametrize("forward", [True, False])
+def test_given_a_specs_exclusions_then_each_that_is_looked_at_was_counted(
+    document: dict[str, Any], forward: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Review finding: a union counted its specs alone, and 4.7 KB of a schedule held the lane for 10 s."""
+    trigger, looked_at = a_trigger(document), [0]
+    minutes_out = ExcludedCron.minutes_out
+
+    def counting(exclusion: ExcludedCron, day: int) -> int:
+        looked_at[0] += 1
+        return minutes_out(exclusion, day)
+
+    monkeypatch.setattr(ExcludedCron, "minutes_out", counting)
+    search = Search(STEPS_PER_DECISION)
+    if forward:
+        assert trigger.seek(parse_instant("2020-01-01T00:00:00Z"), "n/a", search).is_bound
+    else:
+        assert trigger.last_before(parse_instant("2027-01-01T00:00:00Z"), "n/a", search) is None
+    # An exclusion's own day, and the two local days that a day of UTC has a part in.
+    assert STEPS_PER_DECISION / 2 < looked_at[0] < 3 * (STEPS_PER_DECISION + trigger.comparisons)
 
 
 def test_given_steps_that_are_used_up_then_nothing_is_searched_and_no_instant_is_claimed() -> None:
