@@ -129,6 +129,33 @@ def skips_between(
             yield Skip(segment.start * 1000, reason, first, first if last is None else last)
 
 
+def gap_before(zone: Zone, instant: Instant) -> Segment | None:
+    """Returns the stretch whose beginning the instant is, if a gap lies before it; or None."""
+    second, rest = divmod(instant, 1000)
+    segment = zone.segment_at(second)
+    return segment if not rest and segment.start == second and _gap_seconds(segment) > 0 else None
+
+
+def named_in_gap(times: WallTimes, gap: Segment) -> Iterator[int]:
+    """Yields the local times that the change at the segment's start left out, in order: the first one of each minute."""
+    found = _first_in_gap(times, gap)
+    while found is not None and found < gap.start + gap.offset:
+        yield found
+        found = times.next_wall(found - found % 60 + 59)
+
+
+def is_shifted_over(clock: WallClock, gap: Segment) -> bool:
+    """Whether what the gap left out fires at the first instant after it."""
+    return _shifts(clock.times, gap, clock.policy)
+
+
+def is_named_itself(clock: WallClock, gap: Segment) -> bool:
+    """Whether also the local time that the clock shows behind the gap fires then."""
+    times, wall = clock.times, gap.start + gap.offset
+    counts = _lowest_wall(times, gap, clock.policy) <= wall < _highest_wall(times, gap, clock.policy)
+    return counts and times.next_wall(wall - 1) == wall
+
+
 def note_on(times: WallTimes, zone: Zone, instant: Instant, policy: DstPolicy = DEFAULT_POLICY) -> str:
     """Returns what a clock change has to do with a fire, in words for people; empty when nothing has."""
     second = instant // 1000

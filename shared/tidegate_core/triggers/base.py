@@ -17,7 +17,7 @@ from tidegate_core.model.facts import Fact
 from tidegate_core.model.instants import LATEST_INSTANT, Instant, InstantField
 from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import refused
-from tidegate_core.time.wall_clock import Skip, WallClock, note_on, skips_between
+from tidegate_core.time.wall_clock import Skip, WallClock, note_on
 from tidegate_core.triggers.exclusions import (
     ALL_MINUTES,
     MAX_EXCLUSIONS,
@@ -118,7 +118,7 @@ class TimeTrigger(Document, ABC):
             following = self._following(floor, identity, search)
             if following is None or not self.is_within(following):
                 return None
-            span = self.excluded_at(following)
+            span = self.excluded_at(following, identity)
             if span is None:
                 return following
             floor = ahead(span, self.kept(identity), search, self.comparisons, DAYS_PASSED_OVER).end - 1
@@ -162,7 +162,7 @@ class TimeTrigger(Document, ABC):
             preceding = self._preceding(before, identity, search)
             if preceding is None or preceding < search.floor:
                 return None
-            span = self.excluded_at(preceding)
+            span = self.excluded_at(preceding, identity)
             if span is None:
                 return preceding
             before = back(span, self.kept(identity), search, self.comparisons, DAYS_PASSED_OVER).begin
@@ -181,7 +181,7 @@ class TimeTrigger(Document, ABC):
     def names(self, instant: Instant, identity: str) -> bool:
         """Whether an instant is one of its own, inside of `start`..`end` and not excluded; nothing is searched for that."""
         is_named = self._following(instant - 1, identity, Search()) == instant
-        return is_named and self.is_within(instant) and self.excluded_at(instant) is None
+        return is_named and self.is_within(instant) and self.excluded_at(instant, identity) is None
 
     def fires_left(self, fires: int) -> int | None:
         """Returns how many occurrences are still to come after `fires`; None is without a bound."""
@@ -190,20 +190,29 @@ class TimeTrigger(Document, ABC):
     def is_within(self, instant: Instant) -> bool:
         return (self.start is None or instant >= self.start) and (self.end is None or instant < self.end)
 
-    def excluded_at(self, instant: Instant) -> Span | None:
-        """Returns the span around the instant that is left out, or None."""
-        if self.exclude is None:
+    def excluded_at(self, instant: Instant, identity: str = "", beside: tuple[Exclusion, ...] = ()) -> Span | None:
+        """Returns the span around the instant that is left out, or None.
+
+        One that stands for local times in a gap is left out only where all that it stands for are: it fires for the others.
+
+        Args:
+            instant: One that it names.
+            identity: The schedule's own id.
+            beside: Exclusions of what it is a part of, which are to hold as well.
+        """
+        exclusions = (*(self.exclude or ()), *beside)
+        if not exclusions:
             return None
         # Years in one step: whoever leaves them out need not wait for them to be walked.
-        return excluded_dates(self.exclude, self.own_zone, instant) or excluded_span(
-            self.exclude, self.own_zone, instant
-        )
+        return excluded_dates(exclusions, self.own_zone, instant) or excluded_span(exclusions, self.own_zone, instant)
 
     def kept(self, identity: str) -> Minutes:
         """Returns which minutes of a day of UTC may have an occurrence: what it may name and does not leave out."""
 
         def kept_on(day: int) -> int:
             out = 0 if self.exclude is None else minutes_left_out(self.exclude, self.own_zone, day)
+            if out:
+                out &= ~self.gap_ends_on(day)
             return 0 if out == ALL_MINUTES else self.minutes_of(day, identity) & ~out
 
         return kept_on
@@ -215,13 +224,22 @@ class TimeTrigger(Document, ABC):
         """
         return ALL_MINUTES
 
-    def skips(self, after: Instant, until: Instant, identity: str) -> tuple[Skip, ...]:
-        """Returns the local times that clock changes left out in `after < instant <= until` and that fire nowhere."""
-        clock = self.wall_clock(identity)
-        if clock is None:
-            return ()
-        found = skips_between(clock.times, clock.zone, after, until, clock.policy)
-        return tuple(skip for skip in found if self.is_within(skip.instant) and self.excluded_at(skip.instant) is None)
+    def is_behind_gap(self, instant: Instant) -> bool:
+        """Whether it may stand for local times that a clock change left out."""
+        return False
+
+    def gap_ends_on(self, day: int) -> int:
+        """Returns the minutes of a day of UTC that have such an instant: what is left out there is not known by the minute."""
+        return 0
+
+    def skips(
+        self, after: Instant, until: Instant, identity: str, beside: tuple[Exclusion, ...] = ()
+    ) -> tuple[Skip, ...]:
+        """Returns the local times that clock changes left out in `after < instant <= until` and that fire nowhere.
+
+        Arguments as of `excluded_at`: a local time that is excluded is none of them.
+        """
+        return ()
 
     def note(self, instant: Instant, identity: str) -> str:
         """Returns what a clock change has to do with a nominal, in words for people; empty when nothing has."""

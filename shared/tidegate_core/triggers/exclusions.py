@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import date
 from functools import lru_cache, reduce
 from operator import or_
@@ -16,7 +16,7 @@ from tidegate_core.model.planned import PLATFORM, PlannedKinds, planned
 from tidegate_core.model.problems import refused
 from tidegate_core.time.cron_fields import DayRule, parse_cron
 from tidegate_core.time.cron_items import CronError, Dialect
-from tidegate_core.time.zones import ZoneName, zone_named
+from tidegate_core.time.zones import Segment, ZoneName, zone_named
 
 MAX_EXCLUSIONS = 50
 
@@ -137,15 +137,52 @@ def excluded_span(exclusions: tuple[Exclusion, ...], zone: str, instant: Instant
         zone: The trigger's own, for those that name none.
         instant: An instant that the trigger names.
     """
+    return _span_of(by_zone(exclusions, zone), instant)
+
+
+def _span_of(exclusions: dict[str, list[Exclusion]], instant: Instant) -> Span | None:
     second = instant // 1000
-    for name, sharing in by_zone(exclusions, zone).items():
+    for name, sharing in exclusions.items():
         segment = zone_named(name).segment_at(second)
         day, rest = divmod(second + segment.offset, DAY_SECONDS)
         minutes = _minutes_around(minutes_out(sharing, day), rest // 60)
         if minutes is not None:
             begin, end = (day * DAY_SECONDS + minute * 60 - segment.offset for minute in minutes)
-            return Span(max(begin, segment.start) * 1000, min(end, segment.end) * 1000)
+            # The first instant after a gap may stand for local times that are not left out: it is to be asked by itself.
+            is_behind_gap = segment.offset > segment.offset_before and second > segment.start
+            return Span(max(begin, segment.start + is_behind_gap) * 1000, min(end, segment.end) * 1000)
     return None
+
+
+def kept_in_gap(exclusions: tuple[Exclusion, ...], zone: str, gap: Segment, walls: Iterable[int]) -> Iterator[int]:
+    """Yields those of the local times in a gap that are not left out.
+
+    A clock that makes the same change is asked for the local time, which no other one knows: those are asked for the first
+    instant after the gap.
+
+    Args:
+        exclusions: Of a trigger, and of what it is a part of.
+        zone: The trigger's own, for those that name none.
+        gap: The stretch behind the gap.
+        walls: Local times that the trigger names, in wall seconds.
+    """
+    by_clock = by_zone(exclusions, zone)
+    alike = [name for name in by_clock if _makes_change(name, gap)]
+    same = [exclusion for name in alike for exclusion in by_clock.pop(name)]
+    if _span_of(by_clock, gap.start * 1000) is not None:
+        return
+    out: dict[int, int] = {}
+    for wall in walls:
+        day, rest = divmod(wall, DAY_SECONDS)
+        if day not in out:
+            out[day] = minutes_out(same, day)
+        if not out[day] >> rest // 60 & 1:
+            yield wall
+
+
+def _makes_change(zone: str, gap: Segment) -> bool:
+    segment = zone_named(zone).segment_at(gap.start)
+    return (segment.start, segment.offset_before, segment.offset) == (gap.start, gap.offset_before, gap.offset)
 
 
 def excluded_dates(exclusions: tuple[Exclusion, ...], zone: str, instant: Instant) -> Span | None:
@@ -174,7 +211,7 @@ def by_zone(exclusions: Iterable[Exclusion], zone: str) -> dict[str, list[Exclus
 
 def minutes_out(sharing: Iterable[Exclusion], day: int) -> int:
     """Returns the minutes of a local day that exclusions of one zone leave out together: morning and afternoon are a day."""
-    return reduce(or_, (exclusion.minutes_out(day) for exclusion in sharing))
+    return reduce(or_, (exclusion.minutes_out(day) for exclusion in sharing), 0)
 
 
 def _minutes_around(out: int, minute: int) -> tuple[int, int] | None:

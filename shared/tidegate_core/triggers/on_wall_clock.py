@@ -5,8 +5,23 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tidegate_core.model.instants import Instant
-from tidegate_core.time.wall_clock import DstGap, DstOverlap, DstPolicy, next_fire, previous_fire
+from tidegate_core.time.wall_clock import (
+    DstGap,
+    DstOverlap,
+    DstPolicy,
+    Skip,
+    gap_before,
+    is_named_itself,
+    is_shifted_over,
+    named_in_gap,
+    next_fire,
+    previous_fire,
+    skips_between,
+)
+from tidegate_core.time.zones import zone_named
 from tidegate_core.triggers.base import TimeTrigger
+from tidegate_core.triggers.exclusions import Exclusion, Span, kept_in_gap
+from tidegate_core.triggers.passing import gap_ends_on
 from tidegate_core.triggers.search import Search
 
 
@@ -33,6 +48,42 @@ class WallClockTrigger(TimeTrigger):
     @property
     def dst_policy(self) -> DstPolicy:
         return DstPolicy(self.dst_gap or "shift", self.dst_overlap or "first")
+
+    def is_behind_gap(self, instant: Instant) -> bool:
+        return gap_before(zone_named(self.own_zone), instant) is not None
+
+    def gap_ends_on(self, day: int) -> int:
+        return gap_ends_on(zone_named(self.own_zone), day)
+
+    def excluded_at(self, instant: Instant, identity: str = "", beside: tuple[Exclusion, ...] = ()) -> Span | None:
+        span = super().excluded_at(instant, identity, beside)
+        exclusions = (*(self.exclude or ()), *beside)
+        gap = gap_before(zone_named(self.own_zone), instant) if exclusions else None
+        clock = None if gap is None else self.wall_clock(identity)
+        if gap is None or clock is None or not is_shifted_over(clock, gap):
+            return span
+        walls = list(named_in_gap(clock.times, gap))
+        if not walls or (span is None and is_named_itself(clock, gap)):
+            return span
+        if any(True for _ in kept_in_gap(exclusions, self.own_zone, gap, walls)):
+            return None
+        return span or Span(instant, instant + 1)
+
+    def skips(
+        self, after: Instant, until: Instant, identity: str, beside: tuple[Exclusion, ...] = ()
+    ) -> tuple[Skip, ...]:
+        clock = self.wall_clock(identity)
+        if clock is None:
+            return ()
+        exclusions = (*(self.exclude or ()), *beside)
+        found: list[Skip] = []
+        for skip in skips_between(clock.times, clock.zone, after, until, clock.policy):
+            gap = clock.zone.segment_at(skip.instant // 1000)
+            kept = list(kept_in_gap(exclusions, self.own_zone, gap, named_in_gap(clock.times, gap)))
+            if kept and self.is_within(skip.instant):
+                last = clock.times.previous_wall(min(kept[-1] - kept[-1] % 60 + 60, skip.last + 1))
+                found.append(skip._replace(first=kept[0], last=kept[-1] if last is None else last))
+        return tuple(found)
 
     def _following(self, after: Instant, identity: str, search: Search) -> Instant | None:
         clock = self.wall_clock(identity)

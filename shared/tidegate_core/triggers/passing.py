@@ -29,6 +29,18 @@ def minutes_named_on(zone: Zone, day: int, of_local_day: Minutes) -> int:
     return reduce(or_, masks, changes)  # What a change has shifted fires at its very instant.
 
 
+def gap_ends_on(zone: Zone, day: int) -> int:
+    """Returns the minutes of a day at which a gap of the zone ends."""
+    begin = day * DAY_SECONDS
+    segment = zone.segment_at(begin)
+    found = 1 if segment.start == begin and segment.offset > segment.offset_before else 0
+    while segment.end < begin + DAY_SECONDS:
+        segment = zone.segment_at(segment.end)
+        if segment.offset > segment.offset_before:
+            found |= 1 << (segment.start - begin) // 60
+    return found
+
+
 def minutes_left_out(exclusions: tuple[Exclusion, ...], zone: str, day: int) -> int:
     """Returns the minutes of a day of UTC that are certainly left out, whichever zones' exclusions it takes."""
     out = 0

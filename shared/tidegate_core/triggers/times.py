@@ -7,7 +7,9 @@ sequence of instants, with one cursor, one data interval from each instant to th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from heapq import heapify, heappop, heapreplace
+from operator import or_
 from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, model_validator
@@ -22,7 +24,7 @@ from tidegate_core.triggers.base import TimeTrigger
 from tidegate_core.triggers.cron import CronTrigger
 from tidegate_core.triggers.every import EveryTrigger
 from tidegate_core.triggers.every_macro import every_macro_as_every
-from tidegate_core.triggers.exclusions import ALL_MINUTES
+from tidegate_core.triggers.exclusions import ALL_MINUTES, Exclusion, Span
 from tidegate_core.triggers.passing import ONE_DAY, ahead, back
 from tidegate_core.triggers.search import Search
 
@@ -82,15 +84,34 @@ class TimesTrigger(TimeTrigger):
         gaps = [spec.smallest_gap_ms(identity) for spec in self.specs]
         return min((gap for gap in gaps if gap is not None), default=None)
 
-    def skips(self, after: Instant, until: Instant, identity: str) -> tuple[Skip, ...]:
+    def excluded_at(self, instant: Instant, identity: str = "", beside: tuple[Exclusion, ...] = ()) -> Span | None:
+        span = super().excluded_at(instant, identity, beside)
+        exclusions = (*(self.exclude or ()), *beside)
+        if not exclusions or not self.is_behind_gap(instant):
+            return span
+        naming = list(self._naming(instant, identity))
+        if any(spec.excluded_at(instant, identity, exclusions) is None for spec in naming):
+            return None
+        return span or (Span(instant, instant + 1) if naming else None)
+
+    def is_behind_gap(self, instant: Instant) -> bool:
+        return any(spec.is_behind_gap(instant) for spec in self.specs)
+
+    def gap_ends_on(self, day: int) -> int:
+        return reduce(or_, (spec.gap_ends_on(day) for spec in self.specs))
+
+    def skips(
+        self, after: Instant, until: Instant, identity: str, beside: tuple[Exclusion, ...] = ()
+    ) -> tuple[Skip, ...]:
+        exclusions = (*(self.exclude or ()), *beside)
         by_gap: dict[tuple[Instant, SkipReason], list[Skip]] = {}
         for spec in self.specs:
-            for skip in spec.skips(after, until, identity):
+            for skip in spec.skips(after, until, identity, exclusions):
                 by_gap.setdefault((skip.instant, skip.reason), []).append(skip)
         return tuple(
             Skip(instant, reason, min(skip.first for skip in found), max(skip.last for skip in found))
             for (instant, reason), found in sorted(by_gap.items())
-            if self.is_within(instant) and self.excluded_at(instant) is None
+            if self.is_within(instant)
         )
 
     def minutes_of(self, day: int, identity: str) -> int:
@@ -113,7 +134,7 @@ class TimesTrigger(TimeTrigger):
 
     def names(self, instant: Instant, identity: str) -> bool:
         is_named = any(True for _ in self._naming(instant, identity))
-        return is_named and self.is_within(instant) and self.excluded_at(instant) is None
+        return is_named and self.is_within(instant) and self.excluded_at(instant, identity) is None
 
     @property
     def comparisons(self) -> int:
@@ -141,7 +162,7 @@ class TimesTrigger(TimeTrigger):
             if not search.takes(self._cost_of(spec)) and instant > after + 1:
                 search.cut_at = instant
                 return None
-            span = spec.excluded_at(instant)
+            span = spec.excluded_at(instant, identity)
             if span is None:
                 return instant
             if instant > after + search.ahead:
@@ -166,7 +187,7 @@ class TimesTrigger(TimeTrigger):
             spec = self.specs[place]
             if -negated < search.floor or not search.takes(self._cost_of(spec)):
                 return None
-            span = spec.excluded_at(-negated)
+            span = spec.excluded_at(-negated, identity)
             if span is None:
                 return -negated
             begin = back(span, spec.kept(identity), search, 0, ONE_DAY).begin
