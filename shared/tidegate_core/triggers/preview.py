@@ -14,7 +14,8 @@ from tidegate_core.time.zones import zone_named
 from tidegate_core.triggers.base import EventTrigger, TimeTrigger
 from tidegate_core.triggers.composite import CompositeTrigger
 from tidegate_core.triggers.search import Search
-from tidegate_core.triggers.tick_leaf import TickLeaf, TimesLeaf
+from tidegate_core.triggers.tick_leaf import TickLeaf
+from tidegate_core.triggers.times import TimesTrigger
 
 MAX_SHOWN = 1_000
 STEPS_PER_PREVIEW = 1_000_000
@@ -109,12 +110,35 @@ def zone_of(trigger: TimeTrigger | EventTrigger, instant: Instant, identity: str
     """
     if isinstance(trigger, TimeTrigger):
         return trigger.zone_at(instant, identity)
-    leaves = [leaf for leaf in trigger.leaves() if isinstance(leaf, TickLeaf)]
-    specs = [spec for leaf in leaves for spec in (leaf.specs if isinstance(leaf, TimesLeaf) else [leaf])]
-    clocks = [spec for spec in specs if spec.wall_clock(identity) is not None]
+    clocks = _clocks_of(trigger, identity)
     naming = next((spec.own_zone for spec in clocks if spec.names(instant, identity)), None)
     zones = list(dict.fromkeys(spec.own_zone for spec in clocks)) if naming is None else [naming]
     return zones[0] if len(zones) == 1 else "UTC"
+
+
+def zone_meant(trigger: TimeTrigger | EventTrigger, wall: int, identity: str) -> str | None:
+    """Returns the zone on whose clock people mean a local time, in wall seconds: of several the first that names it.
+
+    Whether the clock shows it, once or twice or never, is another question. None where nothing reads a wall clock.
+    """
+    clocks = _clocks_of(trigger, identity)
+    zones = list(dict.fromkeys(spec.own_zone for spec in clocks))
+    if len(zones) < 2:
+        return zones[0] if zones else None
+    return next((spec.own_zone for spec in clocks if _shows(spec, wall, identity)), "UTC")
+
+
+def _clocks_of(trigger: TimeTrigger | EventTrigger, identity: str) -> list[TimeTrigger]:
+    """Returns what of it reads a wall clock: itself, its specs, or its leaves of time and their specs."""
+    parts = [trigger] if isinstance(trigger, TimeTrigger) else trigger.leaves()
+    of_time = [part for part in parts if isinstance(part, TimeTrigger)]
+    specs = [spec for part in of_time for spec in (part.specs if isinstance(part, TimesTrigger) else [part])]
+    return [spec for spec in specs if spec.wall_clock(identity) is not None]
+
+
+def _shows(spec: TimeTrigger, wall: int, identity: str) -> bool:
+    clock = spec.wall_clock(identity)
+    return clock is not None and clock.times.next_wall(wall - 1) == wall
 
 
 def local_text(instant: Instant, zone: str) -> str:

@@ -8,6 +8,7 @@ from tidegate_core.model.instants import Instant, format_instant
 from tidegate_core.records.run_plane import Job, LedgerRow, Run
 from tidegate_core.triggers.at import AtTrigger
 from tidegate_core.triggers.base import EventTrigger, TimeTrigger
+from tidegate_core.triggers.preview import zone_meant, zone_of
 from tidegate_core.triggers.search import Search
 from tidegate_core.why.asked import Asked, asked
 from tidegate_core.why.facts import Facts
@@ -58,11 +59,18 @@ def why_schedule_at(views: Views, facts: Facts, question: Asked) -> Explanation:
 def question_of(facts: Facts, text: str) -> Asked:
     """Returns what is asked about: a local time is meant on the wall clock of the version that was in force. Raises ValueError."""
     zone = "UTC"
-    specs = [facts.spec, facts.spec_at(asked(text, "UTC").instants[0])]
-    for spec in specs:
-        if spec is not None and isinstance(spec.trigger, TimeTrigger):
-            zone = spec.trigger.zone_at(asked(text, spec.trigger.own_zone).instants[0], facts.ref)
+    read = asked(text, zone)
+    for spec in (facts.spec, facts.spec_at(read.instants[0])):
+        if spec is not None:
+            zone = _zone_of(spec.trigger, facts.ref, read) or zone
     return asked(text, zone)
+
+
+def _zone_of(trigger: TimeTrigger | EventTrigger, ref: str, read: Asked) -> str | None:
+    """Returns the zone in which people read what was asked about, None where no clock of the trigger says so."""
+    if read.wall is None:
+        return zone_of(trigger, read.instants[0], ref)
+    return zone_meant(trigger, read.wall, ref) or (trigger.own_zone if isinstance(trigger, TimeTrigger) else None)
 
 
 def why_job(views: Views, facts: Facts, job: Job) -> Explanation:

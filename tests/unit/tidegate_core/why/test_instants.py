@@ -14,7 +14,7 @@ from tidegate_core.model.instants import format_instant
 from tidegate_core.model.problems import InvalidInput
 from tidegate_core.store.values import Delete, Key
 from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, every
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
 
 
 def codes(bench: Bench, at: str) -> list[str]:
@@ -76,6 +76,63 @@ def test_given_an_hour_field_with_a_star_then_a_local_time_that_does_not_exist_i
     bench.run(2 * HOUR)
     assert codes(bench, "2026-03-29T02:30") == ["dst_gap"]
     assert codes(bench, "2026-03-29T02:31") == ["not_named"]
+
+
+NEW_YORK: Doc = {"type": "cron", "expression": "0 6 * * *", "zone": "America/New_York"}
+
+
+@pytest.mark.parametrize(
+    ("specs", "at", "local", "code"),
+    [
+        pytest.param([ROME], "2026-03-05T02:30", "Thu 2026-03-05 02:30:00 Europe/Rome", "not_due", id="one zone"),
+        pytest.param(
+            [ROME, every("7m")], "2026-03-05T02:32", "Thu 2026-03-05 02:32:00 Europe/Rome", "not_named", id="one clock"
+        ),
+        pytest.param(
+            [ROME],
+            "2026-03-29T02:30",
+            "Sun 2026-03-29 02:30:00 Europe/Rome, which does not exist",
+            "dst_shift",
+            id="in a gap",
+        ),
+        pytest.param(
+            [NEW_YORK, ROME],
+            "2026-03-29T02:30",
+            "Sun 2026-03-29 02:30:00 Europe/Rome, which does not exist",
+            "dst_shift",
+            id="whose gap",
+        ),
+        pytest.param(
+            [ROME, NEW_YORK],
+            "2026-03-05T06:00",
+            "Thu 2026-03-05 06:00:00 America/New_York",
+            "not_due",
+            id="who names it",
+        ),
+        pytest.param(
+            [ROME, {**NEW_YORK, "end": "2026-03-04T00:00:00Z"}],
+            "2026-03-05T06:00",
+            "Thu 2026-03-05 06:00:00 America/New_York",
+            "after_end",
+            id="who named it",
+        ),
+        pytest.param([ROME, NEW_YORK], "2026-03-05T07:00", "Thu 2026-03-05 07:00:00 UTC", "not_named", id="nobody"),
+        pytest.param([every("1h")], "2026-03-05T07:00", "Thu 2026-03-05 07:00:00 UTC", "not_due", id="no clock"),
+    ],
+)
+def test_given_a_union_then_a_local_time_is_meant_on_the_clock_of_the_spec_that_names_it(
+    specs: list[Doc], at: str, local: str, code: str
+) -> None:
+    """Review finding: it was read in UTC, or by the clock that chanced to name the instant of that."""
+    explanation = why(served(applied_at("2026-03-01T00:00:00Z", {"type": "times", "specs": specs})), at)
+    assert explanation.local == local
+    assert explanation.reasons[0].code == code
+
+
+def test_given_a_composite_then_a_local_time_is_meant_on_its_leafs_clock() -> None:
+    trigger = {"type": "all_of", "triggers": [ROME, {"type": "event", "name": "custom.ready"}]}
+    bench = applied_at("2026-03-01T00:00:00Z", trigger)
+    assert why(served(bench), "2026-03-05T02:30").local == "Thu 2026-03-05 02:30:00 Europe/Rome"
 
 
 def test_given_an_earlier_version_then_its_rules_answer_for_its_time() -> None:
