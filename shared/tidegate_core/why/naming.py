@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from tidegate_core.constraints.base import Compared
 from tidegate_core.model.instants import Instant, as_datetime, format_instant
+from tidegate_core.time.zones import Segment
 from tidegate_core.triggers.base import TimeTrigger
 from tidegate_core.triggers.every import EveryTrigger
+from tidegate_core.triggers.exclusions import kept_in_gap
 from tidegate_core.triggers.preview import local_text
 from tidegate_core.triggers.search import Search
 from tidegate_core.triggers.times import TimesTrigger
@@ -18,27 +21,35 @@ from tidegate_core.why.reason import Reason
 def unnamed(trigger: TimeTrigger, ref: str, asked: Asked, instant: Instant) -> list[Reason]:
     """Returns why the trigger does not name the instant that was asked about; the first of its specs that could say so."""
     parts = (*trigger.specs, trigger) if isinstance(trigger, TimesTrigger) else (trigger,)
-    for part in parts:
-        reason = _of_gap(part, ref, asked) or _left_out(part, ref, instant) or _other_pass(part, ref, instant)
-        if reason is not None:
-            return [reason]
-    return [_not_named(trigger, ref, instant)]
+    if asked.gap is not None and asked.wall is not None:
+        # That an instant after the gap is left out, or fires in another pass, says nothing of a local time in it.
+        of_gap = (_of_gap(part, trigger, ref, asked.gap, asked.wall) for part in parts)
+        # A spec that leaves it out is no reason beside another one that does not.
+        reasons = sorted(filter(None, of_gap), key=lambda reason: reason.code != "dst_shift")
+    else:
+        each = (_left_out(part, ref, instant) or _other_pass(part, ref, instant) for part in parts)
+        reasons = list(islice(filter(None, each), 1))
+    return reasons[:1] or [_not_named(trigger, ref, instant)]
 
 
-def _of_gap(trigger: TimeTrigger, ref: str, asked: Asked) -> Reason | None:
-    """A local time that does not exist, and that the trigger would name if it did."""
-    clock = trigger.wall_clock(ref)
-    if asked.gap is None or asked.wall is None or clock is None:
+def _of_gap(part: TimeTrigger, whole: TimeTrigger, ref: str, gap: Segment, wall: int) -> Reason | None:
+    """A local time that does not exist, and that the part of the trigger would name if it did."""
+    clock = part.wall_clock(ref)
+    if clock is None or clock.zone.segment_at(gap.start) != gap or clock.times.next_wall(wall - 1) != wall:
         return None
-    if clock.times.next_wall(asked.wall - 1) != asked.wall:
-        return None
-    after = asked.gap.start * 1000
+    after = gap.start * 1000
+    out_of_bounds = _out_of_bounds(part, after) or _out_of_bounds(whole, after)
+    if out_of_bounds is not None:
+        return out_of_bounds
     values: dict[str, Compared] = {"after_gap": format_instant(after), "zone": clock.zone.name}
-    text = f"local time {as_datetime(asked.wall * 1000):%Y-%m-%d %H:%M:%S} does not exist in {clock.zone.name}"
+    text = f"local time {as_datetime(wall * 1000):%Y-%m-%d %H:%M:%S} does not exist in {clock.zone.name}"
+    exclusions = (*(part.exclude or ()), *(whole.exclude or ()))
+    if not any(True for _ in kept_in_gap(exclusions, part.own_zone, gap, [wall])):
+        return Reason("excluded", f"{text}, and exclude leaves it out", None, values)
     if clock.times.real_cadence:
         text = f"{text}; an hour field that begins with * follows real time and shifts nothing"
         return Reason("dst_gap", text, None, values)
-    if is_jump(asked.gap):
+    if is_jump(gap):
         return Reason("zone_jump", f"{text}: the zone was defined anew at {format_instant(after)}", None, values)
     if clock.policy.gap == "skip":
         return Reason("dst_gap", f"{text}, and dst_gap is skip", None, values)
@@ -50,17 +61,25 @@ def _left_out(trigger: TimeTrigger, ref: str, instant: Instant) -> Reason | None
     """Something that the trigger would name without its bounds and exclusions."""
     if not _bare(trigger).names(instant, ref):
         return None
+    out_of_bounds = _out_of_bounds(trigger, instant)
+    span = trigger.excluded_at(instant, ref) if out_of_bounds is None else None
+    if span is None:
+        return out_of_bounds
+    begin, end = format_instant(span.begin), format_instant(span.end)
+    text = f"exclude leaves out {begin} to {end}"
+    if span.begin + 1 == span.end:
+        text = f"exclude leaves out all local times in the gap for which {begin} would stand"
+    return Reason("excluded", text, None, {"from": begin, "to": end})
+
+
+def _out_of_bounds(trigger: TimeTrigger, instant: Instant) -> Reason | None:
     if trigger.start is not None and instant < trigger.start:
         start = format_instant(trigger.start)
         return Reason("before_start", f"the trigger starts at {start}", None, {"start": start})
     if trigger.end is not None and instant >= trigger.end:
         end = format_instant(trigger.end)
         return Reason("after_end", f"the trigger ended at {end}", None, {"end": end})
-    span = trigger.excluded_at(instant)
-    if span is None:
-        return None
-    begin, end = format_instant(span.begin), format_instant(span.end)
-    return Reason("excluded", f"exclude leaves out {begin} to {end}", None, {"from": begin, "to": end})
+    return None
 
 
 def _bare(trigger: TimeTrigger) -> TimeTrigger:

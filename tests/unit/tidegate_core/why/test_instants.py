@@ -79,6 +79,57 @@ def test_given_an_hour_field_with_a_star_then_a_local_time_that_does_not_exist_i
 
 
 NEW_YORK: Doc = {"type": "cron", "expression": "0 6 * * *", "zone": "America/New_York"}
+CALENDAR: Doc = {"type": "every", "period": {"days": 1}, "at": "02:30", "zone": "Europe/Rome"}
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["alone", "in a union"])
+@pytest.mark.parametrize("trigger", [ROME, CALENDAR, {**ROME, "dst_gap": "skip"}, {**ROME, "expression": "30 * * * *"}])
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"exclude": [{"type": "dates", "first": "2026-03-29", "zone": "Europe/Rome"}]}, "excluded"),
+        ({"end": "2026-03-20T00:00:00Z"}, "after_end"),
+        ({"start": "2026-04-20T00:00:00Z"}, "before_start"),
+    ],
+)
+def test_given_a_local_time_in_a_gap_that_is_left_out_then_that_is_why(
+    trigger: Doc, fields: Doc, code: str, wrapped: bool
+) -> None:
+    """Review finding: it was said to be shifted and due, or skipped by `dst_gap`."""
+    beside = {"type": "times", "specs": [trigger, {**CALENDAR, "at": "12:00"}], **fields}
+    bench = applied_at("2026-03-18T00:00:00Z", beside if wrapped else {**trigger, **fields})
+    assert codes(bench, "2026-03-29T02:30") == [code]
+
+
+def test_given_a_jump_of_the_zone_behind_the_end_then_the_end_is_why() -> None:
+    trigger = {**ROME, "zone": "Pacific/Apia", "end": "2011-12-29T00:00:00Z"}
+    assert codes(applied_at("2011-12-20T09:00:00Z", trigger), "2011-12-30T02:30") == ["after_end"]
+
+
+def test_given_a_gap_then_what_is_left_out_behind_it_says_nothing_of_a_local_time_in_it() -> None:
+    left_out = [{"type": "cron", "expression": "0 3 * * *"}]
+    bench = applied_at("2026-03-28T00:00:00Z", {**ROME, "expression": "30 2,3 * * *", "exclude": left_out})
+    assert codes(bench, "2026-03-29T02:30") == ["dst_shift", "not_due"]
+    bench = applied_at("2026-03-28T00:00:00Z", {**ROME, "expression": "0 3,4 * * *", "exclude": left_out})
+    assert codes(bench, "2026-03-29T02:30") == ["not_named"]
+    assert codes(bench, "2026-03-29T03:00") == ["excluded"]
+
+
+def test_given_an_instant_that_stands_for_excluded_times_of_a_gap_alone_then_they_are_why() -> None:
+    trigger = {**ROME, "exclude": [{"type": "cron", "expression": "30 2 * * sun"}]}
+    bench = applied_at("2026-03-29T00:00:00Z", trigger)
+    bench.run(2 * HOUR)
+    (reason,) = why(served(bench), "2026-03-29T01:00:00Z").reasons
+    assert reason.code == "excluded"
+    assert reason.text == "exclude leaves out all local times in the gap for which 2026-03-29T01:00:00Z would stand"
+
+
+def test_given_two_specs_that_name_a_time_in_a_gap_then_the_one_that_is_left_out_does_not_answer_for_the_other() -> (
+    None
+):
+    left_out = {**ROME, "exclude": [{"type": "dates", "first": "2026-03-29"}]}
+    bench = applied_at("2026-03-28T00:00:00Z", {"type": "times", "specs": [left_out, ROME]})
+    assert codes(bench, "2026-03-29T02:30") == ["dst_shift", "not_due"]
 
 
 @pytest.mark.parametrize(
