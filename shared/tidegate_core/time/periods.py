@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tidegate_core.time.zones import Zone
+
+_DAY: Final = 86_400
 
 
 def period_start(zone: Zone, second: int, length: int) -> int:
@@ -12,11 +16,12 @@ def period_start(zone: Zone, second: int, length: int) -> int:
         zone: Whose wall clock is read.
         second: Since the epoch.
         length: 3,600 or 86,400. Where clocks change, the span in real time is longer or shorter; an hour that is shown twice
-            as a whole is two hours.
+            as a whole is two hours, and a day is one also if its first or its last hour is shown twice.
     """
     segment = zone.segment_at(second)
     edge = second + segment.offset - (second + segment.offset) % length
-    while edge - segment.offset < segment.start:
+    # A day of which an hour comes twice goes on at the change itself, also where the second pass begins at its very edge.
+    while edge - segment.offset < segment.start or (length == _DAY and edge - segment.offset == segment.start):
         before = zone.segment_at(segment.start - 1)
         if before.end + before.offset <= edge:
             return segment.start  # The clock change skipped its beginning.
@@ -25,10 +30,10 @@ def period_start(zone: Zone, second: int, length: int) -> int:
 
 
 def period_end(zone: Zone, second: int, length: int) -> int:
-    """Returns the first second after the zone's hour or day around `second`; the end of its first pass if it is shown twice."""
+    """Returns the first second after the zone's hour or day around `second`; of an hour that is shown twice, after its pass."""
     segment = zone.segment_at(second)
     edge = second + segment.offset - (second + segment.offset) % length + length
-    while edge - segment.offset > segment.end:
+    while edge - segment.offset > segment.end or (length == _DAY and edge - segment.offset == segment.end):
         segment = zone.segment_at(segment.end)
         if segment.start + segment.offset >= edge:
             return segment.start

@@ -58,6 +58,34 @@ def span(zone: str, now: str, length: int) -> tuple[str, str]:
             ("2026-04-04T14:00:00Z", "2026-04-04T15:30:00Z"),
             id="an hour of 90 minutes",
         ),
+        pytest.param(
+            "Atlantic/Azores",
+            "2026-10-25T00:30:00Z",
+            DAY,
+            ("2026-10-25T00:00:00Z", "2026-10-26T01:00:00Z"),
+            id="a day whose first hour comes twice, in its first pass",
+        ),
+        pytest.param(
+            "America/Havana",
+            "2027-11-07T12:00:00Z",
+            DAY,
+            ("2027-11-07T04:00:00Z", "2027-11-08T05:00:00Z"),
+            id="a day whose first hour comes twice, behind it",
+        ),
+        pytest.param(
+            "America/Havana",
+            "2027-11-07T05:30:00Z",
+            HOUR,
+            ("2027-11-07T05:00:00Z", "2027-11-07T06:00:00Z"),
+            id="its first hour in its second pass",
+        ),
+        pytest.param(
+            "Asia/Beirut",
+            "2026-10-24T12:00:00Z",
+            DAY,
+            ("2026-10-23T21:00:00Z", "2026-10-24T22:00:00Z"),
+            id="a day whose last hour comes twice",
+        ),
     ],
 )
 def test_given_an_instant_then_its_hour_or_day_is_the_clocks(
@@ -69,7 +97,16 @@ def test_given_an_instant_then_its_hour_or_day_is_the_clocks(
 @settings(max_examples=150)
 @given(
     st.sampled_from(
-        ["Europe/Rome", "America/Santiago", "Australia/Lord_Howe", "America/Havana", "Pacific/Apia", "UTC"]
+        [
+            "Europe/Rome",
+            "America/Santiago",
+            "Australia/Lord_Howe",
+            "America/Havana",
+            "Atlantic/Azores",
+            "Asia/Beirut",
+            "Pacific/Apia",
+            "UTC",
+        ]
     ),
     st.integers(parse_instant("2011-12-01T00:00:00Z") // 1000, parse_instant("2030-01-01T00:00:00Z") // 1000),
     st.sampled_from([HOUR, DAY]),
@@ -83,7 +120,34 @@ def test_given_any_instant_then_all_of_its_span_reads_the_same_hour_or_day(zone:
     step = max(60, (end - start) // 200)
     assert all(_period(named, moment, length) == period for moment in range(start, end, step))
     assert _period(named, end - 1, length) == period
-    assert _period(named, start - 1, length) != period or named.segment_at(start).start == start
+    # An hour that is shown twice is two hours; a day is one.
+    assert _period(named, start - 1, length) != period or (length == HOUR and named.segment_at(start).start == start)
+    assert _period(named, end, length) != period or (length == HOUR and named.segment_at(end).start == end)
+
+
+@settings(max_examples=100)
+@given(
+    st.sampled_from(
+        [
+            ("Atlantic/Azores", "2026-10-25T01:00:00Z"),
+            ("America/Havana", "2027-11-07T05:00:00Z"),
+            ("Asia/Beirut", "2026-10-24T21:00:00Z"),
+            ("America/Santiago", "2026-04-05T03:00:00Z"),
+            ("America/Santiago", "2026-09-06T04:00:00Z"),
+            ("Europe/Rome", "2026-10-25T01:00:00Z"),
+        ]
+    ),
+    st.integers(-30 * HOUR, 30 * HOUR),
+)
+def test_given_any_instant_around_a_change_then_its_day_is_all_that_reads_as_it(
+    change: tuple[str, str], away: int
+) -> None:
+    zone, second = zone_named(change[0]), parse_instant(change[1]) // 1000 + away
+    day = _period(zone, second, DAY)
+    minute = second - second % 60
+    reads = [each for each in range(minute - 30 * HOUR, minute + 30 * HOUR, 60) if _period(zone, each, DAY) == day]
+
+    assert (period_start(zone, second, DAY), period_end(zone, second, DAY)) == (reads[0], reads[-1] + 60)
 
 
 def _period(zone: Zone, second: int, length: int) -> int:
