@@ -25,7 +25,8 @@ def with_preset(document: Any) -> Any:
     trigger, constraints = given.get("trigger"), given.get("constraints", [])
     filled = {"suspended": True, "overlap": "allow", **given}
     if isinstance(trigger, dict) and trigger.get("type") in _OF_TIME:
-        filled.setdefault("catchup", {"mode": "last"})
+        catchup = given.get("catchup", {})
+        filled["catchup"] = {"mode": "last", **catchup} if isinstance(catchup, dict) else catchup
     if isinstance(constraints, list | tuple):
         filled["constraints"] = [_with_defaults(each) for each in constraints]
     return filled

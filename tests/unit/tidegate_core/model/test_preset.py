@@ -46,6 +46,19 @@ def test_given_words_beside_the_preset_then_they_win() -> None:
     assert (spec.constraints[0].on_unmet, spec.constraints[0].model_dump()["scope"]) == ("wait", "schedule")
 
 
+@pytest.mark.parametrize("catchup", [{"window": "1d"}, {"max_runs": 5}, {"after_pause": "all"}, {}])
+def test_given_a_part_of_catchup_beside_the_preset_then_the_rest_is_cdaps(catchup: Doc) -> None:
+    """Review finding: a window alone made it `mode: all`."""
+    spec = of_cdap(catchup=catchup)
+    assert spec.catchup.mode == "last"
+    assert spec.catchup == parse_schedule(a_spec(catchup={**catchup, "mode": "last"})).catchup
+
+
+@pytest.mark.parametrize("catchup", [None, "last", ["last"]])
+def test_given_a_catchup_that_is_no_mapping_then_the_preset_leaves_it_to_the_model(catchup: Any) -> None:
+    assert problems(a_spec(catchup=catchup, preset="cdap")) == problems(a_spec(catchup=catchup))
+
+
 @pytest.mark.parametrize("trigger", [every("1h"), on_data()], ids=["time", "events"])
 def test_given_a_preset_then_what_is_stored_says_all_of_it_and_reads_back(trigger: Doc) -> None:
     spec = of_cdap(trigger, constraints=KINDS)
