@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tidegate_core.constraints import Allow, Facts, Hold, LoadConstraint
-from tidegate_core.model.loads import KEPT_MS, SAMPLES_MAX, LoadSeen
+from tidegate_core.model.loads import KEPT_MS, NOTHING_SEEN, SAMPLES_MAX, LoadSeen
 from tidegate_testkit.builders import MINUTE, NOW, SECOND
 
 
@@ -80,6 +82,52 @@ def test_given_many_samples_then_those_of_ten_minutes_are_kept_and_never_more_th
         seen = seen.answered(NOW + second * SECOND, 0.5)
     assert len(seen.samples) == SAMPLES_MAX
     assert seen.answered(NOW + KEPT_MS + 300 * SECOND, 0.5).samples == ((NOW + KEPT_MS + 300 * SECOND, 0.5),)
+
+
+def asked_every_15_s(*values: float, seen: LoadSeen = NOTHING_SEEN, begin: int = NOW) -> LoadSeen:
+    for number, value in enumerate(values):
+        at = begin + number * 15 * SECOND
+        seen = seen.asked(at).answered(at, value)
+    return seen
+
+
+def test_given_a_job_that_keeps_waiting_between_the_bounds_then_it_is_held_however_long_that_takes() -> None:
+    """Review finding: ten minutes after the load had been high it went, although the load never fell to `resume`."""
+    constraint, seen = load(below=0.85, resume=0.75), asked_every_15_s(0.9, *[0.8] * 400)
+    assert code(constraint, seen, seen.asked_at) == "load_high"
+    fallen = asked_every_15_s(0.74, seen=seen, begin=seen.asked_at + 15 * SECOND)
+    assert code(constraint, fallen, fallen.asked_at) is None
+    risen = asked_every_15_s(*[0.8] * 400, seen=fallen, begin=fallen.asked_at + 15 * SECOND)
+    assert code(constraint, risen, risen.asked_at) is None
+
+
+def test_given_a_load_that_falls_slowly_then_what_was_high_first_is_remembered_longest() -> None:
+    seen = asked_every_15_s(*(0.9 - step / 10_000 for step in range(1_499)))
+    assert len(seen.samples) == SAMPLES_MAX
+    assert code(load(below=0.85, resume=0.75), seen, seen.asked_at) == "load_high"
+
+
+def test_given_nobody_who_asked_for_a_while_then_what_was_long_ago_says_nothing() -> None:
+    constraint, seen = load(below=0.85, resume=0.75), asked_every_15_s(0.9, 0.8)
+    for pause, expected in ((9 * MINUTE, "load_high"), (KEPT_MS, None)):
+        anew = asked_every_15_s(0.8, seen=seen, begin=NOW + pause)
+        assert code(constraint, anew, anew.asked_at) == expected
+
+
+@given(
+    values=st.lists(st.integers(1, 30), min_size=1, max_size=300),
+    bounds=st.tuples(st.integers(1, 30), st.integers(1, 30)),
+)
+def test_given_any_loads_within_a_spell_then_hysteresis_is_that_of_all_of_them(
+    values: list[int], bounds: tuple[int, int]
+) -> None:
+    resume, below = sorted(bounds)
+    is_high = False
+    for value in values:
+        is_high = value >= below or (is_high and value >= resume)
+    seen = asked_every_15_s(*map(float, values))
+    constraint = load(source="yarn", below=float(below), resume=float(resume))
+    assert code(constraint, seen, seen.asked_at) == ("load_high" if is_high else None)
 
 
 def test_given_a_hold_then_the_reason_says_what_was_seen() -> None:
