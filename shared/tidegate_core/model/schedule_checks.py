@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tidegate_core.constraints import DelayConstraint, LoadConstraint
 from tidegate_core.constraints.load import LOCAL, LOCAL_MOST
 from tidegate_core.constraints.scopes import ScopedConstraint
@@ -15,11 +17,13 @@ from tidegate_core.model.problems import Problem
 from tidegate_core.model.quotas import NO_QUOTA, Quota
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import template_problems, text_problems
+from tidegate_core.time.hashed_items import is_hashed
 from tidegate_core.triggers import AtTrigger, RunStatusTrigger, TimesTrigger, TimeTrigger
 from tidegate_core.triggers.base import EventTrigger, LeafTrigger
 from tidegate_core.triggers.composite import CompositeTrigger
 from tidegate_core.triggers.cron import CronTrigger
 from tidegate_core.triggers.every import SHORTEST_PERIOD_MS
+from tidegate_core.triggers.exclusions import ExcludedCron
 from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
 from tidegate_core.triggers.tick_leaf import TickLeaf
 
@@ -36,8 +40,8 @@ def fitting_problems(spec: ScheduleSpec) -> list[Problem]:
     """Returns what is wrong between the parts of a schedule, whenever it is looked at."""
     templates = [] if spec.sends_messages else template_problems(spec.trigger, spec.program)
     own = (*_own_upstream(spec), *_flexible_problems(spec), *_delays_for_nothing(spec), *_key_problems(spec))
-    loads = _load_problems(spec)
-    return [*templates, *delivery_problems(spec), *overlap_problems(spec), *catch_up_problems(spec), *own, *loads]
+    since = (*_load_problems(spec), *_hashed_problems(spec))
+    return [*templates, *delivery_problems(spec), *overlap_problems(spec), *catch_up_problems(spec), *own, *since]
 
 
 def _flexible_problems(spec: ScheduleSpec) -> list[Problem]:
@@ -93,6 +97,30 @@ def _load_problems(spec: ScheduleSpec) -> list[Problem]:
             if bound is not None and bound > most
         ]
     return found
+
+
+def _hashed_problems(spec: ScheduleSpec) -> list[Problem]:
+    """Returns that an exclusion would leave out a minute that nobody knows: `H` there was never the schedule's own.
+
+    No rule of the exclusion's own, for the same reason.
+    """
+    return [
+        Problem(
+            f"{path}.exclude[{place}].expression",
+            f'"{each.expression[:64]}" has an H, which is a time of the trigger\'s own: an exclusion does not know it',
+            "name what is to be left out: * * 25 12 * is a day, * 2 * * * an hour",
+        )
+        for path, trigger in _with_specs(spec)
+        for place, each in enumerate(trigger.exclude or ())
+        if isinstance(each, ExcludedCron) and is_hashed(each.expression)
+    ]
+
+
+def _with_specs(spec: ScheduleSpec) -> Iterator[tuple[str, TimeTrigger]]:
+    for path, trigger in _of_time(spec):
+        yield path, trigger
+        if isinstance(trigger, TimesTrigger):
+            yield from ((f"{path}.specs[{place}]", each) for place, each in enumerate(trigger.specs))
 
 
 def _never_reached(resource: str, bound: float, most: float) -> tuple[str, str]:

@@ -9,7 +9,7 @@ import pytest
 
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.parsing import parse_schedule
-from tidegate_core.model.problems import Problem
+from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.schedule_checks import check_schedule, fitting_problems, schedule_warnings
 
@@ -167,6 +167,53 @@ def test_given_a_bound_that_an_older_version_took_then_its_stored_definition_is_
     stored = parse_schedule({**document, "constraints": [{"type": "load", "below": 8.5}]}).canonical_json()
     spec = ScheduleSpec.from_canonical(stored.replace("8.5", "85.0"))
     assert [each.field for each in fitting_problems(spec)] == ["constraints[0].below"]
+
+
+SPREAD = {"exclude": [{"type": "dates", "first": "2026-12-24"}, {"type": "cron", "expression": "H(0-29) 2 * * *"}]}
+HASHED = cron("H 1-3 * * *", **SPREAD)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "field"),
+    [
+        pytest.param(HASHED, "trigger.exclude[1].expression", id="alone"),
+        pytest.param(
+            {"type": "times", "specs": [cron("0 6 * * *"), HASHED]},
+            "trigger.specs[1].exclude[1].expression",
+            id="in a spec",
+        ),
+        pytest.param(
+            {
+                "type": "times",
+                "specs": [cron("0 6 * * *")],
+                "exclude": [{**each, "zone": "UTC"} for each in SPREAD["exclude"]],
+            },
+            "trigger.exclude[1].expression",
+            id="beside specs",
+        ),
+        pytest.param(
+            {"type": "any_of", "triggers": [{"type": "data_partitions", "dataset": "d"}, HASHED]},
+            "trigger.triggers[1].exclude[1].expression",
+            id="among others",
+        ),
+    ],
+)
+def test_given_an_exclusion_with_an_h_then_it_is_refused(trigger: dict[str, Any], field: str) -> None:
+    """Review finding: it was a hash of nothing, the same for all schedules, and left out another minute than the trigger has."""
+    document = {"namespace": "n", "name": "a", "target": PYTHON, "trigger": trigger}
+    with pytest.raises(InvalidInput) as refusal:
+        parse_schedule(document)
+    (problem,) = refusal.value.problems
+    assert problem.field == field
+    assert problem.hint is not None
+
+
+def test_given_an_h_that_an_older_version_took_then_its_stored_definition_is_read() -> None:
+    document = {"namespace": "n", "name": "a", "target": PYTHON, "trigger": HASHED}
+    stored = ScheduleSpec.model_validate(document).canonical_json()
+    assert [each.field for each in fitting_problems(ScheduleSpec.from_canonical(stored))] == [
+        "trigger.exclude[1].expression"
+    ]
 
 
 def among(leaf: dict[str, Any]) -> dict[str, Any]:
