@@ -180,8 +180,12 @@ class TimeTrigger(Document, ABC):
 
     def names(self, instant: Instant, identity: str) -> bool:
         """Whether an instant is one of its own, inside of `start`..`end` and not excluded; nothing is searched for that."""
-        is_named = self._following(instant - 1, identity, Search()) == instant
+        is_named = self.would_name(instant, identity)
         return is_named and self.is_within(instant) and self.excluded_at(instant, identity) is None
+
+    def would_name(self, instant: Instant, identity: str) -> bool:
+        """Whether an instant is one of its own but for `start`, `end` and `exclude`."""
+        return self._following(instant - 1, identity, Search()) == instant
 
     def fires_left(self, fires: int) -> int | None:
         """Returns how many occurrences are still to come after `fires`; None is without a bound."""

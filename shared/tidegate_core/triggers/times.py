@@ -132,9 +132,8 @@ class TimesTrigger(TimeTrigger):
         notes = (spec.note(instant, identity) for spec in self._naming(instant, identity))
         return next((note for note in notes if note), "")
 
-    def names(self, instant: Instant, identity: str) -> bool:
-        is_named = any(True for _ in self._naming(instant, identity))
-        return is_named and self.is_within(instant) and self.excluded_at(instant, identity) is None
+    def would_name(self, instant: Instant, identity: str) -> bool:
+        return any(True for _ in self._naming(instant, identity))
 
     @property
     def comparisons(self) -> int:

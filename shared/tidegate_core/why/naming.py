@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any
 
 from tidegate_core.constraints.base import Compared
 from tidegate_core.model.instants import Instant, as_datetime, format_instant
 from tidegate_core.time.zones import Segment
 from tidegate_core.triggers.base import TimeTrigger
-from tidegate_core.triggers.every import EveryTrigger
 from tidegate_core.triggers.exclusions import kept_in_gap
 from tidegate_core.triggers.preview import local_text
 from tidegate_core.triggers.search import Search
@@ -59,7 +57,7 @@ def _of_gap(part: TimeTrigger, whole: TimeTrigger, ref: str, gap: Segment, wall:
 
 def _left_out(trigger: TimeTrigger, ref: str, instant: Instant) -> Reason | None:
     """Something that the trigger would name without its bounds and exclusions."""
-    if not _bare(trigger).names(instant, ref):
+    if not trigger.would_name(instant, ref):
         return None
     out_of_bounds = _out_of_bounds(trigger, instant)
     span = trigger.excluded_at(instant, ref) if out_of_bounds is None else None
@@ -80,13 +78,6 @@ def _out_of_bounds(trigger: TimeTrigger, instant: Instant) -> Reason | None:
         end = format_instant(trigger.end)
         return Reason("after_end", f"the trigger ended at {end}", None, {"end": end})
     return None
-
-
-def _bare(trigger: TimeTrigger) -> TimeTrigger:
-    fields: dict[str, Any] = {"end": None, "exclude": None}
-    if not isinstance(trigger, EveryTrigger):
-        fields["start"] = None  # Of calendar periods it is the anchor as well.
-    return trigger.model_copy(update=fields)
 
 
 def _other_pass(trigger: TimeTrigger, ref: str, instant: Instant) -> Reason | None:

@@ -186,6 +186,15 @@ def test_given_a_composite_then_a_local_time_is_meant_on_its_leafs_clock() -> No
     assert why(served(bench), "2026-03-05T02:30").local == "Thu 2026-03-05 02:30:00 Europe/Rome"
 
 
+@pytest.mark.parametrize("trigger", [every("1h"), {**CALENDAR, "period": {"days": 2}}])
+def test_given_periods_that_start_later_then_that_is_why(trigger: Doc) -> None:
+    """Review finding: of what counts from its `start` on nothing before that was looked at. Two days count from there."""
+    bench = applied_at("2026-03-01T00:00:00Z", {**trigger, "start": "2026-03-10T00:00:00Z"})
+    at = "2026-03-06T02:00:00Z" if "at" not in trigger else "2026-03-06T02:30"
+    assert codes(bench, at) == ["before_start"]
+    assert codes(bench, at.replace("06T02", "07T03")) == ["not_named" if "at" in trigger else "before_start"]
+
+
 def test_given_an_earlier_version_then_its_rules_answer_for_its_time() -> None:
     bench = applied(every("1h"))
     bench.run(2 * HOUR)
