@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from functools import cached_property
 from typing import Annotated, Any, Self
@@ -90,7 +89,7 @@ class MessageBody(Document):
         if self.payload_base64 is not None:
             try:
                 return base64.b64decode(self.payload_base64, validate=True)
-            except binascii.Error as error:
+            except ValueError as error:  # Also what is not ASCII, which is no error of base64's own kind.
                 raise refused("is not base64", field="payload_base64", hint="or send text as payload_text") from error
         try:
             return _written(self.payload).encode()

@@ -184,6 +184,7 @@ def test_given_names_that_cannot_be_stored_then_the_refusal_leaves_them_out(name
         ({"payload_text": "x"}, (), ["payload"]),
         ({}, ("payload",), ["payload"]),
         ({"payload_base64": "*"}, ("payload",), ["payload_base64"]),
+        ({"payload_base64": "é"}, ("payload",), ["payload_base64"]),
         ({"deliver_at": 1_795_212_000_000}, (), ["deliver_at"]),
         ({"deliver_at": "2026-11-20T22:00:00"}, (), ["deliver_at"]),
         ({"topic": "a b"}, (), ["topic"]),
