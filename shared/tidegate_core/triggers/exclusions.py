@@ -61,7 +61,7 @@ class ExcludedCron(Document):
     """Leaves out the minutes that an expression names: `* * 25 12 *` is all of Christmas Day.
 
     Attributes:
-        expression, dialect, day_rule: As of a cron trigger; whole minutes count, also where the dialect has seconds.
+        expression, dialect, day_rule: As of a cron trigger, without `H`; whole minutes count, also where the dialect has seconds.
         zone: Whose wall clock is read; the trigger's own by default.
     """
 
