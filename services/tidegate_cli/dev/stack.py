@@ -14,13 +14,14 @@ from tidegate_cli.dev.bricks import LocalBricks, SupervisedBrick, require_local_
 from tidegate_cli.dev.child import TIDEGATE, Child, ChildPlan, run_to_end
 from tidegate_cli.dev.console import StackConsole
 from tidegate_cli.dev.data_folder import StackFolder
-from tidegate_cli.dev.environment import Wiring, choose_port, given_endpoints
+from tidegate_cli.dev.environment import Wiring, given_endpoints
 from tidegate_cli.dev.events import ComponentReady, Notice, Ready, Stopped, Stopping
 from tidegate_cli.dev.failure import StackFailed
 from tidegate_cli.dev.node_plans import NodePlans
 from tidegate_cli.dev.options import API_PORT, NODE_PORT, StackOptions
 from tidegate_cli.dev.pointer import remove_pointer, write_pointer
 from tidegate_cli.dev.programs import OpenProgram, end_programs, open_programs
+from tidegate_cli.dev.spoken_ports import SpokenPorts
 from tidegate_cli.dev.supervisor import Supervisor
 
 INIT_TIMEOUT_S = 60.0
@@ -52,6 +53,7 @@ class Stack:
         self._console = console
         self._environment = environment
         self._folder = StackFolder(options.data_dir)
+        self._ports = SpokenPorts()
         self._supervisor = Supervisor(console)
         self._bricks: LocalBricks | None = None
         self._nodes: dict[str, Child] = {}
@@ -126,16 +128,15 @@ class Stack:
             stop_together(self._bricks.started)
         kept = self._settle_programs()
         self._folder.release()
+        self._ports.release()
         if self.ready is not None:
             self._console.show(Stopped(seconds=time.monotonic() - begun, kept=kept))
 
     def _wire(self, kafka: str, dynamodb: str, local_kafka: bool, local_dynamodb: bool) -> Wiring:
-        api_port = self._port("api", self._usual_api_port(), frozenset())
+        api_port = self._port("api", self._usual_api_port())
         self._folder.remember(api_port)
-        node_ports: list[int] = []
-        for number in range(1, self._options.nodes + 1):
-            taken = frozenset({api_port, *node_ports})
-            node_ports.append(self._port(f"node-{number}", NODE_PORT + number - 1, taken))
+        numbers = range(1, self._options.nodes + 1)
+        node_ports = [self._port(f"node-{number}", NODE_PORT + number - 1) for number in numbers]
         return Wiring(
             kafka,
             dynamodb,
@@ -156,8 +157,8 @@ class Stack:
             raise StackFailed(f"TIDEGATE_API__PORT is {wanted[:20]}", f"choose a port from 1 to {PORT_MAX}")
         return int(wanted)
 
-    def _port(self, component: str, usual: int, spoken_for: frozenset[int]) -> int:
-        port = choose_port(usual, spoken_for)
+    def _port(self, component: str, usual: int) -> int:
+        port = self._ports.choose(usual)
         if port != usual:
             self._console.show(Notice(component=component, text=f"port {usual} is taken, it uses {port}"))
         return port

@@ -202,4 +202,5 @@ def test_given_who_looks_after_them_is_killed_then_the_workers_drain(tmp_path: P
     wait_until(lambda: len(pids(tmp_path)) == 2)
     supervisor.kill()
     supervisor.wait()
-    wait_until(lambda: last_words(tmp_path, "drained") == ["n-1", "n-2"])
+    wait_until(lambda: len(last_words(tmp_path, "drained")) == 2)
+    assert last_words(tmp_path, "drained") == ["n-1", "n-2"]

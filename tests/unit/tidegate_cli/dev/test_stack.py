@@ -49,10 +49,8 @@ class _InterruptedAtReady:
     def close(self) -> None: ...
 
 
-def test_given_ctrl_c_right_behind_the_ready_line_then_the_stop_is_told_and_the_pointer_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # From a failure of a busy build machine: the stop said nothing, and `dev.json` stayed.
+def shown_of_a_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[StackEvent]:
+    """Starts a stack without processes, and stops it as it is ready."""
     environment = {
         KAFKA_VARIABLE: "127.0.0.1:1",
         DYNAMODB_VARIABLE: "http://127.0.0.1:1",
@@ -65,7 +63,15 @@ def test_given_ctrl_c_right_behind_the_ready_line_then_the_stop_is_told_and_the_
     with pytest.raises(KeyboardInterrupt):
         stack.start()
     stack.stop()
-    assert [type(event) for event in console.shown[-3:]] == [Ready, Stopping, Stopped]
+    return console.shown
+
+
+def test_given_ctrl_c_right_behind_the_ready_line_then_the_stop_is_told_and_the_pointer_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # From a failure of a busy build machine: the stop said nothing, and `dev.json` stayed.
+    shown = shown_of_a_stack(tmp_path, monkeypatch)
+    assert [type(event) for event in shown[-3:]] == [Ready, Stopping, Stopped]
     assert not (tmp_path / "state" / POINTER_FILE).exists()
 
 
@@ -74,19 +80,8 @@ def test_given_a_folder_of_state_that_cannot_be_written_then_the_stack_goes_on_a
 ) -> None:
     """A container with a read-only home: all was ready, and ended with a traceback."""
     (tmp_path / "state").write_text("")
-    environment = {
-        KAFKA_VARIABLE: "127.0.0.1:1",
-        DYNAMODB_VARIABLE: "http://127.0.0.1:1",
-        "TIDEGATE_STATE_DIR": str(tmp_path / "state"),
-    }
-    monkeypatch.setattr(Stack, "_initialise", lambda _stack, _wiring: None)
-    monkeypatch.setattr(Stack, "_start_children", lambda _stack, wiring: wiring)
-    console = _InterruptedAtReady()
-    stack = Stack(StackOptions(data_dir=tmp_path / "data"), console, environment)
-    with pytest.raises(KeyboardInterrupt):
-        stack.start()
-    stack.stop()
-    *_, notice, ready = console.shown[:-2]
+    shown = shown_of_a_stack(tmp_path, monkeypatch)
+    *_, notice, ready = shown[:-2]
     assert isinstance(notice, Notice)
     assert isinstance(ready, Ready)
     assert f"--api {ready.api_url}" in notice.text
