@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -19,6 +18,7 @@ from tidegate_testkit.chaos.own_words import Word, hint
 from tidegate_testkit.chaos.stop_load import StopLoad
 from tidegate_testkit.chaos.strike import Strike
 from tidegate_testkit.cluster.background import Repeatedly
+from tidegate_testkit.cluster.catching_up import CatchUp
 from tidegate_testkit.cluster.client import Client
 from tidegate_testkit.cluster.evidence import Evidence
 from tidegate_testkit.cluster.judging.faults import Fault
@@ -34,11 +34,9 @@ from tidegate_testkit.cluster.waiting import NotInTime, now_ms, until
 SINK = "chaos.out"
 SETTLE_S = 180.0
 """For the last of it on a busy machine; what has not come by then is for the judge to name."""
-FIRST_S = 90.0
-BEHIND_MS = 5_000
+FIRST_S = 240.0
+"""Programs of a first day start one after another, on a busy machine a few seconds each."""
 CATCH_UP_S = 30.0
-LOOK_EVERY_S = 0.5
-ASKED_AHEAD_MS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +109,7 @@ class Load:
             self.stops,
         )
         self._under_way = ExitStack()
-        self._asked = itertools.count(1)
+        self._catch_up = CatchUp(client, self._book, self.pipeline)
 
     def __enter__(self) -> Self:
         start = now_ms() + 3_000
@@ -140,25 +138,11 @@ class Load:
         until(runs, "a first day is done", FIRST_S)
 
     def catch_up(self) -> None:
-        """Waits a while until what was due some seconds ago has begun, and requests of just now are answered: a backlog that only grows
-        would bury every later strike.
-        """
+        """Waits a while until what was due some seconds ago has begun, and requests of just now are answered."""
         # Also where the broker does not answer the rig in time: it strikes all the same, and judges at the end.
         with suppress(NotInTime, KafkaException):
             topic_partitions = ends_of(self._cluster.bootstrap_servers, "tidegate.requests")
-            asked = {self._asked_in(number) for number in topic_partitions}
-
-            def is_gone() -> bool:
-                return asked <= self._client.receipts().keys() and not self.pipeline.missing(now_ms() - BEHIND_MS)
-
-            until(is_gone, "the backlog is gone", CATCH_UP_S, LOOK_EVERY_S)
-
-    def _asked_in(self, topic_partition: int) -> str:
-        """Sends a message through one topic partition of requests; returns the id under which it is answered."""
-        request_id = f"asked-{next(self._asked)}"
-        due = now_ms() + ASKED_AHEAD_MS
-        self._book.send(due, request_id=request_id, receipt=True, topic_partition=topic_partition)
-        return request_id
+            self._catch_up.wait(topic_partitions, CATCH_UP_S)
 
     def settle(self) -> None:
         """Waits, once it was left, until nothing is owed or open any more."""

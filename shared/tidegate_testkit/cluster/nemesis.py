@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from tidegate_testkit.cluster.cluster import Cluster
 from tidegate_testkit.cluster.evidence import Evidence
-from tidegate_testkit.cluster.message_load import NAMESPACE, MessageBook
+from tidegate_testkit.cluster.message_load import NAMESPACE, Booked, MessageBook
 from tidegate_testkit.cluster.process import ClusterProcess
 from tidegate_testkit.cluster.store_view import StoreView
 from tidegate_testkit.cluster.waiting import NotInTime, now_ms, until
@@ -17,8 +17,9 @@ from tidegate_testkit.cluster.waiting import NotInTime, now_ms, until
 DUE_WITHIN_MS = 1_000
 WAIT_AT_RANDOM_S = 1.0
 """Before each kill, up to this: moments are random, and not those at which a node has just come back."""
-MOMENT_MS_MAX = 60_000
-"""Patience with the moment; schedules fire every few seconds, messages all the time."""
+MOMENT_MS_MAX = 180_000
+"""Patience with the moment; schedules fire every few seconds, messages all the time, and a machine of a third of the usual speed takes
+a minute for a burst."""
 WORK_S = 2.0
 """How long programs work that it may wait for: long enough that one of them is open most of the time."""
 FRESH_MS = 400
@@ -162,8 +163,8 @@ class Nemesis:
             target = self._chance.choice(sorted(held))
             # A run that has just begun is still open when the rows are there.
             self._until_the_moment(held, FRESH_MS)
-            ids = self._burst(target)
-            self._until_rows_are_ahead(target, ids)
+            ids, last = self._burst(target)
+            self._until_rows_are_ahead(target, ids, last)
             node.pause()
             if self._view.ahead(target, NAMESPACE, ids) and (moment := self.look(held)).bites():
                 return target, ids, moment
@@ -197,18 +198,24 @@ class Nemesis:
         ]
         return min((fire - now for fire in fires if fire > now), default=1 << 31)
 
-    def _burst(self, topic_partition: int) -> list[str]:
-        """Sends many messages at once to one topic partition, all owned by its holder; returns the ids to look for."""
+    def _burst(self, topic_partition: int) -> tuple[list[str], Booked]:
+        """Sends many messages at once to one topic partition, all owned by its holder.
+
+        Returns:
+            The ids to look for, and the last message, which no other sender's may stand for: offsets of theirs are of other logs.
+        """
         self._bursts += 1
         ids = self._view.ids_for(topic_partition, NAMESPACE, f"burst-{self._bursts}", BURST)
-        for request_id in ids:
-            nominal = now_ms() + self._chance.randint(*BURST_AHEAD_MS)
-            self._book.send(nominal, request_id=request_id, topic_partition=topic_partition)
-        return ids[:: BURST // BURST_SEEN]
+        sent = [
+            self._book.send(
+                now_ms() + self._chance.randint(*BURST_AHEAD_MS), request_id=request_id, topic_partition=topic_partition
+            )
+            for request_id in ids
+        ]
+        return ids[:: BURST // BURST_SEEN], sent[-1]
 
-    def _until_rows_are_ahead(self, topic_partition: int, ids: Sequence[str]) -> None:
+    def _until_rows_are_ahead(self, topic_partition: int, ids: Sequence[str], last: Booked) -> None:
         """Waits for the moment, or for its passing: then this kill is one of the others."""
-        last = self._book.booked[-1]
 
         def seen() -> bool:
             if self._view.ahead(topic_partition, NAMESPACE, ids):

@@ -1,5 +1,6 @@
 """The real DynamoDB Local: answers, keeps its tables in a folder, comes back where it was."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from botocore.config import Config
 
 from tidegate_bricks.dynamodb import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY, DynamoDbBrick
 from tidegate_bricks.errors import BrickFailed
+from tidegate_bricks.java_server import NICE_VARIABLE
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -103,3 +105,11 @@ def test_given_tables_that_cannot_be_opened_then_error_shows_the_reason(tmp_path
     (tmp_path / "shared-local-instance.db").mkdir()
     with pytest.raises(BrickFailed, match="unable to open database file"):
         DynamoDbBrick(tmp_path).start(timeout_s=6)
+
+
+def test_given_a_niceness_then_the_server_runs_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of any sign: whoever may not lower it is not who sets it."""
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    monkeypatch.setenv(NICE_VARIABLE, "3")
+    with DynamoDbBrick(None) as brick:
+        assert os.getpriority(os.PRIO_PROCESS, brick.pid) == own + 3
