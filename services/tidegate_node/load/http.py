@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import math
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse, IncompleteRead
 from typing import Any, Final
 
 from tidegate_ports.load import LoadUnavailable, SourceSilent
@@ -19,6 +20,7 @@ ANSWER_WITHIN_S: Final = 5.0
 """A third of the time between two samples."""
 PAGE_BYTES_MAX: Final = 4 << 20
 """Metrics of a large exporter; more is refused, not cut: a number could be cut in two."""
+PIECE_BYTES: Final = 1 << 16
 
 
 class PageLoad:
@@ -48,13 +50,33 @@ class PageLoad:
     def _page(self) -> str:
         try:
             # The scheme was checked with the settings.
+            until = time.monotonic() + self._answer_within_s
             with urllib.request.urlopen(self._url, timeout=self._answer_within_s) as answer:  # noqa: S310
-                body = answer.read(PAGE_BYTES_MAX + 1)
+                body = _read_until(answer, until)
         except (OSError, HTTPException, ValueError) as failure:
             raise SourceSilent(f"{self._url} does not answer: {failure}") from failure
         if len(body) > PAGE_BYTES_MAX:
             raise LoadUnavailable(f"{self._url} answers with more than {PAGE_BYTES_MAX} bytes")
         return bytes(body).decode(errors="replace")
+
+
+def _read_until(answer: HTTPResponse, until: float) -> bytearray:
+    """Reads all of a page, or one byte more than it may have.
+
+    Raises:
+        TimeoutError: It comes too slowly. A socket's own timeout begins anew with each piece.
+        IncompleteRead: It ends before its announced end.
+    """
+    body = bytearray()
+    announced = answer.length
+    wanted = PAGE_BYTES_MAX + 1 if announced is None else min(announced, PAGE_BYTES_MAX + 1)
+    while len(body) < wanted and (piece := answer.read1(min(PIECE_BYTES, wanted - len(body)))):
+        body += piece
+        if time.monotonic() > until:
+            raise TimeoutError("it comes too slowly")
+    if announced is not None and len(body) < wanted:
+        raise IncompleteRead(bytes(body), wanted - len(body))
+    return body
 
 
 def _by_pointer(text: str, pointer: str) -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -90,6 +91,72 @@ def test_given_a_resource_that_the_source_does_not_have_then_it_says_which_it_ha
 def test_given_nobody_who_answers_then_it_is_unavailable() -> None:
     with pytest.raises(LoadUnavailable, match="does not answer"):
         PageLoad("http://127.0.0.1:1/", {"cpu": "x"}, answer_within_s=1).sample("cpu")
+
+
+@contextmanager
+def _page(write: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
+    """Serves what a function writes behind the status."""
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            with suppress(OSError):
+                write(self)
+
+        def log_message(self, *args: object) -> None:
+            """Nothing on the tests' output."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_given_a_page_that_comes_in_drops_then_it_is_silent_once_its_time_is_over() -> None:
+    """The timeout of a socket is for each of its reads: a page of many drops would keep all jobs of its load waiting."""
+    enough = threading.Event()
+
+    def in_drops(answer: BaseHTTPRequestHandler) -> None:
+        answer.end_headers()
+        while not enough.wait(0.05):
+            answer.wfile.write(b"#")
+
+    with _page(in_drops) as url:
+        try:
+            with pytest.raises(SourceSilent, match="comes too slowly"):
+                PageLoad(url, {"cpu": "x"}, answer_within_s=0.5).sample("cpu")
+        finally:
+            enough.set()
+
+
+def test_given_a_page_that_is_cut_off_then_no_number_of_it_is_believed() -> None:
+    def cut_off(answer: BaseHTTPRequestHandler) -> None:
+        answer.send_header("Content-Length", "12")
+        answer.end_headers()
+        answer.wfile.write(b"load 12")
+
+    with _page(cut_off) as url, pytest.raises(SourceSilent, match="does not answer"):
+        PageLoad(url, {"cpu": "load"}).sample("cpu")
+
+
+def test_given_a_page_on_a_connection_that_stays_open_then_its_announced_end_is_its_end() -> None:
+    enough = threading.Event()
+
+    def and_wait(answer: BaseHTTPRequestHandler) -> None:
+        answer.send_header("Content-Length", "8")
+        answer.end_headers()
+        answer.wfile.write(b"load 12\n")
+        enough.wait(30)
+
+    with _page(and_wait) as url:
+        try:
+            assert PageLoad(url, {"cpu": "load"}, answer_within_s=2).sample("cpu") == 12.0
+        finally:
+            enough.set()
 
 
 def test_given_the_host_then_its_cpu_and_memory_are_shares(tmp_path: Path) -> None:
