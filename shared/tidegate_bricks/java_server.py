@@ -27,8 +27,8 @@ from tidegate_bricks.releases import Release
 #: (2.0 instead of 3.6 s for Kafka, measured). An archive of loaded classes would save another 0.5 s and cost 50 MB.
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 #: Whose value `nice -n` is given for servers: below 0 they run before what only computes. Every row of DynamoDB Local's goes through
-#: several of its threads, and on cores that others keep busy each of those waits for its turn: a batch of 25 rows took 0.5 s, and
-#: with -10 a tenth of that. Tests set it where they may; nobody else needs it.
+#: several of its threads, and on cores that others keep busy each of those waits for its turn: a batch of 25 rows took 326
+#: to 670 ms, and with -10 23 to 136 ms (three turns in one run). Tests set it where they may; nobody else needs it.
 NICE_VARIABLE = "TIDEGATE_TEST_BRICKS_NICE"
 #: Starts with other ports before giving up; each needs somebody to take a port within the second after it was chosen.
 PORT_CHOICES_MAX = 3

@@ -24,7 +24,7 @@ SIZES = Sizes(messages_per_s=8.0, events_per_s=4.0, stops_per_s=0.4)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(600)
 def test_given_a_kill_a_one_way_cut_and_a_spoilt_store_then_each_is_felt_and_every_guarantee_holds(
     tmp_path: Path,
 ) -> None:

@@ -42,7 +42,7 @@ FEED_EVERY_S = 0.7
 WORKING = dict.fromkeys((*LANDING.values(), JOIN, REPORT), WORK_S)
 SEED_VARIABLE = "TIDEGATE_TEST_SEED"
 CATCH_UP_S = 30.0
-HANGS_S = 1_800
+HANGS_S = 1_200
 """Each wait has a patience of its own. 20 kills take 4 minutes, and 12 on a machine of a third of the usual speed."""
 
 

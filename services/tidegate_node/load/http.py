@@ -48,9 +48,9 @@ class PageLoad:
         return found
 
     def _page(self) -> str:
+        until = time.monotonic() + self._answer_within_s
         try:
             # The scheme was checked with the settings.
-            until = time.monotonic() + self._answer_within_s
             with urllib.request.urlopen(self._url, timeout=self._answer_within_s) as answer:  # noqa: S310
                 body = _read_until(answer, until)
         except (OSError, HTTPException, ValueError) as failure:

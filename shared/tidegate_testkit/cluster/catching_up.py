@@ -30,16 +30,15 @@ class CatchUp:
         self._pipeline = pipeline
         self._asked = itertools.count(1)
 
-    def wait(self, topic_partitions: Iterable[int], patience_s: float) -> bool:
-        """Waits for `patience_s` seconds at most; returns whether requests of just now are answered, and landings have begun."""
+    def wait(self, topic_partitions: Iterable[int], patience_s: float) -> None:
+        """Waits until requests of just now are answered and landings have begun, for `patience_s` seconds at most."""
         asked = {self._ask(number) for number in topic_partitions}
 
         def is_gone() -> bool:
             return asked <= self._client.receipts().keys() and not self._pipeline.missing(now_ms() - BEHIND_MS)
 
         with suppress(NotInTime):
-            return until(is_gone, "the backlog is gone", patience_s, LOOK_EVERY_S)
-        return False
+            until(is_gone, "the backlog is gone", patience_s, LOOK_EVERY_S)
 
     def _ask(self, topic_partition: int) -> str:
         """Sends a message through one topic partition of requests; returns the id under which it is answered."""

@@ -17,9 +17,8 @@ from tidegate_testkit.cluster.waiting import NotInTime, now_ms, until
 DUE_WITHIN_MS = 1_000
 WAIT_AT_RANDOM_S = 1.0
 """Before each kill, up to this: moments are random, and not those at which a node has just come back."""
-MOMENT_MS_MAX = 180_000
-"""Patience with the moment; schedules fire every few seconds, messages all the time, and a machine of a third of the usual speed takes
-a minute for a burst."""
+MOMENT_MS_MAX = 60_000
+"""Patience with the moment; schedules fire every few seconds, messages all the time."""
 WORK_S = 2.0
 """How long programs work that it may wait for: long enough that one of them is open most of the time."""
 FRESH_MS = 400
