@@ -14,7 +14,7 @@ from tidegate_core.store import keys
 from tidegate_core.transactions.cursor import BETWEEN_RECORDS
 from tidegate_core.transactions.ownership import cursor_of
 from tidegate_testkit.simulation.checks.controls import WideSpans
-from tidegate_testkit.simulation.checks.history import Segment, Step, segments_of, steps_of
+from tidegate_testkit.simulation.checks.history import SKEW_MS, Segment, Step, segments_of, steps_of
 from tidegate_testkit.simulation.cluster import CLUSTER_ID, REQUESTS
 from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
 from tidegate_testkit.simulation.node import PROBE_MS
@@ -168,6 +168,18 @@ class Case:
             if position is not None and position.next == record.offset and position.page != BETWEEN_RECORDS:
                 return True
         return False
+
+    def went_with_its_topic(self, announced: Announced, at: int) -> bool:
+        """Whether nobody could know of it by then who waits for what the brokers tell of: they tell of nothing in a topic that is gone, which
+        whoever had read it may hand on later.
+
+        Args:
+            announced: Something that became evidence.
+            at: By the clock of whoever asked the brokers.
+        """
+        topics = self.swarm.topics
+        gone_at = topics.source_recreated if announced.by_source else topics.recreated
+        return announced.lost and gone_at is not None and at >= START + gone_at - SKEW_MS
 
     def topic_partitions(self, at: int) -> range:
         """Returns those of the requests topic, which may have grown by then."""

@@ -129,6 +129,8 @@ def _check_nothing_had_come(case: Case, life: Life, segment: Segment, mark: Mark
             announced = case.world.producers.announced.get(str(entry.get("event_id")))
             if announced is None or announced.by_source or announced.untold_until > comes:
                 continue  # A reminder waits for what the brokers tell of.
+            if case.went_with_its_topic(announced, mark.made):
+                continue
             if entry["at"] < comes and segment.surely(entry["at"]) and not case.wide.maybe(NAMESPACE, entry["at"]):
                 name, came = announced.id, at_text(entry["at"])
                 yield f"I3: {life.name} was reminded at {at_text(mark.made)} of nothing, and {name} had come at {came}"

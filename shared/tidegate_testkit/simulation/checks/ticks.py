@@ -16,7 +16,6 @@ from tidegate_testkit.simulation.checks.fires import at_text
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.definitions import NAMESPACE
 from tidegate_testkit.simulation.ticking import leaves_of_time, names, opens_instances, ticks_between
-from tidegate_testkit.simulation.timeline import START
 
 if TYPE_CHECKING:
     from tidegate_core.records.run_plane import LedgerRow
@@ -105,15 +104,9 @@ def _check_met(case: Case, life: Life, leaves: dict[int, dict[str, Any]]) -> Ite
 
 
 def _was_told_by(case: Case, entry: Entry, row: LedgerRow, deadline: int) -> bool:
-    """Whether a time-out could know of it: it waits for what the brokers tell of, and they tell of nothing in a topic that is gone, which
-    whoever had read it may hand on later.
-    """
+    """Whether a time-out could know of it: it waits for what the brokers tell of."""
     announced = case.world.producers.announced[entry["event_id"]]
-    topics = case.swarm.topics
-    gone_at = topics.source_recreated if announced.by_source else topics.recreated
-    if announced.lost and gone_at is not None and row.at >= START + gone_at - SKEW_MS:
-        return False
-    return announced.untold_until <= deadline
+    return announced.untold_until <= deadline and not case.went_with_its_topic(announced, row.at)
 
 
 def _was_overtaken(case: Case, row: LedgerRow, deadline: int) -> bool:

@@ -78,6 +78,18 @@ def without_reminders(case: Case, made_anew: int, number: int) -> Case:
     return changed
 
 
+def announce_before_a_reminder(case: Case, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Dates what became a later job before the first reminder of nothing, and returns the event's id."""
+    row = reminders(case)[0]
+    (begin,) = [segment.begin for life in case.lives if life.name == REMINDED for segment in case.segments(life)]
+    later = next(each for each in case.rows_of[REMINDED] if each.nominal > row.nominal and each.reason == "")
+    seen = case.record.evidence[later.job_id]
+    first, *rest = json.loads(seen.chunks[0])
+    changed = json.dumps([{**first, "at": begin.done + 1_000}, *rest])
+    monkeypatch.setattr(seen, "chunks", [changed, *seen.chunks[1:]])
+    return str(first["event_id"])
+
+
 def with_one_changed(case: Case, wanted: LedgerRow, **changes: Any) -> Case:
     changed = Case(case.world)
     changed.rows = [replace(row, **changes) if row == wanted else row for row in case.rows]
@@ -222,15 +234,29 @@ def test_given_a_run_asked_for_by_hand_then_a_reminder_that_counts_from_before_i
 def test_given_a_reminder_of_nothing_then_what_became_a_later_job_had_not_come(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = reminders(case)[0]
-    (begin,) = [segment.begin for life in case.lives if life.name == REMINDED for segment in case.segments(life)]
-    later = next(each for each in case.rows_of[REMINDED] if each.nominal > row.nominal and each.reason == "")
-    seen = case.record.evidence[later.job_id]
-    first, *rest = json.loads(seen.chunks[0])
     assert not found(check_reminders(case), "I3")
-    changed = json.dumps([{**first, "at": begin.done + 1_000}, *rest])
-    monkeypatch.setattr(seen, "chunks", [changed, *seen.chunks[1:]])
-    assert found(check_reminders(Case(case.world)), "I3", REMINDED, str(first["event_id"]))
+    event_id = announce_before_a_reminder(case, monkeypatch)
+    assert found(check_reminders(Case(case.world)), "I3", REMINDED, event_id)
+
+
+@pytest.mark.parametrize(
+    ("is_lost", "gone_before_ms", "is_wrong"),
+    [
+        pytest.param(True, 0, False, id="gone with its topic by then"),
+        pytest.param(True, -60_000, True, id="its topic was there"),
+        pytest.param(False, 0, True, id="of the new topic"),
+    ],
+)
+def test_given_an_event_of_a_topic_that_is_gone_then_a_reminder_may_have_come_without_it(
+    case: Case, monkeypatch: pytest.MonkeyPatch, is_lost: bool, gone_before_ms: int, is_wrong: bool
+) -> None:
+    """Seed 23005214: its reader had it from the old topic, and was frozen: it came to the inbox once the reminder had asked the new one."""
+    event_id = announce_before_a_reminder(case, monkeypatch)
+    monkeypatch.setattr(case.world.producers.announced[event_id], "lost", is_lost)
+    lie = Case(case.world)
+    gone_at = reminders(case)[0].nominal - gone_before_ms - START
+    lie.swarm = replace(case.swarm, topics=replace(case.swarm.topics, recreated=gone_at))
+    assert found(check_reminders(lie), "I3", REMINDED, event_id) is is_wrong
 
 
 def test_given_a_schedule_that_wants_empty_jobs_then_an_entry_of_nothing_is_wrong(case: Case) -> None:
