@@ -55,8 +55,8 @@ class StoreMonitor:
             return
         self._check_witness(written)
         self._note_evidence(written, before)
-        self._note_jobs(written)
         self._note_outages(written, before)
+        self._note_jobs(written)
         self._note_positions(written, before)
         self._note_upstreams(written)
         self._check_pacing(written, before)
@@ -145,7 +145,9 @@ class StoreMonitor:
             old, new = outages_of(before.get(key)), outages_of(self._store.memory.look(key))
             if old == new:
                 continue
-            self._record.outages[int(key.pk.removeprefix("SH#"))].update(dict.fromkeys(new))
+            known = self._record.outages[int(key.pk.removeprefix("SH#"))]
+            for fact in new:
+                known.setdefault(fact, len(self._record.jobs))
             apart = all(first.end < second.begin for first, second in pairwise(new))
             if not apart or any(
                 fact.begin != was.begin or fact.end < was.end for was, fact in zip(old, new, strict=False)

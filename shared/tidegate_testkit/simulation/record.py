@@ -201,7 +201,8 @@ class Record:
         evidence: By its id.
         jobs: Of schedules with programs, and entries that stand for none, in the order in which they were made: the store took them so,
             and so were they decided within one transaction.
-        outages: Facts by shard, in the order in which they were written; a later one may go on with an earlier one.
+        outages: Facts by shard, in the order in which they were written, and how many jobs had been made by then; a later one may go on with
+            an earlier one.
         queues: When a shard's inbox became empty, and when not any more, as (true time, whether it is empty).
         passed: The durable delivery positions of each shard, as (true time, slot), in their order.
         read: The durable positions of topic partitions, by partition key, as (true time, next offset), in their order.
@@ -224,7 +225,7 @@ class Record:
     pauses: list[tuple[str, int, int]] = field(default_factory=list)
     evidence: defaultdict[str, EvidenceSeen] = field(default_factory=lambda: defaultdict(EvidenceSeen))
     jobs: dict[str, None] = field(default_factory=dict)
-    outages: defaultdict[int, dict[Outage, None]] = field(default_factory=lambda: defaultdict(dict))
+    outages: defaultdict[int, dict[Outage, int]] = field(default_factory=lambda: defaultdict(dict))
     queues: defaultdict[int, list[tuple[int, bool]]] = field(default_factory=lambda: defaultdict(list))
     passed: defaultdict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     read: defaultdict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))

@@ -6,7 +6,7 @@ once (`fires` counts them), and for none outside of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
@@ -124,5 +124,5 @@ def _shard(row: LedgerRow) -> int:
     return keys.shard_of_run(row.job_id)
 
 
-def _texts(facts: dict[Outage, None]) -> list[str]:
+def _texts(facts: Iterable[Outage]) -> list[str]:
     return [f"{at_text(fact.begin)}-{at_text(fact.end)}" for fact in facts]

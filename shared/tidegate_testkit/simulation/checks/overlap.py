@@ -99,8 +99,8 @@ def _check_merged(life: Life, rows: list[LedgerRow]) -> Iterator[str]:
 def _check_order(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]:
     """Where one runs at a time they are admitted in their order, so that at most the newest ever waited.
 
-    What was missed in an outage is made up for in an order of its own: what is due now goes beside it. A fact that ends later
-    than that, because an outage has gone on, says nothing of how it was made.
+    What was missed in an outage is made up for in an order of its own: what is due now goes beside it. A fact that was written later,
+    because an outage has gone on, says nothing of how it was made.
     """
     definition = life.definition
     if definition.policy not in IN_ORDER or definition.most != 1 or not definition.is_timed:
@@ -109,7 +109,9 @@ def _check_order(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]
     for row in rows:
         if row.trigger == "time" and row.admitted_at is not None:
             facts = case.record.outages.get(keys.shard_of_run(row.job_id), {})
-            was_missed = any(row.nominal in fact and fact.end <= row.admitted_at + SKEW_MS for fact in facts)
+            was_missed = any(
+                row.nominal in fact and by_then <= case.made_as[row.job_id] for fact, by_then in facts.items()
+            )
             lives[row.incarnation, row.version, was_missed].append(row)
     for mine in lives.values():
         mine.sort(key=lambda row: row.admitted_at or 0)

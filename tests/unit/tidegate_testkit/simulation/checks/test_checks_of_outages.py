@@ -39,19 +39,27 @@ def test_given_a_run_that_is_admitted_after_a_newer_one_then_only_what_was_misse
 ) -> None:
     """Seed 801025: what is made up for after an outage runs one at a time, and what is due now goes beside it.
 
-    Seed 5001314: an outage goes on behind what an owner made who was there for two seconds, and never said so.
+    Seeds 5001314 and 23021419: an outage goes on behind what an owner made who was there for two seconds, and never said so; it was
+    admitted before the fact, or behind it.
     """
     life = next(life for life in case.lives if life.name == "tick")
     row = one_of(case, "tick", "time")
-    newer = replace(row, nominal=row.nominal + MINUTE_MS, admitted_at=row.nominal + MINUTE_MS)
+    newer = replace(row, job_id="newer", nominal=row.nominal + MINUTE_MS, admitted_at=row.nominal + MINUTE_MS)
     older = replace(row, admitted_at=row.nominal + 2 * MINUTE_MS)
     lie = with_rows(case, lambda each: None)
     lie.rows = [older, newer]
     lie.lives = [replace(life, definition=replace(life.definition, overlap="queue", most=1, constraints=()))]
-    ends = {"none": (0,), "the older one": (1,), "both": (MINUTE_MS + 1,), "the newer one later": (1, 2 * MINUTE_MS)}
-    known = {Outage(row.nominal, row.nominal + end): None for end in ends[missed]}
-    facts = {keys.shard_of_run(row.job_id): known}
-    monkeypatch.setattr(case.record, "outages", facts)
+    lie.made_as = {older.job_id: 0, newer.job_id: 1}
+    # The ends of facts, and how many jobs had been made when they were written.
+    ends = {
+        "none": {0: 0},
+        "the older one": {1: 0},
+        "both": {MINUTE_MS + 1: 0},
+        "the newer one later": {1: 0, MINUTE_MS + 1: 2},
+    }
+    known = {Outage(row.nominal, row.nominal + end): by_then for end, by_then in ends[missed].items()}
+    monkeypatch.setattr(case.record, "outages", dict.fromkeys(range(case.swarm.shards), known))
+    monkeypatch.setattr(keys, "shard_of_run", lambda _: 0)
     assert found(check_overlap(lie), "order", "tick") is objects
 
 
