@@ -102,6 +102,9 @@ class RecurringFires(Protocol):
     def outage_opens(self) -> None:
         """What is overdue waits, and all fires behind it: which of them are missed is written down first."""
 
+    def gap_ends(self, instant: int) -> None:
+        """A gap that ends there is being written down, and begins behind the last fire that was sent: no further one of before its end is."""
+
     def outage_ends(self, gaps: tuple[Outage, ...]) -> None:
         """These are the gaps, written down."""
 
@@ -182,6 +185,7 @@ class OutageWatch:
             before = outages_of(progress)
             known, gaps = with_outage(before, self._since, end), gaps_of(progress)
             if known != before:
+                fires.gap_ends(end)
                 gaps = tuple(with_gap(gaps, whole(progress, "fired_slot"), before, known, fires.sent_through))
                 recorded = record_outages(self._shard, self._epoch, before, known, self._host.token(), gaps=gaps)
                 if isinstance((yield from self._host.commit_for_good(recorded)), Refused):

@@ -106,6 +106,7 @@ REGRESSION_SEEDS: dict[int, str] = {
     21008803: "the judge gave an owner whose guard had not settled behind a freeze, which with KIP-848 takes longer, time for a checkpoint",
     22003963: "a world was taken to be at rest while a message that had been refused four times waited for its fifth attempt",
     23005214: "the judge wanted a reminder to wait for what a frozen reader still had of an events topic that was made anew",
+    23016754: "a fire that was no more than late was taken while the gap was written that it lay in: what followed on it there was not sent",
     23021419: "the judge took for missed what was made between two outages, and waited until the second one had gone on with the first",
 }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from tidegate_core.decisions.delivery_plane.kept import Kept
 from tidegate_core.decisions.delivery_plane.recurring import Fire
 from tidegate_core.decisions.delivery_plane.rows import row_expiry
-from tidegate_core.decisions.delivery_plane.slots import Slotted
+from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Items, Read
 from tidegate_core.model.message_target import MessageTarget
@@ -87,12 +87,15 @@ class Templates:
             template = templates[self._key(fire)]
             if row.stage.is_closed:
                 continue  # Ended meanwhile: it holds nothing any more.
-            if template is None or (row in moved and _is_of(found.get(moved[row]), fire)):
+            if template is not None and not (row in moved and _is_of(found.get(moved[row]), fire)):
+                self._plane.payloads.give(row, message_of(fire, template))
+            elif row.stage is Stage.READY:
+                # Read ahead: it says so again once it is taken. A gap begins behind the last that was taken, not behind this one.
+                self._plane.payloads.drop(row)
+            else:
                 if template is None:
                     self._plane.host.note("message_row_missing", shard=self._plane.shard, id=row.id, slot=row.slot)
-                self._plane.recurring.leave_to_its_rows(row)
-            else:
-                self._plane.payloads.give(row, message_of(fire, template))
+                self._plane.close(row, Stage.GONE)
 
     def _key(self, fire: Fire) -> Key:
         return keys.definition(self._plane.shard, fire.namespace, fire.name, fire.interval.version)

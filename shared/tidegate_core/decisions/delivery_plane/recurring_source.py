@@ -226,14 +226,6 @@ class RecurringSource:
             if not rows:
                 del self._open[ref]
 
-    def leave_to_its_rows(self, row: Slotted) -> None:
-        """A fire, taken or waiting, is not sent from its place: what follows on one that waited takes its own at once."""
-        self.plane.close(row, Stage.GONE)
-        near = None if row.occurrence is None else self._near.get(row.occurrence.ref)
-        if near is not None and near.next is row:
-            self._await_next(near, row.place)
-            self.plane.host.operations.raise_(self.plane.changed)
-
     def open_rows(self, ref: str) -> list[Slotted]:
         """Returns what was taken, or waits, and has not come to its end."""
         near = self._near.get(ref)
@@ -267,13 +259,17 @@ class RecurringSource:
         """What is overdue waits until it is known which of it are one."""
         self.plane.slots.late_fires_wait = True
 
+    def gap_ends(self, instant: int) -> None:
+        """What is no more than late waits as well: taken while the gap is written, it would take what follows on it out of it."""
+        self.plane.slots.gap_end = instant
+
     def outage_ends(self, gaps: tuple[Outage, ...]) -> None:
         """What waits is made anew, where it lies in a gap: it stands for all that was missed."""
         if gaps != self.plane.checkpoints.durable.gaps:
             self.plane.checkpoints.gaps_are(gaps)
             for near in self._near.values():
                 self._await_anew(near)
-        self.plane.slots.late_fires_wait = False
+        self.plane.slots.late_fires_wait, self.plane.slots.gap_end = False, 0
         self.plane.host.operations.raise_(self.plane.changed)
 
     def _await_anew(self, near: _Near) -> None:

@@ -122,12 +122,14 @@ class Slots:
         loaded: How many of them came from the store.
         held: Schedules of which nothing is taken, because a request is about to end what they do.
         late_fires_wait: A fire of a schedule that is overdue, and any behind it, is not taken: several of them may be one.
+        gap_end: Meanwhile a fire of before it is as one that is overdue: it may lie in a gap that is being written down.
     """
 
     def __init__(self) -> None:
         self.loaded = 0
         self.held: set[str] = set()
         self.late_fires_wait = False
+        self.gap_end = 0
         self._next_slot: int | None = None
         self._rows: dict[Place, Slotted] = {}
         self._by_id: dict[str, list[Slotted]] = {}
@@ -220,7 +222,7 @@ class Slots:
     def _is_late_fire(self, row: Slotted, now: int) -> bool:
         """In the order of places: so nothing is sent behind what was not."""
         is_waiting = row.fire is not None and row.stage is Stage.READY and not self.is_held(row)
-        return is_waiting and row.slot < now - LATE_MS
+        return is_waiting and row.slot < max(now - LATE_MS, self.gap_end)
 
     def put_back(self, row: Slotted) -> None:
         """A row that was taken and not sent after all."""
