@@ -32,6 +32,7 @@ from tidegate_testkit.simulation.mutants.reminders import REMINDERS
 from tidegate_testkit.simulation.mutants.retries import RETRIES
 from tidegate_testkit.simulation.mutants.rules_of_cancels import RULES_OF_CANCELS
 from tidegate_testkit.simulation.mutants.rules_of_events_topic import RULES_OF_EVENTS_TOPIC
+from tidegate_testkit.simulation.mutants.rules_of_gaps import RULES_OF_GAPS
 from tidegate_testkit.simulation.mutants.rules_of_gone_records import RULES_OF_GONE_RECORDS
 from tidegate_testkit.simulation.mutants.rules_of_growth import RULES_OF_GROWTH
 from tidegate_testkit.simulation.mutants.rules_of_halves import RULES_OF_HALVES
@@ -65,6 +66,7 @@ LISTS = (
     LATE_ROWS,
     RULES_OF_SOURCES,
     RULES_OF_EVENTS_TOPIC,
+    RULES_OF_GAPS,
     RULES_OF_GROWTH,
     RULES_OF_GONE_RECORDS,
     RULES_OF_HALVES,

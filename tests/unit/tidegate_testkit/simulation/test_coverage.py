@@ -9,7 +9,7 @@ from pathlib import Path
 import tidegate_core
 from tidegate_testkit.simulation import coverage
 from tidegate_testkit.simulation.faults.kinds import INJECTED
-from tidegate_testkit.simulation.transaction_names import NOT_SENT_HERE, OWNERS, TRANSACTIONS
+from tidegate_testkit.simulation.transaction_names import HARDLY_SENT, NOT_SENT_HERE, OWNERS, TRANSACTIONS
 
 CORE = Path(tidegate_core.__file__).parent
 NOT_TRANSACTIONS = {"request", "until", "upstream_gone", "relisten", "mark"}
@@ -30,9 +30,10 @@ def names_in_production() -> Iterator[str]:
 
 
 def test_given_productions_transactions_then_each_is_listed_or_its_absence_has_a_reason() -> None:
-    assert set(names_in_production()) - NOT_TRANSACTIONS <= set(TRANSACTIONS) | NOT_SENT_HERE.keys()
-    assert not set(TRANSACTIONS) & NOT_SENT_HERE.keys()
-    assert all(NOT_SENT_HERE.values())
+    elsewhere = {**NOT_SENT_HERE, **HARDLY_SENT}
+    assert set(names_in_production()) - NOT_TRANSACTIONS <= set(TRANSACTIONS) | elsewhere.keys()
+    assert not set(TRANSACTIONS) & elsewhere.keys()
+    assert all(elsewhere.values())
 
 
 def test_given_the_kinds_that_are_injected_then_each_has_its_places() -> None:
@@ -59,6 +60,7 @@ def test_given_pairs_that_met_then_the_rare_and_the_unknown_ones_are_named() -> 
     assert coverage.below(met, 1_000) == []
     assert coverage.below({**met, ("late", "fire"): 999}, 1_000) == [("late", "fire")]
     assert coverage.unlisted({**met, ("late", "new"): 1}) == [("late", "new")]
+    assert coverage.unlisted({("late", "idle"): 1, ("crash", "on idle"): 1}) == []
 
 
 def test_given_the_table_then_it_has_a_row_for_each_place() -> None:
