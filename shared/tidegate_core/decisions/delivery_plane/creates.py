@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tidegate_core.decisions.delivery_plane.guarding import counts, versions_of
+from tidegate_core.decisions.delivery_plane.guarding import counts, refuse, versions_of
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Items, Read
 from tidegate_core.model.position import Position
@@ -164,6 +164,8 @@ def look_up(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
             create.others = yield from _others_in_store(plane, create)
         elif create.may_have_hidden_others:
             yield from _look_at_all(plane, create)
+        elif _outlives_its_topic(plane, create):
+            yield from _stand_apart(plane, create)
 
 
 def _versions_looked_up(plane: DeliveryPlane, create: Create) -> Sequence[str]:
@@ -190,6 +192,23 @@ def _look_at_all(plane: DeliveryPlane, create: Create) -> Operation[None]:
     create.others = yield from _others_in_store(plane, create)
     if create.version in create.guard.refused and not create.others:
         yield from _give_version(plane, create, f"{create.version}{STANDS_IN}{create.origin}")
+
+
+def _outlives_its_topic(plane: DeliveryPlane, create: Create) -> bool:
+    """Whether it is the first record of its id that counts, and others that share its version may have gone with their topic."""
+    if create.name.keyed or create.sending.request.id is None or create.version < create.live_from:
+        return False
+    is_first = not create.others and (create.mine is None or create.mine.origin == create.origin)
+    return is_first and plane.elsewhere.was_made_anew(create.sending.position)
+
+
+def _stand_apart(plane: DeliveryPlane, create: Create) -> Operation[None]:
+    """What a former owner wrote of a record that is gone may come yet, over its rows: it would pass for that one, which does not count.
+    So its topic's version is refused for good, and it has one of its own.
+    """
+    yield from refuse(plane, create.name.id, create.version, create.guard)
+    create.of_release_before = create.mine
+    yield from _give_version(plane, create, f"{create.version}{STANDS_IN}{create.origin}")
 
 
 def _give_version(plane: DeliveryPlane, create: Create, version: str) -> Operation[None]:

@@ -38,6 +38,10 @@ def of_its_own_topic(_: Any) -> Any:
     return lambda plane, create: [create.version]
 
 
+def with_its_topic(_: Any) -> Any:
+    return lambda plane, create: False
+
+
 def under_a_key_alone(_: Any) -> Any:
     return property(lambda create: create.name.keyed)
 
@@ -120,6 +124,25 @@ def rows_of_the_repeat_that_lies_in_the_inbox_come_late() -> Iterable[str]:
     yield from sent_once(bench)
 
 
+def a_copy_of_what_is_gone_comes_behind_its_repeat_in_the_inbox() -> Iterable[str]:
+    """Both records were in the topic that is gone; the repeat was passed, the first one was not."""
+    bench = Bench(shards=SHARDS)
+    bench.run(SECOND)
+    bench.hold_back(a_commit("cursor"))
+    bench.request(REQUEST)
+    bench.run(SECOND)
+    rows = rows_of_its_message(bench)
+    comes_through_the_inbox(bench, REQUEST, bench.now, SHARD)
+    bench.give(Poked(SHARD))
+    bench.run(SECOND)
+    of_another_topic(bench, 2)
+    bench.run(2 * HAND_OVER_MS)
+    come_late(bench, rows)
+    bench.crash()
+    bench.run(2 * MINUTE)
+    yield from sent_once(bench)
+
+
 RULES_OF_LATE_COPIES = (
     Mutant(
         "one version for all topics",
@@ -141,5 +164,12 @@ RULES_OF_LATE_COPIES = (
         breaks="I8",
         patches=(Patch(Create, "has_its_own_version", under_a_key_alone),),
         scenario=rows_of_the_repeat_that_lies_in_the_inbox_come_late,
+    ),
+    Mutant(
+        "one version with what is gone",
+        "late rows of a record that went with its topic replace those of its repeat, of that very topic, which was passed",
+        breaks="I1",
+        patches=(Patch(creates, "_outlives_its_topic", with_its_topic),),
+        scenario=a_copy_of_what_is_gone_comes_behind_its_repeat_in_the_inbox,
     ),
 )

@@ -18,7 +18,7 @@ from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Delete, Put
 from tidegate_core.transactions.map import Cut
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
+from tidegate_testkit.bench_matches import a_batch, a_commit
 from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_holding, a_send
 from tidegate_testkit.simulation.mutants.rules_of_gone_records import (
     a_first_record_outlives_its_repeat,
@@ -123,6 +123,35 @@ def test_given_late_rows_of_a_record_that_is_gone_then_they_replace_nothing_of_i
         bench.request(a_cancel(message_id=NAME))
     else:
         bench.request({**REQUEST, "receipt": True})
+    bench.run(2 * MINUTE)
+    assert bench.receipts()["c-1" if is_cancelled else NAME]["status"] == ("cancelled" if is_cancelled else "unchanged")
+    assert len(bench.delivered()) == (0 if is_cancelled else 1)
+
+
+@pytest.mark.parametrize("kinds", [("M#", "D#"), ("M#",), ("D#",)], ids=["both rows", "message row", "timer row"])
+@pytest.mark.parametrize("then", ["it is sent", "its cancel finds it", "a crash amid its rows"])
+def test_given_late_rows_of_a_record_that_is_gone_then_they_replace_nothing_of_its_repeat_in_the_inbox(
+    kinds: tuple[str, ...], then: str
+) -> None:
+    """Seed 24006336: both were of one topic, and of one version; what was held back of the repeat stayed so, and its cancel said `not_found`."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.hold_back(a_commit("cursor"))
+    bench.request(REQUEST)
+    bench.run(SECOND)
+    rows = [row for kind in kinds for row in bench.rows(kind)]
+    comes_through_the_inbox(bench, REQUEST, bench.now)
+    bench.give(Poked(0))
+    bench.run(SECOND)
+    if then == "a crash amid its rows":
+        bench.crash_at(a_batch("messages"))
+    of_another_topic(bench, 2)
+    bench.run(2 * HAND_OVER_MS)
+    come_late(bench, rows)
+    bench.crash()
+    bench.run(SECOND)
+    is_cancelled = then == "its cancel finds it"
+    bench.request(a_cancel(message_id=NAME) if is_cancelled else {**REQUEST, "receipt": True})
     bench.run(2 * MINUTE)
     assert bench.receipts()["c-1" if is_cancelled else NAME]["status"] == ("cancelled" if is_cancelled else "unchanged")
     assert len(bench.delivered()) == (0 if is_cancelled else 1)
