@@ -12,7 +12,7 @@ from typing import Final
 
 from tidegate_core.decisions.delivery_plane.loading import place_of
 from tidegate_core.decisions.delivery_plane.outgoing import WIRE_PATIENCE_MS, not_sent
-from tidegate_core.decisions.delivery_plane.recurring import Fire
+from tidegate_core.decisions.delivery_plane.recurring import Fire, Series
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.lane import Lane
@@ -139,6 +139,8 @@ class PlaceRecord:
         namespace, name = self.ref.split("/", 1)
         record = record_of(unit, namespace, name)
         spans, summons = record.spans(), self.summons
+        # It may have come near since it was asked for, how far was searched standing for its next fire: somebody has to search on.
+        unit.after(lambda: self.source.placed(self.ref))
         if summons is not None:
             unit.forget_row(summons)
             unit.after(lambda: self.source.summoned.answered(summons))
@@ -152,7 +154,7 @@ class PlaceRecord:
         """What came due while nobody could deal with the record lies behind the position, and was never sent: the last of it comes now,
         unless the schedule leaves out what was missed; those before it are told.
         """
-        series = self.source.series_of(record, span)
+        series = Series(record.namespace, record.name, span)  # Without gaps: each instant is told of by itself.
         missed: list[Fire] = []
         fire = series.after((record.summons or 0, "", ""))
         while fire is not None and not fire.is_bound and fire.slot < begin and len(missed) < MISSED_TOLD_MAX:

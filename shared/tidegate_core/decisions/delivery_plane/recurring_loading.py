@@ -105,8 +105,12 @@ class Templates:
 
 
 def _is_of(item: Item | None, fire: Fire) -> bool:
-    """Whether it is this fire that was refused, and not the same instant of a generation before."""
-    return item is not None and item["origin"] == fire.interval.origin
+    """Whether it is this fire that was refused, and not the same instant of a generation before, or alone, where this one stands for others as
+    well: the last of an outage has one id in both.
+    """
+    if item is None or item["origin"] != fire.interval.origin:
+        return False
+    return item.get("covered_from") == (None if fire.covered is None else fire.covered.first)
 
 
 def _target(definition: Definition) -> MessageTarget:

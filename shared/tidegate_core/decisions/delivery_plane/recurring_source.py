@@ -6,12 +6,12 @@ a fire puts the next one in its place at once, so that no checkpoint can pass it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.delivery_plane.outgoing import not_sent
-from tidegate_core.decisions.delivery_plane.recurring import Fire, Series
+from tidegate_core.decisions.delivery_plane.recurring import Fire, Series, version_of
 from tidegate_core.decisions.delivery_plane.recurring_belonging import Belongs, belongs_of
 from tidegate_core.decisions.delivery_plane.recurring_ended import EndedFires
 from tidegate_core.decisions.delivery_plane.recurring_loading import Templates
@@ -23,7 +23,7 @@ from tidegate_core.decisions.operations import Operation
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.messages import Message
 from tidegate_core.records.outages import Outage
-from tidegate_core.records.recurring import Interval, Recurring, Summons
+from tidegate_core.records.recurring import Interval, Recurring, Summons, series_id
 from tidegate_core.store.values import Item, Key
 from tidegate_core.transactions.delivery import Tally
 
@@ -139,7 +139,7 @@ class RecurringSource:
                 near.series, near.next = before.series, before.next
             elif interval.is_open:
                 near.series = series
-                self._await_next(near, behind)
+                self._await_next(near, max([behind, *self._taken(record, interval)]))
             elif before is not None and was_open:
                 self.ended.cut(series, before.next)
             elif before is None:
@@ -149,6 +149,11 @@ class RecurringSource:
         if near.next is None:
             self._displaced[record.ref] = None
         self.plane.host.operations.raise_(self.plane.changed)
+
+    def _taken(self, record: Recurring, interval: Interval) -> Iterator[Place]:
+        """Yields the places of the interval's fires that were taken before its record moved out, and that no checkpoint has passed yet."""
+        rows = self.plane.slots.of(series_id(record.namespace, record.name))
+        return (row.place for row in rows if row.fire is not None and row.version == version_of(interval))
 
     def _forget(self, ref: str) -> None:
         near = self._near.pop(ref, None)
@@ -200,7 +205,7 @@ class RecurringSource:
         origin, size = fire.interval.origin, fire.interval.size
         row = Slotted(slot, series, version, origin, FIRST_ATTEMPT, stage, size=size, ended=ended)
         row.fire, row.occurrence = fire, Occurrence(fire.ref, fire.interval.generation, fire.count)
-        self.plane.slots.add(row)
+        assert self.plane.slots.add(row)  # Else nobody would take it, and nothing would follow on it.
         return row
 
     def taken(self, rows: Sequence[Slotted]) -> None:
@@ -239,6 +244,11 @@ class RecurringSource:
         """
         # Its own rows begin when the broker refused it: it was due by then, however long ago its instant was.
         return max(message.nominal, message.slot - RETRY_FIRST_MS if row.fire is None else row.fire.slot)
+
+    def placed(self, ref: str) -> None:
+        """The lane has decided where the record belongs: what it leaves near may have to be looked at once more."""
+        if ref in self._near:
+            self._displaced[ref] = None
 
     def is_near(self, ref: str) -> bool:
         return ref in self._near

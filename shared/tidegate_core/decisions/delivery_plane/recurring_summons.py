@@ -55,7 +55,9 @@ class Summoned:
         self._ask(ref, key, summons.slot)
 
     def _ask(self, ref: str, key: Key, slot: int) -> None:
-        """Has the lane deal with a row; no checkpoint passes the slot before it has."""
+        """Has the lane deal with a row, once; no checkpoint passes the slot before it has."""
+        if key in self._waiting:
+            return
         _, series, version = place_of(key.sk)
         row = Slotted(slot, series, version, "", 0, Stage.WRITTEN, size=0)
         if self._plane.slots.add(row) and self._place is not None:
@@ -65,13 +67,17 @@ class Summoned:
     # -- those that could not be dealt with ----------------------------------------------------------------------------
 
     def is_left(self, summons: Key) -> bool:
-        """Whether no look ahead comes to the row any more: the position has passed it, or stands still although it was due."""
+        """Whether no look ahead comes to the row any more: the position has passed it, or stands still although it was due. Behind an outage
+        much was due that the look ahead has not come to yet.
+        """
         place = place_of(summons.sk)
         passed = place <= self._plane.checkpoints.stored or place[0] < self._plane.host.now - LEFT_AFTER_MS
-        return passed and summons not in self._waiting
+        return passed and place <= self._plane.window.loaded_through and summons not in self._waiting
 
     def again(self, ref: str, summons: Key) -> None:
-        """Asks the lane anew, as of now."""
+        """Asks the lane anew, as of now; not of a record that is in memory, because the move that wrote its row has not been answered."""
+        if self._plane.recurring.is_near(ref):
+            return
         self._ask(ref, summons, self._plane.checkpoints.slot_for(self._plane.host.now))
 
     def asked_anew(self, summons: Key) -> int | None:

@@ -13,16 +13,21 @@ from tidegate_core.decisions.delivery_plane.recurring_change import RecurringCha
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
 from tidegate_core.decisions.run_plane.answers import Outcome
 from tidegate_core.decisions.run_plane.control import Applied, MoveState
+from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.request import ApplyRequest
+from tidegate_core.decisions.run_plane.standing import fires
+from tidegate_core.model.message_target import MessageTarget
 from tidegate_core.model.position import FIRST_POSITION, Position
 from tidegate_core.model.receipts import ReceiptStatus
 from tidegate_core.model.requests import ScheduleRequest, ScheduleResume
 from tidegate_core.records.run_plane import Definition, InboxRow, ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Batch, Delete
+from tidegate_core.triggers import TimeTrigger
 
 ACTOR = "tidegate"
 
@@ -54,8 +59,26 @@ class ResumeWhenDue(ApplyRequest):
         if before is None or before.status != "suspended" or before.until != self.timer.at:
             return Applied(ReceiptStatus.UNCHANGED)  # Somebody has resumed or deleted it since.
         own = Position.parse(before.position)
+        now = self._counts_from(before, definition, now)
         # By name: a dataclass with slots is a class made anew, which a bare `super` does not know.
         return (yield from super(ResumeWhenDue, self)._decide(lane, request, own, before, definition, now))
+
+    def _counts_from(self, before: ScheduleState, definition: Definition | None, now: int) -> int:
+        """Returns when the suspension ended: as promised, however late somebody comes to carry it out. What is due from then on is no part of it;
+        an update in the suspended span counts from itself.
+
+        What made jobs all along (`hold`) has none to make for it, and what hears events listens from where it can. Messages have no
+        jobs that could wait for their turn: of them as much is sent as is late, and no miss.
+        """
+        if definition is None or fires(before):
+            return now
+        spec = parsed(definition.spec)
+        if not isinstance(spec.trigger, TimeTrigger):
+            return now
+        promised = max(self.timer.at, before.changed_at)
+        if isinstance(spec.target, MessageTarget):
+            promised = max(promised, now - OUTAGE_GRACE_MS)
+        return min(now, promised)
 
     def _move(
         self,

@@ -41,6 +41,7 @@ from tidegate_testkit.simulation.mutants.rules_of_messages import RULES_OF_MESSA
 from tidegate_testkit.simulation.mutants.rules_of_outages import RULES_OF_OUTAGES
 from tidegate_testkit.simulation.mutants.rules_of_recurring import RULES_OF_RECURRING
 from tidegate_testkit.simulation.mutants.rules_of_runs import RULES_OF_RUNS
+from tidegate_testkit.simulation.mutants.rules_of_slow_stores import RULES_OF_SLOW_STORES
 from tidegate_testkit.simulation.mutants.rules_of_sources import RULES_OF_SOURCES
 from tidegate_testkit.simulation.mutants.runs import RUNS
 from tidegate_testkit.simulation.mutants.searches import SEARCHES
@@ -64,6 +65,7 @@ LISTS = (
     RULES_OF_CANCELS,
     HAND_OVERS,
     LATE_ROWS,
+    RULES_OF_SLOW_STORES,
     RULES_OF_SOURCES,
     RULES_OF_EVENTS_TOPIC,
     RULES_OF_GAPS,

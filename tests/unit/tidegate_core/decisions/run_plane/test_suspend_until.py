@@ -6,12 +6,14 @@ import pytest
 from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
 from tests.unit.tidegate_core.decisions.run_plane.suspending import MODES, a_bench, suspend
 
-from tidegate_core.effects import Commit, ReadRange
-from tidegate_core.model.instants import format_instant
+from tidegate_core.decisions.outage_watch import sign_of_life
+from tidegate_core.effects import Commit, Read, ReadRange, Write
+from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_testkit.builders import (
     HOUR,
     MINUTE,
     SECOND,
+    a_recurring,
     a_request,
     a_spec,
     all_of,
@@ -124,3 +126,52 @@ def test_given_many_ends_at_once_behind_an_outage_then_the_inbox_is_not_read_for
     bench.run(5 * SECOND)
     assert [row for row in bench.rows("T#") if row["kind"] == "U"] == []
     assert sum(isinstance(each, ReadRange) and each.range.low.startswith("I#") for each in bench.asked) < 20
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "hold"])
+@pytest.mark.parametrize("answers_after", [0, 2])
+def test_given_an_instant_right_at_the_end_then_it_is_no_part_of_the_suspension(mode: str, answers_after: int) -> None:
+    """Found in review: a store that takes any time moved the resume behind it; suspended until 06:00, what runs at 06:00 did not."""
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=every("10m"))))
+    end = (bench.now // (10 * MINUTE) + 2) * 10 * MINUTE
+    suspend(bench, mode, until=format_instant(end))
+    bench.store_answers_after = answers_after
+    bench.run(end - bench.now + MINUTE)
+    assert [int(str(row["nominal"])) for row in (*bench.rows("L#"), *bench.rows("J#"), *bench.rows("R#"))][:1] == [end]
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "hold"])
+@pytest.mark.parametrize("silent", [False, True], ids=["nobody is there", "a silent store"])
+def test_given_an_end_that_passes_in_an_outage_then_what_is_missed_behind_it_is_made_up_for(
+    mode: str, silent: bool
+) -> None:
+    """Found in review: the suspension grew to the take-over, and nothing was made, or told, of what was due behind its end."""
+    bench = a_bench()
+    spec = a_spec(trigger=every("10m"), overlap="allow", catchup={"mode": "all", "max_runs": 100})
+    bench.request(an_apply(spec))
+    end = (bench.now // (10 * MINUTE) + 4) * 10 * MINUTE
+    suspend(bench, mode, until=format_instant(end))
+    bench.run(end - 5 * MINUTE - bench.now)
+    if silent:
+        bench.lose(lambda effect: isinstance(effect, Commit | Write | Read | ReadRange), times=10**7)
+        bench.run(3 * HOUR)
+        bench.as_usual()
+    else:
+        bench.store.write([sign_of_life(bench.holding.owner, "node", bench.now, {0: bench.now}, 1)])
+        bench.away(3 * HOUR)
+    bench.run(4 * MINUTE)
+    made = {int(str(row["nominal"])) for row in (*bench.rows("L#"), *bench.rows("J#"))}
+    assert set(range(end, end + 3 * HOUR - 5 * MINUTE, 10 * MINUTE)) <= made
+    assert min(made) == end
+
+
+def test_given_a_message_at_the_end_of_its_suspension_then_it_is_sent() -> None:
+    bench = a_bench()
+    bench.request(an_apply(a_recurring(trigger=every("10m"))))
+    end = (bench.now // (10 * MINUTE) + 2) * 10 * MINUTE
+    bench.run(SECOND)
+    bench.request(a_request("suspend", "ping", until=format_instant(end)))
+    bench.store_answers_after = 2
+    bench.run(end - bench.now + MINUTE)
+    assert [parse_instant(each.headers["tidegate-nominal"]) for each in bench.on("out")][-1:] == [end]
