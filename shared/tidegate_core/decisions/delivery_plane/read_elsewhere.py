@@ -63,8 +63,9 @@ class ReadElsewhere:
 
     def was_made_anew(self, position: Position) -> bool:
         """Whether the topic of this create, which somebody has read in time, was made anew: another record of its request may be gone."""
-        is_former = any(topic_id == position.topic_id for topic_id, _ in self._positions)
-        return is_former and position.topic_id != self._host.holding.requests.id
+        if position.topic_id == self._host.holding.requests.id:
+            return False  # Each create passes here.
+        return any(topic_id == position.topic_id for topic_id, _ in self._positions)
 
     def _is_unread(self, timer: MessageTimer) -> bool:
         return self._is_behind(Position.parse(timer.origin))

@@ -205,7 +205,8 @@ class RecurringSource:
         origin, size = fire.interval.origin, fire.interval.size
         row = Slotted(slot, series, version, origin, FIRST_ATTEMPT, stage, size=size, ended=ended)
         row.fire, row.occurrence = fire, Occurrence(fire.ref, fire.interval.generation, fire.count)
-        assert self.plane.slots.add(row)  # Else nobody would take it, and nothing would follow on it.
+        is_new = self.plane.slots.add(row)
+        assert is_new  # Else nobody would take it, and nothing would follow on it.
         return row
 
     def taken(self, rows: Sequence[Slotted]) -> None:

@@ -65,16 +65,22 @@ def come_late(bench: Bench, rows: list[Item]) -> None:
     bench.store.write([Put(Key(str(row["pk"]), str(row["sk"])), row) for row in rows])
 
 
-def a_copy_of_what_is_gone_comes_behind_its_repeat() -> Iterable[str]:
-    """A message is written, its position is not moved, the topic is made anew, and its sender asks again. Then the store takes a second
-    copy of the first record's rows, and the owner falls.
-    """
+def a_message_that_was_not_passed() -> tuple[Bench, list[Item]]:
+    """It is written, and its position is not moved; with the rows of the message."""
     bench = Bench(shards=SHARDS)
     bench.run(SECOND)
     bench.hold_back(a_commit("cursor"))
     bench.request(REQUEST)
     bench.run(SECOND)
     rows = rows_of_its_message(bench)
+    return bench, rows
+
+
+def a_copy_of_what_is_gone_comes_behind_its_repeat() -> Iterable[str]:
+    """A message is written, its position is not moved, the topic is made anew, and its sender asks again. Then the store takes a second
+    copy of the first record's rows, and the owner falls.
+    """
+    bench, rows = a_message_that_was_not_passed()
     of_another_topic(bench, 2)
     bench.run(2 * HAND_OVER_MS)
     bench.request(REQUEST)
@@ -126,12 +132,7 @@ def rows_of_the_repeat_that_lies_in_the_inbox_come_late() -> Iterable[str]:
 
 def a_copy_of_what_is_gone_comes_behind_its_repeat_in_the_inbox() -> Iterable[str]:
     """Both records were in the topic that is gone; the repeat was passed, the first one was not."""
-    bench = Bench(shards=SHARDS)
-    bench.run(SECOND)
-    bench.hold_back(a_commit("cursor"))
-    bench.request(REQUEST)
-    bench.run(SECOND)
-    rows = rows_of_its_message(bench)
+    bench, rows = a_message_that_was_not_passed()
     comes_through_the_inbox(bench, REQUEST, bench.now, SHARD)
     bench.give(Poked(SHARD))
     bench.run(SECOND)

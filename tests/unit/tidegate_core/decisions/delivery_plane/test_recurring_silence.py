@@ -6,9 +6,7 @@ What it could send, it has sent on time: from memory, as far as I8 allows withou
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import REFUSED, to_out
 
-from tidegate_core.decisions.delivery_plane import firing
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_FIRES
 from tidegate_core.decisions.delivery_plane.firing import GROUPS_UNDER_WAY_MAX
 from tidegate_core.effects import Commit, Effect, Read, ReadRange, Write
@@ -19,6 +17,10 @@ from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.bench_outcomes import Sent
 from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_recurring, a_send, an_apply, every
+from tidegate_testkit.simulation.mutants.rules_of_gaps import (
+    a_group_is_answered_while_the_gap_is_written,
+    a_refused_fire_is_read_ahead_before_the_gap_is_known,
+)
 
 LATE_MS = 10 * SECOND
 EVERY_TIME = 10_000_000
@@ -148,56 +150,14 @@ def test_given_one_shots_beside_them_then_those_go_on_while_late_fires_wait_for_
     assert len(covering(bench)) == 1
 
 
-def test_given_a_fire_that_is_no_more_than_late_then_it_is_not_taken_while_the_gap_is_written(bench: Bench) -> None:
+def test_given_a_fire_that_is_no_more_than_late_then_it_is_not_taken_while_the_gap_is_written() -> None:
     """Seed 23016754: it lay in the gap, and what followed on it there was taken for a part of its delivery, and never sent."""
-    apply(bench, "1s")
-    bench.run(25 * SECOND)
-    bench.lose(store_calls, times=EVERY_TIME)
-    bench.run(MINUTE)
-    bench.hold_back(to_out, times=EVERY_TIME)
-    bench.run((GROUPS_UNDER_WAY_MAX + 4) * SECOND)
-    bench.end_scripts()
-    bench.hold_back(to_out, times=EVERY_TIME)
-    bench.lose(a_commit("outage"), times=EVERY_TIME)
-    bench.run(SECOND)
-    bench.release_last()  # One group is answered: the next could go.
-    bench.end_scripts()
-    bench.hold_back(to_out, times=EVERY_TIME)
-    bench.run(SECOND)
-    bench.as_usual()
-    bench.run(20 * SECOND)
-    (late,) = covering(bench)
-    assert late.headers["tidegate-covered-count"] == "4"
-    assert is_complete(bench, SECOND)
+    assert list(a_group_is_answered_while_the_gap_is_written()) == []
 
 
-def test_given_a_fire_that_was_refused_before_the_outage_was_known_then_what_follows_on_it_there_is_delivered(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_given_a_fire_that_was_refused_before_the_outage_was_known_then_what_follows_on_it_there_is_delivered() -> None:
     """Found beside seed 23016754: what was read ahead gave way to what follows on it, and the gap began before both."""
-    monkeypatch.setattr(firing, "GROUPS_UNDER_WAY_MAX", 1)
-    apply(bench, "10s")
-    bench.lose(a_commit("checkpoint"), times=EVERY_TIME)
-    bench.run(12 * SECOND)
-    bench.answer_with(to_out, REFUSED)
-    bench.run(10 * SECOND)
-    bench.end_scripts()
-    bench.hold_back(
-        lambda effect: isinstance(effect, ReadRange) and effect.range.low.startswith("D#"), times=EVERY_TIME
-    )
-    bench.crash()
-    bench.run(50 * SECOND)
-    bench.end_scripts()
-    bench.hold_back(to_out, times=EVERY_TIME)
-    bench.release()
-    bench.run(SECOND)
-    bench.as_usual()
-    bench.run(30 * SECOND)
-    assert gaps(bench) == 1
-    found = delivered(
-        bench, 10 * SECOND
-    )  # The refused one twice: by its own rows, and within the delivery of the outage.
-    assert sorted(set(found)) == list(range(found[0], bench.now + 1, 10 * SECOND))
+    assert list(a_refused_fire_is_read_ahead_before_the_gap_is_known()) == []
 
 
 def test_given_a_drain_before_the_fact_is_written_then_nothing_is_sent_twice(bench: Bench) -> None:

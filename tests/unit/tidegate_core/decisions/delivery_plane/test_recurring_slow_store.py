@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import REFUSED, covered, nominals, to_out
+from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import nominals
 from tests.unit.tidegate_core.decisions.delivery_plane.test_recurring_summons import an_unreadable_one
 
-from tidegate_core.decisions.outage_watch import sign_of_life
 from tidegate_core.effects import Commit, Effect, Read, ReadRange, Write
 from tidegate_core.store.values import Key
 from tidegate_core.triggers import search
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_recurring, an_apply, every
+from tidegate_testkit.simulation.mutants.rules_of_slow_stores import (
+    the_last_instant_of_an_outage_was_refused_by_itself,
+)
 
 EVERY_TIME = 10_000_000
 
@@ -131,33 +133,7 @@ def test_given_the_last_instant_of_an_outage_that_was_refused_before_it_was_know
     None
 ):
     """The delivery that stands for all of them has its id, and was left to its rows, which brought it alone."""
-    bench = Bench(shards=1)
-    bench.run(SECOND)
-    apply(bench, "ping", every("25s"))
-    while not sent(bench):
-        bench.run(SECOND)
-    first = bench.now
-    bench.run(70 * SECOND)
-    served = {0: bench.actor.served_until(bench.now) or 0}
-    bench.store.write([sign_of_life(bench.holding.owner, "node", bench.now, served, 10**10)])
-    bench.run(SECOND)
-    bench.hold_back(
-        lambda effect: isinstance(effect, ReadRange) and effect.range.low.startswith("T#"), times=EVERY_TIME
-    )
-    bench.hold_back(to_out, times=2)
-    bench.away(20 * SECOND)
-    bench.run(11 * SECOND + 100)
-    bench.answer_with(to_out, REFUSED)
-    bench.run(24 * SECOND)
-    bench.end_scripts()
-    bench._held.clear()
-    bench.away(14 * SECOND)
-    bench.run(3 * MINUTE)
-    reached: set[int] = set()
-    for at, each in zip(nominals(bench), bench.on("out"), strict=True):
-        begin, last, _ = covered(each) or (at, at, 1)
-        reached |= set(range(begin, last + 1, 25 * SECOND))
-    assert reached == set(range(first, bench.now, 25 * SECOND))
+    assert list(the_last_instant_of_an_outage_was_refused_by_itself()) == []
 
 
 @pytest.mark.parametrize(("mode", "told"), [("last", 2), ("none", 3)])
