@@ -25,6 +25,10 @@ CLOCK_OFF_MS_MAX = 500
 """A node whose clock is further off the broker's does not serve (DESIGN 3)."""
 PATIENCE_MS = 5 * 60_000
 LOOK_MS = 500
+LOOKS_APART_MS_MAX = 10_000
+"""Looks that lie further apart are those of a store that answered nobody, or of a process that stood still: in that time nobody has read
+anything either, so that no more of it counts as waiting.
+"""
 GAPS_AFTER_MS = 1_000
 """What is being read is read by then: only what stands is looked at, whose marks of transactions look like records."""
 
@@ -37,7 +41,7 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str]) -> Operation
         shard: Of the schedules.
         refs: `<ns>/<name>` of the schedules whose time-outs are due.
     """
-    give_up, look_for_gaps_at = host.now + PATIENCE_MS, host.now + GAPS_AFTER_MS
+    patience, looked_at, look_for_gaps_at = PATIENCE_MS, host.now, host.now + GAPS_AFTER_MS
     namespaces = {ref.split("/", 1)[0] for ref in refs}
     topics = (yield from present_sources(host)).topics_of(namespaces)
     ends = yield from own_ends(host, host.readings.begun)
@@ -55,7 +59,9 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str]) -> Operation
                 unread.append(f"topic partitions {', '.join(map(str, numbers))} of {which}")
         for ref, starts in upstream.items():
             unread += [f"runs of {ref}"] if (yield from _has_news_to_tell(host, ref, starts)) else []
-        if not unread or host.now >= give_up:
+        patience -= min(host.now - looked_at, LOOKS_APART_MS_MAX)
+        looked_at = host.now
+        if not unread or patience <= 0:
             return tuple(unread)
         yield from host.sleep(LOOK_MS)
         # A source that is deleted meanwhile has no reader any more: its position stays where it is for good.

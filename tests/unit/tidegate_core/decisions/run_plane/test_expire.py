@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate_core.decisions.run_plane.watermark import GAPS_AFTER_MS, PATIENCE_MS
-from tidegate_core.effects import Commit, FindGaps, Refused, Unavailable
+from tidegate_core.effects import Commit, FindGaps, Read, ReadRange, Refused, Unavailable, Write
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Put
@@ -82,6 +82,24 @@ def test_given_events_that_nobody_reads_then_the_decision_names_what_it_did_not_
     assert dispositions(bench) == ["expired/trigger_timeout"]
     (row,) = bench.rows("L#")
     assert "topic partitions 1 of the events topic" in str(row["detail"])
+
+
+@pytest.mark.parametrize("silent", [True, False], ids=["a silent store", "a process that stands still"])
+def test_given_a_time_out_in_an_outage_then_what_came_before_it_is_still_waited_for(bench: Bench, silent: bool) -> None:
+    """Found in review: the wait was over with the outage, in which nobody had read either; a pair that was complete in time expired."""
+    bench.event(an_event("d1", "b"), 1)
+    bench.run(28 * SECOND)
+    if silent:
+        bench.lose(lambda effect: isinstance(effect, Commit | Write | Read | ReadRange), times=10_000_000)
+        bench.run(2 * PATIENCE_MS)
+        bench.as_usual()
+    else:
+        bench.run(5 * SECOND)
+        bench.now += 2 * PATIENCE_MS
+    bench.run(MINUTE)
+    assert dispositions(bench) == []
+    bench.run(PATIENCE_MS)
+    assert dispositions(bench) == ["expired/trigger_timeout"]
 
 
 def test_given_only_the_mark_of_a_transaction_at_the_end_then_the_time_out_does_not_wait_for_it(bench: Bench) -> None:
