@@ -7,7 +7,7 @@ row that is there has not been counted.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -26,6 +26,9 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import EventTrigger
+
+GROUPS_PER_DECISION = 12
+"""Evidence that one decision counts for, each with seven actions at most (`backlog.py`): a run may be heard by 50 leaves that each have their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +55,15 @@ class CountEvents:
         namespace, schedule = self.ref.split("/", 1)
         state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
         rows = [from_item(InboxRow, item) for item in unit.items(self.rows) if item is not None]
-        cut = None
+        cut, left = None, frozenset[tuple[int, str]]()
         if state is not None and fires(state):
             if unit.controls.covers(namespace):
                 rows = [row for row in rows if not self._leave(unit, row)]
             else:
-                cut = self._count(unit, state, rows, now)
+                cut, left = self._count(unit, state, rows, now)
         for row in rows:
-            _drop_counted(unit, row, self.before if cut is None else cut)
-        if cut is not None:
+            _drop_counted(unit, row, self.before if cut is None else cut, left)
+        if cut is not None or left:
             unit.go_on()
 
     def _leave(self, unit: UnitOfWork, row: InboxRow) -> bool:
@@ -71,11 +74,16 @@ class CountEvents:
         unit.after(partial(self.memory.leave_in_inbox, row.key(unit.shard), last))
         return True
 
-    def _count(self, unit: UnitOfWork, state: ScheduleState, rows: Sequence[InboxRow], now: int) -> int | None:
-        """Counts what was appended before the first tick that there was no room for; returns that one's instant."""
+    def _count(
+        self, unit: UnitOfWork, state: ScheduleState, rows: Sequence[InboxRow], now: int
+    ) -> tuple[int | None, frozenset[tuple[int, str]]]:
+        """Counts what was appended before the first tick that there was no room for.
+
+        Returns that one's instant, and what there was no room for beside it: leaves and origins of matches.
+        """
         spec = spec_of(unit, state.namespace, state.name, state.version)
         if spec is None or not isinstance(spec.trigger, EventTrigger):
-            return None
+            return None, frozenset()
         sorting = _Sorting(spec.trigger, state.namespace, heard_by(unit, state), state.gone)
         for row in rows:
             for matched in _matches(row):
@@ -87,7 +95,7 @@ class CountEvents:
         gathering = gathering_of(unit, state, spec, now)
         cut = gathering.fold_all(sorting.groups, sorting.last_at)
         gathering.close()
-        return cut
+        return cut, frozenset(sorting.left)
 
 
 def append_times(row: InboxRow) -> list[int]:
@@ -107,11 +115,15 @@ def _matches(row: InboxRow) -> list[Entry]:
     return matches
 
 
-def _drop_counted(unit: UnitOfWork, row: InboxRow, cut: int | None) -> None:
-    """Deletes the row, or leaves in it what was appended at `cut` or later: that is still to be counted."""
+def _place_of(matched: Entry) -> tuple[int, str]:
+    return int(matched["leaf"]), str(matched["origin"])
+
+
+def _drop_counted(unit: UnitOfWork, row: InboxRow, cut: int | None, beside: Collection[tuple[int, str]]) -> None:
+    """Deletes the row, or leaves in it what is still to be counted: what was appended at `cut` or later, and what is `beside`."""
     key = row.key(unit.shard)
-    matches = [] if cut is None else _matches(row)
-    left = [matched for matched in matches if cut is not None and int(matched["at"]) >= cut]
+    matches = [] if cut is None and not beside else _matches(row)
+    left = [each for each in matches if _place_of(each) in beside or (cut is not None and int(each["at"]) >= cut)]
     if not left:
         unit.delete(key)
     elif len(left) < len(matches):
@@ -133,6 +145,7 @@ class _Sorting:
         self._heard = heard
         self._gone = frozenset(f"{RUNS}{ref}" for ref in gone)
         self.groups: Groups = {}
+        self.left: set[tuple[int, str]] = set()
         self.last_at = 0
 
     def add(self, matched: Entry) -> None:
@@ -148,5 +161,8 @@ class _Sorting:
             return
         group = self._trigger.group_of(number, fact, int(matched["at"]))
         paired_by = self._trigger.paired_by(number, fact)
+        if group not in self.groups and len(self.groups) >= GROUPS_PER_DECISION:
+            self.left.add(_place_of(matched))
+            return
         self.last_at = max(self.last_at, int(matched["at"]))
         self.groups.setdefault(group, (paired_by, []))[1].append(entry_of(fact, matched, leaf, key))

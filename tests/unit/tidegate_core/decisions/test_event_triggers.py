@@ -11,6 +11,7 @@ from tidegate_core.effects import Commit, EndOffsets, LookedUp, Lookup, Read, Re
 from tidegate_core.store import keys
 from tidegate_spark.run_context import read_context
 from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.builders import (
     HOUR,
     MINUTE,
@@ -277,3 +278,21 @@ def test_given_ends_of_the_log_that_lack_a_topic_partition_then_what_came_before
     bench.event(an_event("2013-01-02"))
     bench.run(SECOND)
     assert len(bench.started) == 1
+
+
+@pytest.mark.parametrize("falls", [False, True], ids=["", "its owner falls amid them"])
+def test_given_a_run_that_fifty_leaves_hear_then_each_of_them_has_its_job(falls: bool) -> None:
+    """Found in review: their evidence and jobs were more than one transaction holds; the end of the run was set aside for good."""
+    bench = Bench()
+    bench.run(SECOND)
+    each = {"type": "any_of", "or_mode": "each", "triggers": [on_run_of("up")] * 50}
+    bench.request(an_apply(a_spec("down", each, overlap="allow")))
+    bench.request(an_apply(a_spec("up", every("10h"))))
+    bench.run(SECOND)
+    if falls:
+        bench.crash_at(a_commit("count"))
+    bench.request(a_request("trigger", "up"))
+    bench.run(MINUTE)
+    files = [order.file for order in bench.started]
+    assert (files.count("/jobs/up.py"), files.count("/jobs/down.py")) == (1, 50)
+    assert (bench.rows("I#"), bench.notices("decision_failed")) == ([], [])
