@@ -59,7 +59,7 @@ class Place:
 
     Attributes:
         joined: Limits whose queue it joined, or joined again, just now.
-        moved: Limits in whose queue it stands aside since just now, or does not any more.
+        moved: Limits in whose queue it stands aside since just now, or does not any more; or whose bound is another one for it.
         wrote: Whether it wrote any row.
         look_again: When it has to look after its rows.
         due: When it has to write them again; before that it only looks whether they are there.
@@ -109,10 +109,10 @@ def wait_for(unit: UnitOfWork, job: Job, needs: Iterable[Need], priority: Priori
         if row is None:
             joined.append(need.limit)
             unit.set_row(written, key)
-        elif row.aside != aside or (holds and row.asked_at + KEEP_OFFER_MS <= now):
+        elif _has_moved(row, written) or (holds and row.asked_at + KEEP_OFFER_MS <= now):
             # On the row that was seen: one that its home has taken away meanwhile comes back with a mark, or its queue could be closed.
             unit.put(written, key)
-            if row.aside != aside:
+            if _has_moved(row, written):
                 moved.append(need.limit)
         else:
             continue
@@ -144,6 +144,14 @@ def mark(unit: UnitOfWork, places: Sequence[Place], shards: int, now: int) -> No
         look_later(unit, limit, now, home_of(limit, shards))
     for limit in {**joined, **{limit: "" for place in places for limit in place.moved}}:
         unit.after(Poke(home_of(limit, shards), limit.pk))
+
+
+def _has_moved(row: Waiter, written: Waiter) -> bool:
+    """Whether its home has to know of it: what is offered to it, or to others, is another matter now.
+
+    An update that carries jobs on may have changed how many runs their limit lets run.
+    """
+    return (row.aside, row.most) != (written.aside, written.most)
 
 
 def _in_turn(known: Sequence[_Asked]) -> tuple[list[_Asked], list[_Asked]]:

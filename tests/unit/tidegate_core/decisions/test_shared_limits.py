@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -231,6 +232,32 @@ def test_given_an_update_of_the_limit_then_who_comes_under_it_is_bound_by_it(bef
         most = max(most, the_limit(bench).in_use)
     assert most == after
     assert waves(started(bench)[before:], after) == waves(made, after)
+
+
+def of_limit(most: int) -> Doc:
+    return at_most(most, "program")
+
+
+def of_rate(most: int) -> Doc:
+    return {"type": "rate", "max": most, "per": "1d", "scope": "program"}
+
+
+@pytest.mark.parametrize("bound", [of_limit, of_rate])
+@pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1)], ids=["raised", "lowered"])
+def test_given_an_update_that_carries_what_waits_then_its_rows_bear_the_new_limit(
+    bound: Callable[[int], Doc], before: int, after: int
+) -> None:
+    """Their rows bore the limit of before: what was raised was offered to nobody as long as one run was open."""
+    bench = a_bench(Behaviour(starts_after=10, runs_for=None))
+    for most, request_id in ((before, "first"), (after, "second")):
+        spec = a_spec("one", every("10h"), file=FILE, constraints=[bound(most)], overlap="allow", on_update="carry")
+        bench.request(an_apply(spec, request_id))
+        bench.run(SECOND)
+        if request_id == "first":
+            trigger(bench, *["one"] * (before + 4))
+    bench.run(5 * SECOND)
+    assert (len(started(bench)), len(bench.rows("IW#"))) == (max(before, after), before + 4 - max(before, after))
+    assert {row["most"] for row in bench.rows("IW#")} == {after}
 
 
 # -- several limits ---------------------------------------------------------------------------------------------------------
