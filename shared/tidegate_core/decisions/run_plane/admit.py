@@ -252,7 +252,9 @@ class AdmitNext:
         elif aborting is not None:
             end_job(unit, job, "skipped", aborting.hold.reason_code, now, aborting.hold.reason)
         else:
-            needs = permits.needs_of(unit, wanted, job, now)
+            # What asks for a rate first, which it ignores by now, would stand in no limit's queue before the rate has room.
+            asked = [each for each in wanted if each.limit.span is None] if late.is_forced else wanted
+            needs = permits.needs_of(unit, asked, job, now)
             return _Waiting(job, unmet, needs, spec.priority, deadline, alone=remembered_by(spec) > 0)
         return None
 

@@ -22,11 +22,13 @@ class Late(NamedTuple):
     Attributes:
         unmet: What it still waits for.
         has_ended: It has expired.
+        is_forced: It goes as soon as the limits of `concurrency` let it, and asks for nothing else.
     """
 
     job: Job
     unmet: list[Unmet]
     has_ended: bool = False
+    is_forced: bool = False
 
 
 def served_until(state: ScheduleState, spec: ScheduleSpec, job: Job, outages: Sequence[Outage]) -> int:
@@ -76,7 +78,7 @@ def _forced(job: Job, unmet: Sequence[Unmet]) -> Late:
     """Only permits are waited for: more runs at a time than a limit lets run are never worth it."""
     limits = [each for each in unmet if each.is_limit]
     if limits:
-        return Late(job, limits)
+        return Late(job, limits, is_forced=True)
     return Late(replace(job, forced=unmet_text(unmet)), [])
 
 

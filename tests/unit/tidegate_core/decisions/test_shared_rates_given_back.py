@@ -24,7 +24,7 @@ from tests.unit.tidegate_core.decisions.rates_bench import (
 )
 
 from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import MINUTE, SECOND, a_request, a_spec, an_apply, every
+from tidegate_testkit.builders import MINUTE, SECOND, a_request, a_spec, an_apply, at_most, every
 
 NEVER_STARTS = Behaviour(starts_after=None)
 
@@ -53,6 +53,25 @@ def test_given_a_pending_time_out_that_forces_then_the_rate_is_ignored_and_count
     assert started(bench) == made[:2]
     bench.run(6 * MINUTE)
     assert started(bench) == made
+
+
+def test_given_a_time_out_that_forces_then_the_job_stands_in_its_limits_line_whatever_its_rate_says() -> None:
+    """It asked for the rate first, stood in no other line before that had room, and a stream passed it at the limit for a day."""
+    bench = a_bench(Behaviour(starts_after=10, runs_for=30 * SECOND))
+    forced, *others = apart(3)
+    limit = at_most(1, "group", group="yard")
+    schedules(bench, [forced], limit, rate(1, per="1d"), pending_timeout="1m", pending_timeout_action="force")
+    schedules(bench, others, limit, overlap="allow")
+    trigger(bench, forced)
+    bench.run(MINUTE)
+    for _ in range(10):
+        trigger(bench, *others)
+    (job,) = trigger(bench, forced)
+    for _ in range(20):
+        trigger(bench, *others)
+        bench.run(30 * SECOND)
+    assert bench.rows("IW#")
+    assert started(bench).index(job) <= 1 + 10 * len(others) + len(others)
 
 
 @pytest.mark.parametrize("how", ["cancel", "suspend", "delete", "update"])
