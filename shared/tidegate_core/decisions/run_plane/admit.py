@@ -236,6 +236,21 @@ class AdmitNext:
         except Unresolved as problem:
             end_job(unit, job, "skipped", "unresolved_template", now, str(problem))
             return None
+        waits = self._decide_on(unit, state, spec, wanted, job, now, ahead)
+        if waits is None:
+            unit.after(partial(self.memory.forget_limits_of_keys, self.ref, [each.key for each in wanted]))
+        return waits
+
+    def _decide_on(
+        self,
+        unit: UnitOfWork,
+        state: ScheduleState,
+        spec: ScheduleSpec,
+        wanted: Sequence[permits.Wanted],
+        job: Job,
+        now: int,
+        ahead: int,
+    ) -> _Waiting | None:
         # All that stands in the way, evaluated at one instant (SEMANTICS 7.1).
         unmet = unmet_constraints(unit, spec, job, now, self.memory.loads.seen)
         unmet += permits.unmet_permits(unit, wanted, job, ahead, now)

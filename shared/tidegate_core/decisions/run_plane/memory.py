@@ -225,6 +225,12 @@ class Memory:
         """Keeps these only: a key has a limit for each of its values, and most of them never come again."""
         self._shared_limits[ref] = dict.fromkeys(limits)
 
+    def forget_limits_of_keys(self, ref: str, limits: Iterable[Key]) -> None:
+        """Their job goes, and waits for them no more: if nothing of the schedule ever waits, there is no look that keeps only some."""
+        known = self._shared_limits.get(ref, {})
+        for limit in filter(keys.is_of_key, limits):
+            known.pop(limit, None)
+
     def take_held(self, now: int) -> list[str]:
         """Takes the schedules whose waiting jobs are to be looked at now."""
         due: list[str] = []

@@ -7,8 +7,9 @@ from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 
 from tidegate_core.decisions.run_plane import idle_limits
 from tidegate_core.decisions.run_plane.home_limits import SERVE_MS
-from tidegate_core.effects import ReadRange
+from tidegate_core.effects import Read, ReadRange
 from tidegate_core.records.limits import EXPIRED_MAX, SharedLimit
+from tidegate_core.store import keys
 from tidegate_core.store.values import Item
 from tidegate_core.transactions.limits import HOLDERS_INLINE_MAX
 from tidegate_testkit.bench import Behaviour, Bench
@@ -81,6 +82,22 @@ def test_given_values_that_never_come_again_then_nothing_is_left_of_their_limits
     assert len(bench.rows("LIMIT")) == len(looks(bench)) == len(bench.started) == 5
     bench.run(15 * MINUTE + GONE_WITHIN_MS)
     assert (items(bench), looks(bench)) == ([], [])
+
+
+@pytest.mark.parametrize("constraint", [limit(), rate()], ids=["limit", "rate"])
+def test_given_ever_new_values_and_no_job_that_waits_then_an_admission_reads_its_own_value_and_none_of_before(
+    constraint: Doc,
+) -> None:
+    """It read all of them, and from 2,000 on, more than a lane's view holds, the job was set aside for ten minutes."""
+    bench = a_bench_of()
+    applied(bench, "a", constraint)
+    for number in range(40):
+        bench.asked.clear()
+        trigger(bench, "a")
+        bench.run(SECOND)
+        assert len(bench.started) == number + 1
+    limits = [key for read in bench.all_asked(Read) for key in read.keys if key.pk.startswith(keys.SHARED_LIMIT)]
+    assert len(limits) == 1
 
 
 def test_given_a_value_that_is_used_often_then_its_uses_of_an_hour_share_a_row() -> None:
