@@ -52,6 +52,8 @@ these goes the next one joins.
 REVISIONS_PER_ATTEMPT = 1_000_000
 """More than one attempt ever writes its run's item. An attempt that a suspend took back leaves no item behind, and writes of it
 that come late must not fit to the next one's."""
+LEFT_ACTIONS = 45
+"""Behind so many actions a look has nobody else leave its queues: a job stands in up to 16."""
 CANCEL_AGAIN_MS = 10_000
 """A run that has to end for a job that waits is asked for again: whoever asked first may have fallen."""
 NEVER = 1 << 62
@@ -143,11 +145,12 @@ class AdmitNext:
         behind it then join their queues as well, and one of them may have been offered a slot before it. One that makes
         up for the past, and waits for another such run, holds up nobody.
         """
-        gone, waiting, paced = set[str](), list[_Waiting](), list[_Waiting]()
+        gone, waiting, paced, behind = set[str](), list[_Waiting](), list[_Waiting](), list[str]()
         pacing = Pacing.of(self.memory, self.ref)
         # A decision on one job is what is tried when one on several has failed: it has to show whose fault it is.
         looked_at = 1 if self.most == 1 else ASKED_TOGETHER
-        for job_id in self.memory.waiting(self.ref):
+        line = self.memory.waiting(self.ref)
+        for place, job_id in enumerate(line):
             known = self.memory.jobs[job_id]
             if known.generation < kept_from(state) or unit.drops(state.namespace, known.satisfied_at):
                 # The request that ended it is ending its jobs, page by page; those that it has not ended yet, or cannot, hold up
@@ -178,7 +181,10 @@ class AdmitNext:
                 pacing.note_end(job, has_run=unit.record(Run, keys.run(unit.shard, job.id)) is not None)
                 continue
             waiting.append(waits)
-            if not waits.queues or waits.alone or len(waiting) >= looked_at:
+            if not waits.queues or waits.alone:
+                behind = line[place + 1 :]
+                break
+            if len(waiting) >= looked_at:
                 break
         if self._is_enough(gone):
             return True
@@ -188,6 +194,23 @@ class AdmitNext:
             return True
         self._wait(unit, waiting, now)
         self.memory.remember_shared_limits(self.ref, [need.limit for each in waiting for need in each.needs])
+        return self._leave_queues(unit, behind)
+
+    def _leave_queues(self, unit: UnitOfWork, behind: Sequence[str]) -> bool:
+        """Has those behind one that holds them up leave the queues that they stood in; returns whether some are left for the next look.
+
+        Each would be offered its slot in turn, and nobody here would look at it before the offer lapses.
+        """
+        left = 0
+        for job_id in behind:
+            if not self.memory.jobs[job_id].asked:
+                continue
+            if left and unit.actions > LEFT_ACTIONS:
+                return True
+            left += 1
+            job = unit.record(Job, keys.job(unit.shard, job_id))
+            if job is not None and job.asked:
+                unit.put(asking.leave(unit, job), job.key(unit.shard))
         return False
 
     def _look_at(self, job_id: str) -> None:

@@ -260,6 +260,23 @@ def test_given_an_update_that_carries_what_waits_then_its_rows_bear_the_new_limi
     assert {row["most"] for row in bench.rows("IW#")} == {after}
 
 
+@pytest.mark.parametrize("limits", [1, 15])
+def test_given_jobs_of_one_schedule_whose_window_closes_then_all_of_them_leave_the_queue_at_once(limits: int) -> None:
+    """Only the first one left: each of the others was offered the slot for ten seconds, and whoever else waited waited on."""
+    bench = a_bench(Behaviour(starts_after=10, runs_for=10 * MINUTE))
+    until_0220 = {"type": "time_window", "opens": "01:00", "closes": "02:20"}
+    shared = [at_most(1, "group", group=f"g{number}") for number in range(limits)]
+    for name, constraints in {"a": [*shared, until_0220], "b": shared}.items():
+        bench.request(an_apply(a_spec(name, every("100h"), constraints=constraints, overlap="allow")))
+    bench.run(SECOND)
+    trigger(bench, "b", *"aaaaaaaa")
+    made = trigger(bench, "b")
+    bench.run(11 * MINUTE)
+    _, ended, begun = bench.marks
+    assert (begun.run_id, begun.begins) == (made[0], True)
+    assert begun.at - ended.at <= 2 * SECOND
+
+
 # -- several limits ---------------------------------------------------------------------------------------------------------
 
 
