@@ -213,8 +213,12 @@ class Host:
         except Exception as error:  # noqa: BLE001 - whatever it is: one poisoned thing must not stop the others
             self.failed(name, about, error)
 
-    def commit_for_good(self, transaction: Transaction) -> Operation[Committed | Refused]:
+    def commit_for_good(self, transaction: Transaction, until: int | None = None) -> Operation[Committed | Refused]:
         """Sends a transaction until its fate is known. Its own success, met as a refusal, counts as success (protocol H15).
+
+        Args:
+            transaction: What is sent.
+            until: It is not sent again later than this: the answer is a refusal then, in doubt if any send had no answer.
 
         Raises:
             InvalidWrite: The store will never take it.
@@ -236,6 +240,8 @@ class Host:
             assert isinstance(verdict, Refused | Unavailable)
             yield from self.sleep(pause + self.jitter(transaction.token, pause))
             pause = min(2 * pause, RETRY_LAST_MS)
+            if until is not None and self.now > until:
+                return Refused((), doubtful)
 
     def write(self, batch: Batch, *, guarded: bool = False) -> Operation[bool]:
         """Sends an unconditional batch once; returns whether all of it is acknowledged.

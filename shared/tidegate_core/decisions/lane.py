@@ -381,7 +381,7 @@ class Lane:
             self._carry_out(unit)
             return True
         transaction = unit.transaction(name, self.host.token())
-        verdict = yield from self.host.commit_for_good(transaction)
+        verdict = yield from self.host.commit_for_good(transaction, unit.sent_until)
         if isinstance(verdict, Refused):
             self._look_for_a_fence(verdict)
         applied = isinstance(verdict, Committed)

@@ -51,6 +51,7 @@ class Staged:
     effects: list[Effect | Callable[[], None]] = field(default_factory=list)
     bytes_taken_over: int = 0
     goes_on: bool = False
+    sent_until: int | None = None
 
     @property
     def actions(self) -> int:

@@ -255,6 +255,10 @@ class UnitOfWork:
         """
         self._open.goes_on = True
 
+    def send_until(self, instant: int) -> None:
+        """What was decided holds as of now: a store that gives no answer is not sent it any more later than this, and it is decided anew."""
+        self._open.sent_until = instant
+
     def _taken_keys(self) -> list[set[Key]]:
         staged = (self._kept, self._open)
         return [{raw.key for raw in each.raw} | set(each.returns) for each in staged]
@@ -276,6 +280,7 @@ class UnitOfWork:
             self._kept.returns[limit] = (*self._kept.returns.get(limit, ()), *permits)
         self._kept.effects.extend(self._open.effects)
         self._kept.goes_on = self._open.goes_on
+        self._kept.sent_until = _earlier(self._kept.sent_until, self._open.sent_until)
         self._open = Staged()
 
     def drop(self) -> None:
@@ -290,6 +295,12 @@ class UnitOfWork:
     def goes_on(self) -> bool:
         """Whether the decision that was taken over last has more to do: none may be taken over behind it."""
         return self._kept.goes_on
+
+    @property
+    def sent_until(self) -> int | None:
+        """The earliest instant of `send_until`, where it can be made impossible by `void`; None: it is sent until its fate is known."""
+        is_voidable = any(each.revision is not None for each in self._kept.consumed.values())
+        return self._kept.sent_until if is_voidable else None
 
     @property
     def actions(self) -> int:
@@ -370,6 +381,10 @@ def _given_back(limit: Key, permits: Sequence[Permit | Counted]) -> Update:
         if counted
         else return_permits(limit, [each for each in permits if isinstance(each, Permit)])
     )
+
+
+def _earlier(first: int | None, second: int | None) -> int | None:
+    return min((each for each in (first, second) if each is not None), default=None)
 
 
 def _revision(item: Item | None) -> int:

@@ -52,6 +52,9 @@ these goes the next one joins.
 REVISIONS_PER_ATTEMPT = 1_000_000
 """More than one attempt ever writes its run's item. An attempt that a suspend took back leaves no item behind, and writes of it
 that come late must not fit to the next one's."""
+ADMITTED_WITHIN_MS = 10_000
+"""What was judged by the clock, a window or a rate, is judged anew when the store has given no answer for so long: hours later a program
+would start out of its window, and a rate would not count it any more."""
 LEFT_ACTIONS = 45
 """Behind so many actions a look has nobody else leave its queues: a job stands in up to 16."""
 CANCEL_AGAIN_MS = 10_000
@@ -370,6 +373,7 @@ class AdmitNext:
             end_job(unit, sealed, "skipped", "unresolved_template", now, str(problem))
             return
         unit.require(state.key(unit.shard), conditions.schedule_is(state.status, state.generation))
+        unit.send_until(now + ADMITTED_WITHIN_MS)
         held = permits.take(unit, wanted, job, now, self.memory.shards)
         remembered = note_admission(unit, spec, job, now) or None
         run = replace(run_of(sealed, order, held.limits, now), queued=held.queued, remembered=remembered)

@@ -24,10 +24,10 @@ def torn(name: str, first: Callable[[Action], bool]) -> Patch:
     """What is one transaction is sent as two: `first`, and then the rest."""
 
     def changed(commit_for_good: Callable[..., Generator[Any, Any, Any]]) -> Any:
-        def in_two(host: Host, transaction: Transaction) -> Generator[Any, Any, Any]:
+        def in_two(host: Host, transaction: Transaction, until: int | None = None) -> Generator[Any, Any, Any]:
             halves = [tuple(a for a in transaction.actions if first(a) is each) for each in (True, False)]
             if transaction.name != name or not all(halves):
-                return (yield from commit_for_good(host, transaction))
+                return (yield from commit_for_good(host, transaction, until))
             verdict: Any = None
             for half in halves:
                 witness = transaction.witness if transaction.witness in {action.key for action in half} else None
