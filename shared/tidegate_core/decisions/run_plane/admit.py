@@ -138,7 +138,7 @@ class AdmitNext:
             most = 1 if self.most == 1 else overlap.SETTLED_TOGETHER
             # What a resume has cut, and not ended yet, is merged with nothing that goes on.
             jobs = [job for job in self._waiting_jobs(unit, state, now) if not awaits_cut(state, job)]
-            goes_on = settle_jobs(unit, jobs, most, now, self._look_at, parked=True)
+            goes_on = settle_jobs(unit, self.memory, jobs, most, now, self._look_at, parked=True)
         unit.after(lambda: self.decided(goes_on))
 
     def _decide_first(self, unit: UnitOfWork, state: ScheduleState, now: int) -> bool:
@@ -237,12 +237,13 @@ class AdmitNext:
         """
         jobs = [job for job in self._waiting_jobs(unit, state, now) if job.id not in gone]
         most = 1 if self.most == 1 else overlap.SETTLED_TOGETHER
-        if settle_jobs(unit, jobs, most, now, self._look_at, only_asks=bool(gone)):
+        if settle_jobs(unit, self.memory, jobs, most, now, self._look_at, only_asks=bool(gone)):
             return True
         spec = spec_of(unit, first.job.namespace, first.job.name, first.job.version)
         assert spec is not None
         if spec.overlap == "cancel_running" and first.waits_for_limits_only:
-            for run_id in overlap.to_cancel(permits.own_limit(spec).max, holders_of(unit, spec), self.memory.runs):
+            holders = holders_of(unit, self.memory, spec)
+            for run_id in overlap.to_cancel(permits.own_limit(spec).max, holders, self.memory.runs):
                 unit.after(partial(self.cancel, run_id))
             unit.after(lambda: self.memory.hold(self.ref, now + CANCEL_AGAIN_MS))
         return False
@@ -279,7 +280,7 @@ class AdmitNext:
     ) -> _Waiting | None:
         # All that stands in the way, evaluated at one instant (SEMANTICS 7.1).
         unmet = unmet_constraints(unit, spec, job, now, self.memory.loads.seen)
-        unmet += permits.unmet_permits(unit, wanted, job, ahead, now)
+        unmet += permits.unmet_permits(unit, self.memory, wanted, job, ahead, now)
         deadline = served_until(state, spec, job, self.memory.outages)
         late = after_pending_timeout(unit, spec, job, unmet, deadline, now)
         job, unmet = late.job, late.unmet

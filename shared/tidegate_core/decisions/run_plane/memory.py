@@ -20,6 +20,7 @@ from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import InboxRow, Job, OutboxRow, Run, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
+from tidegate_core.transactions.limits import key_text
 
 PENDING_CONSTRAINT = "pending_constraint"
 
@@ -65,6 +66,7 @@ class Memory:
         self._held_by: dict[str, set[str]] = {}
         self._shared_limits: dict[str, dict[Key, None]] = {}
         self._waiting: dict[str, list[_Order]] = {}
+        self._without_permit: dict[str, dict[str, None]] = {}
         self._timers: dict[Key, TimerRow] = {}
         self._left: dict[Key, TimerRow] = {}
         self._due: list[tuple[int, str]] = []
@@ -110,8 +112,12 @@ class Memory:
 
     def _learn_run(self, run_id: str, run: Run | None) -> None:
         if run is None:
-            self.runs.pop(run_id, None)
+            ended = self.runs.pop(run_id, None)
+            if ended is not None:
+                self._without_permit.get(ended.ref, {}).pop(run_id, None)
             return
+        if key_text(keys.own_limit(self.shard, run.namespace, run.name)) not in run.limits:
+            self._without_permit.setdefault(run.ref, {})[run_id] = None
         known = self.runs.get(run_id)
         if known is None:
             self.retries.launched(run.namespace, run.admitted_at)
@@ -193,6 +199,13 @@ class Memory:
 
     def runs_of(self, ref: str) -> list[Run]:
         return [run for run in self.runs.values() if run.ref == ref]
+
+    def without_permit(self, ref: str) -> tuple[str, ...]:
+        """Open runs of a schedule that take no permit of its own, the oldest first: no limit held for them when they were admitted.
+
+        They are open all the same for what an update has said since.
+        """
+        return tuple(sorted(self._without_permit.get(ref, ()), key=lambda run_id: self.runs[run_id].admitted_at))
 
     def take_due(self, now: int) -> list[TimerRow]:
         """Takes the timer rows that are due out of memory; whoever handles one deletes or replaces the row."""

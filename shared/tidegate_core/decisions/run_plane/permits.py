@@ -101,7 +101,9 @@ def wanted_by(unit: UnitOfWork, memory: Memory, spec: ScheduleSpec, job: Job) ->
     return wanted
 
 
-def unmet_permits(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job, ahead: int, now: int) -> list[Unmet]:
+def unmet_permits(
+    unit: UnitOfWork, memory: Memory, wanted: Sequence[Wanted], job: Job, ahead: int, now: int
+) -> list[Unmet]:
     """Returns the limits that have no permit for the job now.
 
     The `ahead` jobs of the schedule before this one wait for shared limits only: the schedule's own permits are theirs.
@@ -111,7 +113,7 @@ def unmet_permits(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job, ahead: i
         if limit.is_shared:
             unmet += unmet_shared(_shared(unit, key).at(now), limit, key, job)
         else:
-            unmet += unmet_own(unit, limit, key, ahead)
+            unmet += unmet_own(unit, limit, key, ahead, memory.without_permit(job.ref))
     return unmet
 
 

@@ -11,13 +11,16 @@ from tidegate_core.decisions.run_plane import overlap, permits
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.flexible import flexible_hold
 from tidegate_core.decisions.run_plane.jobs import end_job
+from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.run_plane import Job, OwnLimit
+from tidegate_core.store import keys
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 
 def settle_jobs(
     unit: UnitOfWork,
+    memory: Memory,
     jobs: Sequence[Job],
     most: int,
     now: int,
@@ -32,6 +35,7 @@ def settle_jobs(
 
     Args:
         unit: Of this decision.
+        memory: Knows the runs that are open.
         jobs: All that wait, in their order, as the schedule's state makes them.
         most: Jobs that may end.
         now: The present.
@@ -43,7 +47,7 @@ def settle_jobs(
         mine = [job for job in jobs if job.version == version]
         spec = spec_of(unit, mine[0].namespace, mine[0].name, version)
         assert spec is not None
-        settled = overlap.settle_parked(spec, mine, most) if parked else _settled(unit, spec, mine, most, now)
+        settled = overlap.settle_parked(spec, mine, most) if parked else _settled(unit, memory, spec, mine, most, now)
         if not settled.ended:
             continue
         if not only_asks:
@@ -56,18 +60,21 @@ def settle_jobs(
     return False
 
 
-def holders_of(unit: UnitOfWork, spec: ScheduleSpec) -> tuple[str, ...]:
-    """Returns the runs that are open, as overlap counts them."""
+def holders_of(unit: UnitOfWork, memory: Memory, spec: ScheduleSpec) -> tuple[str, ...]:
+    """Returns the runs that are open, as overlap counts them: also those for which no limit held when they were admitted."""
     limit = unit.record(OwnLimit, permits.limit_key(unit.shard, permits.own_limit(spec)))
-    return () if limit is None else limit.holders
+    others = memory.without_permit(keys.schedule_ref(spec.namespace, spec.name))
+    return others if limit is None else (*others, *limit.holders)
 
 
-def _settled(unit: UnitOfWork, spec: ScheduleSpec, jobs: Sequence[Job], most: int, now: int) -> overlap.Settled:
+def _settled(
+    unit: UnitOfWork, memory: Memory, spec: ScheduleSpec, jobs: Sequence[Job], most: int, now: int
+) -> overlap.Settled:
     if spec.overlap == "allow":
         return overlap.Settled()
     if spec.overlap == "skip":
         # Before its own instant in a flexible window an occurrence is not beside anything yet.
         jobs = [job for job in jobs if flexible_hold(spec, job, now) is None]
-    holders = holders_of(unit, spec)
+    holders = holders_of(unit, memory, spec)
     blockers = holders if len(holders) >= permits.own_limit(spec).max else ()
     return overlap.settle(spec, jobs, blockers, most)

@@ -72,10 +72,18 @@ def only_loads(unmet: Sequence[Unmet]) -> list[LoadKey]:
     return [] if others else [each.load for each in unmet if each.load is not None]
 
 
-def unmet_own(unit: UnitOfWork, limit: LimitRef, key: Key, ahead: int) -> list[Unmet]:
-    """Asks for a permit of the schedule's own; those of the `ahead` jobs before this one are theirs."""
+def unmet_own(unit: UnitOfWork, limit: LimitRef, key: Key, ahead: int, others: Sequence[str] = ()) -> list[Unmet]:
+    """Asks for a permit of the schedule's own; those of the `ahead` jobs before this one are theirs.
+
+    Args:
+        unit: Of this decision.
+        limit: The schedule's own.
+        key: Of its item.
+        ahead: Jobs.
+        others: Open runs of the schedule that hold no permit of it.
+    """
     own = unit.record(OwnLimit, key)
-    holders = () if own is None else own.holders
+    holders = tuple(others) if own is None else (*others, *own.holders)
     if len(holders) + ahead < limit.max:
         return []
     return [Unmet(_full(limit, len(holders), holders, ahead=ahead), limit.on_unmet == "abort", own=key_text(key))]

@@ -357,3 +357,49 @@ def test_given_a_stream_of_higher_ones_then_a_lower_one_ages_past_them() -> None
     assert started is not None
     # Two classes, and those that came before it and in its first hour.
     assert 60 * MINUTE <= started - asked <= 150 * MINUTE
+
+
+# -- runs from before -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["carry", "restart", "finish_old"])
+@pytest.mark.parametrize(
+    ("overlap", "constraints", "most"),
+    [("queue", [], 1), ("skip", [], 1), ("allow", [at_most(2)], 2), ("queue", [at_most(2)], 2)],
+)
+def test_given_an_update_that_bounds_the_runs_then_those_that_are_open_count(
+    how: str, overlap: str, constraints: list[Any], most: int
+) -> None:
+    """Admitted under `allow` they hold no permit: what came after the update went beside them."""
+    bench = Bench(behaviour=Behaviour(starts_after=10, runs_for=10 * MINUTE))
+    bench.run(SECOND)
+    bounded = a_spec(trigger=every("100h"), overlap=overlap, constraints=constraints, on_update=how)
+    for request in (
+        an_apply(a_spec(trigger=every("100h"), overlap="allow"), "first"),
+        *(a_request("trigger", request_id=f"before-{number}") for number in range(2)),
+        an_apply(bounded, "second"),
+        a_request("trigger", request_id="after"),
+    ):
+        bench.request(request)
+        bench.run(SECOND)
+    bench.crash()
+    bench.run(9 * MINUTE)
+    job = bench.receipts()["after"]["id"]
+    assert len(bench.started) == 2
+    bench.run(MINUTE)
+    outcome = "skipped/overlap" if overlap == "skip" else "launched"
+    assert [order.run_id for order in bench.started][2:] == ([] if overlap == "skip" else [job])
+    bench.run(11 * MINUTE)
+    assert ends(bench) == Counter(["launched", "launched"]) + Counter([outcome])
+    assert len(bench.rows("J#")) == len(bench.rows("LIMIT")) == 0
+
+
+def test_given_cancel_running_since_an_update_then_the_run_from_before_it_is_cancelled() -> None:
+    bench = Bench(behaviour=Behaviour(starts_after=10, runs_for=10 * MINUTE))
+    bench.run(SECOND)
+    for overlap in ("allow", "cancel_running"):
+        bench.request(an_apply(a_spec(trigger=every("100h"), overlap=overlap), f"apply-{overlap}"))
+        bench.request(a_request("trigger", request_id=f"now-{overlap}"))
+        bench.run(SECOND)
+    bench.run(MINUTE)
+    assert [mark.begins for mark in bench.marks] == [True, False, True]
