@@ -146,9 +146,10 @@ class AdmitNext:
 
         The first that has to wait is the last that is looked at, unless shared limits are all that it waits for: those
         behind it then join their queues as well, and one of them may have been offered a slot before it. One that makes
-        up for the past, and waits for another such run, holds up nobody.
+        up for the past, and waits for another such run, holds up nobody. Of those behind it the ones that have waited too long are
+        looked at: what stands before them may wait for longer.
         """
-        gone, waiting, paced, behind = set[str](), list[_Waiting](), list[_Waiting](), list[str]()
+        gone, waiting, paced, behind, leaving = set[str](), list[_Waiting](), list[_Waiting](), list[str](), False
         pacing = Pacing.of(self.memory, self.ref)
         # A decision on one job is what is tried when one on several has failed: it has to show whose fault it is.
         looked_at = 1 if self.most == 1 else ASKED_TOGETHER
@@ -184,12 +185,13 @@ class AdmitNext:
                 pacing.note_end(job, has_run=unit.record(Run, keys.run(unit.shard, job.id)) is not None)
                 continue
             waiting.append(waits)
-            if not waits.queues or waits.alone:
+            leaving = not waits.queues or waits.alone
+            if leaving or len(waiting) >= looked_at:
                 behind = line[place + 1 :]
                 break
-            if len(waiting) >= looked_at:
-                break
         if self._is_enough(gone):
+            return True
+        if behind and self._decide_overdue(unit, state, behind, waiting, now):
             return True
         # One tells what all of them wait for. Those in queues leave them: a slot would stand free for nobody.
         waiting += [each for number, each in enumerate(paced) if number == 0 or each.job.asked]
@@ -197,16 +199,67 @@ class AdmitNext:
             return True
         self._wait(unit, waiting, now)
         self.memory.remember_shared_limits(self.ref, [need.limit for each in waiting for need in each.needs])
-        return self._leave_queues(unit, behind)
+        return leaving and self._leave_queues(unit, behind, {waits.job.id for waits in waiting})
 
-    def _leave_queues(self, unit: UnitOfWork, behind: Sequence[str]) -> bool:
+    def _decide_overdue(
+        self,
+        unit: UnitOfWork,
+        state: ScheduleState,
+        behind: Sequence[str],
+        waiting: list[_Waiting],
+        now: int,
+    ) -> bool:
+        """Looks at those behind the first that has to wait whose own time-out has passed; returns whether one of them is gone.
+
+        Their deadlines may be earlier than those of jobs before them: of one that was forced, or made under a longer time-out.
+        """
+        first, following = waiting[0], NEVER
+        for job_id in behind:
+            known = self.memory.jobs[job_id]
+            if (
+                known.generation < kept_from(state)
+                or unit.drops(state.namespace, known.satisfied_at)
+                or known.catch_up  # Its time-out is that of a turn, which others have part in.
+            ):
+                continue
+            deadline = present_job(state, known, now).deadline
+            if deadline > now:
+                following = min(following, deadline)
+                continue
+            stored = unit.record(Job, known.key(unit.shard))
+            if stored is None or stored.state != "pending_constraint":
+                continue
+            job = present_job(state, stored, now)
+            spec = spec_of(unit, job.namespace, job.name, job.version)
+            assert spec is not None
+            deadline = served_until(state, spec, job, self.memory.outages)
+            if deadline > now:
+                following = min(following, deadline)
+                continue
+            if spec.pending_timeout_action == "alert":
+                continue  # The first in line is told of.
+            if spec.pending_timeout_action == "force" and len(waiting) >= ASKED_TOGETHER:
+                continue
+            before = list(self.looked_at)
+            self._look_at(job.id)
+            ahead = sum(each.queues for each in waiting)
+            waits = self._decide_one(unit, state, spec, job, now, ahead, first.unmet)
+            if waits is None:
+                return True
+            self.looked_at[:] = before
+            waiting.append(waits)
+        if following < NEVER:
+            unit.after(lambda: self.memory.hold(self.ref, following))
+        return False
+
+    def _leave_queues(self, unit: UnitOfWork, behind: Sequence[str], waiting: AbstractSet[str]) -> bool:
         """Has those behind one that holds them up leave the queues that they stood in; returns whether some are left for the next look.
 
         Each would be offered its slot in turn, and nobody here would look at it before the offer lapses.
         """
         left = 0
         for job_id in behind:
-            if not self.memory.jobs[job_id].asked:
+            if job_id in waiting or not self.memory.jobs[job_id].asked:
                 continue
             if left and unit.actions > LEFT_ACTIONS:
                 return True
@@ -255,15 +308,32 @@ class AdmitNext:
         return [present_job(state, job, now) for job in going_on if not unit.drops(job.namespace, job.satisfied_at)]
 
     def _decide_one(
-        self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, job: Job, now: int, ahead: int
+        self,
+        unit: UnitOfWork,
+        state: ScheduleState,
+        spec: ScheduleSpec,
+        job: Job,
+        now: int,
+        ahead: int,
+        behind: Sequence[Unmet] = (),
     ) -> _Waiting | None:
-        """Returns the job when it waits."""
+        """Returns the job when it waits.
+
+        Args:
+            unit: Of this decision.
+            state: Of the schedule.
+            spec: Of the job's version.
+            job: As the state makes it.
+            now: The present.
+            ahead: Jobs before it that wait for shared limits only.
+            behind: What stands in the way of the first job, where that holds up this one.
+        """
         try:
             wanted = permits.wanted_by(unit, self.memory, spec, job)
         except Unresolved as problem:
             end_job(unit, job, "skipped", "unresolved_template", now, str(problem))
             return None
-        waits = self._decide_on(unit, state, spec, wanted, job, now, ahead)
+        waits = self._decide_on(unit, state, spec, wanted, job, now, ahead, behind)
         if waits is None:
             unit.after(partial(self.memory.forget_limits_of_keys, self.ref, [each.key for each in wanted]))
         return waits
@@ -277,10 +347,13 @@ class AdmitNext:
         job: Job,
         now: int,
         ahead: int,
+        behind: Sequence[Unmet],
     ) -> _Waiting | None:
         # All that stands in the way, evaluated at one instant (SEMANTICS 7.1).
         unmet = unmet_constraints(unit, spec, job, now, self.memory.loads.seen)
         unmet += permits.unmet_permits(unit, self.memory, wanted, job, ahead, now)
+        if not unmet and spec.pending_timeout_action == "abort":
+            unmet = list(behind)
         deadline = served_until(state, spec, job, self.memory.outages)
         late = after_pending_timeout(unit, spec, job, unmet, deadline, now)
         job, unmet = late.job, late.unmet

@@ -273,3 +273,41 @@ def test_given_an_outage_while_it_was_launched_then_that_stands_still_once() -> 
     desk.decide(_Parked(run, outages), back)
     assert look(desk, back) == []
     assert desk.memory.next_wake() == back + 50 * MINUTE
+
+
+# -- behind others ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("action", "outcome"), [("abort", "expired/constraint_timeout"), ("force", "launched")])
+def test_given_a_job_behind_those_that_time_out_later_then_its_own_time_out_counts(action: str, outcome: str) -> None:
+    """What was forced stands before it: asked for again and again, it kept the job from ever being looked at."""
+    bench = Bench(behaviour=Behaviour(starts_after=10, runs_for=SECOND))
+    bench.run(SECOND)
+    tomorrow = {"type": "time_window", "opens": "01:00", "closes": "02:00"}
+    times_out = {"pending_timeout": "1h", "pending_timeout_action": action}
+    bench.request(an_apply(a_spec(trigger=every("100h"), constraints=[tomorrow], overlap="queue", **times_out)))
+    bench.request(a_request("trigger", request_id="first"))
+    bench.run(50 * MINUTE)
+    bench.request(a_request("trigger", request_id="second", force_overlap=True))
+    bench.run(10 * MINUTE - 2 * SECOND)
+    assert len(bench.rows("J#")) == 2
+    bench.run(5 * SECOND)
+    assert [entry[0] for entry in bench.ledger()] == [outcome]
+    bench.run(50 * MINUTE)
+    assert [entry[0] for entry in bench.ledger()] == [outcome] * 2
+
+
+def test_given_an_update_that_shortens_the_time_out_then_what_it_carried_on_keeps_nobody_behind_it() -> None:
+    bench = Bench(behaviour=Behaviour(starts_after=10, runs_for=SECOND))
+    bench.run(SECOND)
+    tomorrow = {"type": "time_window", "opens": "01:00", "closes": "02:00"}
+    for time_out in ("20h", "1h"):
+        spec = a_spec(trigger=every("100h"), constraints=[tomorrow], overlap="queue", on_update="carry")
+        bench.request(an_apply({**spec, "pending_timeout": time_out}, f"apply-{time_out}"))
+        bench.request(a_request("trigger", request_id=f"now-{time_out}"))
+        bench.run(SECOND)
+    bench.crash()
+    bench.run(HOUR + SECOND)
+    assert [entry[0] for entry in bench.ledger()] == ["expired/constraint_timeout"]
+    bench.run(20 * HOUR)
+    assert [entry[0] for entry in bench.ledger()] == ["expired/constraint_timeout"] * 2
