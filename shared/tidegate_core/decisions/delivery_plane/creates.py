@@ -56,7 +56,8 @@ class Create:
     Attributes:
         answered: Version of the message that its sender is told of; None when there is none.
         mine: What lies under its version.
-        of_release_before: What a node of a release that knew one version for all topics made of this very record, beside `mine`.
+        left_behind: What was made of this very record under other versions: by a node of a release that knew one for all topics, or before
+            it was given one of its own.
         leans_on: Origin of the record that it repeats.
         is_answered_elsewhere: Its sender is told by the receipt of another record of the request, which is still to come.
     """
@@ -69,7 +70,7 @@ class Create:
     present: bool = False
     others: list[Message] = field(default_factory=list)
     mine: Message | None = None
-    of_release_before: Message | None = None
+    left_behind: list[Message] = field(default_factory=list)
     leans_on: str | None = None
     is_answered_elsewhere: bool = False
     status: ReceiptStatus = ReceiptStatus.ACCEPTED
@@ -150,12 +151,12 @@ def look_up(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
         elif message.version == create.version:
             create.mine = message
         elif message.origin == create.origin:
-            create.of_release_before = message
+            create.left_behind.append(message)
         else:
             create.others.append(message)
     for create in creates:
-        if create.of_release_before is not None and create.mine is None:
-            create.mine, create.of_release_before = create.of_release_before, None
+        if create.left_behind and create.mine is None:
+            create.mine = create.left_behind.pop()
             create.version = create.answered = create.mine.version
         create.others = [each for each in create.others if counts(plane, each, create.guard)]
         if create.is_covered_by_repeat and plane.elsewhere.is_gone(create.live_from):
@@ -207,11 +208,12 @@ def _stand_apart(plane: DeliveryPlane, create: Create) -> Operation[None]:
     So its topic's version is refused for good, and it has one of its own.
     """
     yield from refuse(plane, create.name.id, create.version, create.guard)
-    create.of_release_before = create.mine
     yield from _give_version(plane, create, f"{create.version}{STANDS_IN}{create.origin}")
 
 
 def _give_version(plane: DeliveryPlane, create: Create, version: str) -> Operation[None]:
+    if create.mine is not None and create.mine.origin == create.origin:
+        create.left_behind.append(create.mine)
     create.version = create.answered = version
     key = keys.message(plane.shard, create.name.id, version)
     answer = yield from plane.host.read_for_good(Read((key,)))

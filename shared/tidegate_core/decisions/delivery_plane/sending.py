@@ -103,11 +103,10 @@ def _send_round(plane: DeliveryPlane, creates: list[Create]) -> Operation[None]:
             _make_rows(plane, create, rows)
     for create in creates:
         refused = create.status is not ReceiptStatus.ACCEPTED
-        if refused and create.mine is not None and create.mine.origin == create.sending.position.text():
-            is_covered = create.name.keyed and create.version < create.live_from
-            _unmake_rows(plane, create.mine, rows.actions, is_covered=is_covered)
-        if create.of_release_before is not None:
-            _unmake_rows(plane, create.of_release_before, rows.actions, is_covered=False)
+        own = [create.mine] if refused and create.mine is not None and create.mine.origin == create.origin else []
+        for each in [*own, *create.left_behind]:
+            is_covered = create.name.keyed and each.version < create.live_from
+            _unmake_rows(plane, each, rows.actions, is_covered=is_covered)
     yield from _write_rows(plane, rows)
     yield from _wait_for_the_wire(plane, [create for create in creates if create.replaces])
     yield from _answer(plane, creates)

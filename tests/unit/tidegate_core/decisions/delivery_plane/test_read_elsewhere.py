@@ -6,11 +6,14 @@ import json
 from dataclasses import replace
 
 import pytest
+from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import tally
 
+from tidegate_core.decisions.delivery_plane.creates import STANDS_IN
 from tidegate_core.decisions.delivery_plane.read_elsewhere import ReadElsewhere
 from tidegate_core.decisions.former_maps import HAND_OVER_MS, former_positions
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.inputs import Poked, TopicFacts
+from tidegate_core.effects import Invalid
 from tidegate_core.model.position import Position
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import FIRST_VERSION, Message, MessageTimer
@@ -155,6 +158,40 @@ def test_given_late_rows_of_a_record_that_is_gone_then_they_replace_nothing_of_i
     bench.run(2 * MINUTE)
     assert bench.receipts()["c-1" if is_cancelled else NAME]["status"] == ("cancelled" if is_cancelled else "unchanged")
     assert len(bench.delivered()) == (0 if is_cancelled else 1)
+
+
+@pytest.mark.parametrize("how", ["a crash behind the refusal", "a write that the store does not take"])
+def test_given_a_repeat_that_is_given_a_version_of_its_own_in_two_tries_then_nothing_stays_under_the_refused_one(
+    how: str,
+) -> None:
+    """Read: the second try met the refused version as that of another record. What had been made of the repeat under it stayed in the store
+    and in memory, and was counted as cancelled when its time came.
+    """
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.hold_back(a_commit("inboxed"))
+    comes_through_the_inbox(bench, REQUEST, bench.now)
+    comes_through_the_inbox(bench, {**REQUEST, "id": "beside"}, bench.now, number=1)
+    bench.give(Poked(0))
+    bench.run(SECOND)
+    assert {row.version for row in _rows(bench)} == {FIRST_VERSION}
+    if how == "a crash behind the refusal":
+        bench.crash_at(a_commit("guard"))
+    else:
+        bench.answer_with(a_batch("messages"), Invalid("scripted"))
+    of_another_topic(bench, 2)
+    bench.run(2 * HAND_OVER_MS)
+    assert {row.version for row in _rows(bench)} == {f"{FIRST_VERSION}{STANDS_IN}{row.origin}" for row in _rows(bench)}
+    bench.run(2 * MINUTE)
+    assert len(bench.delivered()) == 2
+    assert tally(bench) == (2, 0)
+
+
+def _rows(bench: Bench) -> list[Message | MessageTimer]:
+    return [
+        *(from_item(Message, row) for row in bench.rows("M#")),
+        *(from_item(MessageTimer, row) for row in bench.rows("D#")),
+    ]
 
 
 @pytest.mark.parametrize("delivered_first", [False, True])
