@@ -134,17 +134,35 @@ _POLICIES: Final[Mapping[Overlap, Callable[[Waiting], Settled]]] = {
 
 
 def _merged(jobs: Sequence[Job], most: int, reason: str) -> Settled:
-    """Merges the newest jobs into the last of them, which stands for all that they stood for.
+    """Merges jobs whose data adjoin into the last of them, which stands for all that they stood for: the newest that do.
 
     Only jobs of a time trigger: evidence belongs to one job, and who asked for a run by hand waits for that very one. From
     the newest backwards, so that the instants in between are all its own however often this stops.
     """
     of_time = sorted((job for job in jobs if job.trigger == "time"), key=_by_nominal)
-    merged, into = of_time[:-1][-most:], of_time[-1:]
-    if not merged:
+    unbroken = _newest_unbroken(of_time)
+    if not unbroken:
         return Settled()
-    (latest,) = into
+    latest, merged = unbroken[-1], unbroken[:-1][-most:]
     return Settled(tuple(merged_into(latest, job, reason) for job in merged), standing_for(latest, merged))
+
+
+def _newest_unbroken(jobs: Sequence[Job]) -> Sequence[Job]:
+    """Returns the newest of these jobs, in their order, between whose data nothing lies that went by itself, if there are two."""
+    end = len(jobs)
+    for begin in range(end - 1, -1, -1):
+        if begin == 0 or not _adjoin(jobs[begin - 1], jobs[begin]):
+            if end - begin > 1:
+                return jobs[begin:end]
+            end = begin
+    return ()
+
+
+def _adjoin(job: Job, following: Job) -> bool:
+    """Whether the data of the one begin where those of the other end; what has no data interval has no gap either."""
+    if job.interval_end is None or following.interval_start is None:
+        return True
+    return following.interval_start <= job.interval_end
 
 
 def standing_for(latest: Job, merged: Sequence[Job]) -> Job:

@@ -129,6 +129,31 @@ def test_given_data_intervals_then_the_merged_one_spans_them_all() -> None:
     assert (kept.interval_start, kept.interval_end) == (NOW, NOW + 3)
 
 
+def with_data(*numbers: int) -> list[Job]:
+    """The same with the data interval of each."""
+    return [
+        a_job(n, due=NOW + n * MINUTE, interval_start=NOW + (n - 1) * MINUTE, interval_end=NOW + n * MINUTE)
+        for n in numbers
+    ]
+
+
+@pytest.mark.parametrize("spec", [{"overlap": "coalesce"}, {"max_pending": 1}], ids=["coalesce", "queue"])
+def test_given_a_gap_between_data_intervals_then_jobs_on_either_side_are_not_merged(spec: dict[str, Any]) -> None:
+    """What lies in it has run by itself, beside a catch-up it may be: the data of one occurrence were another one's as well."""
+    left = as_told(parsed_spec(**spec), with_data(1, 2, 4, 5, 6, 8))
+    assert [(job.interval_start, job.interval_end, job.stands_for) for job in left] == [
+        (NOW, NOW + 2 * MINUTE, 2),
+        (NOW + 3 * MINUTE, NOW + 6 * MINUTE, 3),
+        (NOW + 7 * MINUTE, NOW + 8 * MINUTE, 1),
+    ]
+
+
+def test_given_a_gap_that_a_full_queue_need_not_reach_then_the_newest_that_adjoin_are_merged() -> None:
+    left = as_told(parsed_spec(max_pending=3), with_data(1, 2, 4, 5, 7))
+    assert [job.nominal for job in left] == [NOW + n * MINUTE for n in (2, 5, 7)]
+    assert [job.stands_for for job in left] == [2, 2, 1]
+
+
 def test_given_jobs_that_were_merged_before_then_counts_add_up() -> None:
     first = a_job(1, due=NOW + 9, covered=10, covered_from=NOW)
     kept = settle(parsed_spec(overlap="coalesce"), [first, *jobs(2)], []).kept
