@@ -75,7 +75,7 @@ class FireSchedule:
             unit.forget_row(row_key)
             remind(unit, state, spec.trigger, now)
             return
-        through = now if suspended_since is None else _last_before(suspended_since, state, now)
+        through = now if suspended_since is None else _last_before(unit, state, suspended_since, now)
         first, walked = self._walk(unit, state, spec, through)
         assert isinstance(spec.trigger, TimeTrigger)
         moved = as_all_read_it(unit, _moved(state, walked), spec.trigger)
@@ -103,6 +103,8 @@ class FireSchedule:
         def live(following: Next) -> Next:
             """Goes on to the first instant outside of all suspended spans: those within are never misses."""
             while (nominal := following.found) is not None and nominal <= now:
+                if promised is not None and nominal in promised:
+                    return following
                 until = unit.controls.suspended_until(spec.namespace, _due(state, nominal), now)
                 if until is None and brought_by_update is not None and nominal in brought_by_update:
                     # It comes due with the update, and lies in a span all the same.
@@ -114,7 +116,7 @@ class FireSchedule:
 
         outages = () if self.memory is None else self.memory.outages
         own = _own(state)
-        brought_by_update = own if state.missed_by_update else None
+        brought_by_update, promised = own if state.missed_by_update else None, _promised(state)
         rules = Rules(spec.catchup, now, outages, own, state.activated_at)
         first = live(gone_on(state.following, next_after))
         alone = Made(state.alone_since or 0, state.alone or 0)
@@ -148,7 +150,10 @@ class FireSchedule:
         if due.fate != "on_time":
             job = replace(job, catch_up=True)
         unit.put_new(job, job.key(unit.shard))
-        if unit.controls.has_dropped(spec.namespace, _due(state, due.last)):
+        promised = _promised(state)
+        is_promised = promised is not None and due.last in promised
+        due_at = _counted_since(unit, state, now) if is_promised else _due(state, due.last)
+        if unit.controls.has_dropped(spec.namespace, due_at):
             # It was due before the suspend, and it is too late for it now: that is told, never silent (I1).
             end_job(unit, job, "cancelled", "suspended", now)
 
@@ -161,12 +166,23 @@ def gone_on(following: Next, next_after: Callable[[int], Next]) -> Next:
     return found if following.since is None else found._replace(since=following.since)
 
 
-def _last_before(suspended_since: int, state: ScheduleState, now: int) -> int:
+def _last_before(unit: UnitOfWork, state: ScheduleState, suspended_since: int, now: int) -> int:
     """Returns up to when instants are walked while a wide suspend goes on: what is due in it waits for its end, which is heard of late.
 
     Of a schedule that was activated in it nothing was due before.
     """
-    return min(now, suspended_since - 1) if state.activated_at < suspended_since else 0
+    return min(now, suspended_since - 1) if _counted_since(unit, state, now) < suspended_since else 0
+
+
+def _counted_since(unit: UnitOfWork, state: ScheduleState, now: int) -> int:
+    """Returns when the state was activated, or the end of the wide suspends that this lies in, beyond `now` while they go on.
+
+    What somebody was promised that it is made up for comes due then.
+    """
+    since = state.activated_at
+    while since <= now and (until := unit.controls.suspended_until(state.namespace, since, now)) is not None:
+        since = until + 1
+    return since
 
 
 def _due(state: ScheduleState, nominal: int) -> int:
@@ -204,3 +220,8 @@ def _own(state: ScheduleState) -> Missed | None:
     if state.missed_from is None or state.missed_until is None or state.missed_as is None:
         return None
     return Missed(state.missed_from, state.missed_until, cast(CatchUp, state.missed_as))
+
+
+def _promised(state: ScheduleState) -> Missed | None:
+    """Returns what of it is made up for wherever it lies: of what an update brings nothing that lay in a wide suspend is."""
+    return None if state.missed_by_update else _own(state)

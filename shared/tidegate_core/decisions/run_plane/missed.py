@@ -3,7 +3,8 @@
 By default it is nothing: a suspended span is no miss, and what an update brings counts from then on. What an update is to make up for begins
 right behind the last occurrence, so it may reach over wide suspends: of these nothing is made (`missed_by_update`; which they were is known to
 the walk, not to the request: their ends are heard of late). Otherwise with the other causes. Who is made after a wide suspend was not suspended
-by it; and who resumes a schedule that was suspended by itself meanwhile, and asks for the backlog, is told how much that is.
+by it; and who resumes a schedule that was suspended by itself meanwhile, and asks for the backlog, is told how much that is. Where the wide
+suspend goes on still, all of it comes due with its end.
 """
 
 from __future__ import annotations
