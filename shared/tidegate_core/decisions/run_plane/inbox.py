@@ -12,6 +12,7 @@ from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.decisions.run_plane.backlog import in_decisions
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.request import ApplyRequest
+from tidegate_core.decisions.run_plane.until import ApplyBehindEnd
 from tidegate_core.decisions.run_plane.upstream_gone import upstream_gone
 from tidegate_core.decisions.sources_home import ApplySource
 from tidegate_core.decisions.work import Work
@@ -167,7 +168,7 @@ class Inbox:
             (keys.NO_NAMESPACE, keys.CONTROLS_NAME): ApplyControl,
             (keys.NO_NAMESPACE, keys.SOURCES_NAME): ApplySource,
         }
-        kind = kinds.get((row.namespace, row.name), ApplyRequest)
+        kind = kinds.get((row.namespace, row.name), ApplyBehindEnd)
         return kind(row, self._memory, self._plane.recurring, self.announce, self._host.readings.begun)
 
     # -- removing -----------------------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
-from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.host import Fenced
+from tidegate_core.decisions.lane import Closed, Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
 from tidegate_core.decisions.run_plane.answers import Outcome
@@ -23,7 +24,7 @@ from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.model.message_target import MessageTarget
 from tidegate_core.model.position import FIRST_POSITION, Position
 from tidegate_core.model.receipts import ReceiptStatus
-from tidegate_core.model.requests import ScheduleRequest, ScheduleResume
+from tidegate_core.model.requests import Request, ScheduleRequest, ScheduleResume
 from tidegate_core.records.run_plane import Definition, InboxRow, ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Batch, Delete
@@ -59,26 +60,9 @@ class ResumeWhenDue(ApplyRequest):
         if before is None or before.status != "suspended" or before.until != self.timer.at:
             return Applied(ReceiptStatus.UNCHANGED)  # Somebody has resumed or deleted it since.
         own = Position.parse(before.position)
-        now = self._counts_from(before, definition, now)
+        now = _ended_at(before, definition, now)
         # By name: a dataclass with slots is a class made anew, which a bare `super` does not know.
         return (yield from super(ResumeWhenDue, self)._decide(lane, request, own, before, definition, now))
-
-    def _counts_from(self, before: ScheduleState, definition: Definition | None, now: int) -> int:
-        """Returns when the suspension ended: as promised, however late somebody comes to carry it out. What is due from then on is no part of it;
-        an update in the suspended span counts from itself.
-
-        What made jobs all along (`hold`) has none to make for it, and what hears events listens from where it can. Messages have no
-        jobs that could wait for their turn: of them as much is sent as is late, and no miss.
-        """
-        if definition is None or fires(before):
-            return now
-        spec = parsed(definition.spec)
-        if not isinstance(spec.trigger, TimeTrigger):
-            return now
-        promised = max(self.timer.at, before.changed_at)
-        if isinstance(spec.target, MessageTarget):
-            promised = max(promised, now - OUTAGE_GRACE_MS)
-        return min(now, promised)
 
     def _move(
         self,
@@ -94,6 +78,66 @@ class ResumeWhenDue(ApplyRequest):
         return MoveState(
             request, request_id, position, applied, before, outcome, self.memory, change, keeps_until=self.timer.at
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyBehindEnd(ApplyRequest):
+    """Applies a user's request: one on a schedule whose suspension has ended, and that nobody has resumed yet, finds it resumed."""
+
+    def _apply(self, lane: Lane, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
+        if isinstance(request, ScheduleRequest) and not isinstance(request, ScheduleResume) and outcome.receipt is None:
+            yield from self._resume_if_due(lane, request)
+        yield from super(ApplyBehindEnd, self)._apply(lane, request, request_id, outcome)
+
+    def _resume_if_due(self, lane: Lane, request: ScheduleRequest) -> Operation[None]:
+        state = yield from self._state(lane, request)
+        # One from before the suspend is superseded: the pages of that may still be to come.
+        if state is None or not _has_ended(state, lane.host.now) or state.position > self.row.origin:
+            return
+        assert state.until is not None
+        timer = TimerRow(at=state.until, kind="U", ref=keys.schedule_ref(state.namespace, state.name))
+        try:
+            yield from resume_when_due(timer, self.memory, self.recurring, self.arrived).run(lane)
+        except (Fenced, Closed):
+            raise
+        except Exception as error:  # noqa: BLE001 - the row brings it again; a delete must do without
+            lane.host.failed("until", timer.ref, error)
+
+    def _decide(
+        self,
+        lane: Lane,
+        request: ScheduleRequest,
+        position: Position,
+        before: ScheduleState | None,
+        definition: Definition | None,
+        now: int,
+    ) -> Operation[Applied]:
+        """A resume is carried out itself, for the sake of its `backlog`; but from when the suspension has ended."""
+        if isinstance(request, ScheduleResume) and before is not None and _has_ended(before, now):
+            now = _ended_at(before, definition, now)
+        return (yield from super(ApplyBehindEnd, self)._decide(lane, request, position, before, definition, now))
+
+
+def _has_ended(state: ScheduleState, now: int) -> bool:
+    return state.status == "suspended" and state.until is not None and state.until <= now
+
+
+def _ended_at(before: ScheduleState, definition: Definition | None, now: int) -> int:
+    """Returns when the suspension ended: as promised, however late somebody comes to carry it out. What is due from then on is no part of it;
+    an update in the suspended span counts from itself.
+
+    What made jobs all along (`hold`) has none to make for it, and what hears events listens from where it can. Messages have no
+    jobs that could wait for their turn: of them as much is sent as is late, and no miss.
+    """
+    if definition is None or fires(before) or before.until is None:
+        return now
+    spec = parsed(definition.spec)
+    if not isinstance(spec.trigger, TimeTrigger):
+        return now
+    promised = max(before.until, before.changed_at)
+    if isinstance(spec.target, MessageTarget):
+        promised = max(promised, now - OUTAGE_GRACE_MS)
+    return min(now, promised)
 
 
 def resume_when_due(timer: TimerRow, memory: Memory, recurring: RecurringSource, begun: int) -> ResumeWhenDue:

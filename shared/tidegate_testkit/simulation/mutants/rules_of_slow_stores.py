@@ -14,7 +14,7 @@ from tidegate_core.decisions.delivery_plane.recurring import Fire
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
 from tidegate_core.decisions.delivery_plane.recurring_summons import LEFT_AFTER_MS, Summoned
 from tidegate_core.decisions.outage_watch import sign_of_life
-from tidegate_core.decisions.run_plane.until import ResumeWhenDue
+from tidegate_core.decisions.run_plane import until
 from tidegate_core.effects import Commit, Effect, NotProduced, Produce, Read, ReadRange, Write
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.store.values import Item, Key
@@ -55,7 +55,7 @@ def by_its_origin_alone(_: Any) -> Callable[[Item | None, Fire], bool]:
 
 
 def whenever_somebody_comes(_: Any) -> Any:
-    return lambda resume, before, definition, now: now
+    return lambda before, definition, now: now
 
 
 # -- the stories ------------------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ RULES_OF_SLOW_STORES = (
         "suspended until noticed",
         "a suspension lasts until somebody ends it, and what is due at its promised end is made by nobody",
         breaks="I1",
-        patches=(Patch(ResumeWhenDue, "_counts_from", whenever_somebody_comes),),
+        patches=(Patch(until, "_ended_at", whenever_somebody_comes),),
         scenario=a_suspension_ends_at_an_instant,
     ),
 )

@@ -1,0 +1,138 @@
+"""Requests that find a suspension whose end has passed, and that nobody has carried out yet: the owner was away, or comes to it a moment later."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate_core.decisions.inputs import Begin
+from tidegate_core.decisions.outage_watch import sign_of_life
+from tidegate_core.effects import Commit, Effect, Invalid
+from tidegate_core.model.instants import format_instant
+from tidegate_core.store.values import Transaction
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every, on_data
+
+PERIOD = 10 * MINUTE
+SPEC: Doc = {"trigger": every("10m"), "overlap": "allow"}
+ANOTHER = an_apply(a_spec(**SPEC, args=["x"]), "another")
+
+
+def behind_an_end(request: Doc, spec: Doc = SPEC, crash_after: int | None = None) -> tuple[Bench, int]:
+    """The end comes while nobody is there, and so does the request; returns the end as well, at which an instant is due."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(**spec)))
+    bench.run(SECOND)
+    end = (bench.now // PERIOD + 3) * PERIOD
+    bench.request(a_request("suspend", until=format_instant(end), request_id="until"))
+    bench.run(5 * MINUTE)
+    bench.store.write([sign_of_life(bench.holding.owner, "node", bench.now, {0: bench.now}, 10**10)])
+    bench.drain()
+    bench.now = end + HOUR + MINUTE
+    bench.request(request)
+    bench.new_actor()
+    if crash_after is not None:
+        bench.crash_after = bench.effects_outside + crash_after
+    bench.give(Begin())
+    return bench, end
+
+
+def told(bench: Bench) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for what, _, nominal, _ in bench.ledger():
+        found.setdefault(what, []).append(nominal)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("request_", "what"),
+    [
+        (ANOTHER, "cancelled/superseded"),
+        (a_request("delete"), "cancelled/schedule_deleted"),
+        (a_request("suspend"), "cancelled/suspended"),
+    ],
+    ids=["update", "delete", "suspend"],
+)
+def test_given_a_request_that_ends_what_waits_then_what_was_due_since_the_end_is_told(request_: Doc, what: str) -> None:
+    """Found in review: nothing was made, or told, of what was due since; a suspend was `unchanged`, and all of it started then."""
+    bench, end = behind_an_end(request_)
+    bench.run(5 * MINUTE)
+    assert bench.receipts()[str(request_["id"])]["status"] == "accepted"
+    assert told(bench) == {what: list(range(end, end + HOUR + 1, PERIOD))}
+    assert bench.started == []
+    assert [row for row in bench.rows("T#") if row["kind"] == "U"] == []
+
+
+@pytest.mark.parametrize("mode", ["hold", "freeze"])
+def test_given_a_suspend_that_parks_then_nothing_starts_and_it_is_all_there_behind_its_resume(mode: str) -> None:
+    """Found in review: it was a conflict with the suspend that had ended, and all of it started."""
+    bench, end = behind_an_end(a_request("suspend", mode=mode))
+    bench.run(5 * MINUTE)
+    assert bench.receipts()["suspend-nightly"]["status"] == "accepted"
+    assert bench.started == []
+    bench.request(a_request("resume"))
+    bench.run(3 * MINUTE)
+    assert told(bench) == {"launched": list(range(end, end + HOUR + 1, PERIOD))}
+
+
+@pytest.mark.parametrize("more", [{}, {"backlog": "all"}])
+def test_given_a_resume_then_it_counts_from_the_end_and_its_backlog_is_what_was_suspended(more: Doc) -> None:
+    """Found in review: the suspended span grew up to the resume, and what was due since its end was never made."""
+    bench, end = behind_an_end(a_request("resume", **more))
+    bench.run(5 * MINUTE)
+    receipt = bench.receipts()["resume-nightly"]
+    assert (receipt["status"], receipt["backlog"]) == ("accepted", 2 if more else 0)
+    begin = end - 2 * PERIOD if more else end
+    assert told(bench) == {"launched": list(range(begin, end + HOUR + 1, PERIOD))}
+
+
+def test_given_a_run_that_is_asked_for_then_it_runs() -> None:
+    bench, _ = behind_an_end(a_request("trigger"))
+    bench.run(5 * MINUTE)
+    assert bench.receipts()["trigger-nightly"]["status"] == "accepted"
+    assert len(told(bench)["launched"]) == 8
+
+
+def test_given_a_schedule_of_events_then_a_suspend_is_another_one() -> None:
+    bench, _ = behind_an_end(a_request("suspend"), {"trigger": on_data()})
+    bench.run(5 * MINUTE)
+    state = bench.state_of()
+    assert state is not None
+    assert (bench.receipts()["suspend-nightly"]["status"], state.status, state.until) == ("accepted", "suspended", None)
+
+
+def test_given_an_end_that_cannot_be_carried_out_then_a_delete_does_without() -> None:
+    refused: list[Transaction] = []
+
+    def of_the_resume(effect: Effect) -> bool:
+        """The first one that moves a state."""
+        if isinstance(effect, Commit) and effect.transaction.name == "control" and not refused:
+            refused.append(effect.transaction)
+            return True
+        return False
+
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(**SPEC)))
+    bench.run(SECOND)
+    bench.request(a_request("suspend", until=format_instant(bench.now + MINUTE)))
+    bench.run(SECOND)
+    bench.drain()
+    bench.now += HOUR
+    bench.request(a_request("delete"))
+    bench.answer_with(of_the_resume, Invalid("scripted"), times=100)
+    bench.new_actor()
+    bench.give(Begin())
+    bench.run(MINUTE)
+    assert bench.receipts()["delete-nightly"]["status"] == "accepted"
+    assert len(bench.notices("decision_failed")) == 1
+
+
+@pytest.mark.parametrize("effect", range(1, 14))
+def test_given_a_crash_at_any_effect_then_a_successor_comes_to_the_same(effect: int) -> None:
+    bench, end = behind_an_end(a_request("suspend"), crash_after=effect)
+    bench.run(5 * MINUTE)
+    assert (bench.lives, bench.crash_after) == (3, None)
+    assert bench.receipts()["suspend-nightly"]["status"] == "accepted"
+    assert told(bench) == {"cancelled/suspended": list(range(end, end + HOUR + 1, PERIOD))}
+    assert bench.started == []
