@@ -35,7 +35,7 @@ def after_pause(
     state = _missing_nothing(state)
     since = before.suspended_at or before.changed_at
     start = spec.trigger.start if isinstance(spec.trigger, TimeTrigger) else None
-    was_never_active = before.suspended_at == before.activated_at
+    was_never_active = before.stopped_by is None  # Nobody has suspended it: it began so, whatever has updated it since.
     if backlog is None and was_never_active and start is not None and spec.catchup.on_create != "none":
         return _making_up(state, spec, start, spec.catchup.on_create)
     return _making_up(state, spec, since, backlog or spec.catchup.after_pause)

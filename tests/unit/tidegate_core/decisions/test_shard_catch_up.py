@@ -236,6 +236,25 @@ def test_given_a_start_in_the_past_and_a_schedule_that_begins_suspended_then_its
     assert len(entries(bench)) == 12, "later pauses are pauses"
 
 
+@pytest.mark.parametrize("on_update", ["restart", "carry", "finish_old"])
+def test_given_an_update_of_a_schedule_that_began_suspended_then_its_first_resume_makes_up_for_its_creation(
+    on_update: str,
+) -> None:
+    """Found in review: behind an update nothing was made up for."""
+    trigger = every("10m", start=format_instant(NOW - 2 * HOUR))
+    bench = a_bench({"on_create": "all"}, trigger=trigger, suspended=True)
+    bench.run(MINUTE)
+    again = a_spec(
+        trigger=trigger, overlap="allow", catchup={"on_create": "all"}, suspended=True, args=["x"], on_update=on_update
+    )
+    bench.request(an_apply(again, "again"))
+    bench.run(MINUTE)
+    bench.request(a_request("resume"))
+    bench.run(3 * MINUTE)
+    assert bench.receipts()["resume-nightly"]["backlog"] == 12
+    assert len(entries(bench)) == 12
+
+
 @pytest.mark.parametrize("mode", ["none", "last", "all"])
 @pytest.mark.parametrize("kind", ["program", "message"])
 def test_given_a_past_instant_that_is_applied_after_an_outage_then_it_is_made_whatever_was_missed_then(
