@@ -101,9 +101,17 @@ class Generation:
         return max(instant, self.activated_at)
 
     def outside_of_spans(self, instant: int) -> tuple[int, ...]:
-        """Returns what must not lie in a wide suspend: when it came due, and of what an update is to make up for the instant itself."""
+        """Returns what must not lie in a wide suspend: when it came due, and of what an update is to make up for the instant itself.
+
+        Whatever else is to be made up for comes due behind all of them.
+        """
         due = self.due(instant)
-        return (due, instant) if self.missed_by_update and instant < due else (due,)
+        if instant >= due:
+            return (due,)
+        if self.missed_by_update:
+            return (due, instant)
+        was_missed = self.missed_from is not None and instant >= self.missed_from and self.missed_until == due
+        return () if was_missed else (due,)
 
     def ended_suspended(self, due: int) -> bool:
         """Whether it ended in a wide suspend, and this came due in that, as far as was known: the resume was not answered yet."""

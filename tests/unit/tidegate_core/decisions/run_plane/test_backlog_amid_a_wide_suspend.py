@@ -7,8 +7,14 @@ from typing import Any
 import pytest
 from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
 from tests.unit.tidegate_core.decisions.run_plane.suspending import a_bench
+from tests.unit.tidegate_core.decisions.test_controls import controls
+from tests.unit.tidegate_core.decisions.test_controls_heard_late import definition, state
 
+from tidegate_core.audit.expected import expected_of, generations_of
+from tidegate_core.audit.facts import Window
 from tidegate_core.model.instants import format_instant
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import PastGeneration
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
 
@@ -28,6 +34,17 @@ def applied(bench: Bench, **catch_up: Any) -> None:
 def launched(bench: Bench) -> list[int]:
     assert {what for what, *_ in bench.ledger()} == {"launched"}
     return [nominal for _, _, nominal, _ in bench.ledger()]
+
+
+def must(bench: Bench) -> list[int]:
+    """Returns what the audit wants."""
+    generations = generations_of(state(bench), [from_item(PastGeneration, item) for item in bench.rows("V#")])
+    texts = [definition(bench, each.version) for each in generations]
+    expected = expected_of(
+        "flights/nightly", generations, lambda version: texts[version - 1], controls(bench), Window(0, bench.now)
+    )
+    assert expected.unjudged == []
+    return sorted(instant for found in expected.must.values() for instant in found)
 
 
 def instants(begin: int, end: int) -> list[int]:
@@ -54,7 +71,7 @@ def test_given_a_resume_with_a_backlog_amid_a_wide_suspend_then_it_is_made_up_fo
     answer(bench, widely("resume"), run=SECOND)
     back = bench.now
     bench.run(30 * MINUTE)
-    assert launched(bench) == [*instants(begun, end), *instants(back, bench.now)]
+    assert launched(bench) == must(bench) == [*instants(begun, end), *instants(back, bench.now)]
 
 
 def test_given_two_wide_suspends_then_the_backlog_waits_for_the_end_of_both() -> None:
@@ -70,7 +87,7 @@ def test_given_two_wide_suspends_then_the_backlog_waits_for_the_end_of_both() ->
     assert bench.started == []
     bench.crash()
     answer(bench, widely("resume", None), run=5 * MINUTE)
-    assert launched(bench) == instants(begun, resumed)
+    assert launched(bench) == must(bench) == instants(begun, resumed)
 
 
 def test_given_a_backlog_that_is_not_made_yet_when_a_wide_suspend_begins_then_it_is_told_that_it_was_cancelled() -> (
