@@ -33,7 +33,7 @@ class Interval:
         generation: Of the schedule: no two intervals of a name share it.
         origin: Position of the request that opened it.
         begin: No fire has an earlier slot.
-        since: The first nominal; before `begin` only for an `at` that had passed.
+        since: The first nominal; before `begin` only for an `at` that had passed, and behind a suspension whose end was carried out late.
         trigger: Its canonical JSON.
         size: Bytes of the payload.
         catch_up: What becomes of fires that fell into an outage: `last`, `all` or `none`.

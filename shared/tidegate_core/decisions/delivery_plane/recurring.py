@@ -166,6 +166,8 @@ class Series:
     def last_before(self, slot: int) -> int | None:
         """Returns the last nominal of the interval whose slot is below this one."""
         since, begin = self.interval.since, self.interval.begin
+        if slot <= begin + len(self._late):
+            return self._late[slot - begin - 1] if slot > begin else None
         # Not beyond its first nominal: a request waits for this in the lane, and what was left out before can be decades.
         search = Search(STEPS_PER_SEARCH, floor=since)
         last = self._times.last_before(slot, keys.schedule_ref(self.namespace, self.name), search)
@@ -177,7 +179,7 @@ class Series:
         """Yields fires; the first one may lie before the slot, when it stands for occurrences around it."""
         following = self._first(slot)
         while (nominal := following.at) is not None:
-            at = max(nominal, self.interval.begin)
+            at = self._slot_of(nominal)
             gap = self._gap_at(at)
             if following.is_bound:
                 yield Fire(self.namespace, self.name, self.interval, at, nominal, is_bound=True)
@@ -192,13 +194,13 @@ class Series:
     def _in(self, gap: Gap) -> Iterator[Fire]:
         """Yields one fire for each COVERED_MAX occurrences of a gap, from its begin: whoever counts must count alike."""
         nominal = self._within(gap, self._first(gap.begin))
-        while nominal is not None and max(nominal, self.interval.begin) < gap.end:
+        while nominal is not None and self._slot_of(nominal) < gap.end:
             first, last, count = nominal, nominal, 0
-            while nominal is not None and max(nominal, self.interval.begin) < gap.end and count < COVERED_MAX:
+            while nominal is not None and self._slot_of(nominal) < gap.end and count < COVERED_MAX:
                 last, count = nominal, count + 1
                 nominal = self._within(gap, self._next(nominal))
             covered = Covered(first, last, count) if count > 1 else None
-            slot = max(first, self.interval.begin)
+            slot = self._slot_of(first)
             skipped = self.interval.catch_up == "none"
             yield Fire(self.namespace, self.name, self.interval, slot, last, covered, skipped)
 
@@ -210,9 +212,29 @@ class Series:
 
     def _first(self, slot: int) -> Next:
         """Returns the first nominal whose slot is not below this one, or how far it was searched."""
-        return self._next(
-            self.interval.since - 1 if slot <= self.interval.begin else max(slot, self.interval.since) - 1
-        )
+        begin, since = self.interval.begin, self.interval.since
+        if begin < slot < begin + len(self._late):
+            return self._next(self._late[slot - begin] - 1)
+        return self._next(since - 1 if slot <= begin else max(slot, since) - 1)
+
+    def _slot_of(self, nominal: int) -> int:
+        begin = self.interval.begin
+        if nominal >= begin + len(self._late):
+            return nominal
+        return begin + self._late.index(nominal) if nominal in self._late else max(nominal, begin)
+
+    @cached_property
+    def _late(self) -> tuple[int, ...]:
+        """Nominals that lie before the begin, or too close behind it: each has a slot of its own, a millisecond after the one before. Two of
+        one place would be one fire.
+        """
+        late: list[int] = []
+        if self.interval.since < self.interval.begin:
+            nominal = self._next(self.interval.since - 1).found
+            while nominal is not None and nominal < self.interval.begin + len(late):
+                late.append(nominal)
+                nominal = self._next(nominal).found
+        return tuple(late)
 
     def _next(self, nominal: int) -> Next:
         # From the last nominal and never from now: a late look must not lose one.

@@ -175,3 +175,30 @@ def test_given_a_message_at_the_end_of_its_suspension_then_it_is_sent() -> None:
     bench.store_answers_after = 2
     bench.run(end - bench.now + MINUTE)
     assert [parse_instant(each.headers["tidegate-nominal"]) for each in bench.on("out")][-1:] == [end]
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["nobody is there", "a silent store"])
+@pytest.mark.parametrize("falls_after", [None, *range(1, 12, 2)])
+def test_given_messages_behind_an_end_that_is_carried_out_late_then_each_is_sent(
+    silent: bool, falls_after: int | None
+) -> None:
+    """Found by the simulation (seed 7000235): all that were late had one place, and the first of them alone was sent."""
+    bench = a_bench()
+    bench.request(an_apply(a_recurring(trigger=every("10s"))))
+    bench.run(SECOND)
+    end = (bench.now // (10 * SECOND) + 2) * 10 * SECOND
+    bench.request(a_request("suspend", "ping", until=format_instant(end)))
+    bench.run(end - bench.now - 5 * SECOND)
+    if silent:
+        bench.lose(lambda effect: isinstance(effect, Commit | Write | Read | ReadRange), times=10**7)
+        bench.run(45 * SECOND)
+        bench.as_usual()
+    else:
+        bench.away(45 * SECOND)
+    if falls_after is not None:
+        bench.crash_after = bench.effects_outside + falls_after
+    bench.run(90 * SECOND)
+    sent = {each.headers["tidegate-id"]: parse_instant(each.headers["tidegate-nominal"]) for each in bench.on("out")}
+    looked_at = range(end - 2 * SECOND, bench.now - SECOND)
+    due = list(range(end, looked_at.stop, 10 * SECOND))
+    assert sorted(nominal for nominal in sent.values() if nominal in looked_at) == due
