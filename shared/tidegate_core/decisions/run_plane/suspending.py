@@ -83,7 +83,8 @@ def suspended(
             return Applied(ReceiptStatus.CONFLICT, errors=(ANOTHER_END,))
         return untouched(ReceiptStatus.UNCHANGED, before, position)
     mode = request.mode or spec.suspend_mode
-    errors = _suspend_problems(spec, mode, request.until, now)
+    # An end that was carried out is not to come again, though this clock may be behind the one by which it was: its row and answer are there.
+    errors = _suspend_problems(spec, mode, request.until, max(now, before.changed_at, *before.pauses[-1:]))
     if errors:
         return Applied(ReceiptStatus.REJECTED, errors=errors)
     state = next_state(

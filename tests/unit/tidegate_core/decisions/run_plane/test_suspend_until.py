@@ -202,3 +202,27 @@ def test_given_messages_behind_an_end_that_is_carried_out_late_then_each_is_sent
     looked_at = range(end - 2 * SECOND, bench.now - SECOND)
     due = list(range(end, looked_at.stop, 10 * SECOND))
     assert sorted(nominal for nominal in sent.values() if nominal in looked_at) == due
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("updated", [False, True])
+def test_given_a_successor_whose_clock_is_behind_that_of_an_end_then_that_end_has_passed(
+    mode: str, updated: bool
+) -> None:
+    """It was taken once more, and answered as the first one had been: the schedule was suspended for ever."""
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=every("1m"))))
+    end = bench.now + 30 * SECOND
+    suspend(bench, mode, until=format_instant(end))
+    bench.run(end - bench.now + 50)
+    bench.now -= 400
+    bench.crash()
+    bench.run(10)
+    if updated:
+        bench.request(an_apply(a_spec(trigger=every("1m"), priority="high"), "update"))
+    receipt = suspend(bench, mode, until=format_instant(end), request_id="again")
+    assert (receipt["status"], receipt["errors"][0]["field"]) == ("rejected", "until")
+    bench.run(2 * MINUTE)
+    state = bench.state_of()
+    assert state is not None
+    assert state.status == "active"
