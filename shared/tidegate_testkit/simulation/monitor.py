@@ -14,7 +14,7 @@ from tidegate_core.records.run_plane import ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Action, Check, Delete, Key, Put, RangeRead, Transaction
 from tidegate_memory.store import BeforeImages, MemoryStore
-from tidegate_testkit.simulation.record import UPSTREAM, Author, Record, UpstreamSeen
+from tidegate_testkit.simulation.record import UNTIL, UPSTREAM, Author, EndSeen, Record, UpstreamSeen
 
 OWNERLESS = frozenset({"start", "finished", "outputs", "raise_index"})
 
@@ -59,6 +59,7 @@ class StoreMonitor:
         self._note_jobs(written)
         self._note_positions(written, before)
         self._note_upstreams(written)
+        self._note_ends(written)
         self._check_pacing(written, before)
         self._check_ends(written)
         if written.name in OWNERLESS:
@@ -138,6 +139,24 @@ class StoreMonitor:
                 self._record.upstreams[answer.request_id] = seen
             if seen is not None and answer.settled and seen.done is None:
                 seen.done, seen.running = self._store.now, tuple(receipt.get("running") or ())
+
+    def _note_ends(self, written: Transaction) -> None:
+        """Nobody is told of these either, and which requests came before and which behind them the order of the answers says."""
+        for action in written.actions:
+            if not isinstance(action, Put) or not action.key.sk.startswith("RQ#"):
+                continue
+            request_id = str(action.item["request_id"])
+            place = self._record.answered.setdefault(request_id, len(self._record.answered))
+            if not request_id.startswith(UNTIL):
+                continue
+            answer = from_item(StoredReceipt, action.item)
+            receipt = json.loads(answer.body)
+            seen = self._record.ends.get(request_id)
+            if seen is None and receipt["status"] == "accepted":
+                seen = EndSeen(receipt["name"], int(request_id.split("/")[1]), self._store.now, place)
+                self._record.ends[request_id] = seen
+            if seen is not None and answer.settled and seen.done is None:
+                seen.done = self._store.now
 
     def _note_outages(self, written: Transaction, before: BeforeImages) -> None:
         """A fact is written once: nothing takes it back, makes it shorter, or writes it beside itself."""

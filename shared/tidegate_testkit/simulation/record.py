@@ -13,6 +13,8 @@ from tidegate_core.records.outages import Outage
 from tidegate_core.store.values import Value
 from tidegate_core.transactions.map import Cut
 
+UNTIL = "until/"
+"""The same: a suspension has ended by itself."""
 UPSTREAM = "upstream/"
 """What the id of an answer begins with that nobody asked for: a schedule lost one that it waited for."""
 
@@ -168,6 +170,25 @@ class UpstreamSeen:
     running: tuple[str, ...] = ()
 
 
+@dataclass(slots=True)
+class EndSeen:
+    """A suspension that has ended by itself, as the store took it.
+
+    Attributes:
+        schedule: Whose.
+        until: When it was to end.
+        at: True time at which its state moved.
+        place: Among all answers, in the order in which the store took them (`Record.answered`).
+        done: True time at which all that this asks for was done.
+    """
+
+    schedule: str
+    until: int
+    at: int
+    place: int
+    done: int | None = None
+
+
 class Author(NamedTuple):
     """Who sent a transaction, read from its token `<owner>/<topic partition>.<tenure>/<number>`."""
 
@@ -210,6 +231,8 @@ class Record:
         holders: Who took the present epoch of a shard or of a topic partition's position, by partition key.
         taken: Everybody who did, with the true time, in their order.
         upstreams: What lost a schedule that it waited for, by the id of the stored answer.
+        ends: Suspensions that have ended by themselves, by the id of the stored answer.
+        answered: The places of requests in the order in which the store took their first answers, with which the states moved.
         failures: What must not happen at all (an actor that raises, a monitor that objects).
     """
 
@@ -233,10 +256,15 @@ class Record:
     holders: dict[str, Author] = field(default_factory=dict)
     taken: defaultdict[str, list[tuple[int, Author]]] = field(default_factory=lambda: defaultdict(list))
     upstreams: dict[str, UpstreamSeen] = field(default_factory=dict)
+    ends: dict[str, EndSeen] = field(default_factory=dict)
+    answered: dict[str, int] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
     def upstreams_of(self, schedule: str) -> list[UpstreamSeen]:
         return [each for each in self.upstreams.values() if each.schedule == schedule]
+
+    def ends_of(self, schedule: str) -> list[EndSeen]:
+        return [each for each in self.ends.values() if each.schedule == schedule]
 
     def receipt_appended(self, topic_partition: int, record: LogRecord) -> None:
         body = json.loads(record.value or b"{}")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidegate_core.model.instants import parse_instant
 from tidegate_testkit.simulation.cluster import Cluster
 from tidegate_testkit.simulation.definitions import NAMESPACE, Definition
+from tidegate_testkit.simulation.ends import Ends
 from tidegate_testkit.simulation.reminders import LINGER_MS
 from tidegate_testkit.simulation.requests import Asked, Requests
 
@@ -24,6 +26,7 @@ class Life:
         steps: The requests that were sent.
         suspended, deleted: As the last answer says.
         mode: Of the last suspend.
+        until: When it ends by itself, as the last suspend says that was carried out; None where it says nothing, or was resumed.
     """
 
     definition: Definition
@@ -31,6 +34,7 @@ class Life:
     suspended: bool = False
     deleted: bool = True
     mode: str = "drop"
+    until: int | None = None
     variant: int = 0
     waiting: bool = False
 
@@ -42,11 +46,14 @@ class Life:
 class ScheduleUser:
     """Drives the life of one schedule."""
 
-    def __init__(self, cluster: Cluster, requests: Requests, definition: Definition, troubles: int) -> None:
+    def __init__(
+        self, cluster: Cluster, requests: Requests, definition: Definition, troubles: int, ends: Ends | None = None
+    ) -> None:
         self.life = Life(definition)
         self._cluster = cluster
         self._requests = requests
         self._troubles = troubles
+        self._ends = ends
         self._closing = False
         self._lingers = False
 
@@ -85,13 +92,15 @@ class ScheduleUser:
         if kind == "schedule.apply" and accepted:
             life.deleted = False
         elif kind == "schedule.delete":
-            life.deleted, life.suspended = True, False
+            life.deleted, life.suspended, life.until = True, False, None
         elif kind == "schedule.suspend" and accepted:
             life.suspended, life.mode = True, str(asked.document.get("mode", "drop"))
+            if asked.status == "accepted":
+                life.until = None if "until" not in asked.document else parse_instant(asked.document["until"])
         elif kind == "schedule.resume" and accepted:
-            life.suspended = False
+            life.suspended, life.until = False, None
         if asked.status == "not_found":
-            life.deleted, life.suspended = True, False  # It ended with one that it waited for.
+            life.deleted, life.suspended, life.until = True, False, None  # It ended with one that it waited for.
         if kind == "schedule.trigger" and accepted and self._cluster.timeline.happens(0.5):
             made = str(asked.receipt.body["id"]) if asked.receipt else ""
             self._cluster.timeline.after(self._cluster.timeline.between(0, 3_000), lambda: self._cancel(made))
@@ -100,7 +109,8 @@ class ScheduleUser:
                 self._close()
         elif self._troubles > 0:
             self._troubles -= 1
-            self._cluster.timeline.after(self._pause(), self._trouble)
+            pause = self._pause()
+            self._cluster.timeline.after(pause if self._ends is None else self._ends.pause(life, pause), self._trouble)
 
     def _cancel(self, made: str) -> None:
         """Takes back what was asked for, whatever has become of it."""
@@ -109,7 +119,11 @@ class ScheduleUser:
 
     def _trouble(self) -> None:
         if not self._closing and not self.life.waiting:
-            self._ask(self._next())
+            life = self.life
+            if life.until is not None and life.until <= self._cluster.timeline.now:
+                life.suspended = False  # As far as its user knows.
+            wanted = self._next()
+            self._ask(wanted if self._ends is None else self._ends.changed(life, wanted, MODES))
 
     def _pause(self) -> float:
         """Until a random moment, or one close to a full second."""
@@ -154,6 +168,10 @@ class ScheduleUser:
 
     def _close(self) -> None:
         life = self.life
+        if life.until is not None:
+            if not life.definition.ends_by_itself:
+                self._ask(self._resume())  # It may have been resumed by itself, or be so later.
+            return
         if life.suspended and not life.deleted and life.mode != "drop":
             self._ask(self._resume())  # What is parked waits for ever otherwise.
             return
@@ -162,14 +180,16 @@ class ScheduleUser:
             self._ask({"type": f"schedule.{kind}"})
 
 
-def draw_users(cluster: Cluster, requests: Requests, definitions: list[Definition]) -> list[ScheduleUser]:
-    """Returns the users, with their first requests planned for the first seconds."""
+def draw_users(
+    cluster: Cluster, requests: Requests, definitions: list[Definition], ends: Ends | None = None
+) -> list[ScheduleUser]:
+    """Returns the users, with their first requests planned for the first seconds; with `ends` their suspends may name one."""
     users: list[ScheduleUser] = []
     chance = cluster.timeline.chance
     for definition in definitions:
         # The first is left alone, the second often, so that each world has a steady stream of fires.
         calm = definition.name == "tick" or (definition.name == "tock" and chance.random() < 0.5)
-        user = ScheduleUser(cluster, requests, definition, 0 if calm else chance.randint(0, 6))
+        user = ScheduleUser(cluster, requests, definition, 0 if calm else chance.randint(0, 6), ends)
         cluster.timeline.after(chance.randint(100, 3_000 if calm else 6_000), user.begin)
         users.append(user)
     return users

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.transactions.map import Cut
-from tidegate_testkit.simulation import absences
+from tidegate_testkit.simulation import absences, ends
 from tidegate_testkit.simulation import cluster as parts
 from tidegate_testkit.simulation.broker import Broker
 from tidegate_testkit.simulation.cluster import Cluster
@@ -102,7 +102,8 @@ def build(
     definitions = absences.prepared(definitions, drawn, source(seed, "catch up"))
     limits.priorities |= {each.name: each.priority for each in definitions}
     rates.of |= {each.name: each.rate for each in definitions if each.rate is not None}
-    users = draw_users(cluster, requests, definitions)
+    has_ends = ends.TRAP in drawn.traps
+    users = draw_users(cluster, requests, definitions, ends.Ends(cluster, source(seed, "ends")) if has_ends else None)
     producers.plan(drawn.busy_ms)
     senders.plan(drawn)
     controllers = control_users(cluster, requests, seed)

@@ -14,6 +14,7 @@ from tidegate_testkit.simulation.checks.case import Case
 from tidegate_testkit.simulation.checks.constraints import check_constraints
 from tidegate_testkit.simulation.checks.controls import check_controls
 from tidegate_testkit.simulation.checks.dispositions import check_dispositions
+from tidegate_testkit.simulation.checks.ends import check_ends
 from tidegate_testkit.simulation.checks.events import check_events
 from tidegate_testkit.simulation.checks.evidence import check_evidence
 from tidegate_testkit.simulation.checks.fires import check_fires
@@ -56,6 +57,7 @@ CHECKS: tuple[Check, ...] = (
     check_limits,
     check_constraints,
     check_stops,
+    check_ends,
     check_controls,
     check_messages,
     check_recurring,

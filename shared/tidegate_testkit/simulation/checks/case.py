@@ -74,7 +74,9 @@ class Case:
 
     def steps(self, life: Life) -> list[Step]:
         if life.name not in self._steps:
-            self._steps[life.name] = steps_of(life, self.record.upstreams_of(life.name))
+            self._steps[life.name] = steps_of(
+                life, self.record.upstreams_of(life.name), self.record.ends_of(life.name), self.record.answered
+            )
         return self._steps[life.name]
 
     def segments(self, life: Life) -> list[Segment]:

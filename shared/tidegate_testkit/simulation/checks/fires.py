@@ -76,7 +76,7 @@ def _due(life: Life, segment: Segment, ended_at: int) -> list[int]:
     """Instants that lie inside whatever the nodes' clocks said, and those that the receipt promised."""
     end = ended_at - 2 * SKEW_MS if segment.end is None else segment.end.sent - SKEW_MS
     trigger = life.definition.trigger
-    begin = segment.begin.done + SKEW_MS
+    begin = segment.begin.all_counted
     if trigger["type"] == "at":
         instant = parse_instant(trigger["instant"])
         return [instant] if instant <= end and begin <= end and (begin <= instant or not _resumed(segment)) else []
@@ -88,8 +88,8 @@ def maybe_due(life: Life, segment: Segment, ended_at: int) -> list[int]:
     trigger = life.definition.trigger
     if trigger["type"] == "at":
         instant = parse_instant(trigger["instant"])
-        return [] if _resumed(segment) and instant < segment.begin.sent - SKEW_MS else [instant]
-    return _instants(trigger, segment.begin.sent - SKEW_MS, end)
+        return [] if _resumed(segment) and instant < segment.begin.first_counted else [instant]
+    return _instants(trigger, segment.begin.first_counted, end)
 
 
 def _resumed(segment: Segment) -> bool:
@@ -99,7 +99,7 @@ def _resumed(segment: Segment) -> bool:
 
 def check_shown(life: Life, segment: Segment) -> Iterator[str]:
     """The receipt shows the next instants: the trigger's own, one after the other, from its activation on."""
-    if life.definition.trigger["type"] == "at":
+    if life.definition.trigger["type"] == "at" or segment.begin.counts_from is not None:
         return
     shown = shown_in(segment)
     begin = segment.begin.sent - SKEW_MS

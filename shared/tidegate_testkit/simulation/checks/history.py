@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tidegate_testkit.simulation.record import UPSTREAM, ReceiptSeen
+from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
+from tidegate_core.model.instants import parse_instant
+from tidegate_testkit.simulation.record import UNTIL, UPSTREAM, ReceiptSeen
 from tidegate_testkit.simulation.requests import Asked
 
 if TYPE_CHECKING:
-    from tidegate_testkit.simulation.record import UpstreamSeen
+    from tidegate_testkit.simulation.record import EndSeen, UpstreamSeen
     from tidegate_testkit.simulation.schedules import Life
 
 SKEW_MS = 1_000
@@ -30,6 +32,9 @@ class Step:
         kept_from: The oldest generation whose jobs may still start afterwards.
         parks: Whether nothing at all starts afterwards, until the next request.
         incarnation: How many lives the name has had, this one included.
+        counts_from: Where nobody asked for it, but a suspension has ended by itself: the earliest and the latest instant
+            from which on its trigger counts, whenever that was carried out.
+        until: When the suspension ends by itself that goes on afterwards.
     """
 
     asked: Asked
@@ -41,6 +46,8 @@ class Step:
     incarnation: int
     kept_from: int = 0
     parks: bool = False
+    counts_from: tuple[int, int] | None = None
+    until: int | None = None
 
     @property
     def kind(self) -> str:
@@ -56,10 +63,25 @@ class Step:
         """All of it has happened before its receipt was there."""
         return self.asked.acked_at
 
+    @property
+    def first_counted(self) -> int:
+        """No earlier instant of a time trigger counts."""
+        return self.sent - SKEW_MS if self.counts_from is None else self.counts_from[0]
+
+    @property
+    def all_counted(self) -> int:
+        """From here on all instants of a time trigger count."""
+        return self.done + SKEW_MS if self.counts_from is None else self.counts_from[1]
+
+    @property
+    def heard(self) -> int:
+        """Nothing earlier is heard: of what a request asks for, before its record; of what nobody asks for, before its time."""
+        return self.sent if self.counts_from is None else self.counts_from[0] - SKEW_MS
+
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A span of activity: it began somewhere between `begin.sent` and `begin.done`, and ended likewise (None = never)."""
+    """A span of activity: it began somewhere between `begin.heard` and `begin.done`, and ended likewise (None = never)."""
 
     begin: Step
     end: Step | None
@@ -68,28 +90,76 @@ class Segment:
         return self.begin.done < instant < (self.end.sent if self.end else NEVER)
 
     def maybe(self, instant: int) -> bool:
-        return self.begin.sent <= instant <= (self.end.done if self.end else NEVER)
+        return self.begin.heard <= instant <= (self.end.done if self.end else NEVER)
 
 
-def steps_of(life: Life, lost: Sequence[UpstreamSeen] = ()) -> list[Step]:
+class _Asked(NamedTuple):
+    """A request, and where nobody asked for it, but a suspension has ended by itself: which one."""
+
+    asked: Asked
+    end: EndSeen | None = None
+
+
+def steps_of(
+    life: Life,
+    lost: Sequence[UpstreamSeen] = (),
+    ended: Sequence[EndSeen] = (),
+    answered: Mapping[str, int] | None = None,
+) -> list[Step]:
     """Replays a user's requests on a model of a few lines: the answers have to be these.
 
     Args:
         life: The requests.
         lost: When the schedule lost another one that it waited for: it ended then as by a delete, or its trigger was pruned.
+        ended: Suspensions that have ended by themselves.
+        answered: The places of requests in the order in which the store took their answers.
     """
     steps: list[Step] = []
     model = _Model(sends_messages=life.definition.sends_messages)
     ends = [each for each in lost if each.ended]
-    answered = [asked for asked in life.steps if asked.receipt is not None]
-    for asked in _with_ends(answered, ends):
+    requests = [asked for asked in life.steps if asked.receipt is not None]
+    for asked, end in _with_resumes(_with_ends(requests, ends), ended, answered or {}):
         model.pruned = model.pruned or any(not each.ended and each.at <= asked.acked_at for each in lost)
-        status, moves = model.apply(asked.document, asked.status)
+        counts_from = None if end is None else _counts_from(end, steps, sends_messages=life.definition.sends_messages)
+        status, moves = model.end(end.until) if end is not None else model.apply(asked)
         active = model.exists and model.mode in (None, "hold")
         parks = model.exists and model.mode in {"hold", "freeze"}
         numbers = (model.generation, model.version, model.incarnation, model.kept_from)
-        steps.append(Step(asked, status, moves, active, *numbers, parks))
+        steps.append(Step(asked, status, moves, active, *numbers, parks, counts_from, model.until))
     return steps
+
+
+def _with_resumes(requests: Iterator[Asked], ended: Sequence[EndSeen], answered: Mapping[str, int]) -> Iterator[_Asked]:
+    """Yields the requests, and in their midst a resume that nobody asked for wherever a suspension ended by itself."""
+    left = sorted(ended, key=lambda each: each.place)
+    for asked in requests:
+        while left and _is_behind(asked, left[0], answered):
+            yield _as_resume(left.pop(0))
+        yield _Asked(asked)
+    yield from map(_as_resume, left)
+
+
+def _is_behind(asked: Asked, end: EndSeen, answered: Mapping[str, int]) -> bool:
+    place = answered.get(asked.id)
+    return end.at < asked.appended[0] if place is None else end.place < place
+
+
+def _as_resume(end: EndSeen) -> _Asked:
+    document = {"id": f"{UNTIL}{end.until}", "type": "schedule.resume"}
+    seen = ReceiptSeen(NEVER if end.done is None else end.done, {"status": "accepted"})
+    return _Asked(Asked(document, end.at, appended=[end.at], receipt=seen), end)
+
+
+def _counts_from(end: EndSeen, before: Sequence[Step], *, sends_messages: bool) -> tuple[int, int]:
+    """As promised, but for what an update has begun anew meanwhile; of messages what is later than the grace is not sent (docs/schedules.md)."""
+    first = latest = end.until
+    changed = next((step for step in reversed(before) if step.moves), None)
+    if changed is not None and changed.kind == "apply":
+        first = max(first, min(changed.sent - SKEW_MS, end.at))
+        latest = max(latest, changed.done + SKEW_MS)
+    if sends_messages:
+        latest = max(latest, end.at + SKEW_MS - OUTAGE_GRACE_MS)
+    return first, latest
 
 
 def _with_ends(answered: list[Asked], ends: list[UpstreamSeen]) -> Iterator[Asked]:
@@ -122,6 +192,7 @@ class _Model:
     Attributes:
         mode: How it is suspended; None = it is not.
         pruned: Its trigger may do without something that was deleted: to apply it again is a change then.
+        until: When the suspension ends by itself.
     """
 
     sends_messages: bool
@@ -134,9 +205,16 @@ class _Model:
     incarnation: int = 0
     kept_from: int = 0
     pruned: bool = False
+    until: int | None = None
 
-    def apply(self, document: Any, answer: str) -> tuple[str, bool]:
+    def end(self, until: int) -> tuple[str, bool]:
+        """The same of a suspension that ended by itself, if there was one that was to end then."""
+        return self._resume() if self.mode is not None and self.until == until else ("unchanged", False)
+
+    def apply(self, asked: Asked) -> tuple[str, bool]:
         """Returns the answer that the request must have, and whether it changes anything."""
+        document: Any = asked.document
+        answer = asked.status
         kind = document["type"].removeprefix("schedule.")
         known, self.known = self.known, True
         if kind == "apply":
@@ -147,11 +225,11 @@ class _Model:
                 self._begin_anew()
             return "not_found", kind == "delete" and not known
         if kind == "delete":
-            self.exists, self.mode, self.version = False, None, self.version + 1
+            self.exists, self.mode, self.until, self.version = False, None, None, self.version + 1
             self._begin_anew()
             return "accepted", True
         if kind == "suspend":
-            return self._suspend(document.get("mode", "drop"))
+            return self._suspend(asked, document.get("mode"))
         if kind == "resume":
             return self._resume()
         return "rejected" if self.mode is not None or self.sends_messages else "accepted", False
@@ -172,12 +250,16 @@ class _Model:
         self.exists, self.variant, self.version = True, variant, self.version + 1
         return "accepted", True
 
-    def _suspend(self, mode: str) -> tuple[str, bool]:
+    def _suspend(self, asked: Asked, mode: str | None) -> tuple[str, bool]:
+        until = None if "until" not in asked.document else parse_instant(asked.document["until"])
         if self.mode is not None:
-            return "unchanged" if mode == self.mode else "conflict", False
-        self.mode = mode
-        if mode != "hold":
-            self._begin_anew(keeps=mode != "drop")
+            is_same = mode in (None, self.mode) and until in (None, self.until)
+            return "unchanged" if is_same else "conflict", False
+        if until is not None and _has_passed(until, asked):
+            return "rejected", False
+        self.mode, self.until = mode or "drop", until
+        if self.mode != "hold":
+            self._begin_anew(keeps=self.mode != "drop")
         return "accepted", True
 
     def _resume(self) -> tuple[str, bool]:
@@ -185,8 +267,15 @@ class _Model:
             return "unchanged", False
         if self.mode != "hold":
             self._begin_anew(keeps=True)
-        self.mode = None
+        self.mode = self.until = None
         return "accepted", True
+
+
+def _has_passed(until: int, asked: Asked) -> bool:
+    """Whether an end must be refused: by its answer, where it depends on the owner's clock."""
+    if asked.appended[0] - SKEW_MS < until <= asked.acked_at + SKEW_MS:
+        return asked.status == "rejected"
+    return until <= asked.appended[0] - SKEW_MS
 
 
 def segments_of(steps: list[Step]) -> list[Segment]:

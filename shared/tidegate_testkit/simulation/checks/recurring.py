@@ -71,7 +71,7 @@ def _was_made_before(case: Case, life: Life, segment: Segment, nominal: int) -> 
 
     A later version brings the past instant of an `at` only when it was not made before, whatever became of it.
     """
-    if life.definition.trigger["type"] != "at" or shown_in(segment):
+    if life.definition.trigger["type"] != "at" or shown_in(segment) or segment.begin.counts_from is not None:
         return False
     lives = (each.begin for each in case.segments(life) if each.begin.incarnation == segment.begin.incarnation)
     begin = min(each.sent for each in lives)

@@ -80,7 +80,7 @@ def _is_of(segment: Segment, version: int) -> bool:
 
 def _is_before(segment: Segment, mark: Mark) -> bool:
     """Whether it was made before the span: a freeze keeps the job that waits, and what comes after the resume is still that job's."""
-    return mark.made < segment.begin.sent and not segment.maybe(mark.made)
+    return mark.made < segment.begin.heard and not segment.maybe(mark.made)
 
 
 def _marks(case: Case, life: Life) -> Iterator[Mark]:
@@ -105,7 +105,7 @@ def _marks(case: Case, life: Life) -> Iterator[Mark]:
 def _check_early(case: Case, life: Life, segment: Segment, marks: list[Mark]) -> Iterator[str]:
     """A reminder comes not before its time, and takes all that was appended before that."""
     every = parse_duration(life.definition.trigger["at_least_every"])
-    since, number = segment.begin.sent - SKEW_MS, 0
+    since, number = min(segment.begin.sent - SKEW_MS, segment.begin.heard), 0
     for mark in marks:
         number += 1
         comes = since + number * every

@@ -51,6 +51,8 @@ def open_work(world: World) -> list[str]:
             found.append(f"{item['pk']!s} {sk}")
         elif sk.startswith("T#") and sk.endswith(NEXT_TICK):
             found.append(f"{item['pk']!s} {sk}")  # Ticks are still to come, and none lasts as long as a look.
+        elif sk.startswith("T#") and item["kind"] == "U":
+            found.append(f"{item['pk']!s} {sk}")  # A suspension is still to end.
         elif sk.startswith("D#") and int(sk.split("#", 2)[1]) + DELIVERED_WITHIN_MS > cluster.timeline.now:
             found.append(f"{item['pk']!s} {sk}")  # Refused four times, a message has its fifth attempt 40 s later.
         elif sk == "LIMIT" and item.get("in_use") and not keys.is_rate(Key(str(item["pk"]), sk)):

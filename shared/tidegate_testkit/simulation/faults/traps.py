@@ -14,6 +14,7 @@ from typing import TypeAlias
 from tidegate_core.store import keys
 from tidegate_core.transactions.limits import home_of
 from tidegate_testkit.simulation.definitions import NAMESPACE, PACE
+from tidegate_testkit.simulation.ends import TRAP as ENDS
 from tidegate_testkit.simulation.faults.absence_traps import black_out, silence
 from tidegate_testkit.simulation.faults.broker import LAST_TOPIC
 from tidegate_testkit.simulation.faults.draws import period
@@ -206,6 +207,28 @@ def wide_controls(swarm: Swarm, chance: Random) -> Swarm:
     return replace(swarm, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls)), bursts=(*swarm.bursts, due))
 
 
+def suspends_until(swarm: Swarm, chance: Random) -> Swarm:
+    """Suspensions that end by themselves (`ends.py`): owners fall, or stand still, at the steps of a suspend and of a resume; in some worlds
+    the store is silent for a while as well, so that some of the ends come meanwhile.
+    """
+    steps = ("control", "control", "control", "recurring", "end_pending", "park", "release")
+    falls = tuple(
+        Trouble(
+            chance.randint(4_000, 50_000),
+            chance.choice(("crash", "crash", "pause")),
+            chance.randint(200, 9_000),
+            once_applied=chance.choice(steps),
+        )
+        for _ in range(4)
+    )
+    if chance.random() < 0.5:
+        silent = tuple(period(chance, swarm.busy_ms - 8_000, 2_000, 12_000) for _ in range(2))
+        swarm = replace(swarm, store=replace(swarm.store, brown_outs=(*swarm.store.brown_outs, *silent)))
+    if chance.random() < 0.15:
+        swarm = silence(swarm, chance)
+    return replace(swarm, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls)))
+
+
 def refusals(swarm: Swarm, chance: Random) -> Swarm:
     """One sink refuses all for half a minute, and owners fall as soon as they have stopped or changed a schedule: what waits for
     its next attempt by then is its successor's to leave alone.
@@ -304,4 +327,5 @@ TRAPS: Mapping[str, Trap] = {
     "copies": Trap(copies, 0.04, "early_death"),
     "requests_topic_made_anew": Trap(requests_topic_made_anew, 0.045, "recreated"),
     "two_releases": Trap(two_releases, 0.06),
+    ENDS: Trap(suspends_until, 0.12),
 }
