@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from tidegate_core.decisions.delivery_plane.recurring import Series
 from tidegate_core.decisions.run_plane import (
     admit,
     by_id,
@@ -19,7 +20,9 @@ from tidegate_core.decisions.run_plane import (
 )
 from tidegate_core.decisions.run_plane.answers import Outcome
 from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
+from tidegate_core.decisions.run_plane.until import ResumeWhenDue
 from tidegate_core.effects import Commit, Effect, Invalid
+from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.model.receipts import Receipt
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.controls import StoredControls
@@ -27,7 +30,18 @@ from tidegate_core.records.run_plane import Evidence, Job, LedgerRow, ScheduleSt
 from tidegate_core.store import keys
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
+from tidegate_testkit.builders import (
+    HOUR,
+    MINUTE,
+    SECOND,
+    a_recurring,
+    a_request,
+    a_spec,
+    an_apply,
+    an_event,
+    every,
+    on_data,
+)
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 
 Restarted = Callable[..., ScheduleState]
@@ -77,6 +91,14 @@ def forgetting_the_cut(with_cut: Restarted) -> Restarted:
         return with_cut(replace(state, shedding=None), replace(before, shedding=None), *arguments)
 
     return forgotten
+
+
+def counting_from_now(_: Any) -> Any:
+    return lambda resume, before, definition, now: now
+
+
+def at_one_place(_: Any) -> Any:
+    return property(lambda series: ())
 
 
 def waiting_for_the_cut(restarted: Restarted) -> Restarted:
@@ -187,6 +209,32 @@ def an_event_is_counted_before_a_drop_has_ended_what_was_counted() -> Iterator[s
     bench.run(MINUTE)
     for run in bench.started:
         yield f"I7: {run.run_id} was started with an event that a suspend had dropped"
+
+
+def an_end_is_carried_out_late() -> Iterator[str]:
+    bench = _a_bench()
+    bench.request(an_apply(a_spec(trigger=every("10m"), overlap="allow", catchup={"mode": "all", "max_runs": 100})))
+    end = (bench.now // (10 * MINUTE) + 2) * 10 * MINUTE
+    bench.request(a_request("suspend", until=format_instant(end)))
+    bench.run(end - bench.now - MINUTE)
+    bench.away(HOUR)
+    bench.run(5 * MINUTE)
+    if end not in {from_item(LedgerRow, item).nominal for item in bench.rows("L#")}:
+        yield "I1: what was due when the suspension ended has no entry"
+
+
+def messages_behind_an_end_are_late() -> Iterator[str]:
+    bench = _a_bench()
+    bench.request(an_apply(a_recurring(trigger=every("10s"))))
+    end = (bench.now // (10 * SECOND) + 2) * 10 * SECOND
+    bench.request(a_request("suspend", "ping", until=format_instant(end)))
+    bench.run(end - bench.now - SECOND)
+    bench.away(45 * SECOND)
+    bench.run(20 * SECOND)
+    sent = {parse_instant(each.headers["tidegate-nominal"]) for each in bench.on("out")}
+    for nominal in range(end, end + 40 * SECOND, 10 * SECOND):
+        if nominal not in sent:
+            yield f"I1: the message of {nominal - end} ms behind the end of a suspension was never sent"
 
 
 def _parked_with_an_event() -> Bench:
@@ -305,5 +353,19 @@ SUSPENDS = (
         breaks="I7",
         patches=(Patch(gathering, "is_of_before", going_by_the_version),),
         scenario=an_event_is_counted_before_a_drop_has_ended_what_was_counted,
+    ),
+    Mutant(
+        "end of its carrying out",
+        "a suspension ends when somebody carries that out, and not when it was to end: what is due in between is never made",
+        breaks="I1",
+        patches=(Patch(ResumeWhenDue, "_counts_from", counting_from_now),),
+        scenario=an_end_is_carried_out_late,
+    ),
+    Mutant(
+        "late ones at one place",
+        "messages that are late behind the end of a suspension have one place, and the first of them alone is sent",
+        breaks="I1",
+        patches=(Patch(Series, "_late", at_one_place),),
+        scenario=messages_behind_an_end_are_late,
     ),
 )
