@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 BUDGET_WINDOW_MS: Final = 10 * 60_000
@@ -37,7 +37,7 @@ class RetryBudget:
         insort(self._retries[namespace], at)
 
     def earliest(self, namespace: str, wanted: int, now: int, beside: Iterable[int] = ()) -> int:
-        """Returns when the next retry may begin: at the instant that is wanted, or when an earlier one is ten minutes ago.
+        """Returns when the next retry may begin: at the instant that is wanted, or at the first one behind it that the budget has room at.
 
         Args:
             namespace: Whose budget it is.
@@ -50,4 +50,19 @@ class RetryBudget:
             del known[: bisect_right(known, now - BUDGET_WINDOW_MS)]
         retries = sorted([*self._retries[namespace], *beside])
         most = max(ALWAYS, len(launches) // SHARE)
-        return wanted if len(retries) < most else max(wanted, retries[-most] + BUDGET_WINDOW_MS)
+        at = wanted
+        while (full := _last_of_full_windows(retries, most, at)) is not None:
+            at = full + BUDGET_WINDOW_MS
+        return at
+
+
+def _last_of_full_windows(retries: Sequence[int], most: int, at: int) -> int | None:
+    """Returns when the last window of ten minutes begins that holds `most` retries, and would hold one more at this instant.
+
+    Some begin later: those of hours from now leave room before them.
+    """
+    place = bisect_right(retries, at)
+    for first in range(min(place, len(retries) - most), max(place - most, 0) - 1, -1):
+        if max(at, retries[first + most - 1]) - min(at, retries[first]) < BUDGET_WINDOW_MS:
+            return retries[first]
+    return None

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
+
 from tidegate_core.decisions.run_plane.retry_budget import ALWAYS, BUDGET_WINDOW_MS, SHARE, RetryBudget
-from tidegate_testkit.builders import NOW, SECOND
+from tidegate_testkit.builders import MINUTE, NOW, SECOND
 
 
 def asked(budget: RetryBudget, times: int, namespace: str = "flights", now: int = NOW) -> list[int]:
@@ -43,3 +47,36 @@ def test_given_a_namespace_without_retries_then_no_more_than_the_windows_launche
     for number in range(10_000):
         budget.launched("flights", NOW + number * SECOND)
     assert len(budget._launches["flights"]) <= BUDGET_WINDOW_MS // SECOND + 1
+
+
+def test_given_retries_that_are_planned_for_later_then_one_before_them_begins_when_it_likes() -> None:
+    """Found in review: five that were planned for in 14 h had the next one of their namespace, wanted in 10 s, wait for longer than that."""
+    budget = RetryBudget()
+    for number in range(ALWAYS):
+        budget.retried("flights", NOW + 14 * 60 * MINUTE + number)
+    assert asked(budget, ALWAYS + 1) == [NOW + 10 * SECOND] * ALWAYS + [NOW + 10 * SECOND + BUDGET_WINDOW_MS]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_given_retries_that_are_wanted_in_any_order_then_each_begins_as_soon_as_no_ten_minutes_hold_too_many(
+    seed: int,
+) -> None:
+    chance = random.Random(seed)
+    budget = RetryBudget()
+    launches = chance.randrange(60)
+    for _ in range(launches):
+        budget.launched("flights", NOW)
+    most = max(ALWAYS, launches // SHARE)
+    begun: list[int] = []
+
+    def has_room_at(at: int) -> bool:
+        together = sorted([*begun, at])
+        return all(last - first >= BUDGET_WINDOW_MS for first, last in zip(together, together[most:], strict=False))
+
+    for _ in range(40):
+        wanted = NOW + chance.choice([10 * SECOND, chance.randrange(15 * MINUTE), chance.randrange(300 * MINUTE)])
+        begin = budget.earliest("flights", wanted, NOW)
+        behind = [each + BUDGET_WINDOW_MS for each in begun if each + BUDGET_WINDOW_MS > wanted]
+        assert begin == min(at for at in [wanted, *behind] if has_room_at(at))
+        budget.retried("flights", begin)
+        begun.append(begin)
