@@ -162,6 +162,8 @@ class AdmitNext:
                 continue
             if self._is_enough(gone) and (pacing.turn is None or not known.catch_up):
                 break
+            if paced and not known.asked and pacing.hold_of(known) is not None:
+                continue  # The first of them tells what all wait for: they are not read, there may be more than the view holds.
             job = unit.record(Job, keys.job(unit.shard, job_id))
             if job is None or job.state != "pending_constraint":
                 continue

@@ -11,6 +11,7 @@ from tidegate_core.model.instants import parse_instant
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.run_plane import Definition, Job, ScheduleState
 from tidegate_core.store.values import Put
+from tidegate_core.transactions import view
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
     HOUR,
@@ -22,6 +23,7 @@ from tidegate_testkit.builders import (
     a_job,
     a_schedule,
     a_spec,
+    an_apply,
     at_most,
     every,
 )
@@ -110,3 +112,21 @@ def test_given_ten_thousand_jobs_that_wait_for_22_00_then_all_are_admitted_in_or
     assert all(found == sorted(found) for found in began.values())
     assert bench.rows("J#") == []
     assert bench.rows("IW#") == []
+
+
+def test_given_more_to_make_up_for_than_is_kept_of_a_shard_then_what_waits_for_its_turn_is_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found in review: each look read them all, one by one; of three schedules with 1,000 each a look took a thousand reads, each time."""
+    monkeypatch.setattr(view, "ITEMS_MAX", 100)
+    bench = Bench(shards=1, behaviour=Behaviour(runs_for=50 * SECOND))
+    bench.run(SECOND)
+    for name in ("a", "b", "c"):
+        catch_up = {"mode": "all", "max_runs": 100}
+        bench.request(an_apply(a_spec(name, every("1m"), overlap="allow", catchup=catch_up), f"apply-{name}"))
+    bench.run(MINUTE)
+    bench.away(2 * HOUR)
+    bench.crash()
+    assert calls(bench, 10 * MINUTE) < 2_000
+    assert len(bench.rows("J#")) > 200
+    assert len(bench.started) >= 3 * 20
