@@ -10,7 +10,7 @@ from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.jobs import end_evidence, end_job, expire_evidence, seal
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.run_ends import close_run
-from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel
+from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel, is_as_seen, run_keys_of, runs_of
 from tidegate_core.decisions.run_plane.standing import is_of_before, keeps_pending, kept_from
 from tidegate_core.model.receipts import Discarded, Receipt
 from tidegate_core.model.requests import ScheduleDelete, ScheduleRequest
@@ -69,7 +69,7 @@ class EndPending:
     @property
     def stale(self) -> tuple[Key, ...]:
         """Runs: the gate may have let one pass since it was read."""
-        return self._run_keys()
+        return run_keys_of(self.memory, self.about)
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         state = unit.record(ScheduleState, keys.schedule_state(unit.shard, self.request.namespace, self.request.name))
@@ -86,7 +86,7 @@ class EndPending:
         evidence: dict[str, int] = {}
         done = 0
         for each in pending[:page]:
-            if unit.actions > PAGE_ACTIONS:
+            if unit.actions > PAGE_ACTIONS or (isinstance(each, Run) and not is_as_seen(unit, each)):
                 break
             done += 1
             if isinstance(each, Run) and each.state not in BEFORE_GATE:
@@ -110,12 +110,8 @@ class EndPending:
         wanted = isinstance(self.request, ScheduleDelete) and self.request.cancel_running
         return wanted and run.state not in BEFORE_GATE and run.ended_at is None and not run.cancel_requested
 
-    def _run_keys(self) -> tuple[Key, ...]:
-        ref = self.about
-        return tuple(keys.run(self.memory.shard, run.id) for run in self.memory.runs_of(ref))
-
     def _runs(self, unit: UnitOfWork, state: ScheduleState) -> list[Run]:
-        runs = [from_item(Run, item) for item in unit.items(self._run_keys()) if item is not None]
+        runs = runs_of(unit, self.stale, self.about)
         # After a crash between two pages the new version may have runs already: they are none of this request's.
         return [run for run in runs if run.generation < kept_from(state)]
 

@@ -17,7 +17,7 @@ from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, LISTED_MAX,
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
 from tidegate_core.decisions.run_plane.past_runs import take_back
 from tidegate_core.decisions.run_plane.run_ends import close_run, give_permit_back
-from tidegate_core.decisions.run_plane.runs import BEFORE_GATE
+from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, is_as_seen, run_keys_of, runs_of
 from tidegate_core.decisions.run_plane.standing import stands_still
 from tidegate_core.effects import Cancel
 from tidegate_core.model.receipts import Receipt
@@ -48,18 +48,18 @@ class ParkPending:
     @property
     def stale(self) -> tuple[Key, ...]:
         """Runs: the gate may have let one pass since it was read."""
-        return tuple(keys.run(self.memory.shard, run.id) for run in self.memory.runs_of(self.about))
+        return run_keys_of(self.memory, self.about)
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         state = unit.record(ScheduleState, keys.schedule_state(unit.shard, self.request.namespace, self.request.name))
         assert state is not None
-        runs = [from_item(Run, item) for item in unit.items(self.stale) if item is not None]
+        runs = runs_of(unit, self.stale, self.about)
         pending: list[Run | Job] = []
         if stands_still(state):
             pending = [*(run for run in runs if run.state in BEFORE_GATE), *self._queued(unit)]
         done = 0
         for each in pending[: self.most or ENDED_PER_PAGE]:
-            if unit.actions > PAGE_ACTIONS:
+            if unit.actions > PAGE_ACTIONS or (isinstance(each, Run) and not is_as_seen(unit, each)):
                 break
             done += 1
             if isinstance(each, Run) and each.failure is not None:

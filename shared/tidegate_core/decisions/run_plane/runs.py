@@ -6,8 +6,9 @@ the owner, from that item, in transactions that check the lease.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from tidegate_core.decisions.outages import served_deadline
 from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS
@@ -17,6 +18,7 @@ from tidegate_core.decisions.run_plane.run_news import told_row
 from tidegate_core.effects import DUPLICATE, Cancel, Gone, Notice, Submitted
 from tidegate_core.model.shards import hash_of
 from tidegate_core.model.states import RunState
+from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key, Value
@@ -36,6 +38,30 @@ UNKNOWN_HOST_MS = 10 * 60_000
 START_WITHIN = {"submitting": SUBMIT_WITHIN_MS, "submitted": START_WITHIN_MS}
 """How long a run may be in each state before the gate, until its `start_by`."""
 BEFORE_GATE = frozenset(START_WITHIN)
+READ_BY_NAME_MAX: Final = 500
+"""Runs of a schedule: well within what the view holds beside all else that a decision asks for."""
+
+
+def run_keys_of(memory: Memory, ref: str) -> tuple[Key, ...]:
+    return tuple(keys.run(memory.shard, run.id) for run in memory.runs_of(ref))
+
+
+def runs_of(unit: UnitOfWork, wanted: Sequence[Key], ref: str) -> list[Run]:
+    """Returns the open runs of a schedule as they were a moment ago: the gate may let one pass at any time (`is_as_seen`).
+
+    Of very many the whole range is read: by name what is read last would push out of the view what was read first, for ever.
+    """
+    if len(wanted) <= READ_BY_NAME_MAX:
+        return [from_item(Run, item) for item in unit.items(wanted) if item is not None]
+    items = unit.range("R#", f"R#{keys.LAST}")
+    return [
+        from_item(Run, item) for item in items if keys.schedule_ref(str(item["namespace"]), str(item["name"])) == ref
+    ]
+
+
+def is_as_seen(unit: UnitOfWork, run: Run) -> bool:
+    """Whether a run of `runs_of` is there as it was seen, by what the write about it will consume."""
+    return unit.record(Run, run.key(unit.shard)) == run
 
 
 @dataclass(frozen=True, slots=True)
