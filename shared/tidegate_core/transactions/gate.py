@@ -12,8 +12,11 @@ def start_run(run_id: str, attempt: int, driver: str, now: int, token: str, *, h
 
     `host` is the one whose launcher started this driver: by that its end is told from those of other copies (I4).
     """
-    assignments = "#state = :running, #driver = :driver, #started_at = if_not_exists(#started_at, :now)"
-    names = {"#started_at": "started_at"}
+    assignments = "#state = :running, #driver = :driver"
+    names: dict[str, str] = {}
+    for name in ("started_at", "passed_at"):
+        assignments += f", #{name} = if_not_exists(#{name}, :now)"
+        names[f"#{name}"] = name
     values: dict[str, Value] = {":running": "running", ":now": now}
     if host is not None:
         assignments += ", #driver_host = :host"

@@ -89,6 +89,7 @@ def try_again(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> Verd
         node=None,
         driver=None,
         driver_host=None,
+        passed_at=None,
         ended_at=None,
         outcome=None,
         exit_code=None,

@@ -141,7 +141,7 @@ class LookAtRun(_AboutRun):
             if (
                 run.external_id is None
                 and run.started_at is not None
-                and self._is_unfound(max(run.started_at, run.not_before), now)
+                and self._is_unfound(run.passed_at or max(run.started_at, run.not_before), now)
             ):
                 mark_lost(unit, run, now)
             else:

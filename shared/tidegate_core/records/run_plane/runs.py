@@ -23,6 +23,8 @@ class Run:
         external_id, host, boot_id: Of the copy that the owner's launcher started: not always the one that passes the gate.
         driver: UUID in the memory of the one driver that passed the gate.
         driver_host: Host whose launcher started that driver; None: its wrapper, or the API, is of an older release.
+        started_at: When a driver passed the gate for the first time, of whichever attempt.
+        passed_at: When that of the present attempt did; None: none has, or the API is of an older release.
         ended_at: When the end was observed or the run was closed; set once.
         disposition: `<disposition>/<reason>` for the ledger when the run was closed before the gate.
         start_by: The launcher must have taken it by then (SEMANTICS 13: 1 h); once it has, the gate must have been passed by
@@ -89,6 +91,7 @@ class Run:
     failure: str | None = None
     submissions_before: int = 0
     outputs_seq: int | None = None
+    passed_at: int | None = None
 
     def key(self, shard: int) -> Key:
         return keys.run(shard, self.id)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from tests.unit.tidegate_core.decisions.retry_bench import FAILS, a_schedule, begun, by_hand, ends, failing
-from tests.unit.tidegate_core.decisions.shard_bench import a_bench
+from tests.unit.tidegate_core.decisions.shard_bench import a_bench, states, the_run
 
+from tidegate_core.effects import Effect, NotSubmitted, Submit
 from tidegate_core.transactions.gate import finish_run, report_outputs
 from tidegate_testkit.bench import Behaviour
 from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, at_most, every, on_run_of
@@ -218,3 +219,28 @@ def test_given_a_crash_at_any_effect_then_each_attempt_starts_once_and_the_end_i
         assert ends(bench) == ["succeeded"], crash_after
         assert [row["in_use"] for row in bench.rows("LIMIT")] == [0], crash_after
         assert sorted(order.attempt for order in bench.started) == [1, 2], crash_after
+
+
+def test_given_a_try_that_was_long_on_its_way_to_the_gate_then_it_is_not_lost_as_soon_as_it_has_passed() -> None:
+    """Found in review: the ten minutes in which it may be found were counted from when it was to be submitted."""
+
+    def second(effect: Effect) -> bool:
+        return isinstance(effect, Submit) and effect.order.attempt == 2
+
+    bench = a_bench()
+    bench.behaves = lambda order: FAILS if order.attempt == 1 else Behaviour(starts_after=SECOND, runs_for=HOUR)
+    bench.request(an_apply(a_spec("rescue", on_run_of("nightly", "lost"))))
+    bench.answer_with(second, NotSubmitted("the platform is away"), times=99)
+    a_schedule(bench, tries=1, retry={"backoff": "10s"})
+    bench.run(12 * MINUTE)
+    bench.end_scripts()
+    bench.hold_back(second, answer_only=True)
+    bench.run(8 * MINUTE)
+    run = the_run(bench)
+    assert run is not None
+    assert (run.attempt, run.state, run.external_id) == (2, "running", None)
+    bench.run(4 * MINUTE)
+    assert states(bench)[:3] == ["running", "running", "lost"]
+    bench.release()
+    bench.run(HOUR)
+    assert ends(bench)[0] == "succeeded"
