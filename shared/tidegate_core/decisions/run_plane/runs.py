@@ -225,35 +225,18 @@ class RunGone(_AboutRun):
 
     def _died_before_gate(self, unit: UnitOfWork, run: Run, now: int) -> None:
         error_class = "transient" if self.gone.error_class in (None, DUPLICATE) else self.gone.error_class
+        message = self.gone.message or f"the program ended with exit code {self.gone.exit_code} before the start gate"
         if run.cancel_requested:
             end_before_gate(unit, run, "killed", "cancelled", None, now)
-        elif error_class in PASSING and _submissions(run) < SUBMIT_TRIES_MAX:
-            # One transaction closes attempt k and makes k + 1: the gate admits the current attempt only.
-            pause = submit_pause(run)
-            again = replace(
-                run,
-                attempt=run.attempt + 1,
-                state="submitting",
-                external_id=None,
-                host=None,
-                boot_id=None,
-                not_before=now + pause,
-                start_by=now + pause + SUBMIT_WITHIN_MS,
-            )
-            unit.put(again, run.key(unit.shard))
         else:
-            message = (
-                self.gone.message or f"the program ended with exit code {self.gone.exit_code} before the start gate"
-            )
-            given_up = f"{SUBMIT_TRIES_MAX} submissions have ended before the start gate"
-            end_before_gate(
-                unit, run, "failed", message, error_class, now, given_up if error_class in PASSING else None
-            )
+            submit_again(unit, run, message, error_class, now)
 
 
 @dataclass(frozen=True, slots=True)
 class MarkLost(_AboutRun):
-    """A started run whose host cannot be asked any more: it keeps its permit until it is observed (I4)."""
+    """Nobody can ask for the attempt any more. One that has started keeps its permit until it is observed (I4); one that has not is closed,
+    and submitted again: wherever its artefact is, the gate refuses it.
+    """
 
     attempt: int
     name: str = "lost"
@@ -263,7 +246,8 @@ class MarkLost(_AboutRun):
         if run is None or run.attempt != self.attempt or run.ended_at is not None:
             return
         if run.state in BEFORE_GATE:
-            end_before_gate(unit, run, "failed", "host_lost", "lost", now)
+            submit_again(unit, run, "host_lost", "transient", now)
+            unit.after(Cancel(run.id, run.attempt))
         else:
             mark_lost(unit, run, now)
 
@@ -319,6 +303,29 @@ def submit_pause(run: Run) -> int:
     longest = min(SUBMIT_BACKOFF_MS << (_submissions(run) - 1), SUBMIT_BACKOFF_LAST_MS)
     share = int.from_bytes(hash_of(run.id, str(run.attempt))[:4], "big") / 2**32
     return max(1, int(longest * share))
+
+
+def submit_again(unit: UnitOfWork, run: Run, message: str, error_class: str, now: int) -> None:
+    """Closes an attempt that has not passed the gate, and makes the next one where the same submission may work."""
+    if error_class not in PASSING:
+        end_before_gate(unit, run, "failed", message, error_class, now)
+    elif _submissions(run) < SUBMIT_TRIES_MAX:
+        # One transaction closes attempt k and makes k + 1: the gate admits the current attempt only.
+        pause = submit_pause(run)
+        again = replace(
+            run,
+            attempt=run.attempt + 1,
+            state="submitting",
+            external_id=None,
+            host=None,
+            boot_id=None,
+            not_before=now + pause,
+            start_by=now + pause + SUBMIT_WITHIN_MS,
+        )
+        unit.put(again, run.key(unit.shard))
+    else:
+        given_up = f"{SUBMIT_TRIES_MAX} submissions have ended before the start gate"
+        end_before_gate(unit, run, "failed", message, error_class, now, given_up)
 
 
 def mark_lost(unit: UnitOfWork, run: Run, now: int) -> None:

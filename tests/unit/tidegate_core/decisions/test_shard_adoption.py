@@ -17,7 +17,7 @@ from tidegate_core.decisions.run_plane.attempts import PROBE_GAP_MS
 from tidegate_core.effects import Cancel, Commit, LookedUp, Lookup, NotSubmitted, Submit
 from tidegate_core.transactions.gate import start_run
 from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import MINUTE, RUNS, SECOND
+from tidegate_testkit.builders import HOUR, MINUTE, RUNS, SECOND, a_request, a_spec, an_apply, every
 
 # -- adoption ----------------------------------------------------------------------------------------------------------
 
@@ -180,3 +180,23 @@ def test_given_a_driver_on_another_host_than_the_copy_that_is_known_then_it_is_l
     bench.vanish(run_id)
     bench.run(SECOND)
     assert [entry[3] for entry in bench.ledger()] == ["failed"]
+
+
+@pytest.mark.parametrize("where", ["elsewhere", "unknown"])
+def test_given_a_run_before_the_gate_that_nobody_can_ask_then_it_is_closed_and_submitted_again(where: str) -> None:
+    """Found in review: it had failed, without any further try, when its host went down while its program was on its way to the gate."""
+    bench = a_bench()
+    bench.behaves = lambda order: Behaviour(starts_after=20 * MINUTE if order.attempt == 1 else SECOND, runs_for=HOUR)
+    run = triggered(bench)
+    bench.run(SECOND)
+    bench.crash()
+    bench.answer_with(a_lookup, LookedUp(where), times=1_000)
+    bench.run(PROBE_GAP_MS - MINUTE)
+    found = the_run(bench)
+    assert found is not None
+    assert (found.attempt, found.state) == (1, "submitted")
+    bench.run(2 * MINUTE)
+    assert [(order.run_id, order.attempt) for order in bench.started if order.run_id == run] == [(run, 2)]
+    bench.run(2 * HOUR)
+    assert [(order.run_id, order.attempt) for order in bench.started if order.run_id == run] == [(run, 2)]
+    assert bench.ledger()[0][3] == "succeeded"
