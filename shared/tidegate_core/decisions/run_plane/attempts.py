@@ -164,6 +164,9 @@ class Attempts:
         if run.ended_at is not None:
             self.look(run.id)
             return
+        if run.state == "submitting" and run.not_before > self._host.now:
+            yield from self._launch(run)  # Its time has not come: there is nothing of it that anybody could find.
+            return
         since = self._host.now
         while (run.id, run.attempt) not in self._launching and self._is_open(run):
             # On the driver's host where that is known: the copy in the run's item may be another one.

@@ -200,3 +200,20 @@ def test_given_a_run_before_the_gate_that_nobody_can_ask_then_it_is_closed_and_s
     bench.run(2 * HOUR)
     assert [(order.run_id, order.attempt) for order in bench.started if order.run_id == run] == [(run, 2)]
     assert bench.ledger()[0][3] == "succeeded"
+
+
+def test_given_a_try_whose_time_has_not_come_then_a_successor_that_can_ask_nobody_waits_for_it_all_the_same() -> None:
+    """Found in review: it was looked for, found nowhere for ten minutes, and its run had failed for a lost host."""
+    bench = a_bench()
+    bench.behaves = lambda order: Behaviour(runs_for=100, outcome="failed" if order.attempt == 1 else "succeeded")
+    bench.request(an_apply(a_spec(trigger=every("10h"), retry={"tries": 1, "backoff": "1h"})))
+    bench.request(a_request("trigger"))
+    bench.run(MINUTE)
+    bench.crash()
+    bench.answer_with(a_lookup, LookedUp("unknown"), times=1_000)
+    bench.run(50 * MINUTE)
+    assert (bench.ledger(), len(bench.started)) == ([], 1)
+    bench.end_scripts()
+    bench.run(20 * MINUTE)
+    assert [order.attempt for order in bench.started] == [1, 2]
+    assert [entry[3] for entry in bench.ledger()] == ["succeeded"]
