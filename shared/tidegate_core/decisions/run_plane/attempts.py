@@ -14,11 +14,13 @@ from tidegate_core.decisions.run_plane.entries import Entry, chunk_range, merged
 from tidegate_core.decisions.run_plane.launching import launch_order
 from tidegate_core.decisions.run_plane.listening import RUNS
 from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.retrying import is_overdue
 from tidegate_core.decisions.run_plane.run_news import run_record
 from tidegate_core.decisions.run_plane.runs import (
     LookAtRun,
     MarkLost,
     MarkSubmitted,
+    PlanAnew,
     RejectRun,
     RunGone,
     TellStart,
@@ -176,7 +178,10 @@ class Attempts:
                 yield from self._adopted(run, found)
                 return
             if found.where == "absent" and run.state == "submitting":
-                yield from self._launch(run)
+                if is_overdue(run, self._host.now):
+                    self._lane.add(PlanAnew(self._lane.shard, run.id, self._memory, self._ask_again))
+                else:
+                    yield from self._launch(run)
                 return
             if found.where == "absent" and (run.external_id is not None or run.driver_host is not None):
                 # Submitted or started, and nothing of it is left where the launcher can see all there is.
@@ -243,7 +248,7 @@ class Attempts:
         )
 
     def _ask_again(self, run: Run) -> None:
-        """A driver has passed the gate since the launcher was asked: what it said is of another copy, or may be."""
+        """The run has changed since the launcher was asked. Where a driver has passed the gate, what it said may be of another copy."""
         if self._is_open(run):
             self._memory.runs[run.id] = run
             self.adopt(run.id)

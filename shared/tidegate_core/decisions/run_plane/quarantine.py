@@ -22,7 +22,7 @@ from tidegate_core.decisions.run_plane.inbox import Inbox
 from tidegate_core.decisions.run_plane.latch_ticks import LatchTicks
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.request import ApplyRequest
-from tidegate_core.decisions.run_plane.runs import LookAtRun, MarkSubmitted, RejectRun, RunGone
+from tidegate_core.decisions.run_plane.runs import LookAtRun, MarkSubmitted, PlanAnew, RejectRun, RunGone
 from tidegate_core.decisions.run_plane.until import ResumeWhenDue
 from tidegate_core.decisions.run_plane.upstream_gone import UpstreamGone
 from tidegate_core.decisions.run_plane.waiting import Waiting
@@ -64,7 +64,12 @@ class Quarantine:
                 self._host.start_safely("refuse", work.about, self._refuse(work, error))
             case LookAtRun() | FireSchedule() | ExpireEvidence() | LatchTicks():
                 pass  # The sweep brings it again.
-            case MarkSubmitted(run_id=run_id) | RejectRun(run_id=run_id) | RunGone(run_id=run_id):
+            case (
+                MarkSubmitted(run_id=run_id)
+                | RejectRun(run_id=run_id)
+                | RunGone(run_id=run_id)
+                | PlanAnew(run_id=run_id)
+            ):
                 # What the launcher said is stale by then: it is asked again.
                 self._host.call_at(self._host.now + TRY_AGAIN_MS, partial(self._attempts.adopt, run_id))
             case PlaceRecord(source=source, summons=Key() as summons):

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS, resolve_order
-from tidegate_core.decisions.run_plane.retry_budget import RetryBudget
+from tidegate_core.decisions.run_plane.retry_budget import BUDGET_WINDOW_MS, RetryBudget
 from tidegate_core.decisions.run_plane.standing import kept_from, launches
 from tidegate_core.model.retry import COSTS_NO_TRY, ErrorKind, Retry
 from tidegate_core.model.schedule import ScheduleSpec
@@ -68,7 +68,7 @@ def try_again(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> Verd
     if state is None or not _may_launch(unit, state, run):
         return STAYS
     wanted = now + spec.retry.pause_ms(run.retries)
-    at = budget.earliest(run.namespace, wanted, now, _retries_beside(unit, run.namespace))
+    at = budget.earliest(run.namespace, wanted, now, retries_beside(unit, run.namespace))
     if at > run.admitted_at + RETRY_AGE_MS:
         return Verdict(given_up="the next attempt would begin more than 24 h after the admission")
     # I7: a stop that comes at the same time finds this attempt, or this write is refused.
@@ -129,7 +129,7 @@ def as_it_failed(run: Run, why: str) -> Run:
     return replace(run, **failure, reason=reason, disposition=None)
 
 
-def _retries_beside(unit: UnitOfWork, namespace: str) -> list[int]:
+def retries_beside(unit: UnitOfWork, namespace: str) -> list[int]:
     """Returns when the retries begin that other decisions of this transaction make: nobody has counted them yet."""
     rows = [item for key, item in unit.writes.items() if item is not None and key.sk.startswith("R#")]
     runs = [from_item(Run, row) for row in rows]
@@ -139,6 +139,11 @@ def _retries_beside(unit: UnitOfWork, namespace: str) -> list[int]:
 def is_waited_for(run: Run) -> bool:
     """Whether the run's program has failed, and its next attempt is not with the launcher yet."""
     return run.failure is not None and run.state == "submitting" and run.external_id is None
+
+
+def is_overdue(run: Run, now: int) -> bool:
+    """Whether nobody was here when its next attempt was to begin: by now it may be one of a storm."""
+    return is_waited_for(run) and run.not_before + BUDGET_WINDOW_MS <= now
 
 
 def _may_launch(unit: UnitOfWork, state: ScheduleState, run: Run) -> bool:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from tidegate_core.decisions.outages import served_deadline
 from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS
 from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.retrying import is_overdue, retries_beside
 from tidegate_core.decisions.run_plane.run_ends import HOST_SILENT, close_run, conclude, end_before_gate
 from tidegate_core.decisions.run_plane.run_news import told_row
 from tidegate_core.effects import DUPLICATE, Cancel, Gone, Notice, Submitted
@@ -153,6 +155,32 @@ class LookAtRun(_AboutRun):
     def _is_over(self, deadline: int, length: int, now: int) -> bool:
         outages = () if self.memory is None else self.memory.outages
         return deadline <= now and served_deadline(deadline - length, deadline, outages) <= now
+
+
+@dataclass(frozen=True, slots=True)
+class PlanAnew(_AboutRun):
+    """The run's next attempt was to begin while nobody was here, as others' were: it begins when the budget has room for it (SEMANTICS 8).
+
+    Attributes:
+        memory: Knows the budget.
+        planned: Is told the run as it is now.
+    """
+
+    memory: Memory
+    planned: Callable[[Run], None]
+    name: str = "look"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is None:
+            return
+        if is_overdue(run, now):
+            retries, namespace = self.memory.retries, run.namespace
+            at = retries.earliest(namespace, now, now, retries_beside(unit, namespace))
+            run = replace(run, not_before=at, start_by=at + SUBMIT_WITHIN_MS)
+            unit.put(run, run.key(unit.shard))
+            unit.after(lambda: retries.retried(namespace, at))
+        unit.after(partial(self.planned, run))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.unit.tidegate_core.decisions.retry_bench import FAILS, a_schedule, of_one_shard
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 
-from tidegate_core.decisions.run_plane.retry_budget import ALWAYS
+from tidegate_core.decisions.run_plane.retry_budget import ALWAYS, BUDGET_WINDOW_MS
 from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND
+from tidegate_testkit.builders import HOUR, MINUTE, NOW, SECOND
 
 
 def test_given_a_storm_of_failures_then_the_namespace_has_a_budget_and_the_rest_is_delayed() -> None:
@@ -47,3 +47,18 @@ def test_given_programs_that_fail_together_then_one_transaction_has_no_more_retr
     bench.store_answers_after = 50
     bench.run(MINUTE)
     assert sum(attempt == 2 for attempt, _ in bench.submitted_at) == ALWAYS
+
+
+def test_given_retries_that_were_to_begin_while_nobody_was_here_then_they_do_not_begin_all_at_once() -> None:
+    """Found in review: behind an outage of hours all that had been delayed in them began in one second."""
+    bench = a_bench(FAILS)
+    for name in of_one_shard()[: 4 * ALWAYS]:
+        a_schedule(bench, name, tries=1, retry={"backoff": "10s"})
+    bench.run(MINUTE)
+    bench.away(3 * HOUR)
+    bench.run(MINUTE)
+    bench.crash()
+    bench.run(HOUR)
+    begins = sorted(at - NOW for attempt, at in bench.submitted_at if attempt == 2)
+    assert len(begins) == 4 * ALWAYS
+    assert all(last - first >= BUDGET_WINDOW_MS for first, last in zip(begins, begins[ALWAYS:], strict=False))
