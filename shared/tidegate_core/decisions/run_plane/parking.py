@@ -68,7 +68,8 @@ class ParkPending:
                 park_run(unit, each, now, self.memory.outages)
             else:
                 unit.put(leave(unit, each), each.key(unit.shard))
-        running = tuple(run.id for run in runs if run.state not in BEFORE_GATE)[:LISTED_MAX]
+        # One that has reported its end runs no more, whoever is still to draw the conclusions.
+        running = tuple(run.id for run in runs if run.state not in BEFORE_GATE and run.ended_at is None)[:LISTED_MAX]
         told = self.receipt.model_copy(update={"running": running, "at": now})
         answer(unit, self.outcome, told, now, settled=done == len(pending))
 

@@ -6,6 +6,7 @@ import pytest
 from tests.unit.tidegate_core.decisions.run_plane.requesting import CLOSED, answer
 from tests.unit.tidegate_core.decisions.run_plane.suspending import MODES, a_bench, suspend, waiting
 
+from tidegate_core.effects import Watch
 from tidegate_testkit.bench import Behaviour
 from tidegate_testkit.builders import MINUTE, SECOND, a_recurring, a_request, a_spec, an_apply, every
 
@@ -92,3 +93,18 @@ def test_given_a_crash_at_any_effect_of_a_suspend_then_nothing_starts_after_its_
     answer(bench, a_request("resume"), run=5 * SECOND)
     assert len(bench.started) > started
     assert bench.notices("decision_failed") == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_given_a_program_that_has_reported_its_end_then_no_mode_lists_it_as_running(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found in review: of a run whose owner had not heard of its end yet all modes but `drop` said that it was running."""
+    bench = a_bench(Behaviour(starts_after=10, runs_for=SECOND))
+    monkeypatch.setattr(bench, "_poke", lambda order: None)
+    bench.hold_back(lambda effect: isinstance(effect, Watch))
+    bench.request(an_apply(a_spec(trigger=every("10h"))))
+    bench.request(a_request("trigger"))
+    bench.run(2 * SECOND)
+    assert "ended_at" in bench.rows("R#")[0]
+    assert suspend(bench, mode)["running"] == []
