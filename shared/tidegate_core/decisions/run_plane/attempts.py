@@ -18,6 +18,7 @@ from tidegate_core.decisions.run_plane.retrying import is_overdue
 from tidegate_core.decisions.run_plane.run_news import run_record
 from tidegate_core.decisions.run_plane.runs import (
     LookAtRun,
+    MarkFound,
     MarkLost,
     MarkSubmitted,
     PlanAnew,
@@ -199,6 +200,9 @@ class Attempts:
             self._host.tell(Cancel(run.id, run.attempt))
         if run.external_id is None or run.host != run.program_host:
             self._submitted(run, Submitted(found.external_id or "", found.host or "", found.boot_id or ""))
+        known = self._memory.runs.get(run.id)
+        if known is not None and known.state == RunState.LOST:
+            self._lane.add(MarkFound(self._lane.shard, run.id, run.attempt))
         yield from self._watch(run, found.host)
 
     def _launch(self, run: Run) -> Operation[None]:

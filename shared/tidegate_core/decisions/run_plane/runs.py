@@ -281,6 +281,19 @@ class MarkLost(_AboutRun):
 
 
 @dataclass(frozen=True, slots=True)
+class MarkFound(_AboutRun):
+    """The launcher knows of a program that was lost: it runs, and is watched from now on."""
+
+    attempt: int
+    name: str = "look"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is not None and run.attempt == self.attempt and run.state == "lost" and run.ended_at is None:
+            unit.put(replace(run, state="running", reason=None), run.key(unit.shard))
+
+
+@dataclass(frozen=True, slots=True)
 class TellStart(_AboutRun):
     """A program has passed the gate, and somebody waits for that: once for each run, whatever becomes of it."""
 

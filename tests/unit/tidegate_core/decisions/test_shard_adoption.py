@@ -217,3 +217,28 @@ def test_given_a_try_whose_time_has_not_come_then_a_successor_that_can_ask_nobod
     bench.run(20 * MINUTE)
     assert [order.attempt for order in bench.started] == [1, 2]
     assert [entry[3] for entry in bench.ledger()] == ["succeeded"]
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_given_a_lost_run_that_is_found_again_then_it_is_running_and_ends_as_it_would_have(away: bool) -> None:
+    """Found in review: it stayed `lost`, and `why` said that its host does not answer, for as long as it went on."""
+    bench = a_bench(Behaviour(runs_for=5 * HOUR))
+    triggered(bench)
+    bench.run(SECOND)
+    bench.crash()
+    bench.answer_with(a_lookup, LookedUp("unknown"), times=10_000)
+    bench.run(PROBE_GAP_MS + MINUTE)
+    found = the_run(bench)
+    assert found is not None
+    assert found.state == "lost"
+    bench.end_scripts()
+    if away:
+        bench.away(HOUR)
+    bench.run(MINUTE)
+    found = the_run(bench)
+    assert found is not None
+    assert (found.state, found.reason) == ("running", None)
+    bench.run(5 * HOUR)
+    assert bench.ledger()[0][3] == "succeeded"
+    assert states(bench)[:2] == ["running", "lost"]
+    assert all(order.attempt == 1 for order in bench.started)
