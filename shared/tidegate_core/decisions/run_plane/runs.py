@@ -254,10 +254,7 @@ class RunGone(_AboutRun):
     def _died_before_gate(self, unit: UnitOfWork, run: Run, now: int) -> None:
         error_class = "transient" if self.gone.error_class in (None, DUPLICATE) else self.gone.error_class
         message = self.gone.message or f"the program ended with exit code {self.gone.exit_code} before the start gate"
-        if run.cancel_requested:
-            end_before_gate(unit, run, "killed", "cancelled", None, now)
-        else:
-            submit_again(unit, run, message, error_class, now)
+        submit_again(unit, run, message, error_class, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +345,9 @@ def submit_pause(run: Run) -> int:
 
 def submit_again(unit: UnitOfWork, run: Run, message: str, error_class: str, now: int) -> None:
     """Closes an attempt that has not passed the gate, and makes the next one where the same submission may work."""
-    if error_class not in PASSING:
+    if run.cancel_requested:
+        end_before_gate(unit, run, "killed", "cancelled", None, now)
+    elif error_class not in PASSING:
         end_before_gate(unit, run, "failed", message, error_class, now)
     elif _submissions(run) < SUBMIT_TRIES_MAX:
         # One transaction closes attempt k and makes k + 1: the gate admits the current attempt only.

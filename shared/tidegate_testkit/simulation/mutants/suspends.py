@@ -20,7 +20,6 @@ from tidegate_core.decisions.run_plane import (
 )
 from tidegate_core.decisions.run_plane.answers import Outcome
 from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
-from tidegate_core.decisions.run_plane.until import ResumeWhenDue
 from tidegate_core.effects import Commit, Effect, Invalid
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.model.receipts import Receipt
@@ -91,10 +90,6 @@ def forgetting_the_cut(with_cut: Restarted) -> Restarted:
         return with_cut(replace(state, shedding=None), replace(before, shedding=None), *arguments)
 
     return forgotten
-
-
-def counting_from_now(_: Any) -> Any:
-    return lambda resume, before, definition, now: now
 
 
 def at_one_place(_: Any) -> Any:
@@ -209,18 +204,6 @@ def an_event_is_counted_before_a_drop_has_ended_what_was_counted() -> Iterator[s
     bench.run(MINUTE)
     for run in bench.started:
         yield f"I7: {run.run_id} was started with an event that a suspend had dropped"
-
-
-def an_end_is_carried_out_late() -> Iterator[str]:
-    bench = _a_bench()
-    bench.request(an_apply(a_spec(trigger=every("10m"), overlap="allow", catchup={"mode": "all", "max_runs": 100})))
-    end = (bench.now // (10 * MINUTE) + 2) * 10 * MINUTE
-    bench.request(a_request("suspend", until=format_instant(end)))
-    bench.run(end - bench.now - MINUTE)
-    bench.away(HOUR)
-    bench.run(5 * MINUTE)
-    if end not in {from_item(LedgerRow, item).nominal for item in bench.rows("L#")}:
-        yield "I1: what was due when the suspension ended has no entry"
 
 
 def messages_behind_an_end_are_late() -> Iterator[str]:
@@ -353,13 +336,6 @@ SUSPENDS = (
         breaks="I7",
         patches=(Patch(gathering, "is_of_before", going_by_the_version),),
         scenario=an_event_is_counted_before_a_drop_has_ended_what_was_counted,
-    ),
-    Mutant(
-        "end of its carrying out",
-        "a suspension ends when somebody carries that out, and not when it was to end: what is due in between is never made",
-        breaks="I1",
-        patches=(Patch(ResumeWhenDue, "_counts_from", counting_from_now),),
-        scenario=an_end_is_carried_out_late,
     ),
     Mutant(
         "late ones at one place",
