@@ -99,13 +99,13 @@ def _resumed(segment: Segment) -> bool:
 
 def check_shown(life: Life, segment: Segment) -> Iterator[str]:
     """The receipt shows the next instants: the trigger's own, one after the other, from its activation on."""
-    if life.definition.trigger["type"] == "at" or segment.begin.counts_from is not None:
+    if life.definition.trigger["type"] == "at" or not segment.begin.is_asked_for:
         return
     shown = shown_in(segment)
-    begin = segment.begin.sent - SKEW_MS
+    begin = segment.begin.first_counted
     horizon = max(HORIZON_MS, PERIODS_AHEAD * parse_duration(life.definition.trigger.get("period", "0s")))
     coming = _instants(life.definition.trigger, begin, segment.begin.done + horizon)
-    latest = next(instant for instant in coming if instant >= segment.begin.done + SKEW_MS)
+    latest = next(instant for instant in coming if instant >= segment.begin.all_counted)
     if not shown and "exclude" in life.definition.trigger:
         return  # Where the search was cut the answer shows what was found by then.
     if not shown or shown[0] > latest or shown != [each for each in coming if each >= shown[0]][: len(shown)]:

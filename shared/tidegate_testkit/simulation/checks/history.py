@@ -32,8 +32,9 @@ class Step:
         kept_from: The oldest generation whose jobs may still start afterwards.
         parks: Whether nothing at all starts afterwards, until the next request.
         incarnation: How many lives the name has had, this one included.
-        counts_from: Where nobody asked for it, but a suspension has ended by itself: the earliest and the latest instant
-            from which on its trigger counts, whenever that was carried out.
+        counts_from: Where a suspension has ended by itself, or somebody resumes it behind that instant: the earliest and the latest
+            instant from which on its trigger counts, whenever that was carried out.
+        is_asked_for: Nobody asks for an end that comes by itself.
         until: When the suspension ends by itself that goes on afterwards.
     """
 
@@ -47,6 +48,7 @@ class Step:
     kept_from: int = 0
     parks: bool = False
     counts_from: tuple[int, int] | None = None
+    is_asked_for: bool = True
     until: int | None = None
 
     @property
@@ -76,7 +78,7 @@ class Step:
     @property
     def heard(self) -> int:
         """Nothing earlier is heard: of what a request asks for, before its record; of what nobody asks for, before its time."""
-        return self.sent if self.counts_from is None else self.counts_from[0] - SKEW_MS
+        return self.sent if self.is_asked_for or self.counts_from is None else self.counts_from[0] - SKEW_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +122,15 @@ def steps_of(
     requests = [asked for asked in life.steps if asked.receipt is not None]
     for asked, end in _with_resumes(_with_ends(requests, ends), ended, answered or {}):
         model.pruned = model.pruned or any(not each.ended and each.at <= asked.acked_at for each in lost)
-        counts_from = None if end is None else _counts_from(end, steps, sends_messages=life.definition.sends_messages)
+        ended_at = model.until
         status, moves = model.end(end.until) if end is not None else model.apply(asked)
         active = model.exists and model.mode in (None, "hold")
         parks = model.exists and model.mode in {"hold", "freeze"}
         numbers = (model.generation, model.version, model.incarnation, model.kept_from)
-        steps.append(Step(asked, status, moves, active, *numbers, parks, counts_from, model.until))
+        counts_from = None
+        if moves and ended_at is not None and asked.document["type"] == "schedule.resume":
+            counts_from = _counts_from(ended_at, asked, end, steps, sends_messages=life.definition.sends_messages)
+        steps.append(Step(asked, status, moves, active, *numbers, parks, counts_from, end is None, model.until))
     return steps
 
 
@@ -150,16 +155,25 @@ def _as_resume(end: EndSeen) -> _Asked:
     return _Asked(Asked(document, end.at, appended=[end.at], receipt=seen), end)
 
 
-def _counts_from(end: EndSeen, before: Sequence[Step], *, sends_messages: bool) -> tuple[int, int]:
-    """As promised, but for what an update has begun anew meanwhile; of messages what is later than the grace is not sent (docs/schedules.md)."""
-    first = latest = end.until
+def _counts_from(
+    until: int, asked: Asked, end: EndSeen | None, before: Sequence[Step], *, sends_messages: bool
+) -> tuple[int, int] | None:
+    """As promised, whoever carries it out, but for what an update has begun anew meanwhile; of messages what is later than the grace is not
+    sent (docs/schedules.md). A resume that comes before that instant counts from itself.
+    """
+    earliest, latest = (
+        (asked.appended[0] - SKEW_MS, asked.acked_at + SKEW_MS) if end is None else (end.at, end.at + SKEW_MS)
+    )
+    if latest < until:
+        return None
+    first, last = min(until, earliest) if end is None else until, until
     changed = next((step for step in reversed(before) if step.moves), None)
     if changed is not None and changed.kind == "apply":
-        first = max(first, min(changed.sent - SKEW_MS, end.at))
-        latest = max(latest, changed.done + SKEW_MS)
+        first = max(first, min(changed.sent - SKEW_MS, earliest))
+        last = max(last, changed.done + SKEW_MS)
     if sends_messages:
-        latest = max(latest, end.at + SKEW_MS - OUTAGE_GRACE_MS)
-    return first, latest
+        last = max(last, latest - OUTAGE_GRACE_MS)
+    return first, last
 
 
 def _with_ends(answered: list[Asked], ends: list[UpstreamSeen]) -> Iterator[Asked]:
