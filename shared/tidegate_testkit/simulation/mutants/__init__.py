@@ -37,8 +37,10 @@ from tidegate_testkit.simulation.mutants.rules_of_gone_records import RULES_OF_G
 from tidegate_testkit.simulation.mutants.rules_of_growth import RULES_OF_GROWTH
 from tidegate_testkit.simulation.mutants.rules_of_halves import RULES_OF_HALVES
 from tidegate_testkit.simulation.mutants.rules_of_late_copies import RULES_OF_LATE_COPIES
+from tidegate_testkit.simulation.mutants.rules_of_long_waits import RULES_OF_LONG_WAITS
 from tidegate_testkit.simulation.mutants.rules_of_messages import RULES_OF_MESSAGES
 from tidegate_testkit.simulation.mutants.rules_of_outages import RULES_OF_OUTAGES
+from tidegate_testkit.simulation.mutants.rules_of_promises import RULES_OF_PROMISES
 from tidegate_testkit.simulation.mutants.rules_of_recurring import RULES_OF_RECURRING
 from tidegate_testkit.simulation.mutants.rules_of_runs import RULES_OF_RUNS
 from tidegate_testkit.simulation.mutants.rules_of_slow_stores import RULES_OF_SLOW_STORES
@@ -73,7 +75,9 @@ LISTS = (
     RULES_OF_GONE_RECORDS,
     RULES_OF_HALVES,
     RULES_OF_LATE_COPIES,
+    RULES_OF_LONG_WAITS,
     RULES_OF_OUTAGES,
+    RULES_OF_PROMISES,
     RULES_OF_RECURRING,
     CONDITIONS,
     RUNS,
