@@ -254,14 +254,14 @@ class AdmitNext:
             unit.after(lambda: self.memory.hold(self.ref, following))
         return False
 
-    def _leave_queues(self, unit: UnitOfWork, behind: Sequence[str], waiting: AbstractSet[str]) -> bool:
+    def _leave_queues(self, unit: UnitOfWork, behind: Sequence[str], staying: AbstractSet[str]) -> bool:
         """Has those behind one that holds them up leave the queues that they stood in; returns whether some are left for the next look.
 
         Each would be offered its slot in turn, and nobody here would look at it before the offer lapses.
         """
         left = 0
         for job_id in behind:
-            if job_id in waiting or not self.memory.jobs[job_id].asked:
+            if job_id in staying or not self.memory.jobs[job_id].asked:
                 continue
             if left and unit.actions > LEFT_ACTIONS:
                 return True
