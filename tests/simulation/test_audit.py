@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -17,9 +18,11 @@ from tidegate_core.audit.shard import judge_shard
 from tidegate_core.audit.sink import Seen
 from tidegate_core.decisions.delivery_plane import checkpoints
 from tidegate_core.store.values import Delete, Key, Put
+from tidegate_core.transactions.map import ClusterMap, put_first_map
 from tidegate_node.audit.reading import Reader, read_shard
 from tidegate_node.audit.reading_messages import read_messages
 from tidegate_testkit.simulation import running
+from tidegate_testkit.simulation.cluster import CLUSTER_ID
 from tidegate_testkit.simulation.faults.knobs import ALWAYS_TURNED
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.world import World, build
@@ -76,7 +79,18 @@ def removals(world: World) -> Iterator[tuple[Key, str]]:
 def finished(seed: int) -> World:
     world = run(build(seed))
     assert world.at_rest
+    _write_map(world)
     return world
+
+
+def _write_map(world: World) -> None:
+    """Nodes of a world are told the map; whoever audits reads it from the store."""
+    swarm, maps = world.cluster.swarm, world.cluster.maps
+    last = maps[-1]
+    present = ClusterMap(last.version, last.topic_partitions, swarm.shards, last.topic_id, CLUSTER_ID, tuple(maps))
+    put = put_first_map(present, "audited").actions[0]
+    assert isinstance(put, Put)
+    world.cluster.store.memory.write([replace(put, condition=None)])
 
 
 def audit_without(world: World, key: Key) -> Findings:

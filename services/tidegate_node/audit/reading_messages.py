@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 from tidegate_core.audit.messages import ClosedTally, MessageFacts, MessageRow, Named
 from tidegate_core.decisions.delivery_plane.recurring_rows import is_summons
 from tidegate_core.decisions.delivery_plane.slots import NOWHERE
+from tidegate_core.decisions.former_maps import Positions, positions_of
+from tidegate_core.model.position import Position
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.messages import Guard, HeldMessage, Message, MessageTimer
 from tidegate_core.records.recurring import Interval, Recurring
@@ -14,7 +17,8 @@ from tidegate_core.records.run_plane import PastGeneration
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item
 from tidegate_core.transactions.delivery import Progress, Tally, coalesced_of, progress_of
-from tidegate_core.transactions.ownership import whole
+from tidegate_core.transactions.map import map_of
+from tidegate_core.transactions.ownership import cursor_of, whole
 from tidegate_node.audit.reading import Reader
 
 
@@ -36,6 +40,9 @@ def read_messages(reader: Reader, shard: int, namespace: str | None) -> MessageF
     rows = {(str(item["id"]), str(item["version"])): item for item in _messages(reader, shard, namespace)}
     if namespace is not None:
         timers = {named: each for named, each in timers.items() if named in rows}
+    origins = {timer.origin for each in timers.values() for timer in each} | {
+        str(item["origin"]) for item in rows.values()
+    }
     return MessageFacts(
         shard=shard,
         position=place_of(present),
@@ -46,6 +53,7 @@ def read_messages(reader: Reader, shard: int, namespace: str | None) -> MessageF
         held=held,
         tallies=_tallies(reader, shard, present),
         intervals=_intervals(reader, shard, namespace),
+        gone_from=_gone_from(reader, origins),
     )
 
 
@@ -53,6 +61,28 @@ def place_of(progress: Progress) -> tuple[int, str, str]:
     """Returns the place up to which everything is dealt with."""
     message_id, _, version = progress.id.partition("#")
     return (progress.slot, message_id, version)
+
+
+def _gone_from(reader: Reader, origins: Iterable[str]) -> Positions:
+    """Returns where what was read ends of those requests topics and topic partitions of these creates that were made anew since.
+
+    After the rows: such a position never moves again once it carries the map that followed.
+    """
+    item = reader.item(keys.MAP_KEY)
+    if item is None:
+        return {}
+    cluster_map = map_of(item)
+    former_ids = {cut.topic_id for cut in cluster_map.former} - {cluster_map.topic_id}
+    if not former_ids:
+        return {}
+    named = {(create.topic_id, create.topic_partition) for create in map(Position.parse, origins)}
+    found = {}
+    for key, former in positions_of(cluster_map.cluster_id, cluster_map.former).items():
+        if former.place[0] in former_ids and former.place in named:
+            position = reader.item(key)
+            if position is not None and whole(position, "map") >= former.carries:
+                found[former.place] = cursor_of(key, position).next
+    return found
 
 
 def _tallies(reader: Reader, shard: int, present: Progress) -> list[ClosedTally]:
@@ -77,7 +107,7 @@ def _intervals(reader: Reader, shard: int, namespace: str | None) -> list[tuple[
 
 
 def _messages(reader: Reader, shard: int, namespace: str | None) -> list[Item]:
-    wanted = ("id", "version", "namespace", "nominal", "slot", "topic", "keyed", "expires")
+    wanted = ("id", "version", "origin", "namespace", "nominal", "slot", "topic", "keyed", "expires")
     return [
         {name: value for name, value in {**Message.implied(item), **item}.items() if name in wanted}
         for item in reader.rows(shard, "M#", f"M#{keys.LAST}")
@@ -88,6 +118,7 @@ def _messages(reader: Reader, shard: int, namespace: str | None) -> list[Item]:
 def _row(item: Item) -> MessageRow:
     expires = item.get("expires")
     return MessageRow(
+        origin=str(item["origin"]),
         namespace=str(item["namespace"]),
         nominal=whole(item, "nominal"),
         slot=whole(item, "slot"),

@@ -1,5 +1,8 @@
 """Messages: what was accepted has a row that is delivered, and what each closed tally counts is what its rows add up to.
 
+What was written of a record that nobody had passed before its requests topic was made anew does not count: nobody delivers it, and
+nobody was told of it (`decisions/delivery_plane/read_elsewhere.py`).
+
 Rows stay for 30 days beyond their slot, delivered or not, so what should have been delivered is there to be read. What a
 delivered row does not say is how it ended (delivered, expired, dead letter): the tallies say how many, the topics which.
 """
@@ -15,7 +18,9 @@ from tidegate_core.audit.facts import Window
 from tidegate_core.audit.findings import Behind, Findings, Unjudged
 from tidegate_core.decisions.delivery_plane.outgoing import delivered_as
 from tidegate_core.decisions.delivery_plane.slots import NOTHING, Place
+from tidegate_core.decisions.former_maps import Positions
 from tidegate_core.model.instants import format_instant
+from tidegate_core.model.position import Position
 from tidegate_core.records.messages import Guard, MessageName, MessageTimer, public_id
 from tidegate_core.records.recurring import Interval
 from tidegate_core.transactions.delivery import Tally
@@ -32,9 +37,11 @@ class MessageRow:
     """A message row without its payload.
 
     Attributes:
+        origin: Position of its create.
         slot: Of its first timer row.
     """
 
+    origin: str
     namespace: str
     nominal: int
     slot: int
@@ -65,6 +72,7 @@ class MessageFacts:
         timers: By id and version: one that was slotted anew may have several.
         tallies: In the order of their places.
         intervals: Of recurring messages, past ones included, with the schedule's `<ns>/<name>`.
+        gone_from: Of former requests topics that were made anew since: creates from here on will never be read.
     """
 
     shard: int
@@ -76,11 +84,24 @@ class MessageFacts:
     held: frozenset[Named] = frozenset()
     tallies: Sequence[ClosedTally] = ()
     intervals: Sequence[tuple[str, Interval]] = ()
+    gone_from: Positions = field(default_factory=dict)
 
     def is_covered(self, named: Named) -> bool:
         """Whether it was cancelled, replaced or refused: it may have been delivered before."""
         guard = self.guards.get(named[0])
         return guard is not None and guard.covers(named[1])
+
+    def is_gone(self, named: Named) -> bool:
+        """Whether all that is written of it is of creates that went with their topic: it may have been delivered before."""
+        if not self.gone_from:
+            return False
+        row = self.rows.get(named)
+        origins = [each.origin for each in self.timers.get(named, ())] + ([] if row is None else [row.origin])
+        return all(self._went_with_its_topic(Position.parse(origin)) for origin in origins)
+
+    def _went_with_its_topic(self, create: Position) -> bool:
+        begin = self.gone_from.get((create.topic_id, create.topic_partition))
+        return begin is not None and create.offset >= begin
 
     def id_of(self, named: Named) -> str:
         """Returns the id that the delivered record carries."""
@@ -96,7 +117,11 @@ def judge_messages(facts: MessageFacts, window: Window) -> Findings:
     for named, timers in facts.timers.items():
         waits = [each for each in timers if window.has(each.slot)]
         # An occurrence of a recurring message is computed anew where its rows were not finished.
-        if waits and waits[0].ref is None and named not in facts.rows and not facts.is_covered(named):
+        if not waits or waits[0].ref is not None or named in facts.rows or facts.is_covered(named):
+            continue
+        if facts.is_gone(named):
+            findings.counts["gone"] += 1
+        else:
             _lost(facts, findings, named[0], waits[0].slot, "its payload (M#)", "its timer row (D#) alone")
     if facts.namespace is None:
         _judge_tallies(facts, window, findings)
@@ -109,6 +134,8 @@ def _judge_row(facts: MessageFacts, named: Named, row: MessageRow, window: Windo
         findings.counts["taken_back"] += 1
     elif named in facts.held:
         findings.counts["held"] += 1
+    elif facts.is_gone(named):
+        findings.counts["gone"] += 1
     elif not timers:
         found = "its payload (M#) alone"
         _lost(facts, findings, facts.id_of(named), row.nominal, "a timer row (D#), or to be held back (H#)", found)
@@ -182,7 +209,8 @@ def _added(facts: MessageFacts, named: Sequence[Named]) -> _Added:
     added = _Added()
     for each in named:
         rows = facts.timers[each]
-        if each not in facts.rows or facts.is_covered(each) or len(rows) > 1 or rows[0].ref is not None:
+        is_sure = each in facts.rows and not facts.is_covered(each) and not facts.is_gone(each)
+        if not is_sure or len(rows) > 1 or rows[0].ref is not None:
             added.maybe += 1
         else:
             added.sure += 1

@@ -146,7 +146,7 @@ class _Comparison:
         for named, row in facts.rows.items():
             name = facts.id_of(named)
             is_due = self._window.has(row.nominal) and not facts.is_covered(named) and is_passed(facts, named)
-            if not is_due or name in self._seen or facts.timers[named][0].ref is not None:
+            if not is_due or name in self._seen or facts.timers[named][0].ref is not None or facts.is_gone(named):
                 continue
             if row.expires is not None:
                 self._findings.unjudged.append(Unjudged(MAY_EXPIRE, f"shard {facts.shard}"))

@@ -9,7 +9,7 @@ that fences an older holder, which is what is wanted, and takes nothing from the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from tidegate_core.decisions.host import Host, Outranked
@@ -17,6 +17,7 @@ from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Items, Read
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
+from tidegate_core.transactions.map import Cut
 from tidegate_core.transactions.ownership import cursor_of, raise_topic_partition, whole
 
 Positions: TypeAlias = Mapping[tuple[str, int], int]
@@ -75,21 +76,24 @@ def carry_over(host: Host) -> Operation[Positions]:
 
 
 def former_positions(host: Host) -> Mapping[Key, Former]:
-    """Returns the items of the positions that other maps had, the own one left out.
+    """Returns the items of the positions that other maps had, the own one left out."""
+    holding = host.holding
+    own = (holding.requests.id, holding.topic_partition)
+    found = positions_of(holding.cluster_id, holding.former_maps)
+    return {key: former for key, former in found.items() if former.place != own}
+
+
+def positions_of(cluster_id: str, former_maps: Sequence[Cut]) -> Mapping[Key, Former]:
+    """Returns the items of the positions that maps had.
 
     The map before had all topic partitions that older ones of its topic had. A topic that was gone before it has positions of its
     own: they say for good what was read of it.
     """
-    holding = host.holding
-    own = (holding.requests.id, holding.topic_partition)
-    last = {cut.topic_id: cut for cut in holding.former_maps}
-    places = [
-        ((cut.topic_id, number), cut.version + 1) for cut in last.values() for number in range(cut.topic_partitions)
-    ]
+    last = {cut.topic_id: cut for cut in former_maps}
     return {
-        keys.topic_position(holding.cluster_id, *place): Former(place, carries)
-        for place, carries in places
-        if place != own
+        keys.topic_position(cluster_id, cut.topic_id, number): Former((cut.topic_id, number), cut.version + 1)
+        for cut in last.values()
+        for number in range(cut.topic_partitions)
     }
 
 

@@ -11,6 +11,12 @@ from tests.unit.tidegate_node.audit.audited_bench import OUT, AuditedBench, kind
 from tidegate_core.audit.facts import Window
 from tidegate_core.audit.report import CANNOT_TELL, CLEAN, DIFFERS, exit_code_of
 from tidegate_core.audit.sink import OnTopics, Seen, judge_sink, sink_facts
+from tidegate_core.model.position import Position
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.messages import Message
+from tidegate_core.store import keys
+from tidegate_core.store.values import Put
+from tidegate_core.transactions.map import ClusterMap, Cut, put_first_map
 from tidegate_node.audit.reading import Reader, read_shard
 from tidegate_node.audit.reading_messages import read_messages
 from tidegate_node.audit.topics import on_topics_of
@@ -191,3 +197,37 @@ def test_given_messages_of_other_times_then_none_of_them_is_held_while_topics_ar
 
     assert sum(len(each.rows) for each in kept) == 1
     assert sum(len(each.timers) for each in kept) == 1
+
+
+def test_given_a_requests_topic_that_was_made_anew_then_what_nobody_had_read_of_it_is_gone_and_not_lost(
+    bench: AuditedBench,
+) -> None:
+    """Only once its position carries the map that followed: before that somebody may still move it."""
+    of_m_1 = next(sent for sent in bench.sent if sent.value == b'{"of":"m-1"}')
+    bench.landed.lost = {of_m_1.headers["tidegate-id"]}
+    row = next(row for row in bench.rows("M#", "main") if row["payload"] == b'{"of":"m-1"}')
+    create = Position.parse(from_item(Message, row).origin)
+    place = keys.topic_position("brokers", create.topic_id, create.topic_partition)
+    position = {**bench.store.get([place])[place], "next": create.offset, "map": 1}
+    bench.put(position, "main")
+
+    def with_maps(*topic_ids: str) -> AuditedBench:
+        cuts = tuple(Cut(number, 1, topic_id) for number, topic_id in enumerate(topic_ids, 1))
+        present = ClusterMap(len(cuts), 1, DEFAULT_SHARDS, topic_ids[-1], "brokers", cuts)
+        first = put_first_map(present, "w").actions[0]
+        assert isinstance(first, Put)
+        bench.put(dict(first.item), "main")
+        return bench
+
+    assert kinds(bench.audit()) == ["message_lost"]
+    assert kinds(with_maps(create.topic_id, "c" * 32).audit()) == ["message_lost"]
+
+    bench.put(position, "main", map=2)
+    found = bench.audit()
+    assert kinds(found) == []
+    # m-2 came after it.
+    assert found.counts["gone"] == 2
+    assert kinds(with_maps(create.topic_id, create.topic_id).audit()) == ["message_lost"], "it grew: read elsewhere"
+
+    bench.put(position, "main", map=2, next=create.offset + 1)
+    assert kinds(with_maps(create.topic_id, "c" * 32).audit()) == ["message_lost"], "it was passed"
