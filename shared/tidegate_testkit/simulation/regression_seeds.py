@@ -109,6 +109,7 @@ REGRESSION_SEEDS: dict[int, str] = {
     23016754: "a fire that was no more than late was taken while the gap was written that it lay in: what followed on it there was not sent",
     23021419: "the judge took for missed what was made between two outages, and waited until the second one had gone on with the first",
     24006336: "a late copy of the rows of a record that went with its topic replaced those of its repeat there: its cancel said not_found",
+    7000235: "messages that were late behind the end of a suspension had one place, and the first of them alone was sent",
 }
 
 REGRESSION_WORLDS: Final[Mapping[str, KeptWorld]] = {
