@@ -224,24 +224,24 @@ class AdmitNext:
                 or known.catch_up  # Its time-out is that of a turn, which others have part in.
             ):
                 continue
-            deadline = present_job(state, known, now).deadline
+            present = present_job(state, known, now)
+            if present.deadline > now:
+                following = min(following, present.deadline)
+                continue
+            spec = spec_of(unit, present.namespace, present.name, present.version)
+            assert spec is not None
+            deadline = served_until(state, spec, present, self.memory.outages)
             if deadline > now:
                 following = min(following, deadline)
+                continue
+            if spec.pending_timeout_action == "alert":
+                continue  # The first in line is told of; the others are not read, there may be more than the view holds.
+            if spec.pending_timeout_action == "force" and len(waiting) >= ASKED_TOGETHER:
                 continue
             stored = unit.record(Job, known.key(unit.shard))
             if stored is None or stored.state != "pending_constraint":
                 continue
             job = present_job(state, stored, now)
-            spec = spec_of(unit, job.namespace, job.name, job.version)
-            assert spec is not None
-            deadline = served_until(state, spec, job, self.memory.outages)
-            if deadline > now:
-                following = min(following, deadline)
-                continue
-            if spec.pending_timeout_action == "alert":
-                continue  # The first in line is told of.
-            if spec.pending_timeout_action == "force" and len(waiting) >= ASKED_TOGETHER:
-                continue
             before = list(self.looked_at)
             self._look_at(job.id)
             ahead = sum(each.queues for each in waiting)

@@ -10,10 +10,11 @@ import pytest
 from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
 from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.parking import park_run
-from tidegate_core.effects import Commit, Notice
+from tidegate_core.effects import Commit, Notice, Read
 from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import Job, LedgerRow, OwnLimit, Run
 from tidegate_core.store.values import Key
+from tidegate_core.transactions import view
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
@@ -311,3 +312,28 @@ def test_given_an_update_that_shortens_the_time_out_then_what_it_carried_on_keep
     assert [entry[0] for entry in bench.ledger()] == ["expired/constraint_timeout"]
     bench.run(20 * HOUR)
     assert [entry[0] for entry in bench.ledger()] == ["expired/constraint_timeout"] * 2
+
+
+@pytest.mark.parametrize("action", ["alert", "force"])
+def test_given_more_that_have_waited_too_long_than_the_view_holds_then_those_behind_the_first_are_not_read(
+    action: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read once more: each look read them all, one by one, the last pushed the first out of the view, and the shard stood still."""
+    monkeypatch.setattr(view, "ITEMS_MAX", 60)
+    bench = Bench(shards=1, behaviour=Behaviour(starts_after=10, runs_for=10 * HOUR if action == "force" else SECOND))
+    bench.run(SECOND)
+    until_opened = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
+    waits_for = [until_opened] if action == "alert" else [at_most(1)]
+    times_out = {"pending_timeout": "1m", "pending_timeout_action": action, "overlap": "allow"}
+    bench.request(an_apply(a_spec(trigger=every("100h"), constraints=waits_for, **times_out)))
+    for number in range(100):
+        bench.request(a_request("trigger", request_id=f"now-{number}"))
+    bench.run(3 * MINUTE)
+    assert bench.notices("decision_failed") == []
+    bench.asked.clear()
+    bench.run(10 * MINUTE)
+    jobs_read = [key for read in bench.all_asked(Read) for key in read.keys if key.sk.startswith("J#")]
+    assert len(jobs_read) < 100
+    bench.run(HOUR)
+    assert bench.notices("decision_failed") == []
+    assert len(bench.started) == (100 if action == "alert" else 1)
