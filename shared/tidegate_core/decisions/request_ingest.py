@@ -97,17 +97,11 @@ class RequestIngest:
         yield from self._send(sends, {record.offset: record for record in batch})
         yield from self.cursor.dead_letters.settled()
         try:
-            yield from self._move([each for each in inboxed if each[0].offset >= self.cursor.at.next])
+            yield from self._move_through([each for each in inboxed if each[0].offset >= self.cursor.at.next])
         except InvalidAsk:
             # The batch comes again, record by record, and its own messages are written already.
             self._log_end = max(self._log_end, batch[-1].offset + 1)
-            self._tell_planes()  # Some of it may be passed, and nothing else of it be left than what cannot be kept.
             raise
-        self._tell_planes()
-
-    def _tell_planes(self) -> None:
-        for plane in self._planes.values():
-            plane.position_is(self.cursor.at.next)
 
     def _classify(self, record: LogRecord, sends: dict[int, list[Sending]]) -> _Inboxed | None:
         """Returns the inbox row of a request, or adds an own message to `sends`.
@@ -191,7 +185,7 @@ class RequestIngest:
             self._planes[shard].send(messages, done)
         yield from countdown.wait()
 
-    def _move(self, inboxed: Sequence[tuple[LogRecord, _Inboxed | None]]) -> Operation[None]:
+    def _move_through(self, inboxed: Sequence[tuple[LogRecord, _Inboxed | None]]) -> Operation[None]:
         rows: list[tuple[int, InboxRow]] = []
         size = 0
         last: LogRecord | None = None
@@ -199,13 +193,19 @@ class RequestIngest:
             if into is not None:
                 if rows and (len(rows) >= INBOX_ROWS_PER_MOVE or size + into.row.size > INBOX_BYTES_PER_MOVE):
                     assert last is not None
-                    yield from self.cursor.move(last.offset + 1, last.append_time, rows)
+                    yield from self._move(last, rows)
                     rows, size = [], 0
                 rows.append((into.shard, into.row))
                 size += into.row.size
             last = record
         if last is not None:
-            yield from self.cursor.move(last.offset + 1, last.append_time, rows)
+            yield from self._move(last, rows)
+
+    def _move(self, last: LogRecord, rows: Sequence[tuple[int, InboxRow]]) -> Operation[None]:
+        """Moves the position past a record. Own messages up to there are sent from now on, however long the rest of the batch takes."""
+        yield from self.cursor.move(last.offset + 1, last.append_time, rows)
+        for plane in self._planes.values():
+            plane.position_is(self.cursor.at.next)
 
 
 def _inbox_name(request: Request, position: Position) -> tuple[str, str]:

@@ -109,6 +109,8 @@ REGRESSION_SEEDS: dict[int, str] = {
     23016754: "a fire that was no more than late was taken while the gap was written that it lay in: what followed on it there was not sent",
     23021419: "the judge took for missed what was made between two outages, and waited until the second one had gone on with the first",
     24006336: "a late copy of the rows of a record that went with its topic replaced those of its repeat there: its cancel said not_found",
+    26003268: "a message waited for records behind its own, whose transactions had no answer, and expired meanwhile",
+    27000317: "an event that had come amid an earlier one of two suspensions, and was read late, had the clock of after it: a pair was expired",
     7000235: "messages that were late behind the end of a suspension had one place, and the first of them alone was sent",
 }
 

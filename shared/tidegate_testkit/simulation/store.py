@@ -22,9 +22,9 @@ from tidegate_core.store.values import (
     Transaction,
 )
 from tidegate_memory.store import MemoryStore
+from tidegate_testkit.simulation.fault_waits import FaultWaits
 from tidegate_testkit.simulation.faults.draws import lies_in
 from tidegate_testkit.simulation.faults.store import StoreFaults
-from tidegate_testkit.simulation.lane_waits import LaneWaits
 from tidegate_testkit.simulation.stalls import Stalls
 from tidegate_testkit.simulation.timeline import START, Timeline
 from tidegate_testkit.simulation.trace import Trace
@@ -51,7 +51,7 @@ class SimStore:
         late_until: Nothing that was delayed arrives after this instant.
         on_taken_effect: Called when a transaction has taken effect, long before its sender knows.
         rows_put: When a row of a message came by a batch, and from whose, by partition key and the message's id.
-        lane_waits: When faults kept lanes from what they wait for.
+        waits: When faults kept the fate of a transaction from whoever waits for it.
     """
 
     def __init__(self, timeline: Timeline, trace: Trace, faults: StoreFaults) -> None:
@@ -66,7 +66,7 @@ class SimStore:
         self.late_until = timeline.now
         self.on_taken_effect: Callable[[Transaction], None] | None = None
         self.rows_put: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
-        self.lane_waits = LaneWaits()
+        self.waits = FaultWaits()
 
     def heal(self) -> None:
         """No faults from now on; what was delayed still arrives."""
@@ -82,7 +82,7 @@ class SimStore:
         faults, after = self._faults, self._timeline.after
         name = transaction.name
         aimed = self._aimed_at(name)
-        self.lane_waits.sent(transaction, self.now)
+        self.waits.sent(transaction, self.now)
         if self._is_down() or self._is_out(name):
             self._trace.bit("brown_out", name)
             if self._timeline.happens(BLACK_OUT_LATE):
@@ -107,7 +107,7 @@ class SimStore:
             after(self._latency(), lambda: self._apply_late(transaction, "lost_answer"))
             after(faults.timeout_ms, lambda: answer(Lost()))
         else:
-            self.lane_waits.arrives(transaction)
+            self.waits.arrives(transaction)
             if aimed == "duplicate" or self._meets(faults.duplicate):
                 self._later(DUPLICATE_MS, lambda: self._apply_late(transaction, "duplicate"))
             after(self._latency(), lambda: self._arrive(transaction, answer))

@@ -8,6 +8,7 @@ from typing import NamedTuple, assert_never
 
 from tidegate_core.decisions.outages import OUTAGE_GRACE_MS, served_deadline, without_span
 from tidegate_core.decisions.run_plane.jobs import end_job
+from tidegate_core.decisions.run_plane.standing import last_stops
 from tidegate_core.decisions.run_plane.unmet import Unmet, unmet_text
 from tidegate_core.effects import Notice
 from tidegate_core.model.schedule import ScheduleSpec
@@ -34,7 +35,7 @@ class Late(NamedTuple):
 def served_until(state: ScheduleState, spec: ScheduleSpec, job: Job, outages: Sequence[Outage]) -> int:
     """Returns when the job has waited for as long as its schedule allows: while nobody serves its shard it does not wait (DESIGN 6).
 
-    Its deadline counts the schedule's last suspended span already: a moment of both stands still once.
+    Its deadline counts the schedule's suspended spans already: a moment of both stands still once.
 
     Args:
         state: Its schedule's.
@@ -42,13 +43,13 @@ def served_until(state: ScheduleState, spec: ScheduleSpec, job: Job, outages: Se
         job: As the state makes it.
         outages: Facts of its shard.
     """
-    begin, end = state.last_stop or (0, 0)
-    since = job.waits_since
-    if job.in_turn:
-        # Its turn is written down by its deadline alone, which a span amid the turn has moved.
-        turn = job.deadline - spec.pending_timeout
-        since = max(since, turn - (end - begin if end > turn else 0))
-    return served_deadline(since, job.deadline, without_span(outages, begin, end))
+    turn = job.deadline - spec.pending_timeout
+    for begin, end in reversed(last_stops(state)):
+        outages = without_span(outages, begin, end)
+        # A turn is written down by its deadline alone, which each span since has moved.
+        turn -= end - begin if end > turn else 0
+    since = max(job.waits_since, turn) if job.in_turn else job.waits_since
+    return served_deadline(since, job.deadline, outages)
 
 
 def after_pending_timeout(

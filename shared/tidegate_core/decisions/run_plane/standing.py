@@ -69,17 +69,31 @@ def is_cut(state: ScheduleState, job: Job) -> bool:
 
 def stopped(state: ScheduleState, now: int) -> int:
     """Returns for how long, in ms, the clocks of time-outs have stood still until now, all suspensions together."""
-    return state.stopped_ms + (max(0, now - state.suspended_at) if stands_still(state) else 0)
+    return state.stopped_ms + (goes_on_at(state, now) - state.suspended_at if stands_still(state) else 0)
+
+
+def goes_on_at(state: ScheduleState, now: int) -> int:
+    """Returns up to when the clocks of a suspended schedule have stood still.
+
+    No longer than promised, however late somebody comes to carry the end out: what hears events all along (`hold`) is to make of those
+    that came since what it would have made. What ignores them (`freeze`) goes on where it hears again.
+    """
+    promised = now if state.until is None or not parks(state) else min(now, state.until)
+    return max(state.suspended_at, promised)  # By another node's clock it may have been suspended later.
 
 
 def stopped_by(state: ScheduleState, at: int) -> int:
     """Returns for how long, in ms, the clocks had stood still at an instant that has passed.
 
     Unlike `stopped` it knows that an event which was appended amid a suspension, or before it, may be counted after it. Of
-    suspensions before the last one all is taken as past.
+    suspensions before those that the state names all is taken as past.
     """
-    begin, end = state.last_stop or (0, 0)
-    return stopped(state, at) - max(0, end - max(at, begin))
+    return stopped(state, at) - sum(max(0, end - max(at, begin)) for begin, end in last_stops(state))
+
+
+def last_stops(state: ScheduleState) -> list[tuple[int, int]]:
+    """Returns begin and end of the last suspensions in which the clocks of time-outs stood still, and that are over, in their order."""
+    return list(zip(state.last_stops[::2], state.last_stops[1::2], strict=True))
 
 
 def version_of(state: ScheduleState, version: int) -> int:

@@ -27,6 +27,7 @@ from tidegate_core.decisions.run_plane.standing import (
     awaits_cut,
     backlog_through,
     fires,
+    goes_on_at,
     kept_from,
     stands_still,
     stopped,
@@ -45,8 +46,9 @@ from tidegate_core.triggers.search import NEVER, Search
 
 BACKLOG_COUNTED_MAX = 1_000
 """Instants that a resume counts for its answer: a cron expression costs some 20 µs each, and the lane has others to serve."""
-PAUSES_KEPT = 8
-"""Suspended spans that the state names, for whoever asks why nothing ran then: 224 bytes of its 1 KB."""
+SPANS_KEPT = 8
+"""Suspended spans that the state names, for whoever asks why nothing ran then, and those in which the clocks stood still, for what comes
+late: 224 bytes each of its 1 KB."""
 
 TEXT_CHARACTERS_MAX = 100
 """Of who suspended it and why: an update says who made that, and the state has to tell of the suspend still."""
@@ -160,8 +162,10 @@ def resumed(
         stopped_by=None,
         stopped_for=None,
         stopped_ms=stopped(before, now),
-        last_stop=(before.suspended_at, now) if stands_still(before) else before.last_stop,
-        pauses=(*before.pauses, before.suspended_at or before.changed_at, now)[-2 * PAUSES_KEPT :],
+        last_stops=_with_span(before.last_stops, before.suspended_at, goes_on_at(before, now))
+        if stands_still(before)
+        else before.last_stops,
+        pauses=_with_span(before.pauses, before.suspended_at or before.changed_at, now),
         actor=request.actor,
         reason=request.reason,
     )
@@ -219,6 +223,10 @@ def _made_since_cut(state: ScheduleState, before: ScheduleState, waiting: Sequen
 def _is_that_suspend(before: ScheduleState, suspended_at: int) -> bool:
     """Whether somebody suspended it at that very instant: who resumes what a repair has stopped means that and nothing else."""
     return before.stopped_by is not None and before.suspended_at == suspended_at
+
+
+def _with_span(spans: tuple[int, ...], begin: int, end: int) -> tuple[int, ...]:
+    return (*spans, begin, end)[-2 * SPANS_KEPT :]
 
 
 def _backlog_problems(spec: ScheduleSpec, before: ScheduleState, backlog: Backlog | None) -> tuple[Problem, ...]:

@@ -47,7 +47,7 @@ class ScheduleState:
         stopped_for: Why, as far as it was said.
         until: When it is resumed by itself; a timer row of kind `U` stands there.
         stopped_ms: How long the clocks of time-outs have stood still in all earlier suspensions.
-        last_stop: Begin and end of the last of those.
+        last_stops: Begin and end of the last of those: begin, end, begin, end ...
         pauses: Begin and end of the last suspensions that are over, of any mode: begin, end, begin, end ...
         kept_from: Oldest generation whose pending jobs go on; None = only the present one.
         carried: Stretches of versions whose pending jobs and evidence are bound to the last one of the stretch: first, last,
@@ -100,7 +100,7 @@ class ScheduleState:
     stopped_for: str | None = None
     until: int | None = None
     stopped_ms: int = 0
-    last_stop: tuple[int, ...] = ()
+    last_stops: tuple[int, ...] = ()
     pauses: tuple[int, ...] = ()
     kept_from: int | None = None
     carried: tuple[int, ...] = ()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tidegate_core.decisions.delivery_plane import checkpoints
@@ -26,6 +27,7 @@ from tidegate_testkit.simulation.timeline import START
 if TYPE_CHECKING:
     from tidegate_core.model.position import Position
     from tidegate_testkit.simulation.events import Announced
+    from tidegate_testkit.simulation.fault_waits import FaultWait
     from tidegate_testkit.simulation.record import Body, Stint
     from tidegate_testkit.simulation.schedules import Life
     from tidegate_testkit.simulation.world import World
@@ -52,6 +54,11 @@ def ledger_rows(world: World) -> Iterator[LedgerRow]:
     for item in world.cluster.store.memory.stored("history"):
         if str(item["sk"]).startswith("L#"):
             yield from_item(LedgerRow, item)
+
+
+def position_pk(record: Position) -> str:
+    """Returns the partition key of how far the record's topic partition is dealt with."""
+    return keys.topic_position(CLUSTER_ID, record.topic_id, record.topic_partition).pk
 
 
 class Case:
@@ -103,8 +110,7 @@ class Case:
         """Whether the store says that a message's create was through by then: its position is durable, and its inbox row, where it had
         one, is gone. Before that nothing of it is sent (DESIGN 5).
         """
-        pk = keys.topic_position(CLUSTER_ID, record.topic_id, record.topic_partition).pk
-        if not any(at <= by and position > record.offset for at, position in self.record.read[pk]):
+        if not any(at <= by and position > record.offset for at, position in self.record.read[position_pk(record)]):
             return False
         gone = self.record.inboxed.get(record.text(), by)
         return gone is not None and gone <= by
@@ -242,14 +248,29 @@ class Case:
         """
         pk = keys.shard_pk(shard)
         counted, end = begin, begin + span
-        for token, since, until in self.world.cluster.store.lane_waits.spans[pk]:
-            holder = max(((at, who) for at, who in self.record.taken[pk] if at <= since), default=None)
-            if holder is None or not Author.of(token).follows(holder[1]):
-                continue  # A former owner waits in vain, and nobody waits for it.
-            if since < end and until > counted:
-                end += until - max(since, counted)
-                counted = until
+        for wait in self.world.cluster.store.waits.lanes[pk]:
+            if wait.begin < end and wait.end > counted and self._is_of_holder(pk, wait):
+                end += wait.end - max(wait.begin, counted)
+                counted = wait.end
         return end
+
+    def records_had_since(self, pks: Iterable[str], end: int, span: int) -> int:
+        """Returns since when those who deal with records under these partition keys have had so much time until `end`, without what passed
+        while faults kept the fate of a transaction from them that all behind it waits for (DESIGN 5).
+        """
+        records = self.world.cluster.store.waits.records
+        waits = [wait for pk in pks for wait in records[pk] if self._is_of_holder(pk, wait)]
+        counted, begin = end, end - span
+        for wait in sorted(waits, key=attrgetter("begin"), reverse=True):
+            if wait.end > begin and wait.begin < counted:
+                begin -= min(wait.end, counted) - wait.begin
+                counted = wait.begin
+        return begin
+
+    def _is_of_holder(self, pk: str, wait: FaultWait) -> bool:
+        """A former one waits in vain, and nobody waits for it."""
+        holder = max(((at, who) for at, who in self.record.taken[pk] if at <= wait.begin), default=None)
+        return holder is not None and Author.of(wait.token).follows(holder[1])
 
     def is_at_bound(self, shard: int, begin: int, end: int) -> bool:
         """Whether an owner had sent so much behind the shard's durable position, at some time in between, that I8's bound has it

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from tidegate_testkit.simulation.checks.case import A_MESSAGE_WAITS_FOR
+from tidegate_core.store import keys
+from tidegate_testkit.simulation.checks.case import A_MESSAGE_WAITS_FOR, position_pk
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.cluster import REQUESTS_DLQ
 from tidegate_testkit.simulation.messages import NAMESPACE
@@ -96,11 +97,12 @@ def _was_surely_served(case: Case, letter: Letter, expires: int) -> bool:
     Whoever reads its record and hands it over need not be the owner of its shard.
     """
     written = WRITTEN_MS + case.queued_ms
+    since = letter.due - written
     if not _was_dealt_with(case, letter, expires):
-        written += case.scattered_ms + case.unheard_ms
-    begin, since = max(letter.records) + written, letter.due - written
+        waits_for = {*map(position_pk, letter.positions), *map(keys.shard_pk, letter.shards)}
+        since = case.records_had_since(waits_for, letter.due, written + case.scattered_ms + case.unheard_ms)
     return (
-        begin <= letter.due
+        max(letter.records) <= since
         and letter.name not in case.record.not_sent
         and not case.wide.maybe(NAMESPACE, letter.due, expires)
         and not case.is_disturbed(since, expires, A_MESSAGE_WAITS_FOR)

@@ -8,13 +8,14 @@ log; its successor sends what comes behind them, and is told to hand over before
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.inputs import Poked
 from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.request_ingest import INBOX_ROWS_PER_MOVE, RequestIngest
 from tidegate_core.decisions.run_plane.inbox import Inbox
 from tidegate_core.decisions.topic_cursor import TopicCursor
 from tidegate_core.effects import Effect, Read, ReadRange
@@ -23,7 +24,7 @@ from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Put
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import REQUESTS, REQUESTS_ID, SECOND, a_recurring, a_send, an_apply, every
+from tidegate_testkit.builders import REQUESTS, REQUESTS_ID, SECOND, a_recurring, a_request, a_send, an_apply, every
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.stage import Stage, a_commit
 
@@ -53,6 +54,17 @@ def leaving_them_to_the_first_look(_: Hand) -> Hand:
                 inbox._plane._waiting.expect(row.origin)
 
     return expected
+
+
+def behind_the_batch(move_through: Callable[..., Operation[None]]) -> Callable[..., Operation[None]]:
+    def moved(ingest: RequestIngest, inboxed: Sequence[Any]) -> Operation[None]:
+        planes, ingest._planes = ingest._planes, {}
+        yield from move_through(ingest, inboxed)
+        ingest._planes = planes
+        for plane in planes.values():
+            plane.position_is(ingest.cursor.at.next)
+
+    return moved
 
 
 def never(_: Any) -> Any:
@@ -174,7 +186,27 @@ def a_record_arrives_behind_a_drain() -> Iterable[str]:
         yield "I1: a request that a drain forgot was never read"
 
 
+def a_batch_takes_long_behind_a_message() -> Iterable[str]:
+    """Its record is passed; the requests behind it are more than one transaction takes, and the second one gets no answer."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    others = [a_request("suspend", f"s-{number}", f"r-{number}") for number in range(INBOX_ROWS_PER_MOVE + 1)]
+    is_cursor, last = a_commit("cursor"), others[-1]["id"]
+    bench.hold_back(lambda effect: is_cursor(effect) and last in str(effect), times=1_000)
+    bench.append(REQUESTS, 0, a_send("m-1", after="1s"), *others)
+    bench.run(30 * SECOND)
+    if not bench.on("out"):
+        yield "I8: a message whose record is passed is 29 s late, whatever its store does with requests behind it"
+
+
 HAND_OVERS = (
+    Mutant(
+        "told behind the batch",
+        "a message waits for requests that were read with it, though its own record is passed",
+        breaks="I8",
+        patches=(Patch(RequestIngest, "_move_through", behind_the_batch),),
+        scenario=a_batch_takes_long_behind_a_message,
+    ),
     Mutant(
         "sent amid a hand-over",
         "what was taken before a hand-over goes out behind a predecessor's row, and again by the next owner",

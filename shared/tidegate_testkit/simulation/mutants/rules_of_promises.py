@@ -9,13 +9,27 @@ from unittest.mock import patch
 
 from tidegate_core.decisions.inputs import Begin
 from tidegate_core.decisions.outage_watch import sign_of_life
-from tidegate_core.decisions.run_plane import fire, missed, request, suspending
+from tidegate_core.decisions.run_plane import fire, missed, request, standing, suspending
 from tidegate_core.decisions.run_plane.request import ApplyRequest
 from tidegate_core.decisions.run_plane.until import ApplyBehindEnd
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.run_plane import ScheduleState
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
+from tidegate_testkit.bench_matches import a_commit
+from tidegate_testkit.builders import (
+    EVENTS_ID,
+    HOUR,
+    MINUTE,
+    SECOND,
+    Doc,
+    a_request,
+    a_spec,
+    all_of,
+    an_apply,
+    an_event,
+    every,
+    on_data,
+)
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 
 PERIOD = 10 * MINUTE
@@ -57,6 +71,14 @@ def unless_it_was_updated(after_pause: Callable[..., ScheduleState]) -> Callable
         return after_pause(state, spec, before, backlog)
 
     return began
+
+
+def of_the_last_one(last_stops: Callable[[ScheduleState], list[Any]]) -> Callable[[ScheduleState], list[Any]]:
+    return lambda state: last_stops(state)[-1:]
+
+
+def until_somebody_comes(_: Callable[..., int]) -> Callable[..., int]:
+    return lambda state, now: max(state.suspended_at, now)
 
 
 # -- the stories ------------------------------------------------------------------------------------------------------
@@ -126,6 +148,48 @@ def a_schedule_that_began_suspended_is_updated() -> Iterator[str]:
         yield f"I1: of the two hours before its creation {len(bench.ledger())} of 12 occurrences were made"
 
 
+def an_event_of_an_earlier_suspension_is_read_behind_another_one() -> Iterator[str]:
+    """The second half of a pair comes ten minutes behind the first one, amid the first of two suspensions of an hour."""
+    bench = _a_bench()
+    bench.request(an_apply(a_spec(trigger=all_of(on_data("a"), on_data("b"), timeout="20m"))))
+    bench.run(SECOND)
+    is_cursor = a_commit("cursor")
+    for number in range(2):
+        bench.request(a_request("suspend", request_id=f"stop {number}", mode="hold"))
+        bench.run(10 * MINUTE)
+        if number == 0:
+            bench.event(an_event("x", "a"))
+            bench.run(10 * MINUTE)
+            bench.hold_back(lambda effect: is_cursor(effect) and EVENTS_ID in str(effect), times=1_000)
+            bench.event(an_event("x", "b"))
+        bench.run(40 * MINUTE)
+        bench.request(a_request("resume", request_id=f"go on {number}"))
+        bench.run(MINUTE)
+    bench.as_usual()
+    bench.crash()
+    bench.run(5 * MINUTE)
+    if not bench.started:
+        yield f"I1: of two events within ten minutes came {bench.ledger()}"
+
+
+def a_pair_comes_hours_apart_behind_the_end_of_a_hold() -> Iterator[str]:
+    """Nobody is there from before that end until both have come."""
+    bench = _a_bench()
+    bench.request(an_apply(a_spec(trigger=all_of(on_data("a"), on_data("b"), timeout="20m"))))
+    bench.run(SECOND)
+    bench.request(a_request("suspend", mode="hold", until=format_instant(bench.now + 10 * MINUTE)))
+    bench.run(MINUTE)
+    bench.drain()
+    for dataset in "ab":
+        bench.now += HOUR
+        bench.event(an_event("x", dataset))
+    bench.new_actor()
+    bench.give(Begin())
+    bench.run(5 * MINUTE)
+    for run in bench.started:
+        yield f"I1: {run.run_id} started for two events an hour apart, which were to come within 20 minutes"
+
+
 def _behind_an_end(asked: Doc) -> tuple[Bench, int]:
     """The end comes while nobody is there, and so does the request; returns the end as well, at which an instant is due."""
     bench = _a_bench()
@@ -158,6 +222,20 @@ def _a_bench() -> Bench:
 
 
 RULES_OF_PROMISES = (
+    Mutant(
+        "hold beyond its end",
+        "behind the end of a hold that comes while nobody is there clocks stand still until somebody is: what came hours apart is a pair",
+        breaks="I1",
+        patches=(Patch(standing, "goes_on_at", until_somebody_comes),),
+        scenario=a_pair_comes_hours_apart_behind_the_end_of_a_hold,
+    ),
+    Mutant(
+        "earlier stops forgotten",
+        "what came amid an earlier one of two suspensions, and is read late, is as old as if it had come behind that",
+        breaks="I1",
+        patches=(Patch(standing, "last_stops", of_the_last_one),),
+        scenario=an_event_of_an_earlier_suspension_is_read_behind_another_one,
+    ),
     Mutant(
         "suspended still",
         "a suspend that comes before the end of another one is carried out is unchanged, and all of it starts then",

@@ -13,6 +13,7 @@ from tidegate_core.model.requests import MessageSend
 from tidegate_core.model.shards import message_shard, schedule_shard
 from tidegate_core.store.values import ITEM_BYTES_MAX, TRANSACTION_BYTES_MAX
 from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.builders import (
     EVENTS,
     REQUESTS,
@@ -219,6 +220,18 @@ def test_given_a_long_batch_then_moves_stay_below_the_stores_limits_and_all_is_h
     bench.append(REQUESTS, 0, *documents)
     assert len(bench.rows("I#")) == len(documents)
     assert [len(move.actions) for move in bench.commits("cursor")[before:]] == [81, 81, 8]
+
+
+def test_given_a_batch_of_which_a_part_is_durable_then_its_messages_are_sent_however_long_the_rest_takes() -> None:
+    """Seed 26003268: a message waited for records behind its own, whose transactions had no answer, and expired meanwhile."""
+    bench = half()
+    own = next(name for name in (f"m-{n}" for n in range(99)) if message_shard("orders", None, name, 4) % 2 == 0)
+    documents = [a_request("suspend", foreign_name(), f"r-{number}") for number in range(INBOX_ROWS_PER_MOVE + 1)]
+    is_cursor, last = a_commit("cursor"), documents[-1]["id"]
+    bench.hold_back(lambda effect: is_cursor(effect) and last in str(effect), times=1_000)
+    bench.append(REQUESTS, 0, a_send(own, after="1s"), *documents)
+    bench.run(5 * SECOND)
+    assert len(bench.on("out")) == 1
 
 
 def test_given_large_requests_then_a_move_stays_below_the_stores_bytes() -> None:

@@ -171,7 +171,7 @@ def test_given_an_outage_before_the_job_was_satisfied_then_its_time_out_is_as_lo
 def test_given_an_outage_and_a_suspended_span_then_no_moment_of_both_counts_twice(outage: Outage, left: int) -> None:
     """`left`: what the outage adds to what the suspended span has added."""
     desk = a_desk("abort", CLOSED)
-    desk.lay(a_schedule(stopped_ms=4 * HOUR, last_stop=(NOW + 30 * MINUTE, NOW + 270 * MINUTE)))
+    desk.lay(a_schedule(stopped_ms=4 * HOUR, last_stops=(NOW + 30 * MINUTE, NOW + 270 * MINUTE)))
     waits_through(desk, outage)
     look(desk, max(DEADLINE + 4 * HOUR + left - 1, outage.end))
     assert desk.ledger() == []
@@ -194,8 +194,35 @@ def test_given_one_that_makes_up_for_the_past_then_only_an_outage_in_its_turn_co
 
 def test_given_one_that_was_stopped_in_its_turn_then_an_outage_of_before_that_counts_as_well() -> None:
     spec = a_spec(constraints=[CLOSED], pending_timeout="1h")
-    state = a_schedule(stopped_ms=HOUR, last_stop=(NOW + 150 * MINUTE, NOW + 210 * MINUTE))
+    state = a_schedule(stopped_ms=HOUR, last_stops=(NOW + 150 * MINUTE, NOW + 210 * MINUTE))
     desk = Desk(a_definition(spec), state, a_job(1, deadline=NOW + 3 * HOUR, catch_up=True, in_turn=True))
+    desk.memory.outages_are((Outage(NOW + MINUTE, NOW + HOUR), Outage(NOW + 125 * MINUTE, NOW + 145 * MINUTE)))
+    look(desk, NOW + 4 * HOUR + 20 * MINUTE - 1)
+    assert desk.ledger() == []
+    look(desk, NOW + 4 * HOUR + 20 * MINUTE)
+    assert [entry[1] for entry in desk.ledger()] == ["expired"]
+
+
+def test_given_several_suspended_spans_then_no_moment_of_an_outage_and_any_of_them_counts_twice() -> None:
+    desk = a_desk("abort", CLOSED)
+    spans = (NOW + 10 * MINUTE, NOW + 20 * MINUTE, NOW + 30 * MINUTE, NOW + 50 * MINUTE)
+    desk.lay(a_schedule(stopped_ms=30 * MINUTE, last_stops=spans))
+    waits_through(desk, Outage(NOW + 5 * MINUTE, NOW + 40 * MINUTE))
+    left = 30 * MINUTE + 15 * MINUTE  # Of the outage the minutes 5 to 10 and 20 to 30 lie outside.
+    look(desk, DEADLINE + left - 1)
+    assert desk.ledger() == []
+    look(desk, DEADLINE + left)
+    assert [entry[1] for entry in desk.ledger()] == ["expired"]
+
+
+def test_given_one_that_was_stopped_twice_in_its_turn_then_an_outage_of_before_both_counts_as_well() -> None:
+    spec = a_spec(constraints=[CLOSED], pending_timeout="1h")
+    spans = (NOW + 150 * MINUTE, NOW + 180 * MINUTE, NOW + 185 * MINUTE, NOW + 215 * MINUTE)
+    desk = Desk(
+        a_definition(spec),
+        a_schedule(stopped_ms=HOUR, last_stops=spans),
+        a_job(1, deadline=NOW + 3 * HOUR, catch_up=True, in_turn=True),
+    )
     desk.memory.outages_are((Outage(NOW + MINUTE, NOW + HOUR), Outage(NOW + 125 * MINUTE, NOW + 145 * MINUTE)))
     look(desk, NOW + 4 * HOUR + 20 * MINUTE - 1)
     assert desk.ledger() == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 from hypothesis import given
@@ -26,6 +27,7 @@ from tidegate_core.decisions.run_plane.standing import (
     stopped_by,
     version_of,
 )
+from tidegate_core.decisions.run_plane.suspending import SPANS_KEPT
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.run_plane import Job, ScheduleState
 from tidegate_testkit.builders import MINUTE, NOW, Doc, a_job, a_schedule, some_evidence
@@ -35,7 +37,7 @@ NEW_FIELDS = (
     "suspended_at",
     "until",
     "stopped_ms",
-    "last_stop",
+    "last_stops",
     "kept_from",
     "carried",
     "shedding",
@@ -121,16 +123,27 @@ def test_given_any_suspensions_then_a_deadline_moves_by_exactly_the_time_in_whic
     assert present_evidence(state, evidence, now).deadline == NOW + MINUTE + still
 
 
-@given(st.integers(0, 9), st.integers(1, 9), st.integers(0, 9), st.booleans(), st.integers(0, 40))
-def test_given_an_instant_since_the_last_stop_began_then_it_is_known_how_long_clocks_had_stood_still_by_then(
-    earlier: int, length: int, active: int, stands: bool, after: int
+@given(
+    st.integers(0, 9),
+    st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9)), min_size=1, max_size=SPANS_KEPT),
+    st.booleans(),
+    st.integers(0, 160),
+)
+def test_given_an_instant_since_the_last_stops_began_then_it_is_known_how_long_clocks_had_stood_still_by_then(
+    earlier: int, spans: list[tuple[int, int]], stands: bool, after: int
 ) -> None:
-    begin, end = NOW, NOW + length
-    state = a_schedule(stopped_ms=earlier + length, last_stop=(begin, end))
+    """Seed 27000317: what had come amid an earlier one of two suspensions, and was read late, stood for as long as if it had come after it."""
+    stood: list[tuple[int, int]] = []
+    now = NOW
+    for length, active in spans:
+        stood.append((now, now + length))
+        now += length + active
+    total = earlier + sum(length for length, _ in spans)
+    state = a_schedule(stopped_ms=total, last_stops=tuple(chain(*stood)))
     if stands:
-        state = replace(state, status="suspended", mode="freeze", suspended_at=end + active)
-    stood = [(begin, end)] + ([(end + active, NOW + 99)] if stands else [])
-    at = begin + after
+        state = replace(state, status="suspended", mode="freeze", suspended_at=now)
+        stood.append((now, NOW + 999))
+    at = NOW + after
     assert stopped_by(state, at) == earlier + sum(
         begin <= each < end for each in range(NOW, at) for begin, end in stood
     )

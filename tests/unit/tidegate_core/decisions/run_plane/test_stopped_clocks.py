@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from tests.unit.tidegate_core.decisions.run_plane.counting import a_desk, count, jobs
 
+from tidegate_core.decisions.inputs import Begin
 from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE
+from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Evidence, LedgerRow
 from tidegate_testkit.bench import Bench
@@ -130,15 +132,67 @@ def test_given_reminders_then_only_hold_makes_jobs_of_them(mode: str, backlog: i
     assert len(bench.started) == backlog + 1
 
 
+@pytest.mark.parametrize(
+    ("stopped", "spans"),
+    [
+        pytest.param(HOUR, (NOW, NOW + HOUR), id="one"),
+        pytest.param(
+            2 * HOUR, (NOW, NOW + HOUR, NOW + 65 * MINUTE, NOW + 125 * MINUTE), id="another since (seed 27000317)"
+        ),
+    ],
+)
 @pytest.mark.parametrize("at", [-10 * MINUTE, 30 * MINUTE])
-def test_given_an_event_of_a_span_that_is_over_then_it_is_no_older_than_what_it_met(at: int) -> None:
+def test_given_an_event_of_a_span_that_is_over_then_it_is_no_older_than_what_it_met(
+    at: int, stopped: int, spans: tuple[int, ...]
+) -> None:
     """It was appended before the hold, or amid it, and counted after the resume."""
-    desk = a_desk(all_of(A, B, timeout="20m"), stopped_ms=HOUR, last_stop=(NOW, NOW + HOUR))
+    desk = a_desk(all_of(A, B, timeout="20m"), stopped_ms=stopped, last_stops=spans)
     for number, leaf, after in ((1, 0, HOUR + 5 * MINUTE), (2, 1, at)):
         fact = json.dumps({"type": "data.partition", "namespace": "flights", "dataset": "ab"[leaf], "partition": "x"})
         count(desk, an_inbox_row(number, a_match("x", leaf=leaf, at=NOW + after, fact=fact)))
     assert desk.records(LedgerRow, "L#") == []
     assert len(jobs(desk)) == 1
+
+
+@pytest.mark.parametrize("away", [None, -10, 0], ids=["nobody", "before both", "between them"])
+@pytest.mark.parametrize(
+    ("first", "second", "starts"),
+    [
+        pytest.param(-5, 10, 1, id="a pair across the end"),
+        pytest.param(5, 20, 1, id="a pair behind it"),
+        pytest.param(-5, 25, 0, id="too long across the end"),
+        pytest.param(5, 65, 0, id="too long behind it"),
+    ],
+)
+def test_given_a_hold_that_ends_while_nobody_is_there_then_clocks_go_on_where_it_was_to_end(
+    first: int, second: int, starts: int, away: int | None
+) -> None:
+    """Found beside seed 27000317: events that came hours apart in an outage behind a hold's `until` were a pair.
+
+    Args:
+        first: When one event comes, in minutes from that instant.
+        second: When the other one does.
+        starts: How many programs start.
+        away: From when on nobody is there, for three hours; None = somebody is, all the while.
+    """
+    bench = a_bench(all_of(A, B, timeout="20m"))
+    end = bench.now + 30 * MINUTE
+    bench.request(a_request("suspend", mode="hold", until=format_instant(end)))
+    for minutes, dataset in ((first, "a"), (second, "b")):
+        if away is not None and away <= minutes:
+            bench.drain()
+            bench.now = end + minutes * MINUTE
+        else:
+            bench.run(end + minutes * MINUTE - bench.now)
+        bench.event(an_event("x", dataset))
+    if away is not None:
+        bench.drain()
+        bench.now = end + 3 * HOUR
+        bench.new_actor()
+        bench.give(Begin())
+    bench.run(HOUR)
+    assert len(bench.started) == starts
+    assert told(bench) == (["launched"] if starts else ["expired/trigger_timeout"] * 2)
 
 
 @pytest.mark.parametrize(("pages_of", "name"), [("resume", "releasing"), ("delete", "ending")])

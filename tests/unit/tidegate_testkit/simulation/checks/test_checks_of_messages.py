@@ -10,12 +10,13 @@ import pytest
 from tests.unit.tidegate_testkit.simulation.checks.lying import MINUTE_MS, SEED, found
 
 from tidegate_core.store import keys
-from tidegate_testkit.simulation.checks.case import A_MESSAGE_WAITS_FOR, LATE_NEWS_MS, Case
+from tidegate_testkit.simulation.checks.case import A_MESSAGE_WAITS_FOR, LATE_NEWS_MS, Case, position_pk
 from tidegate_testkit.simulation.checks.fires import at_text
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.messages import check_messages
 from tidegate_testkit.simulation.checks.recurring import SETTLE_MS, UNDER_WAY, check_recurring, turn_of
 from tidegate_testkit.simulation.checks.repeats import COVERED_MS, REPEATS_MAX, check_repeats
+from tidegate_testkit.simulation.fault_waits import FaultWait
 from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
 from tidegate_testkit.simulation.letters import Letter
 from tidegate_testkit.simulation.record import Author, Delivery
@@ -147,6 +148,44 @@ def test_given_a_create_that_was_not_through_when_it_expired_then_only_a_slow_st
     store = replace(case.swarm.store, scattered_ms=scattered_ms)
     broker = replace(case.swarm.broker, lost_ack=lost_ack)
     monkeypatch.setattr(case, "swarm", replace(case.swarm, store=store, broker=broker))
+    assert bool(found(check_messages(case), "I8", f"{letter.name},", "0 of 1")) == is_lost
+
+
+@pytest.mark.parametrize(
+    ("of", "whose", "long", "through_after_ms", "is_lost"),
+    [
+        pytest.param("position", "its holder's", True, 1, False, id="all stood behind its reader's transaction"),
+        pytest.param("inbox", "its holder's", True, 1, False, id="behind one of its shard's inbox"),
+        pytest.param("position", "its holder's", True, 0, True, id="through in time all the same"),
+        pytest.param("position", "its holder's", False, 1, True, id="there was time enough beside that"),
+        pytest.param("position", "a former holder's", True, 1, True, id="of one whom nothing waits for"),
+        pytest.param("elsewhere", "its holder's", True, 1, True, id="of another topic partition"),
+    ],
+)
+def test_given_a_create_that_was_kept_from_its_record_s_position_until_it_expired_then_nobody_had_to_send_it(
+    case: Case, monkeypatch: pytest.MonkeyPatch, of: str, whose: str, long: bool, through_after_ms: int, is_lost: bool
+) -> None:
+    """Met beside seed 26003268: the transactions of whoever read it had no answer, two seconds each, and what expired before its record's
+    position had passed it could not be sent.
+    """
+    letter = next(letters_known_early(case))
+    expired_unsent(case, letter, monkeypatch)
+    assert letter.expires is not None
+    monkeypatch.setitem(case.record.inboxed, letter.positions[0].text(), letter.expires + through_after_ms)
+    others = [pk for pk in case.record.taken if pk.startswith("TP#") and pk != position_pk(letter.positions[0])]
+    pk = {
+        "position": position_pk(letter.positions[0]),
+        "inbox": keys.shard_pk(letter.shards[0]),
+        "elsewhere": others[0],
+    }[of]
+    _, holder = case.record.taken[pk][0]
+    owner = holder.owner if whose == "its holder's" else "another"
+    wait = FaultWait(
+        f"{owner}/0.{holder.tenure}/{holder.number + 1}",
+        max(letter.records) if long else letter.due - 1_000,
+        letter.due,
+    )
+    monkeypatch.setitem(case.world.cluster.store.waits.records, pk, [wait])
     assert bool(found(check_messages(case), "I8", f"{letter.name},", "0 of 1")) == is_lost
 
 

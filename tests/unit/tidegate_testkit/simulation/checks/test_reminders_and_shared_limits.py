@@ -22,7 +22,7 @@ from tidegate_testkit.simulation.checks.limits import check_limits
 from tidegate_testkit.simulation.checks.reminders import NOTICED_MS, check_reminders
 from tidegate_testkit.simulation.definitions import NAMESPACE
 from tidegate_testkit.simulation.drawing import swarm_of
-from tidegate_testkit.simulation.lane_waits import LaneWait
+from tidegate_testkit.simulation.fault_waits import FaultWait
 from tidegate_testkit.simulation.record import Author
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.sources import TRAP, SourceSpan
@@ -181,8 +181,8 @@ def test_given_a_lane_that_is_kept_from_a_transaction_s_fate_then_a_reminder_beh
     author = Author("another", 1, 1) if whose == "a former owner's" else owner
     pk = shard_pk((shard + 1) % case.swarm.shards if whose == "another shard's" else shard)
     token = f"{author.owner}/0.{author.tenure}/{author.number + 1}"
-    wait = LaneWait(token, lost.nominal + begin, lost.nominal + end)
-    monkeypatch.setitem(case.world.cluster.store.lane_waits.spans, pk, [wait])
+    wait = FaultWait(token, lost.nominal + begin, lost.nominal + end)
+    monkeypatch.setitem(case.world.cluster.store.waits.lanes, pk, [wait])
     assert found(check_reminders(lie), "I1", REMINDED, "was to be reminded") is is_wrong
 
 

@@ -1,4 +1,4 @@
-"""When faults kept the lane of a shard waiting for one transaction: nothing else of the shard is decided meanwhile (DESIGN 4)."""
+"""When faults kept somebody waiting for the fate of one transaction: what stands behind it in his order has no time meanwhile."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ BEFORE_LANES: Final = "acquire"
 """It moves a lease before there is a lane."""
 OUTAGE: Final = "outage"
 """It is written within the lane, before all that depends on it, and does not check the lease."""
+DEALS_WITH_RECORDS: Final = frozenset({"cursor", "inboxed"})
+"""Behind them whoever owns a message's shard may rely on its create (DESIGN 5). The first item of each is of the topic partition's
+position, or of the shard's inbox.
+"""
 
 
-class LaneWait(NamedTuple):
+class FaultWait(NamedTuple):
     """From a send that came to nothing to the next send of the same transaction; both true times."""
 
     token: str
@@ -22,26 +26,32 @@ class LaneWait(NamedTuple):
     end: int
 
 
-class LaneWaits:
+class FaultWaits:
     """Told of each send. What its author does not send again is no wait: it has ended, or knows enough.
 
     Attributes:
-        spans: By partition key of the shard, in the order of their ends.
+        lanes: Of the shards' lanes, by partition key of the shard, in the order of their ends (DESIGN 4).
+        records: Of those who deal with records, by partition key of the topic partition's position or of the shard that has an inbox,
+            in the order of their ends.
     """
 
     def __init__(self) -> None:
-        self.spans: defaultdict[str, list[LaneWait]] = defaultdict(list)
+        self.lanes: defaultdict[str, list[FaultWait]] = defaultdict(list)
+        self.records: defaultdict[str, list[FaultWait]] = defaultdict(list)
         self._in_vain: dict[str, int] = {}
 
     def sent(self, transaction: Transaction, now: int) -> None:
         """A send, which comes to nothing unless `arrives` follows."""
-        pk = lane_of(transaction)
-        if pk is None:
-            return
         before = self._in_vain.get(transaction.token)
-        if before is not None:
-            self.spans[pk].append(LaneWait(transaction.token, before, now))
         self._in_vain[transaction.token] = now
+        if before is None:
+            return
+        wait = FaultWait(transaction.token, before, now)
+        lane = lane_of(transaction)
+        if lane is not None:
+            self.lanes[lane].append(wait)
+        if transaction.name in DEALS_WITH_RECORDS:
+            self.records[transaction.actions[0].key.pk].append(wait)
 
     def arrives(self, transaction: Transaction) -> None:
         """The store takes the send, and its author will know."""
