@@ -70,15 +70,16 @@ class Deliveries:
         self._waiting.discard(waiter)
 
     def report(self, waiter: Waiter, error: KafkaError | None, message: Message) -> None:
-        """The client's callback, bound to its waiter."""
-        self._waiting.discard(waiter)
+        """The client's callback, bound to its waiter, who is waited for until the outcome is kept: what fails in between is for `abandon`."""
         if error is None:
             self.acknowledged = True
             kind, instant = message.timestamp()
-            self._reported.append((waiter, Produced(instant) if kind == TIMESTAMP_LOG_APPEND_TIME else PRODUCED))
-            return
-        self.fatal = self.fatal or error.fatal()
-        self._reported.append((waiter, not_produced(error)))
+            outcome: Outcome = Produced(instant) if kind == TIMESTAMP_LOG_APPEND_TIME else PRODUCED
+        else:
+            self.fatal = self.fatal or error.fatal()
+            outcome = not_produced(error)
+        self._reported.append((waiter, outcome))
+        self._waiting.discard(waiter)
 
     def pass_on(self) -> None:
         """Sends what was collected to the loop, in one hop."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias
@@ -37,7 +38,7 @@ POLL_S = 0.05
 and no broker is found it may be a second later (`Reach`): others take over half a session behind the lapse, and a record's own life ends
 by then as well.
 """
-PURGE_S_MAX = 2.0
+PURGE_MS_MAX = 2_000
 """For the reports of purged records; they are local."""
 ANY_TOPIC_PARTITION = -1
 
@@ -50,8 +51,6 @@ class ProducerClient(Protocol):
     ) -> None: ...
 
     def poll(self, timeout: float) -> int: ...
-
-    def flush(self, timeout: float) -> int: ...
 
     def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None: ...
 
@@ -233,6 +232,17 @@ class KafkaPublisher:
         if line is None:
             return
         self._notices("kafka_producer_dropped", reason=reason, under_way=len(line.deliveries))
-        line.client.purge(in_queue=True, in_flight=True)
-        line.client.flush(PURGE_S_MAX)
-        line.deliveries.abandon()
+        try:
+            line.client.purge(in_queue=True, in_flight=True)
+            self._hear_out(line)
+        finally:
+            line.deliveries.abandon()
+
+    def _hear_out(self, line: _Line) -> None:
+        """The reports of purged records. Not by the client's `flush`: a fatal error among them is raised, and it calls for the reports behind
+        it with that exception set, in which each of them fails.
+        """
+        until = self._clock.monotonic_ms() + PURGE_MS_MAX
+        while len(line.deliveries) and self._clock.monotonic_ms() < until:
+            with suppress(KafkaException):  # The client goes in any case.
+                line.client.poll(POLL_S)

@@ -25,12 +25,13 @@ Report = Callable[[KafkaError | None, object], None]
 
 
 class FakeProducer:
-    """Reports when it is told to; `raises` is raised by the next produce."""
+    """Reports when it is told to; `raises` is raised by the next produce, `fails_when_purged` by the first poll behind a purge."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[object, ...]] = []
         self.waiting: list[Report] = []
         self.raises: Exception | None = None
+        self.fails_when_purged: Exception | None = None
         self.purged = threading.Event()
         self.handed = threading.Semaphore(0)
         self.in_use = threading.Event()
@@ -60,6 +61,13 @@ class FakeProducer:
 
     def poll(self, timeout: float) -> int:
         self.in_use.set()
+        if self.purged.is_set():
+            if self.fails_when_purged is not None:
+                failure, self.fails_when_purged = self.fails_when_purged, None
+                raise failure
+            while self.waiting:
+                self.waiting.pop(0)(KafkaError(KafkaError._PURGE_QUEUE), Message())
+            return 0
         try:
             errors = self._answers.get(timeout=timeout)
         except queue.Empty:
@@ -67,12 +75,6 @@ class FakeProducer:
         for error in errors:
             self.waiting.pop(0)(error, Message(timestamp=self.stamp))
         return len(errors)
-
-    def flush(self, timeout: float) -> int:
-        if self.purged.is_set():
-            while self.waiting:
-                self.waiting.pop(0)(KafkaError(KafkaError._PURGE_QUEUE), Message())
-        return len(self.waiting)
 
     def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
         assert in_queue
@@ -303,6 +305,31 @@ async def test_given_guard_lapses_then_all_is_purged_and_only_a_new_proof_brings
     second.answer(None)
     assert await waiter == Produced()
     assert first.sent == [("t", b"v", b"k", 3, [("h", b"1")])] * 5
+    assert await stage.publisher.stop()
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pytest.param(KafkaException(KafkaError(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, fatal=True)), id="fatal error"),
+        pytest.param(SystemError("a report failed"), id="failed report"),
+    ],
+)
+async def test_given_a_failure_amid_the_purge_then_all_who_wait_are_told(
+    clock: ManualClock, notes: Notes, failure: Exception
+) -> None:
+    """A fatal error that came between the last poll and the end of the guard: what was under way was told to nobody, for ever."""
+    held = threading.Event()
+    held.set()
+    stage = Stage(clock, notes, held.is_set)
+    client = await stage.client()
+    client.fails_when_purged = failure
+    waiting = [stage.publisher.send(ORDER) for _ in range(3)]
+    for _ in waiting:
+        assert await asyncio.to_thread(client.handed.acquire, timeout=PATIENCE_S)
+    held.clear()
+    outcomes = await asyncio.wait_for(asyncio.gather(*waiting), PATIENCE_S)
+    assert {outcome.kind for outcome in outcomes if isinstance(outcome, NotProduced)} == {"unavailable"}
     assert await stage.publisher.stop()
 
 
