@@ -15,9 +15,9 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Final, Self, TypeVar, get_type_hints
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -28,6 +28,7 @@ TAIL_BYTES = 8 * 1024
 """How much of a log is searched for the wrapper's last line; Spark's own last words are shorter."""
 
 REASON_BYTES_MAX = 1024
+_MISSING: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +41,6 @@ class Record:
     supervisor_started: str
     host: str
     boot_id: str
-
-    @classmethod
-    def of(cls, document: Mapping[str, object]) -> Self:
-        return cls(**{field.name: document[field.name] for field in fields(cls)})  # type: ignore[arg-type] # our own file
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +55,14 @@ class Exit:
     at: int
     cpu_ms: int
 
-    @classmethod
-    def of(cls, document: Mapping[str, object]) -> Self:
-        return cls(**{field.name: document[field.name] for field in fields(cls)})  # type: ignore[arg-type] # our own file
+
+_Document = TypeVar("_Document", Record, Exit)
 
 
 class RunFolder:
-    """Paths and records of one attempt."""
+    """Paths and records of one attempt. What cannot be read raises OSError: the disk damaged it, somebody edited it, or it is of another
+    release. It may be mended, so whoever asks is to ask again.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -93,15 +91,13 @@ class RunFolder:
             folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
 
     def record(self) -> Record | None:
-        document = self._read("supervisor.json")
-        return Record.of(document) if document else None
+        return self._whole(Record, "supervisor.json")
 
     def write_record(self, record: Record) -> None:
         self.write_json("supervisor.json", asdict(record))
 
     def exit(self) -> Exit | None:
-        document = self._read("exit.json")
-        return Exit.of(document) if document else None
+        return self._whole(Exit, "exit.json")
 
     def write_exit(self, ended: Exit) -> None:
         self.write_json("exit.json", asdict(ended))
@@ -146,14 +142,25 @@ class RunFolder:
                     return line.removeprefix("tidegate: ").encode()[:REASON_BYTES_MAX].decode("utf-8", "ignore")
         return ""
 
-    def _read(self, name: str) -> Mapping[str, object] | None:
+    def _whole(self, kind: type[_Document], name: str) -> _Document | None:
+        document = self._read(name)
+        if document is None:
+            return None
+        wanted = get_type_hints(kind)
+        if wrong := [field for field, hint in wanted.items() if not isinstance(document.get(field, _MISSING), hint)]:
+            raise OSError(errno.EIO, f"{self.path / name} is damaged, or of another release: {', '.join(wrong)}")
+        return kind(**{field: document[field] for field in wanted})
+
+    def _read(self, name: str) -> Mapping[str, Any] | None:
         try:
             document = json.loads((self.path / name).read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except ValueError as error:  # Written whole or not at all: the disk damaged it, or somebody edited it.
             raise OSError(errno.EIO, f"{self.path / name} is damaged: {error}") from error
-        return document if isinstance(document, dict) else None
+        if not isinstance(document, dict):
+            raise OSError(errno.EIO, f"{self.path / name} is damaged: it is no object")
+        return document
 
 
 def _tail(path: Path) -> str:

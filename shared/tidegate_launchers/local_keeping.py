@@ -97,7 +97,7 @@ class LocalKeeping:
     def _attempt_in(self, folder: RunFolder) -> _Attempt | None:
         try:
             record, ended = folder.record(), folder.exit()
-        except (OSError, KeyError, TypeError):  # Damaged, or of another release: somebody has to look at it.
+        except OSError:  # Damaged, or of another release: somebody has to look at it.
             return None
         if record is not None and record.host != self._settings.host:
             return None

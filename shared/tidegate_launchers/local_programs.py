@@ -13,8 +13,6 @@ from tidegate_launchers.local_processes import boot_id, living
 from tidegate_launchers.local_settings import LocalSettings
 from tidegate_launchers.local_watch import Watch
 
-DAMAGED = (OSError, KeyError, TypeError)
-
 
 class LocalPrograms:
     """Implements `tidegate_ports.host_programs.HostPrograms` for the local launcher, by what processes carry: a supervisor from its start
@@ -57,12 +55,12 @@ def _folder_of(carried: bytes) -> Path:
 def _is_started(folder: RunFolder) -> bool:
     try:
         return folder.record() is not None
-    except DAMAGED:  # Nothing can be sent by it, and others are to be asked all the same.
+    except OSError:  # Nothing can be sent by it, and others are to be asked all the same.
         return False
 
 
 def _has_ended(folder: RunFolder) -> bool:
     try:
         return folder.exit() is not None
-    except DAMAGED:  # It lives.
+    except OSError:  # It lives.
         return False

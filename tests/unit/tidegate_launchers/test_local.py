@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tidegate_launchers.local import LocalLauncher
+from tidegate_launchers.local_files import RunFolder
 from tidegate_launchers.local_settings import LocalSettings
 from tidegate_ports import program_files
 from tidegate_ports.launcher import Launch, LaunchRejected, LaunchUnavailable
@@ -31,3 +32,19 @@ async def test_given_a_script_whose_mount_hangs_then_it_may_be_asked_again(
     with pytest.raises(LaunchUnavailable, match="gave no answer"):
         await LocalLauncher(settings, FileLooks(patience_s=0.01)).submit(a_launch(file="/hung/land.py"))
     answers.set()
+
+
+async def test_given_a_record_of_another_release_then_it_may_be_asked_again(
+    settings: LocalSettings, folder: RunFolder, a_launch: Callable[..., Launch]
+) -> None:
+    """Nothing but `LaunchUnavailable` is an answer: what else is raised is a bug of the actor's, which begins anew and asks the same."""
+    (folder.path / "supervisor.json").write_text('{"pid": 7}')
+    launcher = LocalLauncher(settings)
+    for asked in (
+        launcher.submit(a_launch()),
+        launcher.lookup("0007-abc", 2, None, None),
+        launcher.wait_until_gone("0007-abc", 2),
+        launcher.cancel("0007-abc", 2),
+    ):
+        with pytest.raises(LaunchUnavailable, match="another release"):
+            await asked

@@ -27,6 +27,16 @@ def test_given_records_then_they_are_read_back(folder: RunFolder) -> None:
     assert (folder.record(), folder.exit(), folder.cancelled_at()) == (record, ended, 5)
 
 
+@pytest.mark.parametrize("text", ["{", "{}", "[]", '{"pid": 7}', '{"code": 0, "signal": null, "at": "1", "cpu_ms": 0}'])
+def test_given_records_that_cannot_be_read_then_whoever_asks_is_to_ask_again(folder: RunFolder, text: str) -> None:
+    """One with a field less ended the shard's actor, again and again, and with it the node and every other node of the host."""
+    (folder.path / "supervisor.json").write_text(text)
+    (folder.path / "exit.json").write_text(text)
+    for read in (folder.record, folder.exit):
+        with pytest.raises(OSError, match="damaged"):
+            read()
+
+
 def test_given_files_of_a_run_then_only_their_owner_reads_them(folder: RunFolder) -> None:
     folder.write_json("context.json", {"nominal": None})
     assert stat.S_IMODE(folder.context.stat().st_mode) == 0o600
