@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 import traceback
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -53,7 +54,8 @@ def run_script(script: str, args: list[str]) -> Outcome:
     except SystemExit as request:
         return _outcome_of_exit(request)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it ends the program and belongs into the report
-        traceback.print_exception(type(error), error, _without_our_frames(error.__traceback__))
+        with _unheard():
+            traceback.print_exception(type(error), error, _without_our_frames(error.__traceback__))
         return Outcome("failed", cut(f"{type(error).__name__}: {_words_of(error)}"), 1)
     return Outcome("succeeded", "", 0)
 
@@ -65,13 +67,20 @@ def _outcome_of_exit(request: SystemExit) -> Outcome:
     if isinstance(request.code, int):
         code = request.code & 0xFF
         return Outcome("failed", f"exit code {code}", code) if code else Outcome("succeeded", "", 0)
-    sys.stderr.write(f"{request.code}\n")
-    return Outcome("failed", cut(f"SystemExit: {request.code}"), 1)
+    words = _words_of(request.code)
+    with _unheard():
+        sys.stderr.write(f"{words}\n")
+    return Outcome("failed", cut(f"SystemExit: {words}"), 1)
 
 
-def _words_of(error: BaseException) -> str:
+def _unheard() -> AbstractContextManager[None]:
+    """Around a program's last words: its standard error may be closed, or on a disk that is full, and the end must be reported."""
+    return suppress(Exception)
+
+
+def _words_of(said: object) -> str:
     try:
-        return str(error)
+        return str(said)
     except Exception as broken:  # noqa: BLE001 - a user's __str__ may raise anything, and the end must be reported
         return f"(its text raised {type(broken).__name__})"
 

@@ -162,5 +162,5 @@ def say(message: str) -> None:
     try:
         sys.stderr.write(f"tidegate: {message}\n")
         sys.stderr.flush()
-    except (OSError, ValueError):
+    except (AttributeError, OSError, ValueError):  # A program may have set it to None.
         return

@@ -235,6 +235,34 @@ def test_given_an_error_whose_text_fails_then_the_end_is_reported_all_the_same(g
 
 
 @pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        pytest.param("sys.stderr.close()\nraise ValueError('no input')", "ValueError: no input", id="error, closed"),
+        pytest.param(
+            "sys.stderr = open('/dev/full', 'w', buffering=1)\nraise ValueError('no input')",
+            "ValueError: no input",
+            id="error, full",
+        ),
+        pytest.param("sys.stderr = None\nraise ValueError('no input')", "ValueError: no input", id="error, none"),
+        pytest.param("sys.stderr.close()\nsys.exit('no input')", "SystemExit: no input", id="exit, closed"),
+        pytest.param("sys.stderr = None\nsys.exit('no input')", "SystemExit: no input", id="exit, none"),
+        pytest.param(
+            "class Odd:\n    def __str__(self):\n        raise TypeError\nsys.exit(Odd())",
+            "SystemExit: (its text raised TypeError)",
+            id="exit without a text",
+        ),
+    ],
+)
+def test_given_words_that_cannot_be_written_then_the_end_is_reported_all_the_same(
+    gate: Gate, program: Program, source: str, reason: str
+) -> None:
+    """Standard error is closed, as a daemon does, or on a disk that is full: the run ended as one that nobody had reported."""
+    program.write(f"import sys\n{source}\n")
+    assert program.run().returncode in (1, 120), "Python's own code where it cannot flush"
+    assert (finished(gate)["outcome"], finished(gate)["reason"], finished(gate)["exit_code"]) == ("failed", reason, 1)
+
+
+@pytest.mark.parametrize(
     ("statement", "code", "outcome", "reason"),
     [
         pytest.param("sys.exit()", 0, "succeeded", "", id="none"),
