@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 ASK_AGAIN_S: Final = 10.0
 """Between a try to have new keys and the next one, while the old ones are still good."""
+WAIT_S_MAX: Final = 2.0
+"""For new keys where the old ones have run out, as for an answer of the store: whoever asks has to know where it stands. The SDK itself waits
+for minutes for a service that does not answer, and for ever for a program that gives keys and hangs."""
 
 
 class Later:
@@ -113,12 +116,20 @@ class KeysOnLoop:
             return keys_of(credentials)
         if credentials.refresh_needed():
             if credentials.refresh_needed(0):
-                # All wait for the same one; a caller that gives up does not end it.
-                await asyncio.shield(self._fetching(credentials))
+                await self._fetched_in_time(credentials)
             elif self._fetch is None and asyncio.get_running_loop().time() >= self._asks_again_at:
                 self._fetching(credentials)
         # Not `get_frozen_credentials`, which would look for itself whether it is time to fetch, and do it here.
         return cast("ReadOnlyCredentials", credentials._frozen_credentials)  # type: ignore[attr-defined]  # noqa: SLF001
+
+    async def _fetched_in_time(self, credentials: RefreshableCredentials) -> None:
+        try:
+            async with asyncio.timeout(WAIT_S_MAX):
+                # All wait for the same one; a caller that gives up does not end it.
+                await asyncio.shield(self._fetching(credentials))
+        except TimeoutError as silence:
+            said = f"the keys have run out, and none came within {WAIT_S_MAX:g} s"
+            raise CredentialRetrievalError(provider=credentials.method, error_msg=said) from silence
 
     def _fetching(self, credentials: RefreshableCredentials) -> asyncio.Task[None]:
         if self._fetch is None:

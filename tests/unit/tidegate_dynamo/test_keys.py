@@ -171,6 +171,29 @@ def test_given_keys_that_have_run_out_and_none_to_be_had_then_nothing_was_sent_a
         keys_of(credentials)
 
 
+def test_given_keys_that_have_run_out_and_a_service_that_hangs_then_calls_are_told_in_time_and_go_on_once_it_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each call waited for as long as the SDK did: for minutes, or for ever for a program that gives keys, and with it its shard's actor."""
+    monkeypatch.setattr(keys, "WAIT_S_MAX", 0.01)
+    service = Service()
+    service.may_answer.clear()
+
+    async def scenario() -> None:
+        at_hand = KeysOnLoop(credentials_for(-1, service))
+        for _ in range(3):
+            with pytest.raises(CredentialRetrievalError, match="run out") as found:
+                await asyncio.wait_for(at_hand.of_now(), 20)
+            assert outcome_of(found.value, 1) == Throttled()
+        service.may_answer.set()
+        assert at_hand._fetch is not None
+        await asyncio.wait([at_hand._fetch])
+        assert (await at_hand.of_now()).access_key == "AKIA2"
+
+    asyncio.run(scenario())
+    assert len(service.asked) == 1
+
+
 def test_given_a_caller_that_gives_up_then_the_others_still_have_their_keys() -> None:
     service = Service()
     service.may_answer.clear()
