@@ -7,11 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from tidegate_core.store.values import Delete, Item, Key, Page, Put, RangeRead, RawOutcome, Transaction
-from tidegate_ports.store import NotSent, Store, always
+from tidegate_core.store.values import Delete, Item, Key, Lost, Page, Put, RangeRead, RawOutcome, Transaction
+from tidegate_ports.store import NotSent, Store, StoreUnavailable, always
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class _NoThread(StoreUnavailable):
+    """The host has no more threads at the moment. One that is there may have taken the call all the same."""
 
 
 class ThreadedStore:
@@ -29,7 +33,10 @@ class ThreadedStore:
         self._room = asyncio.Semaphore(calls_max)
 
     async def transact(self, transaction: Transaction) -> RawOutcome:
-        return await self._on_thread(always, self._store.transact, transaction)
+        try:
+            return await self._on_thread(always, self._store.transact, transaction)
+        except _NoThread:
+            return Lost()
 
     async def write(
         self, actions: Sequence[Put | Delete], may_leave: Callable[[], bool] = always
@@ -49,7 +56,21 @@ class ThreadedStore:
         if not may_leave():
             self._room.release()
             raise NotSent
-        under_way = asyncio.get_running_loop().run_in_executor(self._threads, lambda: call(*args, **kwargs))
+        void: list[RuntimeError] = []
+
+        def go() -> T:
+            if void:
+                raise void[0]
+            return call(*args, **kwargs)
+
+        try:
+            under_way = asyncio.get_running_loop().run_in_executor(self._threads, go)
+        except RuntimeError as none_left:
+            void.append(
+                none_left
+            )  # It stays in the pool's queue, and must not leave from there whenever a thread comes by.
+            self._room.release()
+            raise _NoThread(f"store: {none_left}") from none_left
         under_way.add_done_callback(self._has_ended)
         return await asyncio.shield(under_way)  # Given up, it has its thread and its place to its end.
 

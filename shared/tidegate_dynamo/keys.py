@@ -138,7 +138,10 @@ class KeysOnLoop:
         return self._fetch
 
     async def _fetched(self, credentials: RefreshableCredentials) -> None:
-        await asyncio.to_thread(keys_of, credentials)
+        try:
+            await asyncio.to_thread(keys_of, credentials)
+        except RuntimeError as none_left:  # No thread: the host has no more of them at the moment.
+            raise CredentialRetrievalError(provider=credentials.method, error_msg=str(none_left)) from none_left
 
     def _has_ended(self, fetch: asyncio.Task[None]) -> None:
         self._fetch = None

@@ -209,8 +209,14 @@ class LocalLauncher:
     async def _apart(
         self, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
-        """Does blocking work in a thread; what the operating system refuses (a full disk, no more processes) may pass."""
+        """Does blocking work in a thread; what the operating system refuses (a full disk, no more processes or threads) may pass."""
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *args, **kwargs))
+            begun = asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *args, **kwargs))
+        except (
+            RuntimeError
+        ) as error:  # It may be done later all the same, by a thread that is there: asking again finds that.
+            raise LaunchUnavailable(f"local launcher: {error}; ask again") from error
+        try:
+            return await begun
         except OSError as error:
             raise LaunchUnavailable(f"local launcher: {error}; ask again") from error

@@ -24,7 +24,7 @@ looks until one has come back."""
 
 
 class FileSystemSilent(Exception):
-    """The file may be there or not: whoever would know gives no answer."""
+    """The file may be there or not: whoever would know gives no answer, or there is nobody to ask."""
 
 
 class FileLooks:
@@ -119,7 +119,11 @@ class FileLooks:
             with contextlib.suppress(RuntimeError):  # The loop has ended meanwhile.
                 loop.call_soon_threadsafe(come_back, tell)
 
-        threading.Thread(target=go, name="tidegate-look", daemon=True).start()
+        try:
+            threading.Thread(target=go, name="tidegate-look", daemon=True).start()
+        except RuntimeError as none_left:
+            self._room.release()
+            raise FileSystemSilent(f"no file can be looked at: {none_left}") from none_left
         try:
             return await seen
         except asyncio.CancelledError:

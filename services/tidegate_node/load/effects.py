@@ -54,6 +54,8 @@ class LoadEffects:
                 return last_silence  # Meanwhile it told another resource's look nothing: it would keep this one waiting as well.
             try:
                 answer = LoadSampled(await asyncio.to_thread(sampler.sample, effect.resource))
+            except RuntimeError as none_left:  # No thread: the host has no more of them at the moment.
+                return LoadSampled(None, f"{effect.source} cannot be looked at: {none_left}"[:PROBLEM_CHARACTERS_MAX])
             except LoadUnavailable as unavailable:
                 answer = LoadSampled(None, str(unavailable)[:PROBLEM_CHARACTERS_MAX])
                 if isinstance(unavailable, SourceSilent):

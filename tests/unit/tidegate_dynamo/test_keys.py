@@ -207,3 +207,20 @@ def test_given_a_caller_that_gives_up_then_the_others_still_have_their_keys() ->
         assert (await second).access_key == "AKIA2"
 
     asyncio.run(scenario())
+
+
+def test_given_keys_that_have_run_out_and_a_host_without_threads_then_nothing_was_sent_and_that_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def scenario() -> None:
+        at_hand = KeysOnLoop(credentials_for(-1, Service()))
+        with monkeypatch.context() as full:
+            full.setattr(threading.Thread, "start", start)
+            with pytest.raises(CredentialRetrievalError, match="new thread") as found:
+                await at_hand.of_now()
+        assert outcome_of(found.value, 1) == Throttled()
+
+    asyncio.run(scenario())

@@ -11,7 +11,7 @@ from tidegate_launchers.local import LocalLauncher
 from tidegate_launchers.local_files import RunFolder
 from tidegate_launchers.local_settings import LocalSettings
 from tidegate_ports import program_files
-from tidegate_ports.launcher import Launch, LaunchRejected, LaunchUnavailable
+from tidegate_ports.launcher import Absent, Launch, LaunchRejected, LaunchUnavailable
 from tidegate_ports.program_files import FileLooks
 
 
@@ -48,3 +48,19 @@ async def test_given_a_record_of_another_release_then_it_may_be_asked_again(
     ):
         with pytest.raises(LaunchUnavailable, match="another release"):
             await asked
+
+
+async def test_given_a_host_without_threads_then_it_may_be_asked_again(
+    settings: LocalSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another error than `LaunchUnavailable` is a bug of the actor that asks: a few of them, and the node ended."""
+    launcher = LocalLauncher(settings)
+
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", start)
+        with pytest.raises(LaunchUnavailable, match="new thread"):
+            await launcher.lookup("0007-abc", 2, None, None)
+    assert await launcher.lookup("0007-abc", 2, None, None) == Absent()

@@ -10,9 +10,9 @@ from typing import cast
 
 import pytest
 
-from tidegate_core.store.values import Delete, Key, Put, Transaction
+from tidegate_core.store.values import Delete, Key, Lost, Put, Transaction
 from tidegate_node.threaded_store import ThreadedStore
-from tidegate_ports.store import NotSent, Store
+from tidegate_ports.store import NotSent, Store, StoreUnavailable
 
 PATIENCE_S = 30.0
 ROW = Put(Key("P", "S"), {"pk": "P", "sk": "S"})
@@ -55,3 +55,24 @@ async def test_given_rows_that_wait_for_a_thread_then_they_leave_only_if_they_st
         assert slow.asked == ["transact"]
         assert await store.write([ROW]) == ()
         assert first.cancelled() == (first_is == "cancelled")
+
+
+async def test_given_a_host_without_threads_then_that_is_told_and_nothing_is_left_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What could not be begun kept its place for ever, and each of the last ones' actors waited for one."""
+    slow = SlowStore()
+    slow.may_answer.set()
+    with ThreadPoolExecutor(2) as threads:
+        store = ThreadedStore(cast(Store, slow), threads, calls_max=1)
+        with monkeypatch.context() as full:
+            full.setattr(threading.Thread, "start", no_thread)
+            assert await store.transact(PUT) == Lost()
+            with pytest.raises(StoreUnavailable, match="new thread"):
+                await store.write([ROW])
+        assert await asyncio.wait_for(store.write([ROW]), PATIENCE_S) == ()
+    assert slow.asked == ["write"], "what was given up does not leave later"
+
+
+def no_thread(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")

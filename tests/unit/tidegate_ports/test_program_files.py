@@ -150,3 +150,21 @@ async def _is_silent(looks: FileLooks, path: Path) -> bool:
         return True
     assert found == f"{path} does not exist on this host, or is no file"
     return False
+
+
+async def test_given_a_host_without_threads_then_that_is_told_and_there_is_room_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After as many looks that could not be begun as there may be at once nobody ever looked again, and no program was started any more."""
+    looks = FileLooks()
+    (tmp_path / "land.py").write_text("")
+
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", start)
+        for _ in range(LOOKS_MAX):
+            with pytest.raises(FileSystemSilent, match="new thread"):
+                await looks.problem_with(str(tmp_path / "land.py"), "this host")
+    assert await asyncio.wait_for(looks.problem_with(str(tmp_path / "land.py"), "this host"), 20) is None

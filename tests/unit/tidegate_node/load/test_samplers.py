@@ -244,3 +244,20 @@ def test_given_no_such_source_or_resource_then_the_answer_says_so() -> None:
     answer = asyncio.run(ask("mesos", "cpu"))
     assert answer.value is None
     assert "name no mesos; it has yarn" in answer.problem
+
+
+def test_given_a_host_without_threads_then_its_load_is_unknown_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another error would be a bug of the actor that asks."""
+
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def sampled() -> LoadSampled:
+        effects = LoadEffects({"local": HostLoad()}, SystemClock())
+        with monkeypatch.context() as full:
+            full.setattr(threading.Thread, "start", start)
+            return await effects.sample(SampleLoad("local", "cpu"))
+
+    assert asyncio.run(sampled()) == LoadSampled(None, "local cannot be looked at: can't start new thread")
