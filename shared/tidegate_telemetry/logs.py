@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import MutableMapping
-from typing import Any, Final, Literal, TextIO, TypeAlias
+from contextlib import suppress
+from typing import Any, Final, Literal, TextIO, TypeAlias, cast
 
 import structlog
 from structlog.typing import FilteringBoundLogger, Processor
@@ -55,10 +56,28 @@ def set_up_logs(
     structlog.configure(
         processors=[*shared, *last],
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.WriteLoggerFactory(out),
+        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", _Unfailing(out))),
         cache_logger_on_first_use=False,
     )
     _bridge_standard_logging(number)
+
+
+class _Unfailing:
+    """A stream that a line may be lost on: its disk is full, or who read it is gone. Whoever says something goes on with its work; raised there,
+    it would end a shard's actor in the middle of a step, or a client's thread.
+    """
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, text: str) -> int:
+        with suppress(OSError, ValueError):
+            self._out.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._out.flush()
 
 
 def hide_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

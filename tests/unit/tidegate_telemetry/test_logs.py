@@ -98,3 +98,37 @@ def test_given_a_terminal_then_it_is_text(stream: io.StringIO) -> None:
     assert "serving" in stream.getvalue()
     assert "topic_partition=3" in stream.getvalue()
     assert not stream.getvalue().startswith("{")
+
+
+class _Full(io.StringIO):
+    """As a file on a full disk, or a pipe that nobody reads any more."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error: Exception | None = error
+
+    def write(self, text: str) -> int:
+        if self.error is not None:
+            raise self.error
+        return super().write(text)
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), BrokenPipeError(), ValueError("closed file")]
+)
+def test_given_a_stream_that_takes_nothing_then_whoever_says_something_goes_on(
+    stream: io.StringIO, error: Exception
+) -> None:
+    """A full disk beneath its log ended actors in the middle of a step: that it had failed could not be said either, and none was built anew."""
+    full = _Full(error)
+    set_up_logs(stream=full)
+    notices = Notifier(metrics := Metrics())
+
+    notices("transaction_refused", name="fire", shard=1)
+    notices("serving", topic_partition=3)
+    logging.getLogger("client").warning("gone")
+    assert metrics.value("tidegate_decisions_repeated_total", name="fire") == 1
+
+    full.error = None
+    notices("serving", topic_partition=4)
+    assert [line["topic_partition"] for line in _lines(full)] == [4]
