@@ -152,6 +152,10 @@ class LaunchEffects:
                 )
                 await asyncio.sleep(self._ask_again_s)
                 continue
+            except Exception as bug:  # noqa: BLE001 - whatever it is, nobody else may be left to ask for the end of a closed run
+                self._notices("task_failed", task="cancel", exc_info=bug)
+                await asyncio.sleep(self._ask_again_s)
+                continue
             if not isinstance(found, Ended):
                 host = found.host if isinstance(found, Elsewhere) else None
                 self._notices("cancel_out_of_reach", run_id=effect.run_id, attempt=effect.attempt, host=host)

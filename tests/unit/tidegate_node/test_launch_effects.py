@@ -172,6 +172,25 @@ async def test_given_a_launcher_that_stays_away_then_cancels_are_bounded(around:
     assert around.launcher.unavailable == 10_000 - CANCEL_TRIES_MAX, "asked as often as it was said, and no more"
 
 
+async def test_given_a_launcher_that_fails_at_a_cancel_then_that_is_said_and_it_is_asked_again(
+    around: Surroundings, until: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cancel ended with it, and nobody was told: the program of a closed run ran on."""
+    bugs, cancel = iter([KeyError("pid"), RuntimeError()]), around.launcher.cancel
+
+    async def fails_twice(run_id: str, attempt: int) -> Ended | Absent | Elsewhere:
+        if (bug := next(bugs, None)) is not None:
+            raise bug
+        return await cancel(run_id, attempt)
+
+    monkeypatch.setattr(around.launcher, "cancel", fails_twice)
+
+    around.launch_effects().cancel(Cancel(RUN, 1))
+
+    await until(lambda: around.launcher.cancelled, "the cancel")
+    assert around.notes.names() == ["task_failed", "task_failed"]
+
+
 async def test_given_program_files_then_what_is_wrong_with_them_is_said(around: Surroundings, tmp_path: Path) -> None:
     effects = around.launch_effects()
     good = tmp_path / "program.py"
