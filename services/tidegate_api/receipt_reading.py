@@ -48,7 +48,7 @@ def _known(body: str | bytes) -> dict[str, Any] | None:
     """Returns what a receipt says in fields that this release has; None of what is no JSON object."""
     try:
         said = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(said, dict):
         return None
