@@ -154,6 +154,9 @@ def gate_address(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and parts.hostname is not None and parts.port != 0
+        # What the client would make of them with each try: an error that is none of the network's.
+        (parts.hostname or "").encode("idna")
+        parts.path.encode("ascii")
     except ValueError as error:
         raise GateMisconfigured(f"TIDEGATE_GATE_URL {url!r} is no URL: {error}") from error
     if not usable:

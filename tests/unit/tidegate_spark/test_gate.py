@@ -93,8 +93,15 @@ def test_given_a_proxy_in_the_environment_then_the_token_does_not_go_there(
     assert a_client(gate.url, clock).post("start", {}, Deadline(0, clock)).ok
 
 
-@pytest.mark.parametrize("url", ["", "127.0.0.1:8080", "ftp://host/", "http://", "http://host:port/", "http://[::1"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "127.0.0.1:8080", "ftp://host/", "http://", "http://host:port/", "http://[::1"),
+        *("http://gate..svc/", f"http://{'a' * 64}.svc/", "http://host/\N{LATIN SMALL LETTER A WITH DIAERESIS}"),
+    ],
+)
 def test_given_an_unusable_url_then_no_retry_is_made(url: str) -> None:
+    """The last ones ended the wrapper with a traceback and 1, which says "try again", and not with 78 and what is wrong."""
     with pytest.raises(GateMisconfigured, match="TIDEGATE_GATE_URL"):
         gate_address(url)
 
