@@ -43,8 +43,12 @@ OthersFind: TypeAlias = Callable[[KafkaSettings], bool]
 
 
 def others_find(settings: KafkaSettings) -> bool:
-    """Makes a client, and asks it."""
-    return _finds(AdminClient({**admin_config(settings), "allow.auto.create.topics": False}), settings)
+    """Makes a client, and asks it. One that cannot be made, while certificates are replaced, say, or no descriptor is left, finds none either."""
+    try:
+        stranger = AdminClient({**admin_config(settings), "allow.auto.create.topics": False})
+    except KafkaException:
+        return False
+    return _finds(stranger, settings)
 
 
 def close_aside(client: Closed) -> None:

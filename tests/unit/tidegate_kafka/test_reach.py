@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from tidegate_kafka.reach import ASK_EVERY_MS, PATIENCE_MS, CutOff, Reach
+from tidegate_kafka import reach
+from tidegate_kafka.reach import ASK_EVERY_MS, PATIENCE_MS, CutOff, Reach, others_find
 from tidegate_kafka.settings import KafkaSettings
 
 SETTINGS = KafkaSettings(allow_plaintext=True)
@@ -104,3 +105,18 @@ def test_given_a_client_that_is_asked_every_second_then_strangers_are_not(world:
     world.finds = world.others_find = False
     world.look_for(10 * ASK_EVERY_MS)
     assert (world.asked, world.strangers) == (50, 10)
+
+
+def test_given_a_stranger_that_cannot_be_made_then_the_client_stays(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While certificates were being replaced an outage of the brokers ended the client that asked, with all that it had under way."""
+
+    def unmade(_: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, "ssl.ca.location: no such file"))
+
+    monkeypatch.setattr(reach, "AdminClient", unmade)
+    world.reach = Reach(SETTINGS, others_find, world.now)
+    world.finds = False
+    world.look_for(3 * PATIENCE_MS)
+    assert not world.reach.suspects
