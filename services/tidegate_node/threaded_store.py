@@ -66,9 +66,8 @@ class ThreadedStore:
         try:
             under_way = asyncio.get_running_loop().run_in_executor(self._threads, go)
         except RuntimeError as none_left:
-            void.append(
-                none_left
-            )  # It stays in the pool's queue, and must not leave from there whenever a thread comes by.
+            # It stays in the pool's queue, and must not leave from there whenever a thread comes by.
+            void.append(none_left)
             self._room.release()
             raise _NoThread(f"store: {none_left}") from none_left
         under_way.add_done_callback(self._has_ended)

@@ -212,9 +212,8 @@ class LocalLauncher:
         """Does blocking work in a thread; what the operating system refuses (a full disk, no more processes or threads) may pass."""
         try:
             begun = asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *args, **kwargs))
-        except (
-            RuntimeError
-        ) as error:  # It may be done later all the same, by a thread that is there: asking again finds that.
+        except RuntimeError as error:
+            # It may be done later all the same, by a thread that is there: asking again finds that.
             raise LaunchUnavailable(f"local launcher: {error}; ask again") from error
         try:
             return await begun
