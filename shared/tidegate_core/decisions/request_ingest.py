@@ -80,7 +80,7 @@ class RequestIngest:
         self._log_end = log_end
 
     def serve(self) -> Operation[None]:
-        return self.cursor.serve(self._process)
+        return self.cursor.serve(self._process, _with_sender)
 
     def _process(self, batch: Sequence[LogRecord]) -> Operation[None]:
         inboxed: list[tuple[LogRecord, _Inboxed | None]] = []
@@ -206,6 +206,24 @@ class RequestIngest:
         yield from self.cursor.move(last.offset + 1, last.append_time, rows)
         for plane in self._planes.values():
             plane.position_is(self.cursor.at.next)
+
+
+def _with_sender(record: LogRecord, refused: RefusedRecord) -> RefusedRecord:
+    """A request that can be read is refused with its id: its sender waits for an answer."""
+    try:
+        request = parse_request(record.value, record.headers)
+    except RefusedRecord as unread:
+        return unread
+    name, key = getattr(request, "name", None), getattr(request, "key", None)
+    return RefusedRecord(
+        refused.problems,
+        refused.error_class,
+        request_id=request.id,
+        type=request.type,
+        namespace=request.namespace,
+        name=name,
+        key=key,
+    )
 
 
 def _inbox_name(request: Request, position: Position) -> tuple[str, str]:

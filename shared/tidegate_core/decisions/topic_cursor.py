@@ -22,6 +22,12 @@ BATCH_RECORDS_MAX = 500
 """Records dealt with together; the reader's credits are of the same order."""
 
 Process: TypeAlias = Callable[[Sequence[LogRecord]], Operation[None]]
+WithSender: TypeAlias = Callable[[LogRecord, RefusedRecord], RefusedRecord]
+"""Adds to a refusal who is to be told."""
+
+
+def _of_nobody(_: LogRecord, refused: RefusedRecord) -> RefusedRecord:
+    return refused
 
 
 class TopicCursor:
@@ -54,6 +60,7 @@ class TopicCursor:
         self._reads = False
         self._takes = True
         self._ends = False
+        self._with_sender: WithSender = _of_nobody
         self._ended = Signal(f"end of {topic.name} {topic_partition}")
         self._arrived = Signal(f"records {topic.name} {topic_partition}")
         self.dead_letters = DeadLetters(host, copies, topic.name, topic_partition, self._look)
@@ -142,8 +149,9 @@ class TopicCursor:
     def _look(self) -> None:
         self.host.operations.raise_(self._arrived)
 
-    def serve(self, process: Process) -> Operation[None]:
+    def serve(self, process: Process, with_sender: WithSender = _of_nobody) -> Operation[None]:
         """Gives batches to `process`, which moves the position through them, until `end`."""
+        self._with_sender = with_sender
         while not self._ends:
             batch = self._next_batch()
             if batch or self._has_closed():
@@ -173,7 +181,8 @@ class TopicCursor:
             return
         for record in batch:
             self.host.failed("cursor", f"{self.topic.name} {self.topic_partition} {record.offset}", error)
-            self.dead_letters.bury(record, RefusedRecord([Problem("", "cannot be kept", str(error))], "too_large"))
+            refused = RefusedRecord([Problem("", "cannot be kept", str(error))], "too_large")
+            self.dead_letters.bury(record, self._with_sender(record, refused))
             yield from self.dead_letters.settled()
             yield from self.move(record.offset + 1, record.append_time)
 
@@ -208,7 +217,8 @@ class TopicCursor:
         """A record before the position is read again only because its dead letter is open, whatever is in it."""
         if record.offset >= self.at.next:
             return None
-        return RefusedRecord([Problem("", "was refused by an earlier reader", "send it again if it is right")])
+        refused = RefusedRecord([Problem("", "was refused by an earlier reader", "send it again if it is right")])
+        return self._with_sender(record, refused)
 
     def move(
         self,

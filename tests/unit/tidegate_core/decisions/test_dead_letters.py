@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from tidegate_core.decisions import dead_letters
 from tidegate_core.decisions.dead_letters import PATIENCE_MS
-from tidegate_core.effects import Effect, NotProduced, Produce, StartReading, Taken
+from tidegate_core.effects import Commit, Effect, Invalid, NotProduced, Produce, StartReading, Taken, Write
 from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_matches import Match, a_commit
 from tidegate_testkit.builders import (
     EVENTS,
     MINUTE,
@@ -28,6 +29,14 @@ AWAY = NotProduced("unavailable", "its leader is away")
 
 def a_dead_letter(effect: Effect) -> bool:
     return isinstance(effect, Produce) and effect.topic.endswith(".dlq")
+
+
+def a_write_of(text: str) -> Match:
+    return lambda effect: isinstance(effect, Write) and any(text in str(action) for action in effect.batch.actions)
+
+
+def a_move_with_rows(effect: Effect) -> bool:
+    return a_commit("cursor")(effect) and isinstance(effect, Commit) and len(effect.transaction.actions) > 1
 
 
 @pytest.fixture
@@ -140,6 +149,30 @@ def test_given_a_refused_request_then_its_sender_is_answered_by_whoever_copies_i
     bench.as_usual()
     bench.run(10 * SECOND)
     assert bench.status_of("r") == "rejected"
+    assert len(bench.on("tidegate.requests.dlq")) == 1
+
+
+def test_given_a_send_that_the_store_never_takes_then_its_sender_is_answered_by_whoever_copies_it(bench: Bench) -> None:
+    """Found by a review: read again it is a request like others, and its dead letter named nobody who was to be told."""
+    away(bench)
+    bench.answer_with(a_write_of("poisoned"), Invalid("too large"), times=100)
+    bench.request(a_send("m-1", payload="poisoned", after="1s"))
+    bench.run(2 * SECOND)
+    assert position(bench, REQUESTS_AT) == {"next": 1, "open": [0]}
+    bench.crash()
+    bench.as_usual()
+    bench.run(10 * SECOND)
+    assert bench.status_of("m-1") == "rejected"
+    assert len(bench.on("tidegate.requests.dlq")) == 1
+    assert bench.delivered() == []
+
+
+def test_given_a_request_whose_inbox_row_the_store_never_takes_then_its_sender_is_answered(bench: Bench) -> None:
+    """Found by a review: it was a dead letter, and nobody was told."""
+    bench.answer_with(a_move_with_rows, Invalid("too large"), times=2)
+    bench.append(REQUESTS, 0, an_apply(a_spec()), an_apply(a_spec("other")))
+    bench.run(2 * SECOND)
+    assert [bench.status_of(f"apply-{name}") for name in ("nightly", "other")] == ["rejected", "accepted"]
     assert len(bench.on("tidegate.requests.dlq")) == 1
 
 
