@@ -10,7 +10,7 @@ one schedule, run or request, everything behind it goes on.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -20,7 +20,8 @@ from tidegate_core.decisions.work import Decision, Procedure, Work
 from tidegate_core.effects import Committed, Items, Read, ReadRange, Refused
 from tidegate_core.records.controls import Controls
 from tidegate_core.store.keys import lease, shard_pk
-from tidegate_core.store.values import Item, Key, Page, RangeRead, Transaction
+from tidegate_core.store.values import Action, Check, Item, Key, Page, RangeRead, Transaction
+from tidegate_core.transactions.conditions import holds_lease
 from tidegate_core.transactions.controls import carry_controls, finish_controls
 from tidegate_core.transactions.unit_of_work import NotAtHand, UnitOfWork
 from tidegate_core.transactions.view import View
@@ -242,6 +243,18 @@ class Lane:
     def _move_lease(self, transaction: Transaction) -> Operation[None]:
         if isinstance((yield from self.host.commit_for_good(transaction)), Refused):
             raise Fenced(lease(self.shard))
+
+    def commit_alone(self, name: str, actions: Sequence[Action], token: str, witness: Key) -> Operation[bool]:
+        """Sends what depends on no revision under the lease; returns whether it was carried out.
+
+        Raises:
+            Fenced: Another owner has acquired the shard.
+        """
+        check = Check(lease(self.shard), holds_lease(self._epoch, self.controls.version))
+        verdict = yield from self.host.commit_for_good(Transaction(name, (check, *actions), token, witness))
+        if isinstance(verdict, Refused):
+            self._look_for_a_fence(verdict)
+        return isinstance(verdict, Committed)
 
     def give_way(self) -> Operation[None]:
         """Lets the decisions at the head of the queue have a transaction; for procedures that need many.

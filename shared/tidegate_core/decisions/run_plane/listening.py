@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tidegate_core.decisions.event_index import vector_item
+from tidegate_core.decisions.host import RETRY_FIRST_MS
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.log_ends import as_vector, log_ends
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.effects import Items, Read
 from tidegate_core.model.position import Position
+from tidegate_core.model.requests import ScheduleApply, ScheduleRequest
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.run_plane import Definition, IndexRow, ScheduleState
@@ -25,6 +27,8 @@ from tidegate_core.triggers.base import EventTrigger
 
 ROWS_TOGETHER = 90
 """Of one transaction, below DynamoDB's 100 actions."""
+VAIN_ROWS_TOGETHER = 45
+"""Each may have a vector of its own that goes with it."""
 RUNS = "run/"
 """What the event keys of runs begin with: they are told by their owners and not read from a topic."""
 
@@ -32,8 +36,8 @@ RUNS = "run/"
 def listen(lane: Lane, state: ScheduleState, spec: ScheduleSpec, arrived: int) -> Operation[None]:
     """Writes the index rows and raises their versions, before the state moves and long before the receipt.
 
-    So whoever reads an event that was produced after the receipt reads a version that makes it see these rows. Rows of
-    a request that then fails are inert: the owner counts for the present generation only.
+    So whoever reads an event that was produced after the receipt reads a version that makes it see these rows. Those of
+    a request that then fails go again (`unlisten_in_vain`).
 
     Args:
         lane: Of the schedule's shard.
@@ -68,13 +72,50 @@ def unlisten(lane: Lane, state: ScheduleState) -> Operation[None]:
             yield from _raise_version(lane, keys.index_shard_of(event_key), gone)
 
 
+def unlisten_in_vain(lane: Lane, request: ScheduleRequest, state: ScheduleState | None) -> Operation[None]:
+    """Removes the rows of a request that came to nothing although it had been made out to listen: by an owner that fell behind that, for
+    one that decides otherwise, or before its write was refused.
+
+    Else whoever hears by them notes ids of events that nobody counts; and the next request that is accepted has their generation, so
+    that they would stand for it, with ends from long before it. Under the lease: a former owner takes for such rows what its successor
+    is about to activate.
+
+    Args:
+        lane: Of the schedule's shard.
+        request: What came to nothing.
+        state: The schedule's, as it stayed.
+    """
+    present = None if state is None or state.status == "deleted" else (state.incarnation, state.generation)
+    least = 0 if state is None else state.generation
+    event_keys = set[str]() if state is None else {*(yield from _event_keys(lane, state))}
+    if isinstance(request, ScheduleApply):
+        event_keys |= {leaf.event_key for leaf in heard_leaves(request.spec)}
+    for event_key in sorted(event_keys):
+        while True:
+            there = yield from _rows_of(lane, event_key, request.namespace, request.name)
+            stays = {row.vector for row in there if (row.incarnation, row.generation) == present}
+            vain = [r for r in there if r.generation >= least and (r.incarnation, r.generation) != present][
+                :VAIN_ROWS_TOGETHER
+            ]
+            if not vain:
+                break
+            vectors = sorted({row.vector for row in vain if row.vector is not None} - stays)
+            gone = [*(Delete(row.key()) for row in vain), *(Delete(keys.offsets_vector(each)) for each in vectors)]
+            update, token = _raised(lane, keys.index_shard_of(event_key))
+            if not (yield from lane.commit_alone("raise_index", (*gone, update), token, update.key)):
+                yield from lane.host.sleep(RETRY_FIRST_MS)
+
+
+def _rows_of(lane: Lane, event_key: str, namespace: str, name: str) -> Operation[list[IndexRow]]:
+    pk, low, high = keys.index_rows_of(event_key, namespace, name)
+    return [from_item(IndexRow, item) for item in (yield from lane.read_range(low, high, pk))]
+
+
 def _rows_of_before(lane: Lane, state: ScheduleState) -> Operation[dict[str, list[IndexRow]]]:
     """Returns the rows of earlier generations by their event keys."""
     heard: dict[str, list[IndexRow]] = {}
     for event_key in (yield from _event_keys(lane, state)):
-        pk, low, high = keys.index_rows_of(event_key, state.namespace, state.name)
-        items = yield from lane.read_range(low, high, pk)
-        rows = (from_item(IndexRow, item) for item in items)
+        rows = yield from _rows_of(lane, event_key, state.namespace, state.name)
         heard[event_key] = [row for row in rows if row.generation < state.generation]
     return heard
 
@@ -144,8 +185,7 @@ def unheard(lane: Lane, state: ScheduleState, heard: Sequence[HeardLeaf]) -> Ope
     """
     rows: list[IndexRow] = []
     for event_key in sorted({leaf.event_key for leaf in heard}):
-        pk, low, high = keys.index_rows_of(event_key, state.namespace, state.name)
-        rows += [from_item(IndexRow, item) for item in (yield from lane.read_range(low, high, pk))]
+        rows += yield from _rows_of(lane, event_key, state.namespace, state.name)
     present = [row for row in rows if (row.incarnation, row.generation) == (state.incarnation, state.generation)]
     named = sorted({row.vector for row in present if row.vector is not None})
     there: set[str] = set()
@@ -167,7 +207,8 @@ def listen_again(lane: Lane, rows: Sequence[IndexRow]) -> Operation[None]:
 def _activation_vector(lane: Lane, state: ScheduleState, arrived: int) -> Operation[str]:
     """Stores end offsets that were read after the request had arrived: events below never count, those after the receipt always do."""
     ends = yield from log_ends(lane.host, [state.namespace], arrived)
-    owner = f"{keys.schedule_ref(state.namespace, state.name)}#{state.generation}"
+    # A request that comes to nothing has the generation of the next one, and its vector goes: it is none of that one's.
+    owner = f"{keys.schedule_ref(state.namespace, state.name)}#{state.generation}#{state.position}"
     vector_id, key, item = vector_item(owner, as_vector(ends))
     yield from lane.host.write_for_good(Batch("vector", (Put(key, item),)))
     return vector_id
@@ -179,8 +220,13 @@ def _raise_versions(lane: Lane, rows: Sequence[IndexRow]) -> Operation[None]:
 
 
 def _raise_version(lane: Lane, index_shard: int, with_it: Sequence[Delete] = ()) -> Operation[None]:
-    key = keys.index_version(index_shard)
-    token = lane.host.token()
+    update, token = _raised(lane, index_shard)
+    yield from lane.host.commit_for_good(Transaction("raise_index", (*with_it, update), token, update.key))
+
+
+def _raised(lane: Lane, index_shard: int) -> tuple[Update, str]:
+    """Returns what raises a version, and its token."""
+    key, token = keys.index_version(index_shard), lane.host.token()
     # ADD without a condition: repeated or late ones raise it once more, which costs a reader one query.
     update = Update(key, "ADD #version :one SET #w = :w", {"#version": "version", "#w": "w"}, {":one": 1, ":w": token})
-    yield from lane.host.commit_for_good(Transaction("raise_index", (*with_it, update), token, key))
+    return update, token

@@ -18,7 +18,7 @@ from tidegate_core.decisions.run_plane.control import Applied, MoveState
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE
 from tidegate_core.decisions.run_plane.fire import FireSchedule
-from tidegate_core.decisions.run_plane.listening import listen, unlisten
+from tidegate_core.decisions.run_plane.listening import listen, unlisten, unlisten_in_vain
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
 from tidegate_core.decisions.run_plane.pages import LEAVES_INDEX, page_of
 from tidegate_core.decisions.run_plane.quotas import counted_problems
@@ -50,6 +50,8 @@ from tidegate_core.records.run_plane import Definition, InboxRow, ScheduleState,
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
 from tidegate_core.transactions.unit_of_work import NotAtHand
+
+CAME_TO_NOTHING = frozenset({ReceiptStatus.REJECTED, ReceiptStatus.CONFLICT, ReceiptStatus.SUPERSEDED})
 
 
 def request_id_of(request_id: str | None, origin: str) -> str:
@@ -116,6 +118,8 @@ class ApplyRequest(Procedure):
         if stored is not None and stored.settled:
             # An older release's: it answered first.
             yield from self._leave_index(lane, request)
+            if Receipt.model_validate_json(stored.body).status in CAME_TO_NOTHING:
+                yield from self._hear_nothing_by(lane, request)
             return stored.body
         # An answer that is not settled is our own, from before a crash: only what is pending is left to be ended.
         so_far = None if stored is None else Receipt.model_validate_json(stored.body)
@@ -174,12 +178,21 @@ class ApplyRequest(Procedure):
         definition = yield from self._definition(lane, before)
         if outcome.receipt is None:
             before = yield from self._make_due(lane, request, before)
-            if _sends_messages(request, definition):
-                yield from self._move_recurring(lane, request, request_id, position, before, definition, outcome)
-            else:
-                applied = yield from self._decide(lane, request, position, before, definition, lane.host.now)
-                move = self._move(lane, request, request_id, position, applied, before, outcome)
-                yield from lane.decide_alone(move)
+            try:
+                if _sends_messages(request, definition):
+                    yield from self._move_recurring(lane, request, request_id, position, before, definition, outcome)
+                else:
+                    applied = yield from self._decide(lane, request, position, before, definition, lane.host.now)
+                    move = self._move(lane, request, request_id, position, applied, before, outcome)
+                    yield from lane.decide_alone(move)
+            except (Fenced, Closed, Untold):
+                raise
+            except Exception:
+                yield from self._hear_nothing_by(lane, request)
+                raise
+        assert outcome.receipt is not None
+        if outcome.receipt.status in CAME_TO_NOTHING:
+            yield from self._hear_nothing_by(lane, request)
         if not outcome.settled:
             # Before the answer, which the API reads from the store: an event that comes after it must find a version by which nobody counts it.
             yield from self._leave_index(lane, request)
@@ -249,6 +262,11 @@ class ApplyRequest(Procedure):
             state = yield from self._state(lane, request)
             if state is not None:
                 yield from unlisten(lane, state)
+
+    def _hear_nothing_by(self, lane: Lane, request: Request | ScheduleRequest) -> Operation[None]:
+        """It came to nothing: what was written for it to listen goes."""
+        if isinstance(request, ScheduleApply | ScheduleResume):
+            yield from unlisten_in_vain(lane, request, (yield from self._state(lane, request)))
 
     def _make_due(
         self, lane: Lane, request: ScheduleRequest, before: ScheduleState | None
