@@ -49,18 +49,22 @@ PUBLIC_ID = re.compile(r"(\d{4})-([a-z2-7]{26})", re.ASCII)
 """The id of a delivered message, as an API answer shows it: it names its shard."""
 
 
-def apply_inboxed(plane: DeliveryPlane, rows: Sequence[InboxRow]) -> Operation[None]:
+def apply_inboxed(plane: DeliveryPlane, rows: Sequence[InboxRow]) -> Operation[list[tuple[InboxRow, RefusedRecord]]]:
     """Applies inbox rows of kind `M`, in order; at the end everything they asked for is durable, and answered.
 
     Cancels are answered together: behind an outage there are many, and a broker whose acknowledgements get lost takes seconds for each.
+
+    Returns:
+        Those that are to be buried, each with the reason.
     """
+    refusals: list[tuple[InboxRow, RefusedRecord]] = []
     sends: list[Sending] = []
     answers: list[tuple[str, bytes]] = []
     by_origin = {Position.parse(row.origin): row for row in rows}
 
     def send() -> Operation[None]:
-        for unkept in (yield from send_messages(plane, sends)):
-            yield from _bury(plane, by_origin[unkept.sending.position], unkept.refused)
+        unkept = yield from send_messages(plane, sends)
+        refusals.extend((by_origin[each.sending.position], each.refused) for each in unkept)
         sends.clear()
 
     for row in rows:
@@ -68,7 +72,7 @@ def apply_inboxed(plane: DeliveryPlane, rows: Sequence[InboxRow]) -> Operation[N
             request = parse_request(row.request)
         except RefusedRecord as refused:
             # Whoever read it accepted it; only a newer node's grammar can lead here (rolling downgrade).
-            yield from _bury(plane, row, refused)
+            refusals.append((row, refused))
             continue
         if isinstance(request, MessageSend):
             sends.append(Sending(request, Position.parse(row.origin), replay=True))
@@ -79,12 +83,13 @@ def apply_inboxed(plane: DeliveryPlane, rows: Sequence[InboxRow]) -> Operation[N
             answers.append((yield from _answer(plane, request, row.origin)))
         except InvalidAsk as error:
             plane.host.failed("cancel", row.origin, error)
-            yield from _bury(plane, row, cannot_be_kept(request, error))
+            refusals.append((row, cannot_be_kept(request, error)))
     yield from send()
     yield from publish_answers(plane, answers)
+    return refusals
 
 
-def _bury(plane: DeliveryPlane, row: InboxRow, refused: RefusedRecord) -> Operation[None]:
+def bury(plane: DeliveryPlane, row: InboxRow, refused: RefusedRecord) -> Operation[None]:
     """Nothing is dropped silently: a dead letter, and the sender is told where the request's id can be read."""
     yield from produce(plane, [refused_letter_of(plane.host, row.request, Position.parse(row.origin), refused)])
     if refused.request_id is not None:

@@ -6,11 +6,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from tidegate_core.decisions.delivery_plane.cancelling import apply_inboxed
+from tidegate_core.decisions.delivery_plane.cancelling import apply_inboxed, bury
 from tidegate_core.decisions.delivery_plane.sending import refuse_repeats
 from tidegate_core.decisions.delivery_plane.waiting import Waiting
 from tidegate_core.decisions.host import InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
+from tidegate_core.model.problems import RefusedRecord
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.delivery import remove_inboxed
@@ -77,12 +78,21 @@ class Inboxed:
             return  # They went with earlier ones.
         if self._rows:
             self._again()
-        yield from apply_inboxed(self._plane, [row for row, _ in taken])
-        leaning = [each for each in taken if each[0].origin in self._leaning]
+        refusals = dict((yield from apply_inboxed(self._plane, [row for row, _ in taken])))
+        for each in (each for each in taken if each[0] in refusals):
+            # Beside the others: none of them waits until the topic of dead letters takes it.
+            self._plane.host.start_safely("dead_letter", each[0].origin, self._bury(each, refusals[each[0]]))
+        done = [each for each in taken if each[0] not in refusals]
+        leaning = [each for each in done if each[0].origin in self._leaning]
         if leaning:
             self._plane.host.operations.start(self._remove_in_time(leaning))
-        if len(leaning) < len(taken):
-            yield from self._remove([each for each in taken if each not in leaning])
+        if len(leaning) < len(done):
+            yield from self._remove([each for each in done if each not in leaning])
+
+    def _bury(self, taken: _Row, refused: RefusedRecord) -> Operation[None]:
+        """Its row goes behind its dead letter."""
+        yield from bury(self._plane, taken[0], refused)
+        yield from self._remove([taken])
 
     def _remove_in_time(self, taken: Sequence[_Row]) -> Operation[None]:
         leaning = [self._leaning[row.origin] for row, _ in taken]

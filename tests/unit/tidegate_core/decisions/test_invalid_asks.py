@@ -20,7 +20,7 @@ from tidegate_core.records.messages import MessageName
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import ITEM_BYTES_MAX, Put
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
+from tidegate_testkit.bench_matches import a_commit, a_produce
 from tidegate_testkit.builders import (
     EVENTS,
     EVENTS_ID,
@@ -29,6 +29,7 @@ from tidegate_testkit.builders import (
     REQUESTS,
     REQUESTS_ID,
     SECOND,
+    Doc,
     a_cancel,
     a_send,
     a_spec,
@@ -154,6 +155,33 @@ def test_given_a_send_in_the_inbox_that_the_store_never_takes_then_it_is_a_dead_
     bench.run(SECOND)
     assert bench.status_of("m-1") == "rejected"
     assert len(bench.on(LETTERS)) == 1
+    assert bench.rows("I#") == []
+
+
+@pytest.mark.parametrize(
+    "body", [a_send("m-1", payload="poisoned"), {"id": "m-1", "type": "message.postpone"}], ids=["poisoned", "unread"]
+)
+def test_given_a_topic_of_dead_letters_that_is_away_then_no_message_waits_for_one_of_the_inbox(body: Doc) -> None:
+    """Found by a review: creates and cancels of the shard stood still, and their topic partition with them, until it was back."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.answer_with(a_produce(LETTERS), NotProduced("unavailable", "its leader is away"), times=1_000_000)
+    bench.answer_with(a_write("poisoned"), INVALID, times=100)
+    origin = Position(bench.now, REQUESTS_ID, 1, 7).text()
+    row = InboxRow(namespace="orders", name="x", kind="M", origin=origin, body=json.dumps(body))
+    bench.store.write([Put(row.key(0), to_item(row, row.key(0)))])
+    bench.give(Poked(0))
+    bench.run(SECOND)
+    bench.request(a_send("m-2", payload="behind it", after="1s"))
+    bench.run(10 * SECOND)
+    assert delivered(bench) == ["behind it"]
+    bench.crash()
+    bench.run(SECOND)
+    assert len(bench.rows("I#")) == 1
+    bench.as_usual()
+    bench.run(SECOND)
+    assert len(bench.on(LETTERS)) == 1
+    assert bench.status_of("m-1") == "rejected"
     assert bench.rows("I#") == []
 
 
