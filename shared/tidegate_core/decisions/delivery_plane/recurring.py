@@ -170,7 +170,9 @@ class Series:
             return self._late[slot - begin - 1] if slot > begin else None
         # Not beyond its first nominal: a request waits for this in the lane, and what was left out before can be decades.
         search = Search(STEPS_PER_SEARCH, floor=since)
-        last = self._times.last_before(slot, keys.schedule_ref(self.namespace, self.name), search)
+        # The trigger itself looks back without regard to its end: what it names behind that is none of its instants.
+        ends = slot if self._times.end is None else min(slot, self._times.end)
+        last = self._times.last_before(ends, keys.schedule_ref(self.namespace, self.name), search)
         return last if last is not None and since <= last and max(last, begin) < slot else None
 
     # -- how they follow each other ------------------------------------------------------------------------------------

@@ -10,13 +10,13 @@ from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import sh
 
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_FIRES
 from tidegate_core.effects import Drained
-from tidegate_core.model.instants import parse_instant
+from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.recurring import Recurring
 from tidegate_core.store.values import Key, Put
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_recurring, a_send, an_apply, every
+from tidegate_testkit.builders import HOUR, MINUTE, NOW, SECOND, Doc, a_recurring, a_send, an_apply, every
 
 PING = b'"ping"'
 
@@ -94,6 +94,20 @@ def test_given_several_that_were_missed_then_the_last_is_sent_and_the_others_are
     ]
     bench.run(due[2] - bench.now + MINUTE)
     assert pings(bench)[-1] == due[2]
+
+
+def test_given_a_trigger_that_has_ended_when_its_record_can_be_read_again_then_the_last_of_it_is_sent() -> None:
+    """Its period's instant behind the end was taken for the last one: nothing was sent, and what was missed was told as not sent."""
+    due = (NOW // (2 * HOUR) + 1) * 2 * HOUR
+    bench, mended, shown_due = an_unreadable_one(every("2h", end=format_instant(due + HOUR)))
+    assert shown_due == [due]
+    bench.away(due - bench.now - 90 * SECOND)
+    bench.request(an_apply(a_recurring("often", trigger=every("1m"), payload="often"), "apply-often"))
+    bench.run(due - bench.now + 2 * HOUR + MINUTE)
+    bench.store.write([mended])
+    bench.run(20 * MINUTE)
+    assert pings(bench) == [due]
+    assert bench.notices("recurring_not_sent") == []
 
 
 def test_given_a_hand_over_before_the_lane_came_to_an_unreadable_one_then_it_is_finished_all_the_same() -> None:
