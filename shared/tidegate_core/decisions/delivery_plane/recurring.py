@@ -85,6 +85,15 @@ class Fire:
         """Occurrences that it stands for."""
         return 1 if self.covered is None else self.covered.count
 
+    @property
+    def due(self) -> int:
+        """When it became due, the last one of several: at its instant, also where its schedule goes on late; with the request where that has
+        asked for an instant that had passed.
+        """
+        begin = self.interval.begin
+        is_asked_for = self.nominal < begin and _trigger(self.interval.trigger).counts_from(begin) < begin
+        return max(self.nominal, self.slot) if is_asked_for else self.nominal
+
 
 def version_of(interval: Interval) -> str:
     """Returns what stands for the interval in the places of its fires."""

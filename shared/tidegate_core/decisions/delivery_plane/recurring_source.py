@@ -240,11 +240,9 @@ class RecurringSource:
 
     @staticmethod
     def due(row: Slotted, message: Message) -> int:
-        """Returns when an occurrence became due: one before its schedule's activation did with that, and what stands for several
-        with the last of them.
-        """
+        """Returns when an occurrence became due."""
         # Its own rows begin when the broker refused it: it was due by then, however long ago its instant was.
-        return max(message.nominal, message.slot - RETRY_FIRST_MS if row.fire is None else row.fire.slot)
+        return max(message.nominal, message.slot - RETRY_FIRST_MS) if row.fire is None else row.fire.due
 
     def placed(self, ref: str) -> None:
         """The lane has decided where the record belongs: what it leaves near may have to be looked at once more."""
