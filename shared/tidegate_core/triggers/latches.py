@@ -14,6 +14,8 @@ from typing import Literal, NamedTuple, TypeAlias
 OnTimeout: TypeAlias = Literal["abort", "partial", "wait"]
 Outcome: TypeAlias = Literal["abort", "fire", "partial", "forget"]
 IsSatisfied: TypeAlias = Callable[[Sequence[int]], bool]
+Moment: TypeAlias = tuple[int, int]
+"""By the schedule's clock, and by the world's: amid a suspension, in which the first stands still, the second says what came before what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,12 @@ class Counted(NamedTuple):
     Attributes:
         leaf: Place of the leaf.
         key: Entries of a leaf with the same key are one, the one that was appended later replaces the earlier.
-        at: Append time.
+        at: Append time, by the schedule's clock.
         weight: How much it counts.
         about: The data partition that it speaks of.
         gone: All that `about` counted as is taken back, and nothing comes instead.
         anew: All that `about` counted as is taken back, and this comes instead.
+        appended: Append time by the clock of the world.
     """
 
     leaf: int
@@ -61,6 +64,11 @@ class Counted(NamedTuple):
     about: str = ""
     gone: bool = False
     anew: bool = False
+    appended: int = 0
+
+    @property
+    def moment(self) -> Moment:
+        return self.at, self.appended
 
 
 class Due(NamedTuple):
@@ -86,10 +94,10 @@ class _Latch:
     """
 
     entries: dict[str, Counted] = field(default_factory=dict)
-    times: dict[str, list[int]] = field(default_factory=dict)
+    times: dict[str, list[Moment]] = field(default_factory=dict)
     about: dict[str, set[str]] = field(default_factory=dict)
-    taken_back: dict[str, int] = field(default_factory=dict)
-    renewed: dict[str, tuple[int, str]] = field(default_factory=dict)
+    taken_back: dict[str, Moment] = field(default_factory=dict)
+    renewed: dict[str, tuple[Moment, str]] = field(default_factory=dict)
     count: int = 0
     first_at: int | None = None
 
@@ -99,19 +107,19 @@ class _Latch:
         over = dict(self.taken_back), dict(self.renewed)
         return _Latch(dict(self.entries), times, about, *over, self.count, self.first_at)
 
-    def holds(self, about: str, at: int) -> bool:
+    def holds(self, about: str, moment: Moment) -> bool:
         """Whether something of it is here that came by then."""
-        return any(self.times[key][0] <= at for key in self.about.get(about, ()))
+        return any(self.times[key][0] <= moment for key in self.about.get(about, ()))
 
-    def take_back(self, about: str, at: int, since: int = 0) -> int:
+    def take_back(self, about: str, moment: Moment, since: Moment = (0, 0)) -> Moment:
         """Takes back what of it had come by then; returns since when that was here, `since` where nothing was."""
-        gone: list[int] = []
+        gone: list[Moment] = []
         for key in sorted(self.about.get(about, ())):
             times = self.times[key]
-            gone += [each for each in times if each <= at]
-            left = [each for each in times if each > at]
+            gone += [each for each in times if each <= moment]
+            left = [each for each in times if each > moment]
             if left:
-                self.times[key], self.entries[key] = left, self.entries[key]._replace(at=left[0])
+                self.times[key], self.entries[key] = left, self.entries[key]._replace(at=left[0][0])
             else:
                 self._leave(self.entries.pop(key))
         if not self.entries:
@@ -126,42 +134,42 @@ class _Latch:
 
     def add(self, entry: Counted, *, from_first_read: bool = False) -> None:
         """Counts a version: beside what is here, or instead of it."""
-        if entry.at < self.taken_back.get(entry.about, entry.at):
+        if entry.moment < self.taken_back.get(entry.about, entry.moment):
             return
-        since, first_at = entry.at, self.first_at
+        since, first_at = entry.moment, self.first_at
         if entry.anew:
-            since, self.first_at = self.take_back(entry.about, entry.at, since), first_at
-        renewed_at, renewed = self.renewed.get(entry.about, (entry.at, entry.key))
+            since, self.first_at = self.take_back(entry.about, entry.moment, since), first_at
+        renewed_at, renewed = self.renewed.get(entry.about, (entry.moment, entry.key))
         here = self.entries.get(entry.key)
-        if entry.at < renewed_at:  # What came instead of it has been here since then.
+        if entry.moment < renewed_at:  # What came instead of it has been here since then.
             if renewed not in self.entries:
                 self.first_at = first_at if self.entries else None
                 return
             self._came(renewed, since)
-        elif here is None or here.about == entry.about or self.times[entry.key][-1] <= entry.at:
+        elif here is None or here.about == entry.about or self.times[entry.key][-1] <= entry.moment:
             self._count(entry, here, since)
-        if entry.anew and renewed_at <= entry.at:
-            self.renewed[entry.about] = entry.at, entry.key
+        if entry.anew and renewed_at <= entry.moment:
+            self.renewed[entry.about] = entry.moment, entry.key
         if self.first_at is None:
-            self.first_at = since
+            self.first_at = since[0]
         elif not from_first_read:  # Of what was read late the first may come last.
-            self.first_at = min(self.first_at, since)
+            self.first_at = min(self.first_at, since[0])
 
-    def _came(self, key: str, since: int) -> None:
+    def _came(self, key: str, since: Moment) -> None:
         insort(self.times[key], since)
-        self.entries[key] = self.entries[key]._replace(at=self.times[key][0])
+        self.entries[key] = self.entries[key]._replace(at=self.times[key][0][0])
 
-    def _count(self, entry: Counted, here: Counted | None, since: int) -> None:
+    def _count(self, entry: Counted, here: Counted | None, since: Moment) -> None:
         if here is not None and here.about != entry.about:
             self._leave(here)  # An id that was used again speaks of the later data partition alone.
             here = None
         times = self.times.setdefault(entry.key, [])
-        latest = entry if here is None or times[-1] <= entry.at else here
+        latest = entry if here is None or times[-1] <= entry.moment else here
         self.count += latest.weight - (0 if here is None else here.weight)
-        insort(times, entry.at)
-        if since < entry.at:
+        insort(times, entry.moment)
+        if since < entry.moment:
             insort(times, since)
-        self.entries[entry.key] = latest._replace(at=times[0])
+        self.entries[entry.key] = latest._replace(at=times[0][0])
         self.about.setdefault(entry.about, set()).add(entry.key)
 
     def _leave(self, here: Counted) -> None:
@@ -227,7 +235,7 @@ class Latches:
 
     def holds(self, entry: Counted) -> bool:
         """Whether something about the entry's data partition is here, to be taken back: what came later is not."""
-        return self._latches[entry.leaf].holds(entry.about, entry.at)
+        return self._latches[entry.leaf].holds(entry.about, entry.moment)
 
     def has(self, entry: Counted) -> bool:
         """Whether the entry repeats, replaces or takes back something that is here."""
@@ -251,8 +259,8 @@ class Latches:
         """Counts an entry, or takes back what it says is gone."""
         latch = self._latches[entry.leaf]
         if entry.gone:
-            latch.take_back(entry.about, entry.at)
-            latch.taken_back[entry.about] = max(entry.at, latch.taken_back.get(entry.about, entry.at))
+            latch.take_back(entry.about, entry.moment)
+            latch.taken_back[entry.about] = max(entry.moment, latch.taken_back.get(entry.about, entry.moment))
             if latch.entries and entry.at < self._last_at and not self._terms.from_first_read:
                 latch.gone_late(entry.at)
         else:

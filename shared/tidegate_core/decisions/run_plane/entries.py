@@ -12,7 +12,7 @@ from tidegate_core.model.facts import Fact, RunFact
 from tidegate_core.store import keys
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import LeafTrigger
-from tidegate_core.triggers.latches import Counted, Latches
+from tidegate_core.triggers.latches import Counted, Latches, Moment
 
 Entry: TypeAlias = dict[str, Any]
 
@@ -78,20 +78,20 @@ def with_former_versions(log: Iterable[Entry]) -> list[Entry]:
 def _holding(log: Iterable[Entry]) -> list[list[Entry]]:
     """As the automaton (`latches.py`) has it: append times decide, whatever was read first."""
     latest: dict[tuple[int, str], list[Entry]] = {}
-    taken_back: dict[tuple[int, str | None], int] = {}
+    taken_back: dict[tuple[int, str | None], Moment] = {}
     for entry in log:
-        leaf, about, at = entry["leaf"], entry.get("partition"), on_the_clock(entry)
+        leaf, about, at = entry["leaf"], entry.get("partition"), moment_of(entry)
         if entry.get("kind") == FORGET:
             latest = {place: versions for place, versions in latest.items() if place[0] != leaf}
             continue
         if entry.get("gone") or entry.get("anew"):
             taken_back[leaf, about] = max(at, taken_back.get((leaf, about), at))
             for place in [each for each in latest if each[0] == leaf and latest[each][-1].get("partition") == about]:
-                latest[place] = [each for each in latest[place] if on_the_clock(each) > at]
+                latest[place] = [each for each in latest[place] if moment_of(each) > at]
                 if not latest[place]:
                     del latest[place]
         if not entry.get("gone") and at >= taken_back.get((leaf, about), at):
-            insort(latest.setdefault((leaf, entry["key"]), []), entry, key=on_the_clock)
+            insort(latest.setdefault((leaf, entry["key"]), []), entry, key=moment_of)
     return list(latest.values())
 
 
@@ -119,6 +119,11 @@ def on_the_clock(entry: Entry) -> int:
     return int(entry["at"]) - int(entry.get(STILL, 0))
 
 
+def moment_of(entry: Entry) -> Moment:
+    """Returns its place among others, in the order of append times, also amid a suspension."""
+    return on_the_clock(entry), int(entry["at"])
+
+
 def counted_of(entry: Entry) -> Counted:
     """Returns an entry as the automaton sees it."""
     return Counted(
@@ -129,6 +134,7 @@ def counted_of(entry: Entry) -> Counted:
         about=entry.get("partition", ""),
         gone=entry.get("gone", False),
         anew=entry.get("anew", False),
+        appended=entry["at"],
     )
 
 

@@ -25,6 +25,7 @@ from tidegate_core.decisions.run_plane.entries import (
     in_chunks,
     is_of_a_tick,
     merged,
+    moment_of,
     on_the_clock,
     replayed,
     tick_entry,
@@ -144,7 +145,7 @@ class Gathering:
 
     def fold(self, group: str, paired_by: str | None, entries: list[Entry]) -> None:
         """Adds entries of one group, in the order of their append times."""
-        entries = sorted(map(self._with_clock, entries), key=on_the_clock)
+        entries = sorted(map(self._with_clock, entries), key=moment_of)
         held = self.stored(group)
         if held is not None and not held.evidence.job:
             held, entries = self._with_what_was_late(held, paired_by, entries)

@@ -13,6 +13,7 @@ from tidegate_core.decisions.run_plane.entries import (
     before,
     counted_of,
     is_of_a_tick,
+    moment_of,
     on_the_clock,
     replayed,
     tick_entry,
@@ -60,7 +61,7 @@ class Instances(Gathering):
         entries += [entry for _, found in groups.values() for entry in found]
         self._have_at_hand(self._trigger.group_of_tick(tick.at) for tick in ticks)
         self._hands = {}
-        for entry in sorted(map(self._with_clock, entries), key=on_the_clock):
+        for entry in sorted(map(self._with_clock, entries), key=moment_of):
             if is_of_a_tick(entry):
                 self._open(entry)
             else:

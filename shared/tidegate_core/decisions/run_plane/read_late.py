@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from tidegate_core.decisions.run_plane.entries import Entry, counted_of, is_of_a_tick, on_the_clock
+from tidegate_core.decisions.run_plane.entries import Entry, counted_of, is_of_a_tick, moment_of
 from tidegate_core.triggers.latches import Counted, Due, Latches
 
 Opens: TypeAlias = Callable[[Entry], Latches]
@@ -35,7 +35,7 @@ def sorted_out(opens: Opens, here: Iterable[Entry], late: list[Entry], last_at: 
     """Returns what becomes of late entries beside what holds in open evidence, the last of which came at `last_at`."""
     walk = _Walk(opens)
     places = [*((entry, False) for entry in here), *((entry, True) for entry in late)]
-    for entry, is_late in sorted(places, key=lambda place: on_the_clock(place[0])):
+    for entry, is_late in sorted(places, key=lambda place: moment_of(place[0])):
         walk.add(entry, is_late=is_late)
     return walk.found_by(last_at)
 
@@ -86,7 +86,7 @@ class _Walk:
         if not self._has_fired:
             self._pass_time(last_at)
             self._join()
-        self._found.joining.sort(key=on_the_clock)
+        self._found.joining.sort(key=moment_of)
         return self._found
 
     def _says_nothing(self, entry: Entry, counted: Counted) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib import import_module
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -11,10 +12,12 @@ from tests.unit.tidegate_core.decisions.run_plane.counting import a_desk, count,
 
 from tidegate_core.decisions.inputs import Begin
 from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE
+from tidegate_core.decisions.run_plane.entries import merged
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import Evidence, LedgerRow
+from tidegate_core.records.run_plane import Evidence, EvidenceChunk, InboxRow, LedgerRow
 from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_outcomes import manifest_text
 from tidegate_testkit.builders import (
     HOUR,
     MINUTE,
@@ -28,6 +31,7 @@ from tidegate_testkit.builders import (
     an_apply,
     an_event,
     an_inbox_row,
+    every,
     on_data,
 )
 
@@ -193,6 +197,60 @@ def test_given_a_hold_that_ends_while_nobody_is_there_then_clocks_go_on_where_it
     bench.run(HOUR)
     assert len(bench.started) == starts
     assert told(bench) == (["launched"] if starts else ["expired/trigger_timeout"] * 2)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_given_a_hold_then_what_comes_before_a_tick_is_before_it_though_clocks_stand_still(is_late: bool) -> None:
+    """Behind an outage the tick came first: by clocks that stand still all that a hold brings comes at one instant."""
+    tick = {**every("1h"), "driver": "time"}
+    bench = a_bench(all_of(tick, A))
+    suspend(bench, "hold", MINUTE)
+    if is_late:
+        bench.drain()
+    for day, minutes in (("x", 10), ("y", 20), ("z", 70)):  # The tick is 45 minutes from here.
+        if is_late:
+            bench.now = NOW + minutes * MINUTE
+        else:
+            bench.run(NOW + minutes * MINUTE - bench.now)
+        bench.event(an_event(day, "a"))
+    if is_late:
+        bench.now = NOW + 90 * MINUTE
+        bench.new_actor()
+        bench.give(Begin())
+    resume(bench, MINUTE)
+    assert [manifest_text(order) for order in bench.started] == ["x,y"]
+
+
+@pytest.mark.parametrize("mode", ["hold", None])
+@pytest.mark.parametrize(
+    ("kinds", "rows"),
+    [
+        pytest.param(["created", "created"], 2, id="instead of it"),
+        pytest.param(["created", "appended", "created"], 4, id="instead of both"),
+        pytest.param(["created", "deleted", "created"], 4, id="taken back in between"),
+    ],
+)
+def test_given_versions_of_a_data_partition_then_the_later_one_counts_whichever_was_read_last(
+    mode: str | None, kinds: list[str], rows: int
+) -> None:
+    """From several topic partitions. Amid a hold the one that was read last did: the clocks by which they were told apart stood still."""
+    trigger = {"type": "data_size", "dataset": "a", "rows": 10, "kinds": ["created", "appended", "deleted"]}
+    held: Doc = {} if mode is None else {"status": "suspended", "mode": mode, "suspended_at": NOW}
+    versions = [came(number, "x", number * MINUTE, rows=2**number, kind=kind) for number, kind in enumerate(kinds)]
+    for order in permutations(versions):
+        if json.loads(order[0].body)[0]["at"] == NOW + MINUTE and "deleted" in kinds:
+            continue  # With nothing to take back it says nothing.
+        desk = a_desk(trigger, **held)
+        for row in order:
+            count(desk, row)
+        (evidence,) = desk.records(Evidence, "E#")
+        log = [entry for chunk in desk.records(EvidenceChunk, "EC#") for entry in json.loads(chunk.entries)]
+        assert (evidence.counts, sum(entry["weight"] for entry in merged(log))) == ((rows,), rows)
+
+
+def came(number: int, day: str, after: int, **event: Any) -> InboxRow:
+    fact = {"type": "data.partition", "namespace": "flights", "dataset": "a", "partition": day, **event}
+    return an_inbox_row(number, a_match(day, at=NOW + after, fact=json.dumps(fact)))
 
 
 @pytest.mark.parametrize(("pages_of", "name"), [("resume", "releasing"), ("delete", "ending")])
