@@ -260,6 +260,8 @@ def applied_spec(
     # A past `at` that is too old is walked over, and told in the ledger: it does not come.
     coming = tuple(each for each in next_instants(spec, state, now) if not is_too_old(spec, each, now))
     state = missed.after_apply(state, spec, before)
+    if before is None or before.generation != state.generation:
+        coming = missed.left_behind(state, spec, coming)
     return Applied(ReceiptStatus.ACCEPTED, state, definition, has_pages, next=coming)
 
 

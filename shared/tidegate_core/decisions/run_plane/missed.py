@@ -18,6 +18,9 @@ from tidegate_core.store import keys
 from tidegate_core.triggers.base import TimeTrigger
 from tidegate_core.triggers.search import Search
 
+COUNTED_MAX = 1_000
+"""Instants that are counted for an answer: a cron expression costs some 20 µs each, and the lane has others to serve."""
+
 
 def after_pause(
     state: ScheduleState, spec: ScheduleSpec, before: ScheduleState, backlog: CatchUp | None
@@ -65,6 +68,28 @@ def after_apply(state: ScheduleState, spec: ScheduleSpec, before: ScheduleState 
     counts_anyway = spec.trigger.counts_from(state.activated_at) < state.activated_at
     is_missing = making_up.missed_as is not None and not counts_anyway
     return replace(making_up, missed_by_update=True) if is_missing else making_up
+
+
+def to_make_up(state: ScheduleState, spec: ScheduleSpec) -> int:
+    """Returns how many instants a state that was just made has to make up for, as far as they are counted and found soon."""
+    if state.missed_until is None:
+        return 0
+    assert isinstance(spec.trigger, TimeTrigger)
+    ref = keys.schedule_ref(state.namespace, state.name)
+    search = Search.of_a_decision()
+    following, count = state.following, 0
+    left = spec.trigger.fires_left(state.fires)
+    most = COUNTED_MAX if left is None else min(left, COUNTED_MAX)
+    while (nominal := following.found) is not None and nominal < state.missed_until and count < most:
+        count += 1
+        following = spec.trigger.seek(nominal, ref, search)
+    return count
+
+
+def left_behind(state: ScheduleState, spec: ScheduleSpec, coming: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns those of the coming instants that `max_fires` has room for behind what is made up for: that counts, and comes first."""
+    left = spec.trigger.fires_left(state.fires) if isinstance(spec.trigger, TimeTrigger) else None
+    return coming if left is None else coming[: left - to_make_up(state, spec)]
 
 
 def _missing_nothing(state: ScheduleState) -> ScheduleState:

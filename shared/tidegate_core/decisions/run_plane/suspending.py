@@ -41,11 +41,9 @@ from tidegate_core.model.requests import ScheduleResume, ScheduleSuspend
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.run_plane import Definition, Job, ScheduleState
 from tidegate_core.store import keys
-from tidegate_core.triggers.base import EventTrigger, TimeTrigger
-from tidegate_core.triggers.search import NEVER, Search
+from tidegate_core.triggers.base import EventTrigger
+from tidegate_core.triggers.search import NEVER
 
-BACKLOG_COUNTED_MAX = 1_000
-"""Instants that a resume counts for its answer: a cron expression costs some 20 µs each, and the lane has others to serve."""
 SPANS_KEPT = 8
 """Suspended spans that the state names, for whoever asks why nothing ran then, and those in which the clocks stood still, for what comes
 late: 224 bytes each of its 1 KB."""
@@ -180,7 +178,8 @@ def resumed(
     state = state.at_next(first).at_tick(first_tick(spec, before, now))
     following = next_instants(spec, state, now)
     state = missed.after_pause(state, spec, before, request.backlog)
-    backlog = _to_make_up(state, spec) if state.next_nominal != first.at else 0
+    following = missed.left_behind(state, spec, following)
+    backlog = _made_of_it(state, spec) if state.next_nominal != first.at else 0
     backlog += since if stands_still(before) else 0
     has_pages = stands_still(before) or state.shedding is not None
     return Applied(ReceiptStatus.ACCEPTED, state, has_pages=has_pages, next=following, backlog=backlog)
@@ -237,16 +236,6 @@ def _backlog_problems(spec: ScheduleSpec, before: ScheduleState, backlog: Backlo
     return ()
 
 
-def _to_make_up(state: ScheduleState, spec: ScheduleSpec) -> int:
-    """Returns how many occurrences stand for the suspended span, as far as they are counted and found soon."""
-    assert isinstance(spec.trigger, TimeTrigger)
-    assert state.missed_until is not None
-    ref = keys.schedule_ref(state.namespace, state.name)
-    search = Search.of_a_decision()
-    following, count = state.following, 0
-    left = spec.trigger.fires_left(state.fires)
-    most = BACKLOG_COUNTED_MAX if left is None else min(left, BACKLOG_COUNTED_MAX)
-    while (nominal := following.found) is not None and nominal < state.missed_until and count < most:
-        count += 1
-        following = spec.trigger.seek(nominal, ref, search)
-    return min(count, spec.catchup.max_runs + 1 if state.missed_as == "all" else 1)
+def _made_of_it(state: ScheduleState, spec: ScheduleSpec) -> int:
+    """Returns how many occurrences stand for the suspended span."""
+    return min(missed.to_make_up(state, spec), spec.catchup.max_runs + 1 if state.missed_as == "all" else 1)
