@@ -1,7 +1,7 @@
 """Local times that a clock change left out: the ledger says of each that it was skipped, and why (SEMANTICS 2.1, 2.3).
 
 Told in the transaction of the next occurrence, which moves the cursor past the gap: so each is told once, and a schedule that
-is suspended, changed or deleted before that has no gap in what it owes. What a trigger would say of a gap at once, without
+is suspended, changed or deleted before that has no gap in what it owes, unless it makes up for that span. What a trigger would say of a gap at once, without
 waiting for that, is `TimeTrigger.skips`, which is pure.
 """
 
@@ -35,10 +35,12 @@ def write_skips(unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, thro
     """
     trigger = spec.trigger
     assert isinstance(trigger, TimeTrigger)
-    since = max(state.fired_through, state.activated_at - 1)
+    made_up = state.activated_at if state.missed_from is None else state.missed_from
+    since = max(state.fired_through, min(made_up, state.activated_at) - 1)
     ref = keys.schedule_ref(state.namespace, state.name)
     for skip in trigger.skips(since, through, ref)[-SKIPS_TOLD:]:
-        if unit.controls.suspended_until(spec.namespace, skip.instant, now) is not None:
+        is_promised = not state.missed_by_update and made_up <= skip.instant < state.activated_at
+        if not is_promised and unit.controls.suspended_until(spec.namespace, skip.instant, now) is not None:
             continue  # What lies in a suspended span was never due.
         mark = nominal_mark(skip.instant)
         job = replace(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.records.run_plane import Job, LedgerRow, TimerRow
-from tidegate_testkit.builders import Doc, a_definition, a_schedule, a_spec
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import HOUR, SECOND, Doc, a_definition, a_request, a_schedule, a_spec, an_apply, every
 from tidegate_testkit.desk import Desk
 
 REF = "flights/nightly"
@@ -85,3 +88,28 @@ def test_given_a_day_that_the_zone_left_out_then_it_is_a_zone_jump_by_any_policy
 
     assert (told.disposition, told.reason) == ("skipped", "zone_jump")
     assert "2011-12-30 12:00:00" in str(told.detail)
+
+
+@pytest.mark.parametrize("by", ["resume", "until", "on_create", "after_update", "nothing"])
+def test_given_a_gap_in_a_span_that_is_made_up_for_then_it_is_told_with_that(by: str) -> None:
+    """Found in review: the days beside it had their entries, and the night in between had none, as if nothing had been made up for."""
+    bench = Bench(shards=1)
+    bench.now = BEFORE - HOUR
+    bench.run(SECOND)
+    back = AFTER + 7 * HOUR
+    first = every("5000h") if by == "after_update" else nightly()
+    if by != "on_create":
+        bench.request(an_apply(a_spec(trigger=first, catchup={"after_pause": "none" if by == "nothing" else "all"})))
+        bench.run(SECOND)
+    if by in {"resume", "until", "nothing"}:
+        bench.request(a_request("suspend", **({"until": format_instant(back)} if by == "until" else {})))
+    bench.run(back + SECOND - bench.now)
+    if by in {"resume", "nothing"}:
+        bench.request(a_request("resume"))
+    elif by in {"on_create", "after_update"}:
+        trigger = nightly(start=format_instant(BEFORE))
+        bench.request(an_apply(a_spec(trigger=trigger, catchup={by: "all"}), "made"))
+    bench.run(24 * HOUR)
+    told = [(what, nominal) for what, _, nominal, _ in bench.ledger() if nominal < back]
+    gap = parse_instant("2026-03-29T01:00:00Z")
+    assert told == ([] if by == "nothing" else [("launched", BEFORE), ("launched", AFTER), ("skipped/dst_gap", gap)])
