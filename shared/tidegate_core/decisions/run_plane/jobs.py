@@ -42,11 +42,15 @@ def waiting_job(state: ScheduleState, spec: ScheduleSpec, job_id: str, trigger: 
         state="pending_constraint",
         trigger=trigger,
         nominal=nominal,
-        # While a resume cuts the backlog, what is made is none of it, also where this clock is behind that of who moved the state.
-        satisfied_at=now if state.shedding is None else max(now, backlog_through(state) + 1),
+        # What is made behind a resume is none of its backlog, also where this clock is behind that of who moved the state.
+        satisfied_at=now if _was_never_resumed(state) else max(now, backlog_through(state) + 1),
         deadline=now + spec.pending_timeout,
         stopped=stopped(state, now),
     )
+
+
+def _was_never_resumed(state: ScheduleState) -> bool:
+    return state.backlog_through is None and state.shedding is None
 
 
 def time_job(

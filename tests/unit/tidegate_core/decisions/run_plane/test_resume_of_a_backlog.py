@@ -10,6 +10,7 @@ from tests.unit.tidegate_core.decisions.run_plane.suspending import a_bench, sus
 
 from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
 from tidegate_core.effects import Commit, Invalid
+from tidegate_testkit.bench import Behaviour
 from tidegate_testkit.builders import MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
 
 
@@ -172,3 +173,22 @@ def test_given_a_job_that_is_made_amid_a_resume_by_an_owner_whose_clock_is_behin
     assert bench.receipts()["resume-nightly"]["discarded"]["jobs"] == [parked.id]
     assert sorted(entry[0] for entry in bench.ledger()) == ["cancelled/suspended", "launched"]
     assert [each.run_id for each in bench.started] == [made_since.id]
+
+
+@pytest.mark.parametrize("falls_after", range(1, 6))
+@pytest.mark.parametrize(("backlog", "made"), [("all", 5), ("last", 1), ("coalesce", 1), ("none", 0)])
+def test_given_a_fall_before_the_pages_of_a_resume_then_what_it_makes_up_for_is_counted_once(
+    backlog: str, made: int, falls_after: int
+) -> None:
+    """Found in review: the successor made it before it went on with the pages, which took it for a part of what had waited."""
+    bench = a_bench(Behaviour(runs_for=None))
+    bench.request(an_apply(a_spec(trigger=every("10m"))))
+    bench.run(35 * MINUTE)
+    suspend(bench, "freeze")
+    bench.run(50 * MINUTE)
+    kept = len(waiting(bench))
+    assert kept > 0
+    bench.crash_after = bench.effects_outside + falls_after
+    receipt = answer(bench, a_request("resume", backlog=backlog), run=3 * SECOND)
+    assert len(waiting(bench)) == kept + made
+    assert receipt["backlog"] == kept + made
