@@ -7,6 +7,7 @@ their versions, then the schedule's state, then the receipt.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from tidegate_core.decisions.event_index import vector_item
@@ -92,15 +93,14 @@ def unlisten_in_vain(lane: Lane, request: ScheduleRequest, state: ScheduleState 
         event_keys |= {leaf.event_key for leaf in heard_leaves(request.spec)}
     for event_key in sorted(event_keys):
         while True:
-            there = yield from _rows_of(lane, event_key, request.namespace, request.name)
-            stays = {row.vector for row in there if (row.incarnation, row.generation) == present}
-            vain = [r for r in there if r.generation >= least and (r.incarnation, r.generation) != present][
-                :VAIN_ROWS_TOGETHER
-            ]
+            rows = yield from _rows_of(lane, event_key, request.namespace, request.name)
+            stays = {row.vector for row in rows if (row.incarnation, row.generation) == present}
+            former = (row for row in rows if row.generation >= least and (row.incarnation, row.generation) != present)
+            vain = list(islice(former, VAIN_ROWS_TOGETHER))
             if not vain:
                 break
-            vectors = sorted({row.vector for row in vain if row.vector is not None} - stays)
-            gone = [*(Delete(row.key()) for row in vain), *(Delete(keys.offsets_vector(each)) for each in vectors)]
+            ends = sorted({row.vector for row in vain if row.vector is not None} - stays)
+            gone = [*(Delete(row.key()) for row in vain), *(Delete(keys.offsets_vector(each)) for each in ends)]
             update, token = _raised(lane, keys.index_shard_of(event_key))
             if not (yield from lane.commit_alone("raise_index", (*gone, update), token, update.key)):
                 yield from lane.host.sleep(RETRY_FIRST_MS)
