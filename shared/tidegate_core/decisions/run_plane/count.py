@@ -13,11 +13,12 @@ from functools import partial
 
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.entries import Entry, as_json, entry_of
-from tidegate_core.decisions.run_plane.gathering import Groups
+from tidegate_core.decisions.run_plane.gathering import Gathering, Groups
 from tidegate_core.decisions.run_plane.hearing import Heard, heard_by
 from tidegate_core.decisions.run_plane.instances import gathering_of
 from tidegate_core.decisions.run_plane.listening import RUNS
 from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.settled import NOTHING
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.model.facts import fact_from_json
 from tidegate_core.records.codec import from_item
@@ -37,7 +38,7 @@ class CountEvents:
 
     Attributes:
         before: Only what was appended earlier; the rest stays in its rows for the decisions behind this one. None: all.
-        memory: Keeps what waits for the end of a wide suspend; without it nothing does.
+        memory: Keeps what waits for the end of a wide suspend, or for what may have come before it; without it nothing does.
     """
 
     ref: str
@@ -55,15 +56,15 @@ class CountEvents:
         namespace, schedule = self.ref.split("/", 1)
         state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
         rows = [from_item(InboxRow, item) for item in unit.items(self.rows) if item is not None]
-        cut, left = None, frozenset[tuple[int, str]]()
+        done = _Done()
         if state is not None and fires(state):
             if unit.controls.covers(namespace):
                 rows = [row for row in rows if not self._leave(unit, row)]
             else:
-                cut, left = self._count(unit, state, rows, now)
+                done = self._count(unit, state, rows, now)
         for row in rows:
-            _drop_counted(unit, row, self.before if cut is None else cut, left)
-        if cut is not None or left:
+            _drop_counted(unit, row, self.before if done.cut is None else done.cut, done.left)
+        if done.goes_on:
             unit.go_on()
 
     def _leave(self, unit: UnitOfWork, row: InboxRow) -> bool:
@@ -74,28 +75,46 @@ class CountEvents:
         unit.after(partial(self.memory.leave_in_inbox, row.key(unit.shard), last))
         return True
 
-    def _count(
-        self, unit: UnitOfWork, state: ScheduleState, rows: Sequence[InboxRow], now: int
-    ) -> tuple[int | None, frozenset[tuple[int, str]]]:
-        """Counts what was appended before the first tick that there was no room for.
-
-        Returns that one's instant, and what there was no room for beside it: leaves and origins of matches.
-        """
+    def _count(self, unit: UnitOfWork, state: ScheduleState, rows: Sequence[InboxRow], now: int) -> _Done:
+        """Counts what was appended before the first tick that there was no room for, and before what waits."""
         spec = spec_of(unit, state.namespace, state.name, state.version)
         if spec is None or not isinstance(spec.trigger, EventTrigger):
-            return None, frozenset()
-        sorting = _Sorting(spec.trigger, state.namespace, heard_by(unit, state), state.gone)
-        for row in rows:
-            for matched in _matches(row):
-                if self.before is not None and int(matched["at"]) >= self.before:
-                    continue
-                # A match of an older generation: it was made before the update, so it is not for the new one.
-                if (matched["incarnation"], matched["generation"]) == (state.incarnation, state.generation):
-                    sorting.add(matched)
-        gathering = gathering_of(unit, state, spec, now)
+            return _Done()
+        settled = NOTHING if self.memory is None else self.memory.settled.through(self.ref)
+        gathering = gathering_of(unit, state, spec, now, settled.unread)
+        sorting = _Sorting(spec.trigger, state, heard_by(unit, state), rows, self.before)
+        waits_from = None
+        if self._waits(gathering, sorting, settled.instant):
+            waits_from = settled.instant + 1
+            sorting = _Sorting(spec.trigger, state, heard_by(unit, state), rows, waits_from)
         cut = gathering.fold_all(sorting.groups, sorting.last_at)
         gathering.close()
-        return cut, frozenset(sorting.left)
+        return _Done(waits_from if cut is None else cut, frozenset(sorting.left), cut is not None or bool(sorting.left))
+
+    def _waits(self, gathering: Gathering, sorting: _Sorting, through: int) -> bool:
+        """Whether some of it came so late that what is not read yet may have been in time for a deadline, or a tick, before it."""
+        if self.memory is None or sorting.last_at <= through:
+            return False
+        settled = self.memory.settled
+        if not settled.waits(self.ref) and not gathering.outruns(sorting.groups, sorting.last_at, through):
+            return False
+        settled.wait(self.ref)  # At once: decisions behind this one in the same transaction wait as well.
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What became of some rows.
+
+    Attributes:
+        cut: What was appended then or later stays in them; None: nothing does.
+        left: So does this, wherever it lies: leaves and origins of matches.
+        goes_on: It comes again at once; else whoever it waits for has it counted.
+    """
+
+    cut: int | None = None
+    left: frozenset[tuple[int, str]] = frozenset()
+    goes_on: bool = False
 
 
 def append_times(row: InboxRow) -> list[int]:
@@ -138,17 +157,23 @@ def _drop_counted(unit: UnitOfWork, row: InboxRow, cut: int | None, beside: Coll
 class _Sorting:
     """Matched events as entries, by the evidence that they belong to, so that each evidence item is written once."""
 
-    def __init__(self, trigger: EventTrigger, namespace: str, heard: Heard, gone: Sequence[str]) -> None:
+    def __init__(
+        self, trigger: EventTrigger, state: ScheduleState, heard: Heard, rows: Sequence[InboxRow], before: int | None
+    ) -> None:
         self._trigger = trigger
         self._leaves = trigger.leaves()
-        self._namespace = namespace
+        self._namespace = state.namespace
         self._heard = heard
-        self._gone = frozenset(f"{RUNS}{ref}" for ref in gone)
+        self._gone = frozenset(f"{RUNS}{ref}" for ref in state.gone)
         self.groups: Groups = {}
         self.left: set[tuple[int, str]] = set()
         self.last_at = 0
+        for matched in (each for row in rows for each in _matches(row) if before is None or int(each["at"]) < before):
+            # A match of an older generation: it was made before the update, so it is not for the new one.
+            if (matched["incarnation"], matched["generation"]) == (state.incarnation, state.generation):
+                self._add(matched)
 
-    def add(self, matched: Entry) -> None:
+    def _add(self, matched: Entry) -> None:
         number = matched["leaf"]
         if number >= len(self._leaves):
             return  # From an index row of a request that came to nothing.

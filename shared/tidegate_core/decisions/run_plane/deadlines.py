@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate_core.decisions.host import Host
+from tidegate_core.decisions.host import Fenced, Host
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.expire import decision_on
@@ -15,12 +15,9 @@ from tidegate_core.model.durations import Duration
 from tidegate_core.model.instants import Instant
 from tidegate_core.records.run_plane import TimerRow
 
-COUNTED_KEPT_MS = 10 * 60_000
-"""The rest of a longer backlog waits once more."""
-
 
 class Deadlines:
-    """Those of one shard that are due.
+    """Those of one shard that are due, and events that are to be counted behind one.
 
     Args:
         host: Shared parts of the partition actor.
@@ -36,7 +33,7 @@ class Deadlines:
         self._lane = lane
         self._inbox = inbox
         self._memory = memory
-        self._counted: dict[str, tuple[Instant, tuple[str, ...]]] = {}
+        memory.settled.connect(lambda: host.start_safely("settle", str(shard), self._settle()))
 
     def take(self, rows: Sequence[TimerRow]) -> None:
         """Takes timer rows of kind `E` that are due.
@@ -54,10 +51,8 @@ class Deadlines:
                 self._host.start_safely("expire", due[0].ref, self._expire(due, through))
 
     def _follows_on(self, row: TimerRow) -> bool:
-        ref = _schedule_of(row)
-        through, unread = self._counted.get(ref, (0, ()))
+        through, unread = self._memory.settled.through(_schedule_of(row))
         if row.at > through:
-            self._counted.pop(ref, None)
             return False
         self._lane.add(decision_on(row, unread, through, self._memory))
         return True
@@ -71,20 +66,34 @@ class Deadlines:
         ahead: Duration = through + CLOCK_OFF_MS_MAX - self._host.now
         if ahead > 0:
             yield from self._host.sleep(ahead)
-        refs = list(map(_schedule_of, rows))
-        unread = yield from wait_for_watermark(self._host, self._shard, refs)
-        yield from self._inbox.look()
-        self._remember(refs, through, unread)
+        unread = yield from self._settled(list(map(_schedule_of, rows)), through)
         for row in rows:
             self._lane.add(decision_on(row, unread, through, self._memory))
 
-    def _remember(self, refs: Sequence[str], through: Instant, unread: tuple[str, ...]) -> None:
-        """Remembers what is counted, latest last, as long as a backlog may go on."""
-        for ref in refs:
-            self._counted.pop(ref, None)
-            self._counted[ref] = through, unread
-        while next(iter(self._counted.values()))[0] <= through - COUNTED_KEPT_MS:
-            del self._counted[next(iter(self._counted))]
+    def _settle(self) -> Operation[None]:
+        """Finds out, round by round, for all whose events wait."""
+        settled = self._memory.settled
+        while refs := settled.waiting:
+            through = self._host.now
+            try:
+                yield from self._host.sleep(CLOCK_OFF_MS_MAX)
+                yield from self._settled(refs, through)
+            except Fenced:
+                raise
+            except Exception as error:  # noqa: BLE001 - they are counted in the order in which they are there
+                self._host.failed("settle", str(self._shard), error)
+                self._count(refs, through, ("what could not be looked at",))
+
+    def _settled(self, refs: Sequence[str], through: Instant) -> Operation[tuple[str, ...]]:
+        """Waits until all of these schedules that was appended by then lies in the inbox; what waits there is counted next."""
+        unread = yield from wait_for_watermark(self._host, self._shard, refs)
+        yield from self._inbox.look()
+        self._count(refs, through, unread)
+        return unread
+
+    def _count(self, refs: Sequence[str], through: Instant, unread: tuple[str, ...]) -> None:
+        self._memory.settled.remember(refs, through, unread)
+        self._inbox.count(self._memory.settled.take_waiting(refs))
 
 
 def _schedule_of(row: TimerRow) -> str:

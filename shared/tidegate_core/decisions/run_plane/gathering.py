@@ -59,6 +59,7 @@ from tidegate_core.model.identity import run_id, seal_mark
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk, Job, ScheduleState, TimerRow
 from tidegate_core.store import keys
+from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import UNPAIRED, EventTrigger
 from tidegate_core.triggers.latches import Due, Latches
@@ -143,6 +144,42 @@ class Gathering:
                 self.fold(group, paired_by, entries)
         return cut
 
+    def outruns(self, groups: Groups, last_at: int, through: int) -> bool:
+        """Whether counting these entries would let a deadline, or a tick, pass that lies behind what is settled.
+
+        Args:
+            groups: What would be counted.
+            last_at: When the last of it was appended.
+            through: All that was appended by then is counted, or among it.
+        """
+        tick = self._state.next_tick
+        if tick is not None and tick <= last_at:
+            return True
+        entries = [entry["at"] for _, found in groups.values() for entry in found]
+        shortest = None if not entries else self._shortest(min(entries))
+        if shortest is None:
+            return False
+        known, clock = self._clock(through), self._clock(last_at)
+        deadlines = [self._clock(at) + shortest for at in entries]
+        deadlines += [each.deadline - each.stopped for each in self._open_in(groups) if each.deadline is not None]
+        return any(known < deadline <= clock for deadline in deadlines)
+
+    def _shortest(self, first: int) -> int | None:
+        """Returns how long evidence waits at least, or an entry in it, that one of `first` opens; None: for ever."""
+        terms = self._trigger.terms(first)
+        ends = None if terms.ends_at is None else terms.ends_at - first
+        waits = (*terms.ttls, terms.timeout, terms.max_wait, terms.settle, ends)
+        return min((each for each in waits if each is not None), default=None)
+
+    def _clock(self, at: int) -> int:
+        return at - stopped_by(self._state, at)
+
+    def _open_in(self, groups: Groups) -> list[Evidence]:
+        """Returns the evidence that these entries may meet."""
+        self._have_at_hand(groups)
+        held = (self._unit.record(Evidence, self._key(group)) for group in groups)
+        return [each for each in held if each is not None and not each.job]
+
     def fold(self, group: str, paired_by: str | None, entries: list[Entry]) -> None:
         """Adds entries of one group, in the order of their append times."""
         entries = sorted(map(self._with_clock, entries), key=moment_of)
@@ -155,8 +192,7 @@ class Gathering:
 
     def stored(self, group: str) -> Held | None:
         """Returns the group's open evidence. That of a job which takes nothing up any more is sealed, and that of before a request ends."""
-        key = keys.evidence(self._unit.shard, self._state.namespace, self._state.name, group)
-        stored = self._unit.record(Evidence, key)
+        stored = self._unit.record(Evidence, self._key(group))
         if stored is None:
             return None
         evidence = present_evidence(self._state, stored, self._now)
@@ -265,8 +301,10 @@ class Gathering:
 
     def _have_at_hand(self, groups: Iterable[str]) -> None:
         """Reads the rows of several groups' evidence at once: one by one they would cost a round trip each."""
-        state = self._state
-        self._unit.items([keys.evidence(self._unit.shard, state.namespace, state.name, group) for group in groups])
+        self._unit.items([self._key(group) for group in groups])
+
+    def _key(self, group: str) -> Key:
+        return keys.evidence(self._unit.shard, self._state.namespace, self._state.name, group)
 
     # -- entries ------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tidegate_core.decisions.controls_home import ApplyControl
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
@@ -121,6 +121,15 @@ class Inbox:
         self._route(fresh)
         self.has_been_read = True
 
+    def count(self, refs: Collection[str]) -> None:
+        """Counts the events that lie here of schedules, `<ns>/<name>`: all of each together, in the order of their append times."""
+        if not refs:
+            return
+        inbox = self._memory.inbox.items()
+        events = [(key, row) for key, row in inbox if row.kind == "X" and _schedule_of(row) in refs]
+        for work in self._countings(events):
+            self._lane.add(work)
+
     def look_at_what_was_left(self) -> None:
         """The lease carries another version of the wide controls: what it does not cover any more is counted, in front of what came later."""
         controls, inbox = self._lane.controls, self._memory.inbox
@@ -147,7 +156,7 @@ class Inbox:
         events: dict[str, list[tuple[Key, InboxRow]]] = {}
         for key, row in rows:
             if row.kind == "X":
-                events.setdefault(keys.schedule_ref(row.namespace, row.name), []).append((key, row))
+                events.setdefault(_schedule_of(row), []).append((key, row))
         memory = self._memory
         works: list[Work] = [each for ref, heard in events.items() for each in in_decisions(ref, heard, memory)]
         # Behind the ends of runs from before, which were there first: their rows are read after these.
@@ -194,3 +203,7 @@ class Inbox:
         yield from self._host.write_for_good(Batch("inbox_done", (Delete(key),)))
         self._memory.inbox_row_gone(key)
         self._lane.view.forget([key])
+
+
+def _schedule_of(row: InboxRow) -> str:
+    return keys.schedule_ref(row.namespace, row.name)

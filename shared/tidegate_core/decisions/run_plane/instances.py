@@ -94,6 +94,9 @@ class Instances(Gathering):
             read |= more
         return None
 
+    def _open_in(self, groups: Groups) -> list[Evidence]:
+        return self._stored()
+
     # -- what comes ---------------------------------------------------------------------------------------------------
 
     def _open(self, tick: Entry) -> None:

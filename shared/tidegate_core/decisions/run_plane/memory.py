@@ -15,6 +15,7 @@ from typing import TypeAlias
 from tidegate_core.decisions.run_plane.left_rows import LeftRows
 from tidegate_core.decisions.run_plane.loads import Loads
 from tidegate_core.decisions.run_plane.retry_budget import RetryBudget
+from tidegate_core.decisions.run_plane.settled import Settled
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import InboxRow, Job, OutboxRow, Run, TimerRow
@@ -40,6 +41,7 @@ class Memory:
         inbox: Rows that are being dealt with.
         inbox_gone: Inbox rows that were deleted since the last read of the inbox began.
         left_rows: Those of `inbox` that nobody deals with while a wide suspend goes on.
+        settled: Up to when all is counted, and whose events wait in `inbox` for that.
         horizon: Timer rows later than this instant are not kept; they are read when their time comes near.
         outages: Facts of the shard, as PROGRESS says.
         retries: What of retries its owner has seen; a successor begins with those of runs that are open.
@@ -54,6 +56,7 @@ class Memory:
         self.inbox: dict[Key, InboxRow] = {}
         self.inbox_gone: set[Key] = set()
         self.left_rows = LeftRows()
+        self.settled = Settled()
         self.outbox: dict[Key, OutboxRow] = {}
         self.horizon = 0
         self.outages: tuple[Outage, ...] = ()

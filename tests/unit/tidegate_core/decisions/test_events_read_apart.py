@@ -1,0 +1,170 @@
+"""Events behind an outage, of which one topic partition is read before another: no deadline passes by what came late in the one before all
+is counted that was in time for it (SEMANTICS 6.2).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tidegate_core.decisions.inputs import Begin
+from tidegate_core.decisions.run_plane.settled import KEPT_MS, Settled
+from tidegate_core.decisions.run_plane.watermark import PATIENCE_MS
+from tidegate_core.effects import Commit, Effect
+from tidegate_core.store.keys import topic_position
+from tidegate_testkit.bench import Bench
+from tidegate_testkit.builders import (
+    EVENTS_ID,
+    HOUR,
+    MINUTE,
+    SECOND,
+    Doc,
+    a_spec,
+    all_of,
+    an_apply,
+    an_event,
+    every,
+    on_data,
+)
+
+A, B = on_data("a"), on_data("b")
+
+
+def a_bench(trigger: Doc) -> Bench:
+    bench = Bench(shards=1, event_topic_partitions=2)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=trigger, overlap="allow")))
+    bench.run(SECOND)
+    return bench
+
+
+def events(bench: Bench, *found: tuple[int, str, int]) -> None:
+    """They come while nobody is there: minutes from now, name (whose first letter is the dataset), topic partition."""
+    begun = bench.now
+    bench.drain()
+    for minutes, name, topic_partition in found:
+        bench.now = begun + minutes * MINUTE
+        bench.event(an_event(name, name[0]), topic_partition)
+    bench.now = begun + 3 * HOUR
+
+
+def reads_apart(bench: Bench, later: int | None, after: int = SECOND) -> None:
+    """Somebody is there again, and reads one of the topic partitions so much later than the other one."""
+    if later is not None:
+        key = topic_position(bench.holding.cluster_id, EVENTS_ID, later)
+
+        def is_of_it(effect: Effect) -> bool:
+            return isinstance(effect, Commit) and effect.transaction.name == "cursor" and key in keys_of(effect)
+
+        bench.hold_back(is_of_it, times=1_000)
+    bench.new_actor()
+    bench.give(Begin())
+    bench.run(after)
+    bench.as_usual()
+    bench.release()
+
+
+def keys_of(effect: Commit) -> list[Any]:
+    return [action.key for action in effect.transaction.actions]
+
+
+def brought(bench: Bench) -> list[list[str]]:
+    return [sorted(str(each["partition"]) for each in order.context["manifest"]) for order in bench.started]
+
+
+@pytest.mark.parametrize("on_timeout", ["abort", "partial"])
+@pytest.mark.parametrize("later", [0, 1])
+def test_given_what_came_in_time_and_is_read_behind_what_came_too_late_then_the_pair_is_one(
+    later: int, on_timeout: str
+) -> None:
+    """Found by a review: the deadline passed as soon as the late one was counted; three were given up, and nothing ran."""
+    bench = a_bench(all_of(A, B, timeout="20m", on_timeout=on_timeout))
+    bench.event(an_event("a1", "a"))
+    bench.run(SECOND)
+    events(bench, (10, "b1", 1), (60, "a2", 0))
+    reads_apart(bench, later)
+    bench.run(HOUR)
+    assert {"a1", "b1"} <= set(brought(bench)[0])
+
+
+PAIR = all_of(A, B, timeout="20m")
+HOLDING = all_of({**A, "ttl": "15m"}, {**B, "ttl": "15m"})
+TIMED = all_of({**every("1h"), "ttl": "10m"}, {**A, "ttl": "10m"}, {**B, "ttl": "10m"})
+SETTLING = {**on_data("a", 2), "settle": "15m"}
+BY_TICK = all_of({**every("10m"), "driver": "time"}, A, B, timeout="30m")
+FEW = ((1, "a1", 0), (11, "b1", 1), (12, "a4", 1), (60, "a2", 0), (90, "b2", 1), (100, "a3", 0))
+MANY = tuple((minutes, f"{name}{minutes}", "ab".index(name)) for minutes in range(0, 170, 4) for name in "ab")
+
+
+@pytest.mark.parametrize("later", [0, 1])
+@pytest.mark.parametrize("found", [pytest.param(FEW, id="few"), pytest.param(MANY, id="many")])
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        pytest.param(PAIR, id="timeout"),
+        pytest.param(HOLDING, id="ttl"),
+        pytest.param(TIMED, id="ticks"),
+        pytest.param(SETTLING, id="settle"),
+        pytest.param(BY_TICK, id="instances"),
+    ],
+)
+def test_given_one_topic_partition_that_is_read_before_the_other_then_nothing_is_another_than_if_they_were_read_together(
+    trigger: Doc, found: tuple[tuple[int, str, int], ...], later: int
+) -> None:
+    together, apart = a_bench(trigger), a_bench(trigger)
+    for bench, which in ((together, None), (apart, later)):
+        events(bench, *found)
+        reads_apart(bench, which)
+        bench.run(4 * HOUR)
+    assert (apart.status_of("apply-nightly"), apart.ledger() != []) == ("accepted", True)
+    assert brought(apart) == brought(together)
+    assert [row[0] for row in apart.ledger()] == [row[0] for row in together.ledger()]
+
+
+def test_given_a_topic_partition_that_nobody_reads_then_what_waits_is_counted_without_it() -> None:
+    bench = a_bench(PAIR)
+    bench.event(an_event("a1", "a"))
+    bench.run(SECOND)
+    events(bench, (10, "b1", 1), (60, "a2", 0), (61, "b2", 0))
+    reads_apart(bench, later=1, after=PATIENCE_MS + MINUTE)
+    assert brought(bench) == [["a2", "b2"]]
+    assert any("topic partitions 1 of the events topic" in str(row.get("detail")) for row in bench.rows("L#"))
+
+
+def test_given_somebody_there_then_an_event_behind_a_deadline_is_counted_within_two_seconds() -> None:
+    bench = a_bench(all_of(A, B, timeout="20m"))
+    bench.event(an_event("a1", "a"))
+    bench.run(20 * MINUTE)
+    bench.event(an_event("a2", "a"))
+    bench.event(an_event("b2", "b"), 1)
+    bench.run(2 * SECOND)
+    assert brought(bench) == [["a2", "b2"]]
+
+
+# -- what is known --------------------------------------------------------------------------------------------------------
+
+
+def test_given_schedules_that_wait_then_the_first_one_begins_and_each_is_taken_once() -> None:
+    begun: list[int] = []
+    settled = Settled()
+    settled.wait("ns/early")
+    settled.connect(lambda: begun.append(1))
+    for ref in ("ns/a", "ns/b", "ns/a"):
+        settled.wait(ref)
+    assert len(begun) == 1
+    assert settled.waiting == ["ns/a", "ns/b"]
+    assert settled.take_waiting(["ns/b", "ns/c"]) == {"ns/b"}
+    assert (settled.waits("ns/a"), settled.waits("ns/b")) == (True, False)
+    settled.take_waiting(["ns/a"])
+    settled.wait("ns/b")
+    assert len(begun) == 2
+
+
+def test_given_what_is_settled_then_it_is_known_for_ten_minutes() -> None:
+    settled = Settled()
+    settled.remember(["ns/a", "ns/b"], 1_000, ("a topic",))
+    settled.remember(["ns/b"], 2_000, ())
+    assert (settled.through("ns/a"), settled.through("ns/b")) == ((1_000, ("a topic",)), (2_000, ()))
+    settled.remember(["ns/c"], 1_000 + KEPT_MS, ())
+    assert (settled.through("ns/a").instant, settled.through("ns/b").instant) == (0, 2_000)
