@@ -70,7 +70,8 @@ def keys_of(effect: Commit) -> list[Any]:
 
 
 def brought(bench: Bench) -> list[list[str]]:
-    return [sorted(str(each["partition"]) for each in order.context["manifest"]) for order in bench.started]
+    manifests: list[Any] = [order.context["manifest"] for order in bench.started]
+    return [sorted(each["partition"] for each in manifest) for manifest in manifests]
 
 
 @pytest.mark.parametrize("on_timeout", ["abort", "partial"])
