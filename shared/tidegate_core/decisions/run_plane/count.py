@@ -63,7 +63,7 @@ class CountEvents:
             else:
                 done = self._count(unit, state, rows, now)
         for row in rows:
-            _drop_counted(unit, row, self.before if done.cut is None else done.cut, done.left)
+            _drop_counted(unit, row, self.before if done.cut is None else done.cut, done.beside)
         if done.goes_on:
             unit.go_on()
 
@@ -108,12 +108,12 @@ class _Done:
 
     Attributes:
         cut: What was appended then or later stays in them; None: nothing does.
-        left: So does this, wherever it lies: leaves and origins of matches.
+        beside: So does this, wherever it lies: leaves and origins of matches.
         goes_on: It comes again at once; else whoever it waits for has it counted.
     """
 
     cut: int | None = None
-    left: frozenset[tuple[int, str]] = frozenset()
+    beside: frozenset[tuple[int, str]] = frozenset()
     goes_on: bool = False
 
 

@@ -6,20 +6,37 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.decisions.run_plane import gathering, inbox
+from tidegate_core.decisions.inputs import Begin, LogRecord
+from tidegate_core.decisions.run_plane import gathering, inbox, instances
 from tidegate_core.decisions.run_plane.count import CountEvents
+from tidegate_core.decisions.run_plane.entries import on_the_clock
 from tidegate_core.decisions.run_plane.gathering import Gathering, Groups
 from tidegate_core.decisions.run_plane.instances import Instances
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.timers import move_row, nominal_row
 from tidegate_core.records.run_plane import InboxRow, ScheduleState
+from tidegate_core.store.keys import topic_position
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import EventTrigger
 from tidegate_core.triggers.ticks import Tick
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import EVENTS, MINUTE, SECOND, a_spec, all_of, an_apply, an_event, every, on_data
+from tidegate_testkit.bench_matches import a_commit
+from tidegate_testkit.bench_outcomes import manifest_text
+from tidegate_testkit.builders import (
+    EVENTS,
+    EVENTS_ID,
+    HOUR,
+    MINUTE,
+    SECOND,
+    a_request,
+    a_spec,
+    all_of,
+    an_apply,
+    an_event,
+    every,
+    on_data,
+)
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 
 # -- bugs -----------------------------------------------------------------------------------------------------------------
@@ -68,6 +85,14 @@ def never_again(_: Any) -> Any:
     return lambda self: None
 
 
+def waiting_for_nothing(_: Any) -> Any:
+    return lambda self, gathering, sorting, through: False
+
+
+def by_its_clock_alone(_: Any) -> Any:
+    return lambda entry: (on_the_clock(entry), 0)
+
+
 def row_by_row(_: Any) -> Any:
     def cut(ref: str, rows: Iterable[tuple[Key, InboxRow]], memory: Memory) -> list[CountEvents]:
         return [CountEvents(ref, (key,), memory=memory) for key, _ in sorted(rows, key=lambda row: row[0].sk)]
@@ -95,6 +120,54 @@ def ticks_and_data_that_nobody_counts_for_a_while() -> Iterable[str]:
     told = [str(order.context["manifest"]) for order in bench.started]
     if not any("d1" in manifest for manifest in told):
         yield f"I3: what came with the first tick met none: {told}"
+
+
+def a_topic_partition_is_read_a_second_before_another() -> Iterable[str]:
+    """The first half of a pair is there; behind an outage what came too late for it is read before the other half."""
+    bench = Bench(shards=1, event_topic_partitions=2)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=all_of(on_data("a"), on_data("b"), timeout="20m"))))
+    bench.run(SECOND)
+    bench.event(an_event("a1", "a"))
+    bench.run(SECOND)
+    bench.drain()
+    for minutes, name, topic_partition in ((10, "b1", 1), (50, "a2", 0)):
+        bench.now += minutes * MINUTE
+        bench.event(an_event(name, name[0]), topic_partition)
+    bench.now += HOUR
+    key = topic_position(bench.holding.cluster_id, EVENTS_ID, 1)
+    is_cursor = a_commit("cursor")
+    bench.hold_back(lambda effect: is_cursor(effect) and f"{key.pk!r}" in str(effect), times=1_000)
+    bench.new_actor()
+    bench.give(Begin())
+    bench.run(SECOND)
+    bench.as_usual()
+    bench.release()
+    bench.run(MINUTE)
+    told = [str(order.context["manifest"]) for order in bench.started]
+    if not any("a1" in manifest and "b1" in manifest for manifest in told):
+        yield f"I3: what came within the time-out is no pair: {told or bench.ledger()}"
+
+
+def a_tick_of_an_outage_lies_amid_a_hold() -> Iterable[str]:
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=all_of({**every("1h"), "driver": "time"}, on_data("a")))))
+    bench.run(SECOND)
+    bench.request(a_request("suspend", mode="hold"))
+    bench.run(MINUTE)
+    bench.drain()
+    for minutes, name in ((10, "x"), (10, "y"), (50, "z")):  # The tick is 45 minutes from here.
+        bench.now += minutes * MINUTE
+        bench.event(an_event(name, "a"))
+    bench.now += 20 * MINUTE
+    bench.new_actor()
+    bench.give(Begin())
+    bench.request(a_request("resume"))
+    bench.run(MINUTE)
+    told = [manifest_text(order) for order in bench.started]
+    if told[:1] != ["x,y"]:
+        yield f"I3: before the tick came x and y, and it met {told}"
 
 
 def instants_whose_data_come_late() -> Iterable[str]:
@@ -148,6 +221,20 @@ def rows_of_two_topic_partitions_that_span_the_same_time() -> Iterable[str]:
 
 
 TICKS = (
+    Mutant(
+        "read apart",
+        "which topic partition is read first behind an outage decides whether what came in time is a pair",
+        breaks="I3",
+        patches=(Patch(CountEvents, "_waits", waiting_for_nothing),),
+        scenario=a_topic_partition_is_read_a_second_before_another,
+    ),
+    Mutant(
+        "order amid a hold",
+        "amid a hold, in which clocks stand still, a tick of an outage is before all that came before it",
+        breaks="I3",
+        patches=(Patch(gathering, "moment_of", by_its_clock_alone), Patch(instances, "moment_of", by_its_clock_alone)),
+        scenario=a_tick_of_an_outage_lies_amid_a_hold,
+    ),
     Mutant(
         "row of the next tick",
         "a tick latches, and the next one has no timer row: the schedule ticks no more",
