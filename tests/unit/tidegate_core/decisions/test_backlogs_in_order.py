@@ -130,9 +130,9 @@ def test_given_late_data_of_a_long_outage_then_a_decision_reads_of_its_instances
     unread(story, 0, (199, "last", "raw"))
     unread(story, 1, *((20 + 14 * number, f"late{number}", "raw") for number in range(ROW_EVENTS_MAX)))
     story.hold_back(lambda effect: isinstance(effect, StartReading) and (effect.topic, effect.topic_partition) == LATE)
-    story.away(parse_instant(f"{DAY}T05:20:00Z") - story.now)
     with monkeypatch.context() as before:
         before.setattr(CountEvents, "_waits", lambda *_: False)
+        story.away(parse_instant(f"{DAY}T05:20:00Z") - story.now)
         story.run(5 * SECOND)
     assert len(story.rows("E#")) > 2 * RANGES_MAX
     story.as_usual()
