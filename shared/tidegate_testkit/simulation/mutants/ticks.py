@@ -278,6 +278,7 @@ TICKS = (
         "what one decision had no room for waits in its inbox row until the shard changes hands",
         breaks="I3",
         patches=(Patch(UnitOfWork, "go_on", never_again),),
+        beside=(Patch(CountEvents, "_waits", waiting_for_nothing),),
         scenario=data_behind_more_instances_than_one_decision_opens,
     ),
     Mutant(
