@@ -155,19 +155,19 @@ class Gathering:
         tick = self._state.next_tick
         if tick is not None and tick <= last_at:
             return True
-        entries = [entry["at"] for _, found in groups.values() for entry in found]
-        shortest = None if not entries else self._shortest(min(entries))
-        if shortest is None:
+        times = {entry["at"] for _, found in groups.values() for entry in found}
+        waits = {at: wait for at in sorted(times) if (wait := self._waits_at_least(at)) is not None}
+        if not waits:
             return False
         known, clock = self._clock(through), self._clock(last_at)
-        deadlines = [self._clock(at) + shortest for at in entries]
+        deadlines = [self._clock(at) + wait for at, wait in waits.items()]
         deadlines += [each.deadline - each.stopped for each in self._open_in(groups) if each.deadline is not None]
         return any(known < deadline <= clock for deadline in deadlines)
 
-    def _shortest(self, first: int) -> int | None:
-        """Returns how long evidence waits at least, or an entry in it, that one of `first` opens; None: for ever."""
-        terms = self._trigger.terms(first)
-        ends = None if terms.ends_at is None else terms.ends_at - first
+    def _waits_at_least(self, at: int) -> int | None:
+        """Returns how long evidence that an entry of `at` opens may wait, or what is in it; None: for ever."""
+        terms = self._trigger.terms(at)
+        ends = None if terms.ends_at is None else terms.ends_at - at
         waits = (*terms.ttls, terms.timeout, terms.max_wait, terms.settle, ends)
         return min((each for each in waits if each is not None), default=None)
 

@@ -4,14 +4,20 @@ is counted that was in time for it (SEMANTICS 6.2).
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from tests.unit.tidegate_core.decisions.run_plane.counting import a_desk
 
 from tidegate_core.decisions.inputs import Begin
+from tidegate_core.decisions.run_plane.count import CountEvents
+from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.settled import KEPT_MS, Settled
 from tidegate_core.decisions.run_plane.watermark import PATIENCE_MS
 from tidegate_core.effects import Commit, Effect
+from tidegate_core.model.instants import parse_instant
+from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.keys import topic_position
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import (
@@ -20,15 +26,18 @@ from tidegate_testkit.builders import (
     MINUTE,
     SECOND,
     Doc,
+    a_match,
     a_spec,
     all_of,
     an_apply,
     an_event,
+    an_inbox_row,
     every,
     on_data,
 )
 
 A, B = on_data("a"), on_data("b")
+REF = "flights/nightly"
 
 
 def a_bench(trigger: Doc) -> Bench:
@@ -141,6 +150,22 @@ def test_given_somebody_there_then_an_event_behind_a_deadline_is_counted_within_
     bench.event(an_event("b2", "b"), 1)
     bench.run(2 * SECOND)
     assert brought(bench) == [["a2", "b2"]]
+
+
+def test_given_entries_of_several_days_then_each_waits_for_the_end_of_its_own() -> None:
+    """Read again: the end of the first one's day was taken for how long each of them may wait."""
+    desk, memory = a_desk(all_of(A, B, window={"every": "day", "zone": "UTC"})), Memory(0)
+    memory.settled.connect(lambda: None)
+    midnight = parse_instant("2025-11-14T00:00:00Z")
+    memory.settled.remember([REF], midnight + 20 * HOUR, ())
+    late = midnight + 24 * HOUR
+    for number, at in enumerate((midnight - 16 * HOUR, late - 10 * MINUTE, late + 10 * MINUTE), 1):
+        fact = json.dumps({"type": "data.partition", "namespace": "flights", "dataset": "a", "partition": f"x{number}"})
+        desk.lay(an_inbox_row(number, a_match(f"x{number}", at=at, fact=fact)))
+    rows = tuple(row.key(0) for row in desk.records(InboxRow, "I#"))
+    desk.decide(CountEvents(REF, rows, memory=memory), late + HOUR)
+    assert memory.settled.waits(REF)
+    assert len(desk.records(InboxRow, "I#")) == 2
 
 
 # -- what is known --------------------------------------------------------------------------------------------------------
