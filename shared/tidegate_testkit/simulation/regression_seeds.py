@@ -110,6 +110,8 @@ REGRESSION_SEEDS: dict[int, str] = {
     23021419: "the judge took for missed what was made between two outages, and waited until the second one had gone on with the first",
     24006336: "a late copy of the rows of a record that went with its topic replaced those of its repeat there: its cancel said not_found",
     26003268: "a message waited for records behind its own, whose transactions had no answer, and expired meanwhile",
+    28004696: "of two that found out what was read, the one that began first came last, and what was in time waited again: a pair was expired",
+    28005635: "the same, behind a leaderless topic partition",
     27000317: "an event that had come amid an earlier one of two suspensions, and was read late, had the clock of after it: a pair was expired",
     7000235: "messages that were late behind the end of a suspension had one place, and the first of them alone was sent",
 }

@@ -14,7 +14,7 @@ from tidegate_core.decisions.run_plane.gathering import Gathering
 from tidegate_core.decisions.run_plane.jobs import waiting_job, write_ledger
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.standing import fires
-from tidegate_core.decisions.run_plane.timers import job_made, leave, move_rows
+from tidegate_core.decisions.run_plane.timers import is_taken_again, job_made, leave, move_rows
 from tidegate_core.model.durations import Duration
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.schedule import ScheduleSpec
@@ -67,9 +67,16 @@ def is_dealt_with(state: ScheduleState, every: Duration, reminder: Instant) -> b
 
 @dataclass(frozen=True, slots=True)
 class AtLeastEvery:
-    """Decides on a reminder: what is there becomes a job, or nothing does where nothing is."""
+    """Decides on a reminder: what is there becomes a job, or nothing does where nothing is.
+
+    Attributes:
+        through: All that was appended by then is counted.
+        unread: What was not read in time, for the ledger.
+        memory: Keeps what waits for the end of a wide suspend, and knows what is counted.
+    """
 
     row: TimerRow
+    through: Instant = 0
     unread: tuple[str, ...] = ()
     memory: Memory | None = None
     stale: tuple[Key, ...] = ()
@@ -87,6 +94,8 @@ class AtLeastEvery:
             return
         if unit.controls.covers(namespace):
             leave(unit, self.row, self.memory)
+            return
+        if is_taken_again(unit, self.row, self.through, self.memory):
             return
         spec = spec_of(unit, namespace, schedule, state.version)
         assert spec is not None

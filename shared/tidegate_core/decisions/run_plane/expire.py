@@ -14,15 +14,16 @@ from tidegate_core.decisions.run_plane.instances import gathering_of
 from tidegate_core.decisions.run_plane.latch_ticks import LatchTicks
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.standing import is_of_before, keeps_pending, present_evidence
-from tidegate_core.decisions.run_plane.timers import NEXT_TICK
+from tidegate_core.decisions.run_plane.timers import NEXT_TICK, is_taken_again
 from tidegate_core.decisions.work import Decision
+from tidegate_core.model.instants import Instant
 from tidegate_core.records.run_plane import Evidence, ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 
-def decision_on(row: TimerRow, unread: tuple[str, ...], through: int, memory: Memory) -> Decision:
+def decision_on(row: TimerRow, unread: tuple[str, ...], through: Instant, memory: Memory) -> Decision:
     """Returns what decides on a timer row of kind `E`.
 
     Args:
@@ -33,7 +34,8 @@ def decision_on(row: TimerRow, unread: tuple[str, ...], through: int, memory: Me
     """
     if row.ref.endswith(NEXT_TICK):
         return LatchTicks(row, through, unread, memory)
-    return AtLeastEvery(row, unread, memory) if row.ref.endswith(AT_LEAST) else ExpireEvidence(row, unread)
+    kind = AtLeastEvery if row.ref.endswith(AT_LEAST) else ExpireEvidence
+    return kind(row, through, unread, memory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +43,15 @@ class ExpireEvidence:
     """Decides on a deadline of one group's evidence. What becomes of it is the automaton's to say.
 
     Attributes:
+        through: All that was appended by then is counted.
         unread: What was not read in time, for the ledger.
+        memory: Knows whether that is so still.
     """
 
     row: TimerRow
+    through: Instant = 0
     unread: tuple[str, ...] = ()
+    memory: Memory | None = None
     stale: tuple[Key, ...] = ()
     name: str = "expire"
 
@@ -61,6 +67,8 @@ class ExpireEvidence:
         evidence = unit.record(Evidence, keys.evidence(unit.shard, namespace, schedule, group))
         if state is None or evidence is None or not self._is_due(unit, state, evidence, now):
             unit.forget_row(self.row.key(unit.shard))
+            return
+        if is_taken_again(unit, self.row, self.through, self.memory):
             return
         spec = spec_of(unit, namespace, schedule, state.version)
         assert spec is not None

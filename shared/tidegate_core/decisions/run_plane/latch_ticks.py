@@ -12,7 +12,7 @@ from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.instances import gathering_of
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.standing import fires
-from tidegate_core.decisions.run_plane.timers import NEXT_TICK, leave
+from tidegate_core.decisions.run_plane.timers import NEXT_TICK, is_taken_again, leave
 from tidegate_core.records.run_plane import ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
@@ -26,7 +26,7 @@ class LatchTicks:
     Attributes:
         through: All that was appended by then is counted.
         unread: What was not read in time, for the ledger.
-        memory: Keeps what waits for the end of a wide suspend.
+        memory: Keeps what waits for the end of a wide suspend, and knows what is counted.
     """
 
     row: TimerRow
@@ -48,6 +48,8 @@ class LatchTicks:
             return  # A row left behind by an update, a suspend or a delete, or by what was counted since.
         if unit.controls.covers(namespace):
             leave(unit, self.row, self.memory)
+            return
+        if is_taken_again(unit, self.row, self.through, self.memory):
             return
         unit.forget_row(self.row.key(unit.shard))
         spec = spec_of(unit, namespace, schedule, state.version)

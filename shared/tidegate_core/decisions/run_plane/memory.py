@@ -149,6 +149,10 @@ class Memory:
         for key, row in left.items():
             self._learn_timer(key, row)
 
+    def take_again(self, row: TimerRow) -> None:
+        """A row that was due has its turn once more: its decision came too early."""
+        self._learn_timer(row.key(self.shard), row)
+
     def inbox_row_gone(self, key: Key) -> None:
         """The row is deleted; a read that is under way may still bring it, and it must not be dealt with again."""
         self.inbox.pop(key, None)

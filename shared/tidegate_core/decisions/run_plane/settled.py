@@ -47,10 +47,14 @@ class Settled:
         return self._through.get(ref, NOTHING)
 
     def remember(self, refs: Iterable[str], instant: Instant, unread: Sequence[str]) -> None:
-        """All is settled that was appended by then, but for what is `unread`."""
+        """All is settled that was appended by then, but for what is `unread`.
+
+        Of two that find out at once, who began first may come last; what is known by then stays.
+        """
         for ref in refs:
-            self._through.pop(ref, None)
-            self._through[ref] = Through(instant, tuple(unread))  # Latest last.
+            if instant >= self.through(ref).instant:
+                self._through.pop(ref, None)
+                self._through[ref] = Through(instant, tuple(unread))  # Latest last.
         while self._through and next(iter(self._through.values())).instant <= instant - KEPT_MS:
             del self._through[next(iter(self._through))]
 

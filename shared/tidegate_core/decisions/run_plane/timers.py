@@ -46,6 +46,18 @@ def leave(unit: UnitOfWork, row: TimerRow, memory: Memory | None) -> None:
         unit.after(partial(memory.leave, row))
 
 
+def is_taken_again(unit: UnitOfWork, row: TimerRow, through: Instant, memory: Memory | None) -> bool:
+    """Whether a deadline, or a tick, has its turn once more, because it is not known any longer that all is counted by `through`.
+
+    Of a decision that took long, behind a silence of the store's, that may be forgotten: then what came in time may wait again.
+    """
+    schedule, _ = row.ref.rsplit("#", 1)
+    if memory is None or memory.settled.through(schedule).instant >= through:
+        return False
+    unit.after(partial(memory.take_again, row))
+    return True
+
+
 def move_row(unit: UnitOfWork, before: TimerRow | None, after: TimerRow | None) -> None:
     """Writes a row in the place of another one."""
     if before is not None and before != after:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tidegate_core.decisions.inputs import Begin, LogRecord
-from tidegate_core.decisions.run_plane import gathering, inbox, instances
+from tidegate_core.decisions.run_plane import at_least_every, expire, gathering, inbox, instances, latch_ticks
 from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.decisions.run_plane.entries import on_the_clock
 from tidegate_core.decisions.run_plane.gathering import Gathering, Groups
 from tidegate_core.decisions.run_plane.instances import Instances
 from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.settled import Settled
 from tidegate_core.decisions.run_plane.timers import move_row, nominal_row
+from tidegate_core.model.instants import Instant
 from tidegate_core.records.run_plane import InboxRow, ScheduleState
 from tidegate_core.store.keys import topic_position
 from tidegate_core.store.values import Key
@@ -220,6 +222,21 @@ def rows_of_two_topic_partitions_that_span_the_same_time() -> Iterable[str]:
         yield f"I3: of 24 data partitions that came two by two {len(told)} met"
 
 
+def taking_it_as_it_comes(_: Any) -> Any:
+    return lambda unit, row, through, memory: False
+
+
+def as_the_last_one_says(remember: Any) -> Any:
+    """Of two that find out at once, who began first may come last."""
+
+    def remembered(settled: Settled, refs: Iterable[str], instant: Instant, unread: Sequence[str]) -> None:
+        for ref in refs:
+            settled._through.pop(ref, None)
+            remember(settled, (ref,), instant, unread)
+
+    return remembered
+
+
 TICKS = (
     Mutant(
         "read apart",
@@ -227,6 +244,16 @@ TICKS = (
         breaks="I3",
         patches=(Patch(CountEvents, "_waits", waiting_for_nothing),),
         scenario=a_topic_partition_is_read_a_second_before_another,
+    ),
+    Mutant(
+        "passed in ignorance",
+        "a deadline passes when it is not known any longer that all is counted by then, and what was in time waits",
+        breaks="I1",
+        patches=tuple(
+            Patch(each, "is_taken_again", taking_it_as_it_comes) for each in (expire, latch_ticks, at_least_every)
+        ),
+        beside=(Patch(Settled, "remember", as_the_last_one_says),),
+        directed=(28004696,),
     ),
     Mutant(
         "order amid a hold",

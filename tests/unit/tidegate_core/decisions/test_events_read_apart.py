@@ -13,7 +13,7 @@ from tests.unit.tidegate_core.decisions.run_plane.counting import a_desk
 from tidegate_core.decisions.inputs import Begin
 from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.settled import KEPT_MS, Settled
+from tidegate_core.decisions.run_plane.settled import KEPT_MS, NOTHING, Settled, Through
 from tidegate_core.decisions.run_plane.watermark import PATIENCE_MS
 from tidegate_core.effects import Commit, Effect
 from tidegate_core.model.instants import parse_instant
@@ -194,3 +194,38 @@ def test_given_what_is_settled_then_it_is_known_for_ten_minutes() -> None:
     assert (settled.through("ns/a"), settled.through("ns/b")) == ((1_000, ("a topic",)), (2_000, ()))
     settled.remember(["ns/c"], 1_000 + KEPT_MS, ())
     assert (settled.through("ns/a").instant, settled.through("ns/b").instant) == (0, 2_000)
+
+
+def test_given_two_that_find_out_at_once_then_who_began_first_takes_nothing_back() -> None:
+    """Seeds 28004696 and 28005635: behind an outage it came last, and what was in time for a deadline of the later one waited again."""
+    settled = Settled()
+    settled.remember(["ns/a"], 2_000, ("a topic",))
+    settled.remember(["ns/a", "ns/b"], 1_000, ())
+    assert (settled.through("ns/a"), settled.through("ns/b")) == ((2_000, ("a topic",)), (1_000, ()))
+
+
+@pytest.mark.parametrize(
+    ("trigger", "minutes"),
+    [
+        pytest.param(PAIR, 20, id="timeout"),
+        pytest.param(all_of({**every("10m"), "ttl": "1m"}, A), 10, id="tick"),
+        pytest.param({**on_data("a", 2), "at_least_every": "20m"}, 20, id="reminder"),
+    ],
+)
+def test_given_what_is_settled_is_forgotten_before_a_decision_then_it_is_found_out_anew(
+    monkeypatch: pytest.MonkeyPatch, trigger: Doc, minutes: int
+) -> None:
+    """Read again: a decision may take as long as a store is silent, and what is known is not kept for ever."""
+    known, found_out = Settled.through, [0]
+
+    def forgotten_twice(settled: Settled, ref: str) -> Through:
+        found_out[0] += 1
+        return NOTHING if found_out[0] <= 4 else known(settled, ref)  # Once by who takes the row, once by the decision.
+
+    bench = a_bench(trigger)
+    bench.event(an_event("a1", "a"))
+    bench.run(SECOND)
+    monkeypatch.setattr(Settled, "through", forgotten_twice)
+    bench.run((minutes + 1) * MINUTE)
+    assert found_out[0] >= 6
+    assert len(bench.rows("L#")) + len(bench.rows("J#")) > 0
