@@ -76,6 +76,7 @@ class Rules:
         outages: Facts of the shard.
         own: What this very schedule missed: by a pause, at its creation, by an update.
         activated_at: Since when its instants count; an earlier one is an `at` that had passed.
+        through: Up to when they are walked, where not all that are due are the present state's to make.
     """
 
     policy: CatchUpPolicy
@@ -83,6 +84,10 @@ class Rules:
     outages: Sequence[Outage] = ()
     own: Missed | None = None
     activated_at: int = 0
+    through: int | None = None
+
+    def is_due(self, following: Next) -> bool:
+        return following.is_due(self.now if self.through is None else self.through)
 
     def missed_at(self, instant: int) -> Missed | None:
         if self.own is not None and instant in self.own:
@@ -135,7 +140,7 @@ def walk(
         following: The first one that was not walked yet. A walk ends where only a bound of it is known: what may be gathered
             with it is not, until it lies behind the present.
         next_after: The trigger's own.
-        rules: What was missed. Instants after its present are not due.
+        rules: What was missed, and what is due.
         gathered: From the walk before.
         alone: From the walk before.
     """
@@ -143,7 +148,7 @@ def walk(
     walked = 0
     while len(made) < MADE_PER_TRANSACTION and walked < WALKED_PER_TRANSACTION:
         nominal = following.found
-        if nominal is None or nominal > rules.now:
+        if nominal is None or not rules.is_due(following):
             break
         missed = rules.missed_at(nominal)
         mine = alone if missed is not None and alone.begin == missed.begin else Made()
@@ -161,7 +166,7 @@ def walk(
         else:
             gathered = Due(nominal, nominal, fate=fate)
         following = next_after(nominal)
-    if gathered is not None and not following.is_due(rules.now):
+    if gathered is not None and not rules.is_due(following):
         made.append(gathered)
         gathered = None
     return Walk(tuple(made), gathered, following, alone)

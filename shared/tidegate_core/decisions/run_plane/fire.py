@@ -25,7 +25,7 @@ from tidegate_core.decisions.run_plane.clock_changes import write_skips
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.jobs import end_job, time_job, write_ledger
 from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.standing import fires
+from tidegate_core.decisions.run_plane.standing import fires, fires_through
 from tidegate_core.decisions.run_plane.timers import leave, nominal_row
 from tidegate_core.effects import Notice
 from tidegate_core.model.schedule import ScheduleSpec
@@ -82,6 +82,8 @@ class FireSchedule:
         if suspended_since is not None and moved == state:
             leave(unit, self.row, self.memory)
             return
+        if moved == state and fires_through(state, now) < now:
+            return  # The row stays: whoever ends the hold writes it anew, and it is looked at again.
         unit.forget_row(row_key)
         for due in walked.made:
             self._make(unit, state, spec, due, first, now)
@@ -117,7 +119,7 @@ class FireSchedule:
         outages = () if self.memory is None else self.memory.outages
         own = _own(state)
         brought_by_update, promised = own if state.missed_by_update else None, _promised(state)
-        rules = Rules(spec.catchup, now, outages, own, state.activated_at)
+        rules = Rules(spec.catchup, now, outages, own, state.activated_at, fires_through(state, now))
         first = live(gone_on(state.following, next_after))
         alone = Made(state.alone_since or 0, state.alone or 0)
         counted = at_most(trigger.fires_left(state.fires), next_after)

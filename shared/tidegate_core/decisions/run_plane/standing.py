@@ -35,6 +35,15 @@ def parks(state: ScheduleState) -> bool:
     return state.status == "suspended" and state.mode == "hold"
 
 
+def fires_through(state: ScheduleState, now: int) -> int:
+    """Returns up to when its trigger's instants are made as the state stands.
+
+    None that a held schedule is not held for any more, however late somebody comes to carry its end out: what is parked waits within the
+    bounds of a hold, and what is due from the end on as overlap and `catchup` say.
+    """
+    return now if state.until is None or not parks(state) else min(now, state.until - 1)
+
+
 def stands_still(state: ScheduleState) -> bool:
     """Whether the clocks of time-outs stand still."""
     return state.status == "suspended" and state.mode in {"hold", "freeze"}

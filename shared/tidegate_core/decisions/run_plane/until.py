@@ -126,8 +126,8 @@ def _ended_at(before: ScheduleState, definition: Definition | None, now: int) ->
     """Returns when the suspension ended: as promised, however late somebody comes to carry it out. What is due from then on is no part of it;
     an update in the suspended span counts from itself.
 
-    What made jobs all along (`hold`) has none to make for it, and what hears events listens from where it can. Messages have no
-    jobs that could wait for their turn: of them as much is sent as is late, and no miss.
+    What made jobs all along (`hold`) has none to make for it, and makes none behind it before (`fires_through`); what hears events listens
+    from where it can. Messages have no jobs that could wait for their turn: of them as much is sent as is late, and no miss.
     """
     if definition is None or fires(before) or before.until is None:
         return now

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from tidegate_core.decisions.run_plane.catch_up import MADE_PER_TRANSACTION
 from tidegate_core.decisions.run_plane.fire import FireSchedule
+from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.model.instants import as_datetime, format_instant, parse_instant
-from tidegate_core.records.run_plane import Job, ScheduleState, TimerRow
+from tidegate_core.records.outages import Outage
+from tidegate_core.records.run_plane import Job, LedgerRow, ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Update
-from tidegate_testkit.builders import MINUTE, NOW, SECOND, Doc, a_definition, a_schedule, a_spec, every
+from tidegate_testkit.builders import HOUR, MINUTE, NOW, SECOND, Doc, a_definition, a_schedule, a_spec, every
 from tidegate_testkit.desk import Desk
 
 REF = "flights/nightly"
@@ -190,3 +192,39 @@ def test_given_another_incarnation_then_the_same_instant_has_another_id() -> Non
         desk.decide(FireSchedule(a_row()), FIRST)
         ids.add(desk.records(Job, "J#")[0].id)
     assert len(ids) == 2
+
+
+HELD: Doc = {"status": "suspended", "mode": "hold", "suspended_at": FIRST - SECOND}
+
+
+def test_given_a_hold_that_has_ended_then_what_is_due_from_its_end_on_waits_for_who_carries_that_out() -> None:
+    desk = a_desk(**HELD, until=FIRST + 2 * MINUTE)
+    now = FIRST + 10 * MINUTE
+    desk.decide(FireSchedule(a_row()), now)
+    assert nominals(desk) == [FIRST, FIRST + MINUTE]
+    held = state(desk)
+    desk.decide(FireSchedule(a_row(FIRST + 2 * MINUTE)), now)
+    assert (nominals(desk), state(desk)) == ([FIRST, FIRST + MINUTE], held)
+    assert timers(desk) == [FIRST + 2 * MINUTE]
+
+
+@pytest.mark.parametrize("until", [FIRST + MINUTE, FIRST + MINUTE + 1, None])
+def test_given_a_hold_that_goes_on_then_all_that_is_due_is_made(until: int | None) -> None:
+    desk = a_desk(**HELD, until=until)
+    now = FIRST + 30 * SECOND
+    desk.decide(FireSchedule(a_row()), now)
+    assert (nominals(desk), timers(desk)) == ([FIRST], [FIRST + MINUTE])
+
+
+def test_given_a_hold_that_ends_in_an_outage_then_one_job_stands_for_what_was_held_and_it_is_as_old_as_it_is() -> None:
+    desk = Desk(a_definition(a_spec(trigger=every("1m"), catchup={"mode": "last", "window": "10m"})))
+    desk.lay(a_schedule(next_nominal=FIRST, **HELD, until=FIRST + 5 * MINUTE))
+    memory = Memory(0)
+    memory.outages_are((Outage(FIRST - SECOND, FIRST + HOUR),))
+    now = FIRST + 13 * MINUTE
+    for _ in range(3):
+        desk.decide(FireSchedule(a_row(timers(desk)[-1] if timers(desk) else FIRST), memory), now)
+    assert [(job.nominal, job.covered) for job in desk.records(Job, "J#")] == [(FIRST + 4 * MINUTE, 2)]
+    (too_old,) = desk.records(LedgerRow, "L#")
+    assert (too_old.nominal, too_old.covered, too_old.reason) == (FIRST + 2 * MINUTE, 3, "catchup_window")
+    assert (state(desk).next_nominal, state(desk).gathered) == (FIRST + 5 * MINUTE, None)

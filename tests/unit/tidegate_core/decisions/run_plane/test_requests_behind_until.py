@@ -17,14 +17,16 @@ SPEC: Doc = {"trigger": every("10m"), "overlap": "allow"}
 ANOTHER = an_apply(a_spec(**SPEC, args=["x"]), "another")
 
 
-def behind_an_end(request: Doc, spec: Doc = SPEC, crash_after: int | None = None) -> tuple[Bench, int]:
+def behind_an_end(
+    request: Doc, spec: Doc = SPEC, crash_after: int | None = None, mode: str = "drop"
+) -> tuple[Bench, int]:
     """The end comes while nobody is there, and so does the request; returns the end as well, at which an instant is due."""
     bench = Bench(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_spec(**spec)))
     bench.run(SECOND)
     end = (bench.now // PERIOD + 3) * PERIOD
-    bench.request(a_request("suspend", until=format_instant(end), request_id="until"))
+    bench.request(a_request("suspend", mode=mode, until=format_instant(end), request_id="until"))
     bench.run(5 * MINUTE)
     bench.store.write([sign_of_life(bench.holding.owner, "node", bench.now, {0: bench.now}, 10**10)])
     bench.drain()
@@ -84,6 +86,21 @@ def test_given_a_resume_then_it_counts_from_the_end_and_its_backlog_is_what_was_
     assert (receipt["status"], receipt["backlog"]) == ("accepted", 2 if more else 0)
     begin = end - 2 * PERIOD if more else end
     assert told(bench) == {"launched": list(range(begin, end + HOUR + 1, PERIOD))}
+
+
+@pytest.mark.parametrize(
+    ("backlog", "held"), [("none", ["cancelled/suspended"] * 2), ("last", ["cancelled/suspended", "launched"])]
+)
+def test_given_a_resume_behind_a_hold_then_its_backlog_is_what_was_held(backlog: str, held: list[str]) -> None:
+    """It cut what was missed behind the end as well, though nothing holds that."""
+    bench, end = behind_an_end(a_request("resume", backlog=backlog), mode="hold")
+    bench.run(5 * MINUTE)
+    assert bench.receipts()["resume-nightly"]["backlog"] == held.count("launched")
+    found = {nominal: what for what, _, nominal, _ in bench.ledger()}
+    assert [found[nominal] for nominal in (end - 2 * PERIOD, end - PERIOD)] == held
+    assert {nominal: what for nominal, what in found.items() if nominal >= end} == dict.fromkeys(
+        range(end, end + HOUR + 1, PERIOD), "launched"
+    )
 
 
 def test_given_a_run_that_is_asked_for_then_it_runs() -> None:

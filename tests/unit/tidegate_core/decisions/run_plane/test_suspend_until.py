@@ -9,6 +9,7 @@ from tests.unit.tidegate_core.decisions.run_plane.suspending import MODES, a_ben
 from tidegate_core.decisions.outage_watch import sign_of_life
 from tidegate_core.effects import Commit, Read, ReadRange, Write
 from tidegate_core.model.instants import format_instant, parse_instant
+from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import (
     HOUR,
     MINUTE,
@@ -164,6 +165,68 @@ def test_given_an_end_that_passes_in_an_outage_then_what_is_missed_behind_it_is_
     made = {int(str(row["nominal"])) for row in (*bench.rows("L#"), *bench.rows("J#"))}
     assert set(range(end, end + 3 * HOUR - 5 * MINUTE, 10 * MINUTE)) <= made
     assert min(made) == end
+
+
+def held_behind_an_outage(falls_after: int | None) -> tuple[Bench, int]:
+    """A hold of five instants whose end comes three hours before anybody is there again; returns the end as well."""
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=every("1m"), overlap="allow", catchup={"mode": "all", "max_runs": 1_000})))
+    end = (bench.now // (10 * MINUTE) + 2) * 10 * MINUTE
+    bench.run(end - 5 * MINUTE - SECOND - bench.now)
+    suspend(bench, "hold", until=format_instant(end))
+    bench.store.write([sign_of_life(bench.holding.owner, "node", bench.now, {0: bench.now}, 1)])
+    if falls_after is not None:
+        bench.crash_after = bench.effects_outside + falls_after
+    bench.away(3 * HOUR)
+    bench.run(20 * SECOND)
+    return bench, end
+
+
+def ends_of(bench: Bench, begin: int) -> dict[int, str]:
+    """What became of each instant from one on."""
+    waiting = {int(str(row["nominal"])): "made" for row in (*bench.rows("J#"), *bench.rows("R#"))}
+    ended = {nominal: what for what, _, nominal, _ in bench.ledger()}
+    return {nominal: what for nominal, what in (waiting | ended).items() if nominal >= begin}
+
+
+@pytest.mark.parametrize("falls_after", [None, *range(1, 30, 2)])
+def test_given_a_hold_that_ends_in_an_outage_then_what_is_missed_behind_it_is_made_up_for_as_without_it(
+    falls_after: int | None,
+) -> None:
+    """Found by the simulation (seed 28005297): all of it was parked first, where more than 100 jobs of `allow` are one."""
+    bench, end = held_behind_an_outage(falls_after)
+    assert bench.crash_after is None
+    made = ends_of(bench, end - 5 * MINUTE)
+    assert set(made.values()) <= {"made", "launched"}
+    assert sorted(made) == list(range(end - 5 * MINUTE, bench.now + 1, MINUTE))
+
+
+def test_given_a_hold_that_ends_in_an_outage_then_it_ends_before_what_is_missed_behind_it_is_looked_at() -> None:
+    bench = a_bench()
+    waited: list[int] = []
+
+    def at_the_end(effect: object) -> bool:
+        if isinstance(effect, Commit) and effect.transaction.name == "control":
+            waited.append(len(bench.rows("J#")))
+        return False
+
+    bench.lose(at_the_end)
+    bench.request(an_apply(a_spec(trigger=every("1m"), overlap="allow", catchup={"mode": "all", "max_runs": 1_000})))
+    suspend(bench, "hold", until=format_instant(bench.now + 3 * MINUTE))
+    bench.away(3 * HOUR)
+    bench.run(20 * SECOND)
+    assert waited == [0, 0, 3]
+
+
+@pytest.mark.parametrize("answers_after", [0, 2])
+def test_given_an_instant_right_at_the_end_of_a_hold_then_it_runs_at_once(answers_after: int) -> None:
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=every("10m"))))
+    end = (bench.now // (10 * MINUTE) + 2) * 10 * MINUTE
+    suspend(bench, "hold", until=format_instant(end))
+    bench.store_answers_after = answers_after
+    bench.run(end - bench.now + SECOND)
+    assert {int(str(row["nominal"])) for row in (*bench.rows("L#"), *bench.rows("J#"))} == {end - 10 * MINUTE, end}
 
 
 def test_given_a_message_at_the_end_of_its_suspension_then_it_is_sent() -> None:
