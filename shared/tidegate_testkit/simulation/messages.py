@@ -27,6 +27,11 @@ NAMESPACE = "post"
 PATIENCE_MS = 1_500
 
 
+def broken_request(number: int) -> bytes:
+    """Returns what is no request, each time another one."""
+    return json.dumps({"type": "message.send", "wrong": number}).encode()
+
+
 class Senders:
     """All senders of messages.
 
@@ -130,8 +135,7 @@ class Senders:
 
     def _send_broken(self) -> None:
         self.broken += 1
-        value = json.dumps({"type": "message.send", "wrong": self.broken}).encode()
-        self._produce_value(value, again=True)
+        self._produce_value(broken_request(self.broken), again=True)
 
     # -- writing ------------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from tidegate_core.records.receipts import StoredReceipt
 from tidegate_core.records.run_plane import ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Action, Check, Delete, Key, Put, RangeRead, Transaction
+from tidegate_core.transactions.ownership import cursor_of
 from tidegate_memory.store import BeforeImages, MemoryStore
 from tidegate_testkit.simulation.record import UNTIL, UPSTREAM, Author, EndSeen, Record, UpstreamSeen
 
@@ -179,9 +180,13 @@ class StoreMonitor:
             if isinstance(slot, int) and slot != (before.get(key) or {}).get("slot"):
                 self._record.passed[int(key.pk.removeprefix("SH#"))].append((self._store.now, slot))
         for key in (action.key for action in written.actions if action.key.sk == "TP"):
-            position = (self._store.memory.look(key) or {}).get("next")
-            if isinstance(position, int):
-                self._record.read[key.pk].append((self._store.now, position))
+            item, was = self._store.memory.look(key), before.get(key)
+            if item is None:
+                continue
+            position = cursor_of(key, item)
+            self._record.read[key.pk].append((self._store.now, position.next))
+            for offset in set() if was is None else {*cursor_of(key, was).open} - {*position.open}:
+                self._record.closed[key.pk, offset] = (self._store.now, Author.of(written.token))
 
     def _check_pacing(self, written: Transaction, before: BeforeImages) -> None:
         """What makes up for the past runs one at a time, however long that takes (SEMANTICS 3.5)."""

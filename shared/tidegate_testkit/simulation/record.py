@@ -227,6 +227,10 @@ class Record:
         queues: When a shard's inbox became empty, and when not any more, as (true time, whether it is empty).
         passed: The durable delivery positions of each shard, as (true time, slot), in their order.
         read: The durable positions of topic partitions, by partition key, as (true time, next offset), in their order.
+        handed: To whom a record of the requests topic was handed, by the partition key of its position and its offset, as (true time,
+            owner, tenure).
+        closed: Dead letters that a position had named as open and names no more, by its partition key and their offset, as (true
+            time, whose write it was).
         inboxed: When what came through a shard's inbox was removed from it, by the origin of its record; None = not yet.
         holders: Who took the present epoch of a shard or of a topic partition's position, by partition key.
         taken: Everybody who did, with the true time, in their order.
@@ -252,6 +256,8 @@ class Record:
     queues: defaultdict[int, list[tuple[int, bool]]] = field(default_factory=lambda: defaultdict(list))
     passed: defaultdict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     read: defaultdict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+    handed: defaultdict[tuple[str, int], list[tuple[int, str, int]]] = field(default_factory=lambda: defaultdict(list))
+    closed: dict[tuple[str, int], tuple[int, Author]] = field(default_factory=dict)
     inboxed: dict[str, int | None] = field(default_factory=dict)
     holders: dict[str, Author] = field(default_factory=dict)
     taken: defaultdict[str, list[tuple[int, Author]]] = field(default_factory=lambda: defaultdict(list))

@@ -113,6 +113,7 @@ REGRESSION_SEEDS: dict[int, str] = {
     28004696: "of two that found out what was read, the one that began first came last, and what was in time waited again: a pair was expired",
     28005635: "the same, behind a leaderless topic partition",
     27000317: "an event that had come amid an earlier one of two suspensions, and was read late, had the clock of after it: a pair was expired",
+    28005238: "the judge wanted a dead letter that was open when its topic went, which a successor closed that could not read it",
     28005297: "a hold that had ended in an outage was ended only behind all that was missed since, which it parked as its own",
     7000235: "messages that were late behind the end of a suspension had one place, and the first of them alone was sent",
 }

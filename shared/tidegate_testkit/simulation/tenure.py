@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tidegate_core.decisions.inputs import Begin, Drain, Holding, Input, Tick
+from tidegate_core.decisions.inputs import Begin, Drain, Holding, Input, RecordsArrived, Tick
 from tidegate_core.decisions.partition_actor import PartitionActor
 from tidegate_core.effects import Answer, Result
 from tidegate_core.records.schema import FIRST, NEWEST
+from tidegate_core.store import keys
 from tidegate_testkit.simulation import cluster as world
 from tidegate_testkit.simulation.carrying import Carrier
 from tidegate_testkit.simulation.record import Stint
@@ -101,6 +102,8 @@ class Tenure:
         """Gives the actor an input and carries out what it asks for."""
         if not self.takes:
             return
+        if isinstance(incoming, RecordsArrived) and incoming.topic == world.REQUESTS:
+            self._note_handed(incoming)
         try:
             asked = self.actor.step(self.node.clock(), incoming)
         except Exception as error:  # noqa: BLE001  # whatever an actor raises is what the simulation is there to find
@@ -113,6 +116,12 @@ class Tenure:
     def answer(self, token: int, result: Result) -> None:
         if token:
             self.take(Answer(token, result))
+
+    def _note_handed(self, arrived: RecordsArrived) -> None:
+        cluster = self.node.cluster
+        pk = keys.topic_position(world.CLUSTER_ID, arrived.topic_id, arrived.topic_partition).pk
+        for record in arrived.records:
+            cluster.record.handed[pk, record.offset].append((cluster.timeline.now, self.node.owner, self._number))
 
     def _failed(self, error: Exception) -> None:
         cluster = self.node.cluster

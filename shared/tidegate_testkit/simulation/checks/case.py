@@ -153,7 +153,7 @@ class Case:
 
         Args:
             record: Where it lay.
-            open_too: What was passed with its dead letter open is gone as well: nobody can read it again.
+            open_too: What was passed with its dead letter open is gone as well, where nobody can read it again.
         """
         cluster = self.world.cluster
         if record.topic_id == cluster.broker.topics[REQUESTS].id:
@@ -163,7 +163,21 @@ class Case:
         if item is None:
             return True
         position = cursor_of(key, item)
-        return record.offset >= position.next or (open_too and record.offset in position.open)
+        if record.offset >= position.next:
+            return True
+        return open_too and (record.offset in position.open or self._was_closed_unread(key.pk, record.offset))
+
+    def _was_closed_unread(self, pk: str, offset: int) -> bool:
+        """Whether a dead letter that a former holder had left open was closed once the topic was gone, by one to whom its record was
+        never handed since it took the position: there was nothing that it could copy (docs/protocol.md states it).
+        """
+        closed, recreated = self.record.closed.get((pk, offset)), self.swarm.topics.requests_recreated
+        if closed is None or recreated is None or closed[0] < START + recreated[0]:
+            return False
+        author = closed[1]
+        since = max((at for at, who in self.record.taken[pk] if author.follows(who)), default=0)
+        handed = self.record.handed[pk, offset]
+        return not any(at >= since and (owner, tenure) == author[:2] for at, owner, tenure in handed)
 
     def was_left_halfway(self, announced: Announced) -> bool:
         """Whether the topic of one of its records was made anew when that had been handed to some of its schedules only: a repeat of the
