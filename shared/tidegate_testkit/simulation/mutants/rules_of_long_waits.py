@@ -4,27 +4,34 @@ switched off in the interleaving that it is against.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest.mock import patch
 
-from tidegate_core.decisions.run_plane import admit, asking, count, ending, overlap, runs, watermark
+from tidegate_core.decisions.inputs import Poked
+from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.run_plane import admit, asking, count, ending, overlap, request, runs, watermark
 from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.pending_timeout import Late
 from tidegate_core.decisions.run_plane.watermark import PATIENCE_MS
 from tidegate_core.effects import Commit, LaunchOrder, Read, ReadRange, Write
+from tidegate_core.model.position import Position
 from tidegate_core.model.shards import schedule_shard
-from tidegate_core.records.codec import from_item
+from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.limits import Waiter
-from tidegate_core.records.run_plane import Job, Run
-from tidegate_core.store.values import Key
+from tidegate_core.records.receipts import RECEIPT_DAYS, StoredReceipt
+from tidegate_core.records.run_plane import InboxRow, Job, Run
+from tidegate_core.store.values import Key, Put
 from tidegate_core.transactions import view
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
+    DAY,
     HOUR,
     MINUTE,
+    REQUESTS_ID,
     SECOND,
     Doc,
     a_request,
@@ -86,6 +93,19 @@ def asking_for_what_it_ignores(after_pending_timeout: Callable[..., Late]) -> Ca
 
 def staying_in_line(_: Callable[..., bool]) -> Callable[..., bool]:
     return lambda decision, unit, behind, waiting: False
+
+
+def asking_the_store(_: Any) -> Callable[..., None]:
+    return lambda lane, key: None
+
+
+def whenever_it_was_given(_: Any) -> Callable[..., StoredReceipt | None]:
+    def at_hand(lane: Lane, key: Key) -> StoredReceipt | None:
+        item = lane.view.item(key) if lane.view.knows(key) else None
+        stored = None if item is None else from_item(StoredReceipt, item)
+        return stored if stored is not None and stored.settled else None
+
+    return at_hand
 
 
 # -- the stories ------------------------------------------------------------------------------------------------------
@@ -256,6 +276,39 @@ def _trigger(bench: Bench, name: str = "nightly", times: int = 1) -> None:
         bench.request(a_request("trigger", name, request_id=f"now-{name}-{bench.now}-{number}"))
 
 
+def an_inbox_is_full_of_repeats() -> Iterator[str]:
+    """Somebody who has no answer asks again and again; the store takes 200 ms for each."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    apply, behind = an_apply(a_spec(trigger=every("1h")), "it"), a_request("delete", request_id="behind")
+    bench.request(apply)
+    bench.run(SECOND)
+    bench.store_answers_after = 200
+    for number, asked in enumerate([*[apply] * 60, behind]):
+        origin = Position(bench.now, REQUESTS_ID, 1, number).text()
+        row = InboxRow(namespace="flights", name="nightly", kind="Q", origin=origin, body=json.dumps(asked))
+        bench.store.write([Put(row.key(0), {**to_item(row, row.key(0)), "rev": 1})])
+    bench.give(Poked(0))
+    bench.run(5 * SECOND)
+    if bench.status_of("behind") is None:
+        yield f"liveness: behind {60 - len(bench.rows('I#')) + 1} repeats a request has no answer after 5 s"
+
+
+def an_id_is_used_again_when_its_answer_has_expired() -> Iterator[str]:
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    apply = an_apply(a_spec(trigger=every("1h")), "it")
+    bench.request(apply)
+    bench.run(SECOND)
+    bench.now += (RECEIPT_DAYS + 1) * DAY
+    bench.store.expire(bench.now)
+    bench.run(SECOND)
+    bench.request(apply)
+    bench.run(SECOND)
+    if bench.status_of("it") != "unchanged":
+        yield f"answers: what changes nothing was answered {bench.status_of('it')}, as it was months ago"
+
+
 RULES_OF_LONG_WAITS = (
     Mutant(
         "admitted hours later",
@@ -319,6 +372,20 @@ RULES_OF_LONG_WAITS = (
         breaks="liveness",
         patches=(Patch(AdmitNext, "_leave_queues", staying_in_line),),
         scenario=a_window_closes_before_those_who_wait_for_a_limit,
+    ),
+    Mutant(
+        "a read for each repeat",
+        "repeats of what is answered come as fast as a slow store is read, and who has no answer yet stands behind them",
+        breaks="liveness",
+        patches=(Patch(request, "_answer_at_hand", asking_the_store),),
+        scenario=an_inbox_is_full_of_repeats,
+    ),
+    Mutant(
+        "answers for ever",
+        "an owner that has little to do answers an id that is used again from what has expired",
+        breaks="answers",
+        patches=(Patch(request, "_answer_at_hand", whenever_it_was_given),),
+        scenario=an_id_is_used_again_when_its_answer_has_expired,
     ),
     Mutant(
         "runs by name",

@@ -81,6 +81,10 @@ def until_somebody_comes(_: Callable[..., int]) -> Callable[..., int]:
     return lambda state, now: max(state.suspended_at, now)
 
 
+def whatever_was_promised(_: Callable[..., int]) -> Callable[..., int]:
+    return lambda state, now: now
+
+
 # -- the stories ------------------------------------------------------------------------------------------------------
 
 
@@ -190,6 +194,21 @@ def a_pair_comes_hours_apart_behind_the_end_of_a_hold() -> Iterator[str]:
         yield f"I1: {run.run_id} started for two events an hour apart, which were to come within 20 minutes"
 
 
+def a_hold_of_three_instants_ends_hours_before_anybody_is_there() -> Iterator[str]:
+    bench = _a_bench()
+    catchup = {"mode": "all", "max_runs": 1_000}
+    bench.request(an_apply(a_spec(trigger=every("1m"), overlap="allow", catchup=catchup)))
+    bench.run(SECOND)
+    bench.request(a_request("suspend", mode="hold", until=format_instant(bench.now + 3 * MINUTE)))
+    bench.run(SECOND)
+    bench.store.write([sign_of_life(bench.holding.owner, "node", bench.now, {0: bench.now}, 1)])
+    bench.away(3 * HOUR)
+    bench.run(MINUTE)
+    merged = [nominal for what, _, nominal, _ in bench.ledger() if what != "launched"]
+    if merged:
+        yield f"I1: of what was missed behind a hold {len(merged)} instants have no job of their own, the first at {merged[0]}"
+
+
 def _behind_an_end(asked: Doc) -> tuple[Bench, int]:
     """The end comes while nobody is there, and so does the request; returns the end as well, at which an instant is due."""
     bench = _a_bench()
@@ -222,6 +241,13 @@ def _a_bench() -> Bench:
 
 
 RULES_OF_PROMISES = (
+    Mutant(
+        "parked behind its end",
+        "what is missed behind the end of a hold is parked as its own before that is carried out, and merged by the bound of what is parked",
+        breaks="I1",
+        patches=(Patch(fire, "fires_through", whatever_was_promised),),
+        scenario=a_hold_of_three_instants_ends_hours_before_anybody_is_there,
+    ),
     Mutant(
         "hold beyond its end",
         "behind the end of a hold that comes while nobody is there clocks stand still until somebody is: what came hours apart is a pair",
