@@ -33,6 +33,7 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
+from tidegate_testkit.simulation.mutants.clauses_of_controls import a_later_hold_arrives_again
 from tidegate_testkit.simulation.mutants.conditions import without
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 
@@ -244,9 +245,7 @@ CONTROLS = (
         "a move that comes again, late, brings back a message that was let go and delivered since",
         breaks="I8",
         patches=(without("moves_seen"),),
-        within=20,
-        directed=(8,),
-        trap="wide_controls",
+        scenario=a_later_hold_arrives_again,
     ),
     Mutant(
         "half a control",
