@@ -26,7 +26,7 @@ from tidegate_testkit.simulation.world import World, build
 
 SEED_WITH_AN_AT = 4
 """Of a calm world with a message that is due once, and is delivered."""
-SEED_WITH_FIRES = 0
+SEED_WITH_FIRES = 17
 """Of a calm world in which `ping` is sent dozens of times before it ends."""
 MORE = REPEATS_MAX + 1
 
