@@ -60,11 +60,11 @@ NOT_SENT_HERE: Final[Mapping[str, str]] = {
     "reject": "no simulated platform refuses a program for good",
     "rearm": "no world takes rows out of the store by hand",
     "mend_recurring": "likewise",
-    "lost": "there is one platform for all nodes: a run's host is never another one",
 }
 """Transactions of production that the simulation does not send, each with the reason."""
 
 HARDLY_SENT: Final[Mapping[str, str]] = {
     "idle": "a simulated world hardly ever lasts for an hour after its last run: one of 20,000 did",
+    "lost": "a host has to be silent for ten minutes: only where each node has one of its own (trap `copies`)",
 }
 """Likewise, but for a world here and there: no fault is aimed at them, and what they meet is not counted."""
