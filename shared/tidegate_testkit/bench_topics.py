@@ -102,6 +102,9 @@ class Topics(ABC):
         return self.topics.get(topic) or own.get(topic)
 
     def _gaps(self, wanted: FindGaps) -> Gaps:
+        facts = self._facts_of(wanted.topic)
+        if facts is None or facts.id != wanted.topic_id:
+            return Gaps(frozenset())
         held = {number: self.log(wanted.topic, number)[begin:end] for number, (begin, end) in wanted.spans.items()}
         return Gaps(frozenset(number for number, log in held.items() if all(each.key == MARK for each in log)))
 

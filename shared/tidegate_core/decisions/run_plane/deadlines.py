@@ -1,8 +1,12 @@
-"""Deadlines of evidence, and ticks: each waits until all that could still come before it is counted (SEMANTICS 6.2, 6.5)."""
+"""Deadlines of evidence, and ticks: each waits until all that could still come before it is counted (SEMANTICS 6.2, 6.5).
+
+Each namespace by itself: a source of one that is not read holds up no other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from tidegate_core.decisions.host import Fenced, Host
 from tidegate_core.decisions.lane import Lane
@@ -14,6 +18,8 @@ from tidegate_core.decisions.run_plane.watermark import CLOCK_OFF_MS_MAX, wait_f
 from tidegate_core.model.durations import Duration
 from tidegate_core.model.instants import Instant
 from tidegate_core.records.run_plane import TimerRow
+
+Each = TypeVar("Each")
 
 
 class Deadlines:
@@ -47,8 +53,8 @@ class Deadlines:
             (past, [row for row in waiting if row.at <= past]),
             (now, [row for row in waiting if row.at > past]),
         ):
-            if due:
-                self._host.start_safely("expire", due[0].ref, self._expire(due, through))
+            for each in _by_namespace(due, lambda row: row.ref):
+                self._host.start_safely("expire", each[0].ref, self._expire(each, through))
 
     def _follows_on(self, row: TimerRow) -> bool:
         through, unread = self._memory.settled.through(_schedule_of(row))
@@ -71,18 +77,20 @@ class Deadlines:
             self._lane.add(decision_on(row, unread, through, self._memory))
 
     def _settle(self) -> Operation[None]:
-        """Finds out, round by round, for all whose events wait."""
-        settled = self._memory.settled
-        while refs := settled.waiting:
-            through = self._host.now
-            try:
-                yield from self._host.sleep(CLOCK_OFF_MS_MAX)
-                yield from self._settled(refs, through)
-            except Fenced:
-                raise
-            except Exception as error:  # noqa: BLE001 - they are counted in the order in which they are there
-                self._host.failed("settle", str(self._shard), error)
-                self._count(refs, through, ("what could not be looked at",))
+        """Finds out for those whose events wait, and for whom nobody does."""
+        through = self._host.now
+        yield from self._host.sleep(CLOCK_OFF_MS_MAX)
+        for refs in _by_namespace(self._memory.settled.take_unasked(), lambda ref: ref):
+            self._host.start_safely("settle", refs[0], self._settle_these(refs, through))
+
+    def _settle_these(self, refs: Sequence[str], through: Instant) -> Operation[None]:
+        try:
+            yield from self._settled(refs, through)
+        except Fenced:
+            raise
+        except Exception as error:  # noqa: BLE001 - they are counted in the order in which they are there
+            self._host.failed("settle", str(self._shard), error)
+            self._count(refs, through, ("what could not be looked at",))
 
     def _settled(self, refs: Sequence[str], through: Instant) -> Operation[tuple[str, ...]]:
         """Waits until all of these schedules that was appended by then lies in the inbox; what waits there is counted next."""
@@ -94,6 +102,13 @@ class Deadlines:
     def _count(self, refs: Sequence[str], through: Instant, unread: tuple[str, ...]) -> None:
         self._memory.settled.remember(refs, through, unread)
         self._inbox.count(self._memory.settled.take_waiting(refs))
+
+
+def _by_namespace(those: Iterable[Each], ref_of: Callable[[Each], str]) -> list[list[Each]]:
+    found: dict[str, list[Each]] = {}
+    for each in those:
+        found.setdefault(ref_of(each).split("/", 1)[0], []).append(each)
+    return list(found.values())
 
 
 def _schedule_of(row: TimerRow) -> str:

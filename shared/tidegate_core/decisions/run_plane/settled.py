@@ -36,10 +36,11 @@ class Settled:
     def __init__(self) -> None:
         self._through: dict[str, Through] = {}
         self._waiting: dict[str, None] = {}
+        self._unasked: dict[str, None] = {}
         self._begin: Callable[[], None] | None = None
 
     def connect(self, begin: Callable[[], None]) -> None:
-        """Says who finds out for those that wait; called for the first one of them."""
+        """Says who finds out for those that wait; called for the first one for whom nobody does yet."""
         self._begin = begin
 
     def through(self, ref: str) -> Through:
@@ -65,18 +66,20 @@ class Settled:
         """Some of the schedule's events stay in the inbox."""
         if self._begin is None or ref in self._waiting:
             return
-        is_first = not self._waiting
-        self._waiting[ref] = None
+        is_first = not self._unasked
+        self._waiting[ref] = self._unasked[ref] = None
         if is_first:
             self._begin()
+
+    def take_unasked(self) -> list[str]:
+        """Returns those that wait, and for whom nobody finds out yet; the caller does."""
+        unasked, self._unasked = self._unasked, {}
+        return list(unasked)
 
     def take_waiting(self, refs: Iterable[str]) -> set[str]:
         """Returns those of the schedules whose events wait; they wait no longer."""
         taken = {ref for ref in refs if ref in self._waiting}
         for ref in taken:  # order-free: each leaves, whichever comes first
             del self._waiting[ref]
+            self._unasked.pop(ref, None)
         return taken
-
-    @property
-    def waiting(self) -> list[str]:
-        return list(self._waiting)

@@ -49,10 +49,14 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str]) -> Operation
     while True:
         ends |= yield from ends_within(host, [topic for topic in topics if topic not in ends], SILENT_AFTER_MS)
         unread = [f"the topic {topic}, which does not answer" for topic in topics if topic not in ends]
-        for topic, offsets in ends.items():
+        for topic, offsets in list(ends.items()):
             behind = yield from _unread(host, offsets)
             if behind and host.now >= look_for_gaps_at:
                 behind = yield from _with_records(host, topic, behind)
+            if behind and host.now >= look_for_gaps_at:
+                ends[topic] = yield from _present_ends(host, topic, offsets)
+                behind = {place: span for place, span in behind.items() if place in ends[topic]}
+                behind |= yield from _unread(host, _of_others(ends[topic], offsets))
             if behind:
                 which = "the events topic" if topic == host.holding.events_topic else f"the topic {topic}"
                 numbers = sorted(int(place.split("/")[1]) for place in behind)
@@ -100,6 +104,33 @@ def _with_records(
         for number in answer.topic_partitions if isinstance(answer, Gaps) else ():
             del left[numbers[number]]
     return left
+
+
+def _present_ends(host: Host, topic: str, known: Mapping[str, int]) -> Operation[dict[str, int]]:
+    """Returns the ends to wait for where the topic may have been made anew meanwhile: those of the new one, and of the old one what its
+    reader may still hand on, which is over once somebody reads the same topic partition of the new one.
+    """
+    found = yield from ends_within(host, [topic], SILENT_AFTER_MS)
+    ends = {**known, **_of_others(found.get(topic, {}), known)}
+    present, _ = _split(next(reversed(ends)))  # What a broker tells late of the former one was known before.
+    former = {place for place in known if _split(place)[0] != present}
+    if not former:
+        return dict(known)  # It has grown at most.
+    numbers = [_split(place)[1] for place in ends if place not in former]
+    wanted = {number: keys.topic_position(host.holding.cluster_id, present, number) for number in numbers}
+    read = yield from host.read_for_good(Read(tuple(wanted.values())))
+    assert isinstance(read, Items)
+    unread = {number for number, key in wanted.items() if key not in read.found}
+    return {place: end for place, end in ends.items() if place not in former or _split(place)[1] in unread}
+
+
+def _of_others(ends: Mapping[str, int], known: Mapping[str, int]) -> dict[str, int]:
+    return {place: end for place, end in ends.items() if place not in known}
+
+
+def _split(place: str) -> tuple[str, int]:
+    topic_id, number = place.split("/")
+    return topic_id, int(number)
 
 
 # -- runs -----------------------------------------------------------------------------------------------------------------

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
 from tidegate_core.decisions.followed_topics import ASK_AGAIN_MS, FollowedTopics
+from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.inputs import LogRecord, PositionGone, TopicFacts
+from tidegate_core.decisions.run_plane import watermark
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import EVENTS, SECOND, a_spec, an_apply, an_event, on_data
+from tidegate_testkit.builders import EVENTS, MINUTE, SECOND, a_spec, all_of, an_apply, an_event, on_data
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.sketch import ran
 from tidegate_testkit.simulation.mutants.stage import Stage
@@ -40,6 +42,14 @@ def believing_that_it_holds(_: Any) -> Any:
         yield ()
 
     return nothing_is_read
+
+
+def as_it_was(_: Any) -> Any:
+    def known(host: Host, topic: str, ends: Mapping[str, int]) -> Generator[Any, Any, dict[str, int]]:
+        yield from ()
+        return dict(ends)
+
+    return known
 
 
 # -- scenarios --------------------------------------------------------------------------------------------------------------
@@ -96,7 +106,35 @@ def a_former_holder_learns_of_growth_after_its_successor() -> Iterable[str]:
     return fenced(present)
 
 
+def a_topic_is_made_anew_with_something_unread() -> Iterable[str]:
+    """Of two topic partitions one has a record that nobody reads; from the other one come two events 25 minutes apart, at once."""
+    bench = Bench(shards=1, event_topic_partitions=2)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=all_of(on_data("a"), on_data("b"), timeout="20m"))))
+    bench.run(SECOND)
+    begun = bench.now
+    unread, first, second = (json.dumps(an_event(name, "a")).encode() for name in "yxz")
+    bench.log(EVENTS, 0).append(LogRecord(0, begun, None, unread))
+    bench.run(30 * MINUTE)
+    bench.log(EVENTS, 1).extend([LogRecord(0, begun, None, first), LogRecord(1, begun + 25 * MINUTE, None, second)])
+    bench.hand_over(EVENTS, 1, 0)
+    bench.run(2 * SECOND)
+    for topic_partition in range(2):
+        bench.log(EVENTS, topic_partition).clear()
+    bench.create_topic(EVENTS, 2, "d" * 32)
+    bench.run(NOTICED_MS)
+    if not bench.ledger():
+        yield "liveness: what came behind a deadline waits for what is gone with its topic"
+
+
 RULES_OF_EVENTS_TOPIC = (
+    Mutant(
+        "waiting for what is gone",
+        "what is behind a deadline waits for five minutes for what was unread of a topic that has been made anew",
+        breaks="liveness",
+        patches=(Patch(watermark, "_present_ends", as_it_was),),
+        scenario=a_topic_is_made_anew_with_something_unread,
+    ),
     Mutant(
         "overlap of readers",
         "whose a topic partition of events is depends on how many a holder has seen, and two fence each other",

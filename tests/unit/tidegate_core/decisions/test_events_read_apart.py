@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from tests.unit.tidegate_core.decisions.run_plane.counting import a_desk
+from tests.unit.tidegate_core.decisions.source_bench import TOPIC, a_source_apply, ask, lay
 
-from tidegate_core.decisions.inputs import Begin
+from tidegate_core.decisions.inputs import Begin, LogRecord
 from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.settled import KEPT_MS, NOTHING, Settled, Through
@@ -21,6 +22,7 @@ from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.keys import topic_position
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import (
+    EVENTS,
     EVENTS_ID,
     HOUR,
     MINUTE,
@@ -142,6 +144,30 @@ def test_given_a_topic_partition_that_nobody_reads_then_what_waits_is_counted_wi
     assert any("topic partitions 1 of the events topic" in str(row.get("detail")) for row in bench.rows("L#"))
 
 
+@pytest.mark.parametrize("apart", [0, 3 * SECOND])
+def test_given_a_source_that_nobody_reads_then_what_waits_for_it_holds_up_no_other_namespace(apart: int) -> None:
+    """Read again: who began to wait next had its turn when those before it were found out, up to five minutes later."""
+    bench = a_bench(PAIR)
+    bench.create_topic(TOPIC)
+    ask(bench, a_source_apply())
+    bench.request(an_apply(a_spec("other", trigger=PAIR, overlap="allow") | {"namespace": "trains"}))
+    bench.run(SECOND)
+    begun = bench.now
+    lay(bench, "unread")
+    bench.run(30 * MINUTE)
+    for topic_partition, namespace in enumerate(("flights", "trains")):
+        for partition, at in (("x", begun), ("z", begun + 25 * MINUTE)):
+            event = an_event(partition, "a", f"{namespace}/{partition}") | {"namespace": namespace}
+            log = bench.log(EVENTS, topic_partition)
+            log.append(LogRecord(len(log), at, None, json.dumps(event).encode()))
+        bench.hand_over(EVENTS, topic_partition, 0)
+        bench.run(apart)
+    bench.run(3 * SECOND - apart)
+    assert [row["namespace"] for row in bench.rows("L#")] == ["trains"]
+    bench.run(PATIENCE_MS)
+    assert [row["namespace"] for row in bench.rows("L#")] == ["flights", "trains"]
+
+
 def test_given_somebody_there_then_an_event_behind_a_deadline_is_counted_within_two_seconds() -> None:
     bench = a_bench(all_of(A, B, timeout="20m"))
     bench.event(an_event("a1", "a"))
@@ -179,12 +205,15 @@ def test_given_schedules_that_wait_then_the_first_one_begins_and_each_is_taken_o
     for ref in ("ns/a", "ns/b", "ns/a"):
         settled.wait(ref)
     assert len(begun) == 1
-    assert settled.waiting == ["ns/a", "ns/b"]
+    assert settled.take_unasked() == ["ns/a", "ns/b"]
+    settled.wait("ns/a")
+    assert (len(begun), settled.take_unasked()) == (1, [])
     assert settled.take_waiting(["ns/b", "ns/c"]) == {"ns/b"}
     assert (settled.waits("ns/a"), settled.waits("ns/b")) == (True, False)
-    settled.take_waiting(["ns/a"])
     settled.wait("ns/b")
     assert len(begun) == 2
+    settled.take_waiting(["ns/b"])
+    assert settled.take_unasked() == []
 
 
 def test_given_what_is_settled_then_it_is_known_for_ten_minutes() -> None:
@@ -229,3 +258,17 @@ def test_given_what_is_settled_is_forgotten_before_a_decision_then_it_is_found_o
     bench.run((minutes + 1) * MINUTE)
     assert found_out[0] >= 6
     assert len(bench.rows("L#")) + len(bench.rows("J#")) > 0
+
+
+def test_given_a_time_out_that_waits_for_a_source_that_nobody_reads_then_one_of_another_namespace_passes() -> None:
+    bench = a_bench(PAIR)
+    bench.create_topic(TOPIC)
+    ask(bench, a_source_apply())
+    bench.request(an_apply(a_spec("other", trigger=PAIR, overlap="allow") | {"namespace": "trains"}))
+    bench.run(SECOND)
+    for namespace in ("flights", "trains"):
+        bench.event(an_event("x", "a", namespace) | {"namespace": namespace})
+    bench.run(19 * MINUTE)
+    lay(bench, "unread")
+    bench.run(MINUTE + 3 * SECOND)
+    assert [row["namespace"] for row in bench.rows("L#")] == ["trains"]

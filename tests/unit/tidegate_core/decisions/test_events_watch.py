@@ -10,10 +10,31 @@ import pytest
 from tidegate_core.decisions.events_watch import LOOK_MS
 from tidegate_core.decisions.followed_topics import ASK_AGAIN_MS
 from tidegate_core.decisions.inputs import Drain, LogRecord, PositionGone
-from tidegate_core.effects import Commit, Effect, EndOffsets, ReadEndOffsets, ReadRange, StartReading, StopReading
+from tidegate_core.decisions.run_plane.watermark import PATIENCE_MS
+from tidegate_core.effects import (
+    Commit,
+    Effect,
+    EndOffsets,
+    ReadEndOffsets,
+    ReadRange,
+    StartReading,
+    StopReading,
+    Unavailable,
+)
 from tidegate_core.store.values import Item
 from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import EVENTS, EVENTS_ID, SECOND, Doc, a_spec, an_apply, an_event, on_data
+from tidegate_testkit.builders import (
+    EVENTS,
+    EVENTS_ID,
+    MINUTE,
+    SECOND,
+    Doc,
+    a_spec,
+    all_of,
+    an_apply,
+    an_event,
+    on_data,
+)
 
 ANOTHER_ID = "d" * 32
 WAITS = a_spec(trigger=on_data(count=1_000))
@@ -256,3 +277,57 @@ def test_given_a_drain_amid_a_take_over_then_no_position_of_events_is_raised_aft
     bench.run(NOTICED_MS)
     assert bench.actor.has_ended
     assert positions(bench) == {}
+
+
+# -- who waits for what nobody reads any more ------------------------------------------------------------------------------
+
+
+def read_late(trigger: Doc) -> Bench:
+    """One topic partition has a record that nobody reads; from the other one come two events 25 minutes apart, at once."""
+    bench = Bench(behaviour=Behaviour(starts_after=None), shards=1, event_topic_partitions=2)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=trigger)))
+    bench.run(SECOND)
+    begun = bench.now
+    bench.log(EVENTS, 0).append(a_record(0, bench.now, "y"))
+    bench.run(30 * MINUTE)
+    bench.log(EVENTS, 1).extend([a_record(0, begun, "x"), a_record(1, begun + 25 * MINUTE, "z")])
+    bench.hand_over(EVENTS, 1, 0)
+    bench.run(2 * SECOND)
+    assert not bench.ledger()
+    assert not bench.rows("E#")
+    return bench
+
+
+def a_record(offset: int, at: int, partition: str, dataset: str = "a") -> LogRecord:
+    return LogRecord(offset, at, None, json.dumps(an_event(partition, dataset)).encode())
+
+
+PAIR = all_of(on_data("a"), on_data("b"), timeout="20m")
+
+
+def test_given_a_topic_made_anew_then_what_waits_for_the_former_one_waits_until_the_next_is_read() -> None:
+    """Seed 29003975: it waited five minutes for what was gone."""
+    bench = read_late(PAIR)
+    made_anew(bench)
+    bench.run(NOTICED_MS)
+    assert [what for what, *_ in bench.ledger()] == ["expired/trigger_timeout"]
+    assert "events topic" not in str(bench.rows("L#")[0].get("detail"))
+
+
+def test_given_a_broker_that_tells_the_former_topic_late_then_what_lies_in_the_new_one_is_waited_for() -> None:
+    bench = read_late(PAIR)
+    made_anew(bench)
+    bench.log(EVENTS, 1).append(a_record(0, bench.now - 20 * MINUTE, "x", "b"))
+    bench.answer_with(lambda effect: isinstance(effect, ReadEndOffsets), EndOffsets({f"{EVENTS_ID}/0": 1}), times=4)
+    bench.run(NOTICED_MS)
+    assert len(bench.rows("R#")) == 1
+
+
+def test_given_a_broker_that_tells_nothing_then_what_waits_for_the_unread_does_so_for_five_minutes() -> None:
+    bench = read_late(PAIR)
+    bench.answer_with(lambda effect: isinstance(effect, ReadEndOffsets), Unavailable("broker"), times=10_000)
+    bench.run(PATIENCE_MS - 10 * SECOND)
+    assert not bench.ledger()
+    bench.run(20 * SECOND)
+    assert "topic partitions 0 of the events topic" in str(bench.rows("L#")[0].get("detail"))
