@@ -219,6 +219,8 @@ class PartitionActor:
         # After the fence: what is read here is at least what any lease carries.
         yield from self._controls.learn()
         yield from self._recover_all()
+        if any(shard.is_draining for shard in self.shards.values()):
+            return  # None of those that were not recovered by then has begun anything.
         log_end = log_ends.offsets.get(f"{requests.topic.id}/{requests.topic_partition}", 0)
         self._host.operations.start(RequestIngest(requests, self.planes, log_end).serve())
         self._host.operations.start(self._controls.serve())
@@ -271,11 +273,11 @@ class PartitionActor:
             cursor.take_no_more()
         # Messages wait for the position of their create: while one does, no checkpoint passes what was sent behind it.
         yield from self._host.wait_while(lambda: not all(each.is_idle for each in self._in_flight()))
-        # Planes send as soon as they are recovered, long before all shards are.
-        drains = [plane.drain() for plane in self.planes.values()]
-        if self.is_serving:
-            drains += [shard.drain() for shard in self.shards.values()]
-        yield from side_by_side(self._host, drains)
+        # Planes send as soon as they are recovered, and a shard takes work as soon as it is, long before all shards are.
+        planes, shards = self.planes.values(), self.shards.values()
+        yield from side_by_side(
+            self._host, [*(plane.drain() for plane in planes), *(shard.drain() for shard in shards)]
+        )
         self._host.tell(Drained(self.holding.topic_partition))
         self._host.ended = True
 

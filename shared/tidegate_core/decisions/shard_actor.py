@@ -120,6 +120,10 @@ class ShardActor:
             key = Key(str(row["pk"]), str(row["sk"]))
             self._lane.view.learn([key], {key: row})
             self.memory.learn(key, row)
+        if self._draining:
+            # Nothing is begun any more. An outage may wait to be written down, and the hand-over for that.
+            self._host.operations.start(self._lane.serve())
+            return
         # In front of all else: nothing is decided before the lease carries what is decided from.
         self._controls.recover()
         self.outages.served()
@@ -158,7 +162,7 @@ class ShardActor:
         self.plane.recurring.begin(records, place, place_alone)
 
     def drain(self) -> Operation[None]:
-        """Takes no new work and waits for the transaction under way."""
+        """Takes no new work, also where it is not recovered yet, and waits for the transaction under way."""
         self._draining = True
         # Once this is gone its node gives newer signs of life.
         yield from self._host.wait_while(lambda: self.outages.is_open)
@@ -167,6 +171,10 @@ class ShardActor:
         self._home_limits.close()
         self._lane.close()
         yield from self._host.wait_while(lambda: not self._lane.is_idle)
+
+    @property
+    def is_draining(self) -> bool:
+        return self._draining
 
     def controls_are(self, controls: Controls, read_at: int) -> None:
         """The wide controls were read, whether they have changed or not."""

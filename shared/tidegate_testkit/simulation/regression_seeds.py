@@ -116,6 +116,7 @@ REGRESSION_SEEDS: dict[int, str] = {
     28005238: "the judge wanted a dead letter that was open when its topic went, which a successor closed that could not read it",
     28005297: "a hold that had ended in an outage was ended only behind all that was missed since, which it parked as its own",
     28005735: "each repeat of what was answered had a slow store read twice: behind an outage they came as fast as they were dealt with",
+    29003670: "a request held a schedule whose fire stood before a message that was sent, amid a hand-over: the message was sent again",
     29003975: "events behind a deadline waited five minutes for what was unread of a topic that had been made anew",
     7000235: "messages that were late behind the end of a suspension had one place, and the first of them alone was sent",
 }

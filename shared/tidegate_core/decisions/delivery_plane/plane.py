@@ -118,11 +118,13 @@ class DeliveryPlane:
         yield from self.host.wait_while(lambda: not self._is_still() or self.slots.late_fires_wait)
         self.window.closed = True
         yield from self.recurring.summoned.bring_near()
-        while not (yield from self._firing.send_leftovers()):
+        while not (yield from self._firing.send_leftovers()) or self.slots.holds_position:
             # What lies before those that are left, for after a cut. Only the last one may stay where it is.
             yield from self.checkpoints.write()
             if not self.slots.has_delivered:
                 break
+            # A request that was under way in the lane may hold a schedule by now: its fire goes out, or has ended, behind that.
+            yield from self.host.wait_while(lambda: self.slots.holds_position)
         yield from self.checkpoints.write(last=True)
 
     def _is_still(self) -> bool:

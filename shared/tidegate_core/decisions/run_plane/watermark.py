@@ -120,8 +120,8 @@ def _present_ends(host: Host, topic: str, known: Mapping[str, int]) -> Operation
     wanted = {number: keys.topic_position(host.holding.cluster_id, present, number) for number in numbers}
     read = yield from host.read_for_good(Read(tuple(wanted.values())))
     assert isinstance(read, Items)
-    unread = {number for number, key in wanted.items() if key not in read.found}
-    return {place: end for place, end in ends.items() if place not in former or _split(place)[1] in unread}
+    unfollowed = {number for number, key in wanted.items() if key not in read.found}
+    return {place: end for place, end in ends.items() if place not in former or _split(place)[1] in unfollowed}
 
 
 def _of_others(ends: Mapping[str, int], known: Mapping[str, int]) -> dict[str, int]:

@@ -306,6 +306,25 @@ def test_given_an_outage_that_is_not_written_yet_then_a_drain_waits_for_it() -> 
     assert len(facts(bench)) == 1
 
 
+def test_given_an_outage_that_opens_while_a_shard_is_recovered_then_a_drain_that_comes_before_the_end_waits_for_it() -> (
+    None
+):
+    """The shard begins nothing any more, but for this."""
+    bench = a_bench()
+    bench.crash()
+    bench.hold_back(lambda effect: isinstance(effect, ReadRange) and effect.range.low == "J#", times=1_000)
+    bench.run(SECOND)
+    bench.now += HOUR
+    bench.drain()
+    bench.run(SECOND)
+    ended = [bench.actor.has_ended]
+    bench.as_usual()
+    bench.run(SECOND)
+    ended.append(bench.actor.has_ended)
+    assert ended == [False, True]
+    assert len(facts(bench)) == 1
+
+
 # -- catch-up ----------------------------------------------------------------------------------------------------------
 
 

@@ -10,11 +10,11 @@ from tests.unit.tidegate_core.decisions.delivery_plane.sending_bench import an_i
 
 from tidegate_core.decisions.delivery_plane import inboxed
 from tidegate_core.decisions.inputs import Poked
-from tidegate_core.effects import Drained, Effect, Produce, Read, ReadRange
+from tidegate_core.effects import Commit, Drained, Effect, NotProduced, Produce, Read, ReadRange
 from tidegate_core.records.codec import to_item
 from tidegate_core.store.values import Put
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
+from tidegate_testkit.bench_matches import a_commit, a_produce
 from tidegate_testkit.builders import SECOND, a_recurring, a_send, an_apply, every
 
 
@@ -164,3 +164,67 @@ def test_given_a_payload_that_is_being_read_as_a_hand_over_begins_then_its_messa
     bench.crash()
     bench.run(10 * SECOND)
     assert (len(bench.on("out")), len(bench.on("elsewhere"))) == (1, 1), "a planned hand-over repeats none"
+
+
+def a_reading_of_a_definition(effect: Effect) -> bool:
+    """Of a request that is about to hold its schedule: the last thing that it asks before."""
+    return isinstance(effect, Read) and effect.keys[0].sk.startswith("DEF#")
+
+
+def with_a_fire_that_stays() -> Bench:
+    """Of a schedule in front of a message that was delivered, and behind another one: it gets no acknowledgement any more."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    due = 20 * SECOND - bench.now % (20 * SECOND)
+    bench.request(an_apply(a_recurring(trigger=every("20s"))))
+    bench.request(a_send("m-1", after=f"{due // SECOND - 1}s", topic="elsewhere"))
+    bench.request(a_send("m-2", after=f"{due // SECOND + 1}s", topic="elsewhere"))
+    bench.answer_with(a_produce("out"), NotProduced("unavailable", "transport"), times=1_000)
+    return bench
+
+
+def test_given_a_request_that_holds_a_schedule_amid_a_hand_over_then_that_waits_for_it_and_nothing_repeats() -> None:
+    """Seed 29003670: its fire stood before a message that had been sent, and was taken for done because it was held."""
+    bench = with_a_fire_that_stays()
+    bench.run(20 * SECOND)
+    assert (len(bench.on("out")), len(bench.on("elsewhere"))) == (0, 2)
+    bench.hold_back(a_reading_of_a_definition)
+    bench.hold_back(a_commit("checkpoint"))
+    bench.hold_back(a_commit("control"))
+    bench.request(an_apply(a_recurring(trigger=every("1h")), "update-ping"))
+    bench.drain()
+    bench.run(SECOND)
+    bench.release()  # The request goes on, and then the checkpoint, which covers the first message.
+    bench.run(SECOND)
+    assert bench.all_asked(Drained) == []
+    bench.as_usual()
+    bench.run(SECOND)
+    assert len(bench.all_asked(Drained)) == 1
+    bench.crash()
+    bench.run(10 * SECOND)
+    assert len(bench.on("elsewhere")) == 2, "a planned hand-over repeats none"
+
+
+def test_given_a_hand_over_before_all_is_recovered_then_no_request_is_begun_behind_it() -> None:
+    """Seed 29003670: the shard was recovered meanwhile, and took what lay in its inbox."""
+    bench = with_a_fire_that_stays()
+    bench.lose(a_commit("control"), times=1_000)
+    bench.request(an_apply(a_recurring(trigger=every("1h")), "update-ping"))
+    bench.new_actor()
+    bench.hold_back(a_reading_of("J#"), times=1_000)
+    bench.run(20 * SECOND)
+    assert (len(bench.on("out")), len(bench.on("elsewhere"))) == (0, 2)
+    bench.drain()
+    bench.run(SECOND)
+    before = len(bench.all_asked(Commit))
+    bench.release()
+    bench.run(SECOND)
+    assert len(bench.all_asked(Commit)) == before
+    assert not bench.actor.is_serving
+    bench.as_usual()
+    bench.run(SECOND)
+    assert len(bench.all_asked(Drained)) == 1
+    bench.crash()
+    bench.run(10 * SECOND)
+    assert len(bench.on("out")) == 1
+    assert len(bench.on("elsewhere")) == 2, "a planned hand-over repeats none"
