@@ -14,7 +14,7 @@ from tidegate_core.decisions.run_plane.gathering import Gathering
 from tidegate_core.decisions.run_plane.jobs import waiting_job, write_ledger
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.standing import fires
-from tidegate_core.decisions.run_plane.timers import is_taken_again, job_made, leave, move_rows
+from tidegate_core.decisions.run_plane.timers import job_made, leave, move_rows, take_again_if_forgotten
 from tidegate_core.model.durations import Duration
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.schedule import ScheduleSpec
@@ -95,7 +95,7 @@ class AtLeastEvery:
         if unit.controls.covers(namespace):
             leave(unit, self.row, self.memory)
             return
-        if is_taken_again(unit, self.row, self.through, self.memory):
+        if take_again_if_forgotten(unit, self.row, self.through, self.memory):
             return
         spec = spec_of(unit, namespace, schedule, state.version)
         assert spec is not None

@@ -14,7 +14,7 @@ from tidegate_core.decisions.run_plane.instances import gathering_of
 from tidegate_core.decisions.run_plane.latch_ticks import LatchTicks
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.standing import is_of_before, keeps_pending, present_evidence
-from tidegate_core.decisions.run_plane.timers import NEXT_TICK, is_taken_again
+from tidegate_core.decisions.run_plane.timers import NEXT_TICK, take_again_if_forgotten
 from tidegate_core.decisions.work import Decision
 from tidegate_core.model.instants import Instant
 from tidegate_core.records.run_plane import Evidence, ScheduleState, TimerRow
@@ -68,7 +68,7 @@ class ExpireEvidence:
         if state is None or evidence is None or not self._is_due(unit, state, evidence, now):
             unit.forget_row(self.row.key(unit.shard))
             return
-        if is_taken_again(unit, self.row, self.through, self.memory):
+        if take_again_if_forgotten(unit, self.row, self.through, self.memory):
             return
         spec = spec_of(unit, namespace, schedule, state.version)
         assert spec is not None

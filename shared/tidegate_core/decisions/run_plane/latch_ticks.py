@@ -12,7 +12,7 @@ from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.instances import gathering_of
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.standing import fires
-from tidegate_core.decisions.run_plane.timers import NEXT_TICK, is_taken_again, leave
+from tidegate_core.decisions.run_plane.timers import NEXT_TICK, leave, take_again_if_forgotten
 from tidegate_core.records.run_plane import ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
@@ -49,7 +49,7 @@ class LatchTicks:
         if unit.controls.covers(namespace):
             leave(unit, self.row, self.memory)
             return
-        if is_taken_again(unit, self.row, self.through, self.memory):
+        if take_again_if_forgotten(unit, self.row, self.through, self.memory):
             return
         unit.forget_row(self.row.key(unit.shard))
         spec = spec_of(unit, namespace, schedule, state.version)

@@ -46,10 +46,13 @@ def leave(unit: UnitOfWork, row: TimerRow, memory: Memory | None) -> None:
         unit.after(partial(memory.leave, row))
 
 
-def is_taken_again(unit: UnitOfWork, row: TimerRow, through: Instant, memory: Memory | None) -> bool:
-    """Whether a deadline, or a tick, has its turn once more, because it is not known any longer that all is counted by `through`.
+def take_again_if_forgotten(unit: UnitOfWork, row: TimerRow, through: Instant, memory: Memory | None) -> bool:
+    """Lets a deadline, a tick or a reminder have its turn once more where it is not known any longer that all is counted by `through`.
 
     Of a decision that took long, behind a silence of the store's, that may be forgotten: then what came in time may wait again.
+
+    Returns:
+        Whether it has; then its decision is over.
     """
     schedule, _ = row.ref.rsplit("#", 1)
     if memory is None or memory.settled.through(schedule).instant >= through:

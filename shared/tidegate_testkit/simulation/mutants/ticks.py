@@ -250,7 +250,8 @@ TICKS = (
         "a deadline passes when it is not known any longer that all is counted by then, and what was in time waits",
         breaks="I3",
         patches=tuple(
-            Patch(each, "is_taken_again", taking_it_as_it_comes) for each in (expire, latch_ticks, at_least_every)
+            Patch(each, "take_again_if_forgotten", taking_it_as_it_comes)
+            for each in (expire, latch_ticks, at_least_every)
         ),
         beside=(Patch(Settled, "remember", twice_in_vain),),
         scenario=a_topic_partition_is_read_a_second_before_another,
