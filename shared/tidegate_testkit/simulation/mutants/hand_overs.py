@@ -1,5 +1,5 @@
-"""Bugs in a hand-over: in what it takes no more, and in what it waits for, rows of a predecessor that stand before what was sent
-(docs/protocol.md, A message's life).
+"""Bugs in a hand-over: in whom it is told, in what it takes no more, and in what it waits for, rows of a predecessor and fires of
+held schedules that stand before what was sent (docs/protocol.md, A message's life).
 
 The predecessor wrote a message's rows and fell before its create was durable, so they wait for the create, in the inbox or in the
 log; its successor sends what comes behind them, and is told to hand over before it has recovered.
@@ -17,8 +17,9 @@ from tidegate_core.decisions.inputs import Poked
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.request_ingest import INBOX_ROWS_PER_MOVE, RequestIngest
 from tidegate_core.decisions.run_plane.inbox import Inbox
+from tidegate_core.decisions.shard_actor import ShardActor
 from tidegate_core.decisions.topic_cursor import TopicCursor
-from tidegate_core.effects import Effect, Read, ReadRange
+from tidegate_core.effects import Effect, NotProduced, Produce, Read, ReadRange
 from tidegate_core.model.position import Position
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.run_plane import InboxRow
@@ -83,6 +84,29 @@ def sending_what_was_taken(parted: Callable[..., Any]) -> Any:
     return all_of
 
 
+def leaving_what_is_held(_: Any) -> Any:
+    """As `drain`, but that nothing is waited for that is neither sent nor left to be sent."""
+
+    def drain(plane: DeliveryPlane) -> Operation[None]:
+        plane._draining = True
+        plane.stop_sending()
+        yield from plane.host.wait_while(lambda: not plane._is_still() or plane.slots.late_fires_wait)
+        plane.window.closed = True
+        yield from plane.recurring.summoned.bring_near()
+        while not (yield from plane._firing.send_leftovers()) and plane.slots.has_delivered:
+            yield from plane.checkpoints.write()
+        yield from plane.checkpoints.write(last=True)
+
+    return drain
+
+
+def telling_delivery_planes_alone(_: Any) -> Any:
+    def drain(_: ShardActor) -> Operation[None]:
+        yield from ()
+
+    return drain
+
+
 def payloads_read(effect: Effect) -> bool:
     return isinstance(effect, Read) and effect.keys[0].sk.startswith("M#")
 
@@ -90,6 +114,15 @@ def payloads_read(effect: Effect) -> bool:
 def jobs_read(effect: Effect) -> bool:
     """Recovery reads them when the delivery plane serves already."""
     return isinstance(effect, ReadRange) and effect.range.low == "J#"
+
+
+def a_definition_is_read(effect: Effect) -> bool:
+    """Of a request that is about to hold its schedule: the last thing that it asks before."""
+    return isinstance(effect, Read) and effect.keys[0].sk.startswith("DEF#")
+
+
+def produced_to_its_sink(effect: Effect) -> bool:
+    return isinstance(effect, Produce) and effect.topic == "out"
 
 
 def repeats_of_a_hand_over(bench: Bench) -> Iterable[str]:
@@ -105,11 +138,15 @@ def repeats_of_a_hand_over_amid(bench: Bench) -> Iterable[str]:
     bench.run(10 * SECOND)
     bench.drain()
     bench.run(SECOND)
+    return repeats_of_the_next_owner(bench)
+
+
+def repeats_of_the_next_owner(bench: Bench) -> Iterable[str]:
     bench.as_usual()
     bench.run(SECOND)
     bench.crash()
     bench.run(10 * SECOND)
-    sent = [each.headers["tidegate-id"] for each in bench.on("out")]
+    sent = [each.headers["tidegate-id"] for sink in ("out", "elsewhere") for each in bench.on(sink)]
     if len(sent) > len(set(sent)):
         yield "I8: messages were sent again after an orderly hand-over"
 
@@ -199,7 +236,63 @@ def a_batch_takes_long_behind_a_message() -> Iterable[str]:
         yield "I8: a message whose record is passed is 29 s late, whatever its store does with requests behind it"
 
 
+def with_a_fire_that_gets_no_acknowledgement() -> Bench:
+    """It stands between two messages that go elsewhere."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    ahead = 20 - bench.now // SECOND % 20
+    bench.request(an_apply(a_recurring(trigger=every("20s"))))
+    bench.request(a_send("m-1", after=f"{ahead - 1}s", topic="elsewhere"))
+    bench.request(a_send("m-2", after=f"{ahead + 1}s", topic="elsewhere"))
+    bench.answer_with(produced_to_its_sink, NotProduced("unavailable", "transport"), times=1_000)
+    return bench
+
+
+def a_request_holds_a_schedule_amid_a_hand_over() -> Iterable[str]:
+    """Its fire was taken for what is left to be sent, and is put back when the request has gone on."""
+    bench = with_a_fire_that_gets_no_acknowledgement()
+    bench.run(20 * SECOND)
+    for each in (a_definition_is_read, a_commit("checkpoint"), a_commit("control")):
+        bench.hold_back(each)
+    bench.request(an_apply(a_recurring(trigger=every("1h")), "update"))
+    bench.drain()
+    bench.run(SECOND)
+    bench.release()  # The request goes on, and then the checkpoint, which covers the first message.
+    bench.run(SECOND)
+    return repeats_of_the_next_owner(bench)
+
+
+def a_hand_over_comes_before_all_is_recovered() -> Iterable[str]:
+    """A request that holds a schedule lies in the inbox by then."""
+    bench = with_a_fire_that_gets_no_acknowledgement()
+    bench.lose(a_commit("control"), times=1_000)
+    bench.request(an_apply(a_recurring(trigger=every("1h")), "update"))
+    bench.new_actor()
+    bench.hold_back(jobs_read, times=1_000)
+    bench.run(20 * SECOND)
+    bench.drain()
+    bench.run(SECOND)
+    bench.release()
+    bench.run(SECOND)
+    return repeats_of_the_next_owner(bench)
+
+
 HAND_OVERS = (
+    Mutant(
+        "held in front of what was sent",
+        "a fire that a request holds amid a hand-over is taken for done, and what was sent behind it is sent again",
+        breaks="I8",
+        patches=(Patch(DeliveryPlane, "drain", leaving_what_is_held),),
+        scenario=a_request_holds_a_schedule_amid_a_hand_over,
+    ),
+    Mutant(
+        "told to delivery planes alone",
+        "a shard that is recovered amid a hand-over begins what lies in its inbox",
+        breaks="I8",
+        patches=(Patch(ShardActor, "drain", telling_delivery_planes_alone),),
+        beside=(Patch(DeliveryPlane, "drain", leaving_what_is_held),),
+        scenario=a_hand_over_comes_before_all_is_recovered,
+    ),
     Mutant(
         "told behind the batch",
         "a message waits for requests that were read with it, though its own record is passed",

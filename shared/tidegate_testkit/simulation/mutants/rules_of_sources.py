@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
@@ -9,11 +10,11 @@ from tidegate_core.decisions.event_index import Listener
 from tidegate_core.decisions.event_reading import SourceEvents
 from tidegate_core.decisions.inputs import LogRecord, RecordsArrived
 from tidegate_core.decisions.partition_actor import PartitionActor
-from tidegate_core.decisions.run_plane import watermark
+from tidegate_core.decisions.run_plane import deadlines, watermark
 from tidegate_core.effects import Effect, Poke, ReadEndOffsets
 from tidegate_core.records.sources import Source, Sources
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import SECOND, Doc, a_spec, all_of, an_apply, an_event, on_data
+from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_spec, all_of, an_apply, an_event, on_data
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.sketch import ran
 from tidegate_testkit.simulation.mutants.stage import Stage, a_commit
@@ -81,6 +82,13 @@ def taking_all_of_that_name(_: Any) -> Any:
     return take
 
 
+def all_in_one(_: Any) -> Any:
+    def together(those: Iterable[Any], _: Any) -> list[list[Any]]:
+        return [found] if (found := list(those)) else []
+
+    return together
+
+
 # -- scenarios --------------------------------------------------------------------------------------------------------------
 
 
@@ -91,8 +99,8 @@ def a_source(kind: str = "apply") -> Doc:
     return {**request, "spec": spec} if kind == "apply" else request
 
 
-def with_a_topic() -> Bench:
-    bench = Stage().first
+def with_a_topic(**holding: Any) -> Bench:
+    bench = Stage(**holding).first
     bench.create_topic(TOPIC, topic_id=TOPIC_ID)
     return bench
 
@@ -184,7 +192,30 @@ def a_topic_is_made_anew_and_longer_than_before() -> Iterable[str]:
             yield f"I3: the position in the topic of before is {row['next']!s}, not 2"
 
 
+def a_source_of_one_namespace_has_something_unread() -> Iterable[str]:
+    """A pair waits in each of two namespaces until its time is over."""
+    bench = with_a_topic(shards=1)
+    pair = a_spec(trigger=all_of(on_data("a"), on_data("b"), timeout="20m"), overlap="allow")
+    namespaces = ("flights", "trains")
+    bench.request(a_source())
+    for namespace in namespaces:
+        bench.request(an_apply(pair | {"namespace": namespace}, namespace))
+        bench.event(an_event("x", "a", namespace) | {"namespace": namespace})
+    bench.run(19 * MINUTE)
+    bench.log(TOPIC, 0).append(LogRecord(0, bench.now, None, json.dumps({"day": "d1"}).encode()))
+    bench.run(MINUTE + 10 * SECOND)
+    if not any(row["namespace"] == "trains" for row in bench.rows("L#")):
+        yield "liveness: a time-out waits for a source of another namespace"
+
+
 RULES_OF_SOURCES = (
+    Mutant(
+        "one wait for all namespaces",
+        "time-outs of every namespace of a shard wait for five minutes for one source that nobody reads",
+        breaks="liveness",
+        patches=(Patch(deadlines, "_by_namespace", all_in_one),),
+        scenario=a_source_of_one_namespace_has_something_unread,
+    ),
     Mutant(
         "before the source",
         "a source maps what was produced before it was asked for",
