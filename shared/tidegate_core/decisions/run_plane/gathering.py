@@ -155,21 +155,27 @@ class Gathering:
         tick = self._state.next_tick
         if tick is not None and tick <= last_at:
             return True
-        times = {entry["at"] for _, found in groups.values() for entry in found}
-        waits = {at: wait for at in sorted(times) if (wait := self._waits_at_least(at)) is not None}
-        if not waits:
-            return False
         known, clock = self._clock(through), self._clock(last_at)
-        deadlines = [self._clock(at) + wait for at, wait in waits.items()]
-        deadlines += [each.deadline - each.stopped for each in self._open_in(groups) if each.deadline is not None]
+        times = {entry["at"] for _, entries in groups.values() for entry in entries}
+        begins = [(at, self._clock(at)) for at in sorted(times)]
+        found = self._open_in(groups)
+        due = {each.id: each.deadline - each.stopped for each in found if each.deadline is not None}
+        # What is overdue is decided on behind these: what is left of it then, or what these put off, is due once more.
+        overdue = [each for each in found if each.id in due and due[each.id] <= known]
+        begins += [(entry["at"], on_the_clock(entry)) for each in overdue for entry in self._lines_of(each)]
+        deadlines = [*due.values(), *(begin + wait for at, begin in begins for wait in self._waits(at))]
         return any(known < deadline <= clock for deadline in deadlines)
 
-    def _waits_at_least(self, at: int) -> int | None:
-        """Returns how long evidence that an entry of `at` opens may wait, or what is in it; None: for ever."""
+    def _waits(self, at: int) -> list[int]:
+        """Returns how long something may wait that counts from an entry of `at`; none: for ever."""
         terms = self._trigger.terms(at)
         ends = None if terms.ends_at is None else terms.ends_at - at
-        waits = (*terms.ttls, terms.timeout, terms.max_wait, terms.settle, ends)
-        return min((each for each in waits if each is not None), default=None)
+        waits = (*terms.ttls, terms.timeout, terms.max_wait, terms.settle, terms.max_settle, ends)
+        return [each for each in dict.fromkeys(waits) if each is not None]
+
+    def _lines_of(self, evidence: Evidence) -> list[Entry]:
+        """Returns all that was written down of evidence."""
+        return [line for chunk in chunks_of(self._unit, evidence.id, evidence.chunks) for line in json.loads(chunk)]
 
     def _clock(self, at: int) -> int:
         return at - stopped_by(self._state, at)

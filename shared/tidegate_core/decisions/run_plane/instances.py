@@ -97,6 +97,10 @@ class Instances(Gathering):
     def _open_in(self, groups: Groups) -> list[Evidence]:
         return self._stored()
 
+    def _lines_of(self, evidence: Evidence) -> list[Entry]:
+        """What a tick has opened has one deadline: nothing of it is due once more."""
+        return super()._lines_of(evidence) if evidence.correlation == EARLY else []
+
     # -- what comes ---------------------------------------------------------------------------------------------------
 
     def _open(self, tick: Entry) -> None:

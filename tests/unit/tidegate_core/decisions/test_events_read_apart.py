@@ -5,13 +5,13 @@ is counted that was in time for it (SEMANTICS 6.2).
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from tests.unit.tidegate_core.decisions.run_plane.counting import a_desk
 from tests.unit.tidegate_core.decisions.source_bench import TOPIC, a_source_apply, ask, lay
 
-from tidegate_core.decisions.inputs import Begin, LogRecord
+from tidegate_core.decisions.inputs import Begin, LogRecord, RecordsArrived
 from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.settled import KEPT_MS, NOTHING, Settled, Through
@@ -192,6 +192,72 @@ def test_given_entries_of_several_days_then_each_waits_for_the_end_of_its_own() 
     desk.decide(CountEvents(REF, rows, memory=memory), late + HOUR)
     assert memory.settled.waits(REF)
     assert len(desk.records(InboxRow, "I#")) == 2
+
+
+TRIPLE = all_of({**A, "ttl": "50s"}, B, on_data("c"), timeout="150s")
+PAIRS = {**on_data("a", 2), "settle": "50s", "max_settle": "60s"}
+Came: TypeAlias = tuple[int, str, int]
+"""Seconds, data partition, topic partition."""
+Read: TypeAlias = tuple[int, int, int]
+"""Seconds, topic partition, and the end of what is read of it."""
+
+
+def read_when(trigger: Doc, came: list[Came], read: list[Read]) -> list[list[str]]:
+    """Returns what runs where this is appended, and read, when it says."""
+    bench = Bench(shards=1, event_topic_partitions=3)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=trigger, overlap="allow")))
+    bench.run(SECOND)
+    begun = bench.now
+    places = dict.fromkeys(range(3), 0)
+    for at in sorted({at for at, *_ in (*came, *read)}):
+        bench.run(begun + at * SECOND - bench.now)
+        for _, name, topic_partition in [each for each in came if each[0] == at]:
+            log = bench.log(EVENTS, topic_partition)
+            log.append(LogRecord(len(log), bench.now, None, json.dumps(an_event(name, name[0])).encode()))
+        for _, topic_partition, end in [each for each in read if each[0] == at]:
+            records = bench.log(EVENTS, topic_partition)[places[topic_partition] : end]
+            bench.give(RecordsArrived(EVENTS, topic_partition, tuple(records), EVENTS_ID))
+            places[topic_partition] = end
+    bench.run(HOUR)
+    return brought(bench)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "came", "read", "first"),
+    [
+        pytest.param(
+            TRIPLE,
+            [(25, "a0", 0), (30, "b1", 0), (70, "x", 1), (125, "c1", 1), (130, "a1", 1), (200, "b2", 0)],
+            [(25, 0, 1), (30, 0, 2), (200, 0, 3), (225, 1, 1), (230, 1, 3)],
+            ["a1", "b1", "c1"],
+            id="what-is-left-behind-a-ttl",
+        ),
+        pytest.param(
+            TRIPLE,
+            [(15, "b1", 1), (25, "a0", 0), (125, "c1", 2), (130, "a1", 2), (200, "b2", 1)],
+            [(25, 0, 1), (210, 1, 2), (225, 2, 2)],
+            ["a1", "b1", "c1"],
+            id="what-waits-longer-than-its-leaf",
+        ),
+        pytest.param(
+            PAIRS,
+            [(15, "a1", 0), (20, "a2", 0), (60, "a3", 1), (77, "a4", 2), (90, "a5", 0)],
+            [(15, 0, 1), (20, 0, 2), (90, 0, 3), (100, 1, 1), (105, 2, 1)],
+            ["a1", "a2", "a3", "a4"],
+            id="what-settles-for-as-long-as-it-may",
+        ),
+    ],
+)
+def test_given_a_deadline_that_is_settled_and_another_behind_it_then_what_comes_late_waits_for_that_as_well(
+    trigger: Doc, came: list[Came], read: list[Read], first: list[str]
+) -> None:
+    """Read again: only the next deadline, and the shortest wait, was looked at; a pair that was complete in time was given up."""
+    at_once = [
+        (at, where, 1 + [on for *_, on in came[:number]].count(where)) for number, (at, _, where) in enumerate(came)
+    ]
+    assert read_when(trigger, came, at_once)[0] == first
+    assert set(first) <= set(read_when(trigger, came, read)[0])
 
 
 # -- what is known --------------------------------------------------------------------------------------------------------
