@@ -94,7 +94,7 @@ class Deadlines:
 
     def _settled(self, refs: Sequence[str], through: Instant) -> Operation[tuple[str, ...]]:
         """Waits until all of these schedules that was appended by then lies in the inbox; what waits there is counted next."""
-        unread = yield from wait_for_watermark(self._host, self._shard, refs)
+        unread = yield from wait_for_watermark(self._host, self._shard, refs, through)
         yield from self._inbox.look()
         self._count(refs, through, unread)
         return unread

@@ -15,6 +15,8 @@ from tidegate_core.decisions.log_ends import SILENT_AFTER_MS, ends_within, own_e
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.effects import FindGaps, Gaps, Items, Read, ReadRange
+from tidegate_core.model.durations import Duration
+from tidegate_core.model.instants import Instant
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Page, RangeRead
@@ -23,6 +25,8 @@ from tidegate_core.triggers.base import EventTrigger
 
 CLOCK_OFF_MS_MAX = 500
 """A node whose clock is further off the broker's does not serve (DESIGN 3)."""
+CLOCKS_APART_MS_MAX = 2 * CLOCK_OFF_MS_MAX
+"""So far two of their clocks may be apart: events are dated by the broker's, ends of runs by that of who saw them (an owner, or an API)."""
 PATIENCE_MS = 5 * 60_000
 LOOK_MS = 500
 LOOKS_APART_MS_MAX = 10_000
@@ -33,19 +37,23 @@ GAPS_AFTER_MS = 1_000
 """What is being read is read by then: only what stands is looked at, whose marks of transactions look like records."""
 
 
-def wait_for_watermark(host: Host, shard: int, refs: Sequence[str]) -> Operation[tuple[str, ...]]:
-    """Waits until all that could satisfy these schedules and is there now lies in the inbox; returns what was not in time.
+def wait_for_watermark(host: Host, shard: int, refs: Sequence[str], through: Instant) -> Operation[tuple[str, ...]]:
+    """Waits until all that could satisfy these schedules and came by then lies in the inbox; returns what was not in time.
 
     Args:
         host: Shared parts of the partition actor.
         shard: Of the schedules.
         refs: `<ns>/<name>` of the schedules whose time-outs are due.
+        through: By then; so long ago that no broker dates an event earlier by now.
     """
+    upstream = yield from _upstream_schedules(host, shard, refs)
+    ahead: Duration = through + CLOCKS_APART_MS_MAX - host.now
+    if upstream and ahead > 0:
+        yield from host.sleep(ahead)
     patience, looked_at, look_for_gaps_at = PATIENCE_MS, host.now, host.now + GAPS_AFTER_MS
     namespaces = {ref.split("/", 1)[0] for ref in refs}
     topics = (yield from present_sources(host)).topics_of(namespaces)
     ends = yield from own_ends(host, host.readings.begun)
-    upstream = yield from _upstream_schedules(host, shard, refs)
     while True:
         ends |= yield from ends_within(host, [topic for topic in topics if topic not in ends], SILENT_AFTER_MS)
         unread = [f"the topic {topic}, which does not answer" for topic in topics if topic not in ends]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate_core.decisions.run_plane.watermark import GAPS_AFTER_MS, PATIENCE_MS
+from tidegate_core.decisions.run_plane.watermark import CLOCK_OFF_MS_MAX, GAPS_AFTER_MS, PATIENCE_MS
 from tidegate_core.effects import Commit, FindGaps, Read, ReadRange, Refused, Unavailable, Write
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Put
 from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.bench_pair import Beside
 from tidegate_testkit.builders import (
     EVENTS,
     EVENTS_ID,
@@ -149,6 +150,37 @@ def test_given_a_clock_ahead_of_the_brokers_then_what_is_in_time_by_the_brokers_
     bench.event(an_event("d1", "b"), 0)
     bench.run(60 * SECOND)
     assert dispositions(bench) == ["launched"]
+
+
+@pytest.mark.parametrize("before_the_deadline", [100, 300, 600])
+def test_given_an_upstream_run_that_another_node_has_end_in_time_by_its_own_clock_then_it_counts(
+    before_the_deadline: int,
+) -> None:
+    """Read again: the clocks of two nodes are up to 1 s apart, and it was looked for half a second behind the deadline only."""
+    names = [f"s-{number}" for number in range(99)]
+    down, up = (next(name for name in names if schedule_shard("flights", name, 2) == shard) for shard in range(2))
+    ahead = Bench(shards=2, topic_partitions=2)
+    behind = Beside(ahead, "node-2", None, topic_partition=1, shards=2, topic_partitions=2)
+    for bench, off in ((ahead, CLOCK_OFF_MS_MAX), (behind, -CLOCK_OFF_MS_MAX)):
+        bench.now += off
+        bench.ahead_of_broker = off
+
+    def run(milliseconds: int) -> None:
+        for _ in range(milliseconds // 20):
+            ahead.run(20)
+            behind.run(20)
+
+    run(SECOND)
+    ahead.request(an_apply(a_spec(down, all_of(on_data("a"), on_run_of(up), timeout="30s"))), 0)
+    behind.request(an_apply(a_spec(up, on_data("u"))), 1)
+    run(SECOND)
+    ahead.event(an_event("d1", "a"), 0)
+    deadline = ahead.now - ahead.ahead_of_broker + 30 * SECOND
+    run(30 * SECOND - before_the_deadline)
+    behind.event(an_event("u1", "u"), 1)
+    run(3 * SECOND)
+    assert behind.marks[-1].at < deadline
+    assert [entry[:2] for entry in ahead.ledger()] == [("launched", down), ("launched", up)]
 
 
 # -- while nobody was here -------------------------------------------------------------------------------------------------------
