@@ -105,12 +105,20 @@ class AtLeastEvery:
             unit.go_on()  # The row stays: a successor has to find it as well.
             return
         unit.forget_row(self.row.key(unit.shard))
+        # Who finds out for a deadline before it may come later: what was over by then is not there any more.
+        gathering.pass_time_through("", self.row.at)
+        if gathering.made_at == state.made_at:  # Else that has made a job, from which the next reminder counts.
+            self._decide(unit, gathering, state, spec, now)
+        gathering.close()
+
+    def _decide(
+        self, unit: UnitOfWork, gathering: Gathering, state: ScheduleState, spec: ScheduleSpec, now: int
+    ) -> None:
         held = gathering.stored("")
         if held is None:
             self._without_evidence(unit, gathering, state, spec, now)
         elif not held.evidence.job:
             gathering.fire_with_what_is_there(held)
-        gathering.close()
 
     def _is_due(self, unit: UnitOfWork, state: ScheduleState) -> bool:
         if not fires(state) or str(state.generation) != self.row.detail:

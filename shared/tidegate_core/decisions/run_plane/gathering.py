@@ -274,6 +274,12 @@ class Gathering:
         if kept is not None:
             self._keep(kept)
 
+    def pass_time_through(self, group: str, at: int) -> None:
+        """Lets all deadlines of the group's evidence pass that lie before an instant or on it: nothing else has come by then."""
+        kept = self._until(self.stored(group), self._clock(at))
+        if kept is not None:
+            self._keep(kept)
+
     def fire_with_what_is_there(self, held: Held) -> None:
         kept = self._fire(held)
         if kept is not None:
@@ -291,6 +297,11 @@ class Gathering:
         every = self._trigger.at_least_every
         if every is not None:
             self._state = job_made(self._state, every, self._now)
+
+    @property
+    def made_at(self) -> int:
+        """As of the state, after what was decided here."""
+        return self._state.made_at
 
     def reminded(self, at: int) -> None:
         """A reminder has found nothing: as if a job had been made then, so that looking at it again finds it dealt with."""

@@ -260,6 +260,40 @@ def test_given_a_deadline_that_is_settled_and_another_behind_it_then_what_comes_
     assert set(first) <= set(read_when(trigger, came, read)[0])
 
 
+@pytest.mark.parametrize("unread", [False, True])
+@pytest.mark.parametrize(
+    ("trigger", "came", "runs", "ledger"),
+    [
+        pytest.param(
+            all_of({**A, "ttl": "10s"}, B), ["a1"], [], ["expired/evidence_expired", "skipped/nothing_new"], id="over"
+        ),
+        pytest.param(
+            all_of({**A, "ttl": "10s"}, B, on_data("c")), ["a1", "b1"], [["b1"]], ["launched"], id="over-in-part"
+        ),
+        pytest.param({**on_data("a", 3), "max_wait": "10s"}, ["a1"], [["a1"]], ["launched"], id="has-fired"),
+    ],
+)
+def test_given_a_deadline_right_before_a_reminder_then_it_passes_first_whoever_of_them_has_found_out_first(
+    trigger: Doc, came: list[str], runs: list[list[str]], ledger: list[str], unread: bool
+) -> None:
+    """Read again: each looks every half second from its own instant on, so that the later one may be the first to see that all is read."""
+    bench = a_bench({**trigger, "at_least_every": "1m"})
+    state = bench.state_of()
+    assert state is not None
+    assert state.next_nominal is not None
+    reminder = state.next_nominal
+    bench.run(reminder - 10_100 - bench.now)
+    for name in came:
+        bench.event(an_event(name, name[0]))
+    if unread:
+        bench.log(EVENTS, 1).append(LogRecord(0, bench.now, None, json.dumps(an_event("x", "x")).encode()))
+    bench.run(reminder + 950 - bench.now)
+    bench.hand_over(EVENTS, 1, 0)
+    bench.run(5 * SECOND)
+    assert brought(bench) == runs
+    assert [row[0] for row in bench.ledger()] == ledger
+
+
 # -- what is known --------------------------------------------------------------------------------------------------------
 
 
