@@ -14,8 +14,14 @@ from tidegate_core.decisions.run_plane.gathering import Gathering
 from tidegate_core.decisions.run_plane.jobs import waiting_job, write_ledger
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.standing import fires
-from tidegate_core.decisions.run_plane.timers import job_made, leave, move_rows, take_again_if_forgotten
-from tidegate_core.model.durations import Duration
+from tidegate_core.decisions.run_plane.timers import (
+    is_dealt_with,
+    job_made,
+    leave,
+    move_rows,
+    pending_reminder,
+    take_again_if_forgotten,
+)
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.run_plane import ScheduleState, TimerRow
@@ -41,7 +47,8 @@ def remind(unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, now: i
         unit.put(behind, state.key(unit.shard))
         move_rows(unit, state, behind)
         return
-    unit.put(replace(state, next_nominal=following), state.key(unit.shard))
+    pending = None if every is None else pending_reminder(state, every, resumed_at)
+    unit.put(replace(state, next_nominal=following, reminder=pending), state.key(unit.shard))
     if following is None or state.next_nominal is None:
         return
     for row in (
@@ -58,11 +65,6 @@ def remind_anew(unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, n
     after = job_made(state, trigger.at_least_every, now)
     unit.put(after, after.key(unit.shard))
     move_rows(unit, state, after)
-
-
-def is_dealt_with(state: ScheduleState, every: Duration, reminder: Instant) -> bool:
-    """What was counted while the reminder waited has made a job, from which the next one counts; or this one was decided."""
-    return state.made_at + every > reminder
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ from tidegate_core.decisions.run_plane.standing import (
     version_of,
 )
 from tidegate_core.decisions.run_plane.ticking import InVain, take_ticks
-from tidegate_core.decisions.run_plane.timers import job_made, move_rows
+from tidegate_core.decisions.run_plane.timers import job_made, move_rows, pending_reminder
 from tidegate_core.decisions.run_plane.watermark import CLOCK_OFF_MS_MAX
 from tidegate_core.model.identity import run_id, seal_mark
 from tidegate_core.model.schedule import ScheduleSpec
@@ -145,7 +145,7 @@ class Gathering:
         return cut
 
     def outruns(self, groups: Groups, last_at: int, through: int) -> bool:
-        """Whether counting these entries would let a deadline, or a tick, pass that lies behind what is settled.
+        """Whether counting these entries would let a deadline, a reminder or a tick pass that lies behind what is settled.
 
         Args:
             groups: What would be counted.
@@ -163,7 +163,9 @@ class Gathering:
         # What is overdue is decided on behind these: what is left of it then, or what these put off, is due once more.
         overdue = [each for each in found if each.id in due and due[each.id] <= known]
         begins += [(entry["at"], on_the_clock(entry)) for each in overdue for entry in self._lines_of(each)]
-        deadlines = [*due.values(), *(begin + wait for at, begin in begins for wait in self._waits(at))]
+        reminder = self._reminder()
+        deadlines = [] if reminder is None else [self._clock(reminder)]
+        deadlines += [*due.values(), *(begin + wait for at, begin in begins for wait in self._waits(at))]
         return any(known < deadline <= clock for deadline in deadlines)
 
     def _waits(self, at: int) -> list[int]:
@@ -305,7 +307,7 @@ class Gathering:
 
     def reminded(self, at: int) -> None:
         """A reminder has found nothing: as if a job had been made then, so that looking at it again finds it dealt with."""
-        self._state = replace(self._state, made_at=at)
+        self._state = replace(self._state, made_at=at, reminder=None)
 
     def close(self) -> None:
         """Writes the schedule's state, once for all that has happened."""
@@ -407,10 +409,23 @@ class Gathering:
                 # A node had counted its log by another rule: no deadline is left to wait for.
                 return self._passed(held, Due(at, "fire"))
             due = held.latches.due()
+            reminder = self._reminder()
+            if reminder is not None and held.evidence.first_at <= reminder and not held.apart:
+                reminds_at = self._clock(reminder)
+                if reminds_at <= at and (due is None or reminds_at < due.at):
+                    return self._fire(held)
             if due is None or due.at > at:
                 break
             held = self._passed(held, due)
         return held
+
+    def _reminder(self) -> int | None:
+        """Returns the reminder that has come and is not decided: what is there then makes a job, before what comes later is looked at."""
+        every = self._trigger.at_least_every
+        if every is None or not fires(self._state):
+            return None
+        found = pending_reminder(self._state, every, self._unit.controls.resumed_at(self._state.namespace))
+        return found if found is not None and found <= self._now else None
 
     def _passed(self, held: Held, due: Due) -> Held | None:
         if due.outcome in {"fire", "partial"} and fires(self._state):

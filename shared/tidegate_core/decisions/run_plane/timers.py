@@ -33,7 +33,21 @@ def tick_row(state: ScheduleState | None) -> TimerRow | None:
 
 def job_made(state: ScheduleState, every: Duration, now: Instant) -> ScheduleState:
     """Returns the state of a trigger with `at_least_every` once a job was made: the next reminder counts from it."""
-    return replace(state, made_at=now, next_nominal=now + every)
+    return replace(state, made_at=now, next_nominal=now + every, reminder=None)
+
+
+def is_dealt_with(state: ScheduleState, every: Duration, reminder: Instant) -> bool:
+    """What was counted while the reminder waited has made a job, from which the next one counts; or this one was decided."""
+    return state.made_at + every > reminder
+
+
+def pending_reminder(state: ScheduleState, every: Duration, resumed_at: Instant) -> Instant | None:
+    """Returns the earliest reminder that is not decided, be it still to come; none of before a wide resume, or that is dealt with."""
+    reminders = (state.reminder, state.next_nominal)
+    left = [
+        each for each in reminders if each is not None and each >= resumed_at and not is_dealt_with(state, every, each)
+    ]
+    return min(left, default=None)
 
 
 def leave(unit: UnitOfWork, row: TimerRow, memory: Memory | None) -> None:

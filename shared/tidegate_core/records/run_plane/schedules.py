@@ -28,6 +28,8 @@ class ScheduleState:
         seals: Evidence opened so far; numbers the jobs of event triggers.
         made_at: When the last job of a trigger with `at_least_every` was made, by itself or by hand, or a reminder found nothing
             to make one of; `next_nominal` is its next reminder.
+        reminder: The earliest reminder that has come and is not decided: it waits for what was appended before it. None, as older versions
+            write it: nobody knows of it but its timer row.
         next_tick: Next instant of a composite's time leaves; a timer row of kind `E` stands there.
         next_tick_is_bound: It is none, but how far was searched; for who asks, because a tick is looked for where it stands.
         ticked: How many ticks of each of them have been since the version was applied, for `max_fires`.
@@ -75,6 +77,7 @@ class ScheduleState:
     fired_through: int = 0
     seals: int = 0
     made_at: int = 0
+    reminder: int | None = None
     next_tick: int | None = None
     next_tick_is_bound: bool | None = None
     ticked: tuple[int, ...] = ()
@@ -122,12 +125,13 @@ class ScheduleState:
         return Next(self.next_nominal, bool(self.next_nominal_is_bound), self.searched_from)
 
     def at_next(self, following: Next) -> ScheduleState:
-        """Returns the state with another next instant of a time trigger."""
+        """Returns the state with another next instant of a time trigger; what has come of a reminder is none any more."""
         took_several = following.is_bound or following.since == self.searched_from
         return replace(
             self,
             next_nominal=following.at,
             next_nominal_is_bound=following.is_bound or None,
+            reminder=None,
             searched_from=following.since if took_several else None,
         )
 

@@ -294,6 +294,37 @@ def test_given_a_deadline_right_before_a_reminder_then_it_passes_first_whoever_o
     assert [row[0] for row in bench.ledger()] == ledger
 
 
+PATIENT = all_of(A, B, timeout="20m", at_least_every="15m")
+
+
+@pytest.mark.parametrize(
+    ("away", "late", "runs"),
+    [
+        pytest.param(0, (), [["a1"]], id="somebody-there"),
+        pytest.param(54, (), [["a1"]], id="nobody-there"),
+        pytest.param(54, (40,), [["a1", "a40"]], id="and-data-behind-that-joins-what-waits"),
+        pytest.param(54, (12,), [["a1", "a12"]], id="and-data-before-the-reminder"),
+    ],
+)
+def test_given_a_reminder_before_a_time_out_and_nobody_there_for_both_then_it_has_what_is_there(
+    away: int, late: tuple[int, ...], runs: list[list[str]]
+) -> None:
+    """Read again: the time-out had been found out first, and gave up what the reminder was to make a job of."""
+    bench = a_bench(PATIENT)
+    begun = bench.now
+    bench.run(5 * MINUTE)
+    bench.event(an_event("a1", "a"))
+    bench.run(MINUTE)
+    for minutes in late:
+        event = json.dumps(an_event(f"a{minutes}", "a")).encode()
+        bench.log(EVENTS, 1).append(LogRecord(len(bench.log(EVENTS, 1)), begun + minutes * MINUTE, None, event))
+    if away:
+        bench.away(away * MINUTE)
+    bench.run(20 * MINUTE)
+    assert brought(bench) == runs
+    assert "expired/trigger_timeout" not in [row[0] for row in bench.ledger()]
+
+
 # -- what is known --------------------------------------------------------------------------------------------------------
 
 
