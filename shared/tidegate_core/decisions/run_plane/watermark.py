@@ -19,7 +19,8 @@ from tidegate_core.model.durations import Duration
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.store import keys
-from tidegate_core.store.values import Item, Page, RangeRead
+from tidegate_core.store.values import Item, Key, Page, RangeRead
+from tidegate_core.transactions.ownership import whole
 from tidegate_core.triggers import RunStatusTrigger
 from tidegate_core.triggers.base import EventTrigger
 
@@ -33,6 +34,7 @@ LOOKS_APART_MS_MAX = 10_000
 """Looks that lie further apart are those of a store that answered nobody, or of a process that stood still: in that time nobody has read
 anything either, so that no more of it counts as waiting.
 """
+READ_TOGETHER = 100
 GAPS_AFTER_MS = 1_000
 """What is being read is read by then: only what stands is looked at, whose marks of transactions look like records."""
 
@@ -145,18 +147,21 @@ def _split(place: str) -> tuple[str, int]:
 
 
 def _upstream_schedules(host: Host, shard: int, refs: Sequence[str]) -> Operation[dict[str, bool]]:
-    """Returns the schedules whose runs these ones listen to, and whether starts count."""
-    heard: dict[str, bool] = {}
-    for ref in sorted(set(refs)):
+    """Returns the schedules whose runs these ones listen to, and whether starts count.
+
+    Read together: behind an outage hundreds of time-outs are due at once, and none of them is decided before that.
+    """
+    found = yield from _items(host, {ref: keys.schedule_state(shard, *ref.split("/", 1)) for ref in sorted(set(refs))})
+    wanted: dict[str, Key] = {}
+    for ref, state in found.items():
         namespace, name = ref.split("/", 1)
-        state = yield from _item(host, Read((keys.schedule_state(shard, namespace, name),)))
-        if state is None:
-            continue
-        version = state["version"]
-        assert isinstance(version, int)
-        definition = yield from _item(host, Read((keys.definition(shard, namespace, name, version),)))
+        wanted[ref] = keys.definition(shard, namespace, name, whole(state, "version"))
+    definitions = yield from _items(host, wanted)
+    heard: dict[str, bool] = {}
+    for ref, definition in definitions.items():
+        namespace, _ = ref.split("/", 1)
         try:
-            trigger = None if definition is None else parsed(str(definition["spec"])).trigger
+            trigger = parsed(str(definition["spec"])).trigger
         except ValidationError as error:
             # Its own decision fails for it, and is told and set aside; the time-outs of the others are due.
             host.failed("watermark", ref, error)
@@ -169,10 +174,16 @@ def _upstream_schedules(host: Host, shard: int, refs: Sequence[str]) -> Operatio
     return dict(sorted(heard.items()))
 
 
-def _item(host: Host, read: Read) -> Operation[Item | None]:
-    found = yield from host.read_for_good(read)
-    assert isinstance(found, Items)
-    return found.found.get(read.keys[0])
+def _items(host: Host, wanted: Mapping[str, Key]) -> Operation[dict[str, Item]]:
+    """Returns the items that are there, under the same names."""
+    items: dict[str, Item] = {}
+    names = list(wanted)
+    for first in range(0, len(names), READ_TOGETHER):
+        page = names[first : first + READ_TOGETHER]
+        found = yield from host.read_for_good(Read(tuple(wanted[name] for name in page)))
+        assert isinstance(found, Items)
+        items |= {name: found.found[wanted[name]] for name in page if wanted[name] in found.found}
+    return items
 
 
 def _has_news_to_tell(host: Host, ref: str, starts: bool) -> Operation[bool]:

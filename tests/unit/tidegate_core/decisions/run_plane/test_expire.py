@@ -254,3 +254,17 @@ def test_given_a_topic_that_grew_since_the_node_started_then_the_time_out_waits_
     bench.event(an_event("d1", "b"), bench.event_topic_partitions)
     bench.run(60 * SECOND)
     assert dispositions(bench) == []
+
+
+def test_given_a_slow_store_and_many_time_outs_at_once_then_they_are_decided_as_soon_as_a_few() -> None:
+    """Read again: each schedule's state and definition were read by themselves, one after the other, before any of them was decided."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    for number in range(40):
+        spec = a_spec(f"s-{number}", all_of(on_data("a"), on_data("b"), timeout="30s"))
+        bench.request(an_apply(spec, f"apply-{number}"))
+    bench.event(an_event("d1", "a"))
+    bench.run(29 * SECOND)
+    bench.store_answers_after = SECOND
+    bench.run(60 * SECOND)
+    assert dispositions(bench) == ["expired/trigger_timeout"] * 40
