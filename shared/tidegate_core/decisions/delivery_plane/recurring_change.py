@@ -250,8 +250,9 @@ class RecurringChange:
         """Returns the slot before which all was acknowledged, or has rows after a refusal; nothing behind it is sent again."""
         waiting = [row.slot for row in self._rows() if row.fire is not None]
         if not self._source.is_near(self.ref):
+            source = self._source
             following = (
-                self._source.series_of(record, span).after(self._source.promised)
+                source.series_of(record, span).after(source.taken_through(record, span, source.promised))
                 for span in record.spans()
                 if span.is_open
             )

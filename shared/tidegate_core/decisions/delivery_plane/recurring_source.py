@@ -6,7 +6,7 @@ a fire puts the next one in its place at once, so that no checkpoint can pass it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -139,21 +139,24 @@ class RecurringSource:
                 near.series, near.next = before.series, before.next
             elif interval.is_open:
                 near.series = series
-                self._await_next(near, max([behind, *self._taken(record, interval)]))
+                self._await_next(near, self.taken_through(record, interval, behind))
             elif before is not None and was_open:
                 self.ended.cut(series, before.next)
             elif before is None:
-                self.ended.count(series, behind)
+                self.ended.count(series, self.taken_through(record, interval, behind))
         if before is not None and before.next is not near.next:
             self._give_up(before)  # Its interval had nothing left, and is no more in the record.
         if near.next is None:
             self._displaced[record.ref] = None
         self.plane.host.operations.raise_(self.plane.changed)
 
-    def _taken(self, record: Recurring, interval: Interval) -> Iterator[Place]:
-        """Yields the places of the interval's fires that were taken before its record moved out, and that no checkpoint has passed yet."""
+    def taken_through(self, record: Recurring, interval: Interval, behind: Place) -> Place:
+        """Returns the last of the interval's fires that were taken before its record moved out, and that no checkpoint has passed yet; `behind` where
+        there is none.
+        """
         rows = self.plane.slots.of(series_id(record.namespace, record.name))
-        return (row.place for row in rows if row.fire is not None and row.version == version_of(interval))
+        taken = (row.place for row in rows if row.fire is not None and row.version == version_of(interval))
+        return max([behind, *taken])
 
     def _forget(self, ref: str) -> None:
         near = self._near.pop(ref, None)

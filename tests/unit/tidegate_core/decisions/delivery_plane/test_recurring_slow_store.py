@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import nominals
+from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import nominals, tally
 from tests.unit.tidegate_core.decisions.delivery_plane.test_recurring_summons import an_unreadable_one
 
 from tidegate_core.effects import Commit, Effect, Read, ReadRange, Write
@@ -11,7 +11,7 @@ from tidegate_core.store.values import Key
 from tidegate_core.triggers import search
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_recurring, an_apply, every
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_recurring, a_request, an_apply, every
 from tidegate_testkit.simulation.mutants.rules_of_slow_stores import (
     the_last_instant_of_an_outage_was_refused_by_itself,
 )
@@ -60,6 +60,32 @@ def test_given_a_record_that_moves_out_unanswered_while_its_next_fire_is_sent_th
     bench.run(10 * MINUTE)
     found = sent(bench)
     assert found == list(range(found[0], bench.now, 2 * MINUTE))
+
+
+@pytest.mark.parametrize("falls", [False, True])
+@pytest.mark.parametrize("kind", ["update", "suspend"])
+def test_given_a_request_behind_such_a_move_then_what_was_sent_from_memory_counts_as_delivered_and_once(
+    kind: str, falls: bool
+) -> None:
+    """The record was out, so the first fire behind the position was taken for one that nobody had sent: cancelled, and delivered."""
+    bench = Bench(shards=1, recurring_near_ms=61 * SECOND)
+    bench.run(SECOND)
+    apply(bench, "ping", every("2m"))
+    bench.run(125 * SECOND)
+    bench.hold_back(a_commit("recurring"))
+    while not bench.holds_something:
+        bench.run(SECOND)
+    before = len(sent(bench))
+    another = an_apply(a_recurring("ping", every("2m"), payload={"of": "ping", "version": 2}), "update")
+    bench.request(another if kind == "update" else a_request("suspend", "ping"))
+    bench.end_scripts()
+    while len(sent(bench)) == before:
+        bench.run(SECOND)
+    bench.release()
+    if falls:
+        bench.crash()
+    bench.run(15 * SECOND)
+    assert (tally(bench, "delivered"), tally(bench, "cancelled")) == (before + 1, 0)
 
 
 @pytest.mark.parametrize("mode", ["all", "none"])
