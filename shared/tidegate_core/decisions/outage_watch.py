@@ -16,6 +16,7 @@ from tidegate_core.decisions.host import Fenced, Host
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.outages import OUTAGE_GRACE_MS, with_outage
+from tidegate_core.decisions.turn import Turn
 from tidegate_core.decisions.work import Procedure
 from tidegate_core.effects import Items, Read, Refused
 from tidegate_core.records.outages import Outage, gaps_of, outages_of, with_gap
@@ -133,6 +134,7 @@ class OutageWatch:
         self._epoch = epoch
         self._complete: int | None = complete
         self._since: int | None = None
+        self._turn = Turn(host, f"outage {shard}")
 
     def connect(
         self,
@@ -169,11 +171,15 @@ class OutageWatch:
         return self._since is not None
 
     def settle(self) -> Operation[None]:
-        """Writes down what has ended. Nothing that depends on outages is decided before.
+        """Writes down what has ended, or waits for whoever does. Nothing that depends on outages is decided before.
 
         Raises:
             Fenced: Another owner has acquired the shard.
         """
+        if self._since is not None:
+            yield from self._turn.of(self._write_down())
+
+    def _write_down(self) -> Operation[None]:
         key, fires = keys.progress(self._shard), self._fires
         assert fires is not None
         while self._since is not None:

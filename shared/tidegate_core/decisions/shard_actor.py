@@ -80,7 +80,7 @@ class ShardActor:
         self._host = host
         self._lane = Lane(host, shard, epoch, carried.seen, self._written, self._arm, self._failed, outages.settle)
         outages.connect(
-            lambda: self._lane.add(WriteDownOutage(outages, f"shard {shard}")),
+            self._have_outage_written,
             (self.memory.outages_are, plane.checkpoints.outages_are),
             plane.recurring,
         )
@@ -121,9 +121,7 @@ class ShardActor:
             self._lane.view.learn([key], {key: row})
             self.memory.learn(key, row)
         if self._draining:
-            # Nothing is begun any more. An outage may wait to be written down, and the hand-over for that.
-            self._host.operations.start(self._lane.serve())
-            return
+            return  # Nothing is begun any more.
         # In front of all else: nothing is decided before the lease carries what is decided from.
         self._controls.recover()
         self.outages.served()
@@ -165,12 +163,20 @@ class ShardActor:
         """Takes no new work, also where it is not recovered yet, and waits for the transaction under way."""
         self._draining = True
         # Once this is gone its node gives newer signs of life.
+        self._have_outage_written()
         yield from self._host.wait_while(lambda: self.outages.is_open)
         self._inbox.close()
         self._attempts.close()
         self._home_limits.close()
         self._lane.close()
         yield from self._host.wait_while(lambda: not self._lane.is_idle)
+
+    def _have_outage_written(self) -> None:
+        """At a hand-over beside the lane: that takes no more work, or was never set going, and late fires wait for the fact."""
+        if self._draining:
+            self._host.start_safely("outage", f"shard {self.shard}", self.outages.settle())
+        else:
+            self._lane.add(WriteDownOutage(self.outages, f"shard {self.shard}"))
 
     @property
     def is_draining(self) -> bool:

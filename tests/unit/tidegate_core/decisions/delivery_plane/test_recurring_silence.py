@@ -179,6 +179,26 @@ def test_given_a_drain_before_the_fact_is_written_then_nothing_is_sent_twice(ben
     assert is_complete(bench, 10 * SECOND)
 
 
+def test_given_a_silence_that_becomes_an_outage_amid_a_drain_then_the_hand_over_ends_and_nothing_is_sent_twice(
+    bench: Bench,
+) -> None:
+    """Late fires waited for the fact, and nobody wrote it: the lane had been closed."""
+    apply(bench, "10s")
+    bench.run(25 * SECOND)
+    bench.lose(store_calls, times=EVERY_TIME)
+    bench.run(57 * SECOND)
+    bench.drain()
+    bench.run(6 * SECOND)
+    bench.as_usual()
+    bench.run(2 * SECOND)
+    assert bench.actor.has_ended
+    bench.crash()
+    bench.run(30 * SECOND)
+    ids = [each.headers["tidegate-id"] for each in bench.on("out")]
+    assert len(ids) == len(set(ids))
+    assert is_complete(bench, 10 * SECOND)
+
+
 def test_given_a_gap_that_was_passed_then_the_next_outage_forgets_it(bench: Bench) -> None:
     apply(bench, "10s")
     for _ in range(3):
