@@ -153,9 +153,11 @@ class OutageWatch:
             self.away_since(complete)
 
     def away_since(self, instant: int) -> None:
-        """The store has not answered since, or this process stood still: when it is over, that is a fact."""
+        """The store has not answered since, or this process stood still: when it is over, that is a fact. It began earlier where the shard was
+        not served yet.
+        """
         if self._since is None:
-            self._since = instant
+            self._since = instant if self._complete is None else min(instant, self._complete)
             assert self._opened is not None
             assert self._fires is not None
             self._fires.outage_opens()

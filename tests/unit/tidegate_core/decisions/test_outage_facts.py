@@ -82,6 +82,25 @@ def test_given_a_successor_after_hours_then_the_outage_lasts_from_the_last_sign_
     assert [notice.fields["shard"] for notice in bench.notices("outage")] == [0]
 
 
+def test_given_a_silence_amid_a_take_over_that_was_none_so_far_then_the_outage_lasts_from_the_last_sign_of_life() -> (
+    None
+):
+    """It began with the silence: what had been missed before that was made one by one, or although its `catchup` said `none`."""
+    bench = a_bench(period="10s")
+    bench.run(30 * SECOND)
+    died = bench.now
+    seen(bench, died)
+    bench.hold_back(lambda effect: isinstance(effect, ReadRange) and effect.range.low == "J#")
+    bench.away(40 * SECOND)
+    bench.end_scripts()
+    bench.lose(store_calls, times=1_000_000)
+    bench.run(65 * SECOND)
+    bench.as_usual()
+    bench.run(5 * SECOND)
+    assert facts(bench) == (Outage(died, died + 105 * SECOND),)
+    assert [row.covered for row in entries(bench) if row.nominal > died][:1] == [10]
+
+
 def test_given_an_owner_that_lost_it_within_a_beat_and_lives_on_then_its_other_signs_of_life_hide_no_outage() -> None:
     """Seed 831315: a process had it for 8 s between two signs of life, was frozen, and came back to serve another one."""
     bench = a_bench()
