@@ -208,9 +208,8 @@ class RecurringChange:
 
     def end(self) -> None:
         """What is left of the schedule goes on."""
-        self._slots.held.discard(self.ref)
         self._slots.let_go(self._mark)
-        self._source.plane.host.operations.raise_(self._source.plane.changed)
+        self._source.let_go(self.ref)
 
     def caught_up(self, before: ScheduleState | None) -> ScheduleState | None:
         """Returns the state with what was made in it: an `at` that was is never made again.

@@ -276,12 +276,22 @@ class RecurringSource:
         self.plane.slots.gap_end = instant
 
     def outage_ends(self, gaps: tuple[Outage, ...]) -> None:
-        """What waits is made anew, where it lies in a gap: it stands for all that was missed."""
+        """What waits is made anew, where it lies in a gap: it stands for all that was missed. But for what a request holds: that may end within the
+        gap, and what it opens there counts from then on.
+        """
         if gaps != self.plane.checkpoints.durable.gaps:
             self.plane.checkpoints.gaps_are(gaps)
-            for near in self._near.values():
-                self._await_anew(near)
+            for ref, near in self._near.items():
+                if ref not in self.plane.slots.held:
+                    self._await_anew(near)
         self.plane.slots.late_fires_wait, self.plane.slots.gap_end = False, 0
+        self.plane.host.operations.raise_(self.plane.changed)
+
+    def let_go(self, ref: str) -> None:
+        """A request holds the schedule no more: what is left of it goes on, by the gaps that there are now."""
+        self.plane.slots.held.discard(ref)
+        if ref in self._near:
+            self._await_anew(self._near[ref])
         self.plane.host.operations.raise_(self.plane.changed)
 
     def _await_anew(self, near: _Near) -> None:

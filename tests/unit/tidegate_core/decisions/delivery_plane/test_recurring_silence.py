@@ -6,6 +6,7 @@ What it could send, it has sent on time: from memory, as far as I8 allows withou
 from __future__ import annotations
 
 import pytest
+from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import tally
 
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_FIRES
 from tidegate_core.decisions.delivery_plane.firing import GROUPS_UNDER_WAY_MAX
@@ -16,7 +17,7 @@ from tidegate_core.store import keys
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.bench_outcomes import Sent
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_recurring, a_send, an_apply, every
+from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_recurring, a_request, a_send, an_apply, every
 from tidegate_testkit.simulation.mutants.rules_of_gaps import (
     a_group_is_answered_while_the_gap_is_written,
     a_refused_fire_is_read_ahead_before_the_gap_is_known,
@@ -197,6 +198,31 @@ def test_given_a_silence_that_becomes_an_outage_amid_a_drain_then_the_hand_over_
     ids = [each.headers["tidegate-id"] for each in bench.on("out")]
     assert len(ids) == len(set(ids))
     assert is_complete(bench, 10 * SECOND)
+
+
+@pytest.mark.parametrize("crashed", [False, True])
+@pytest.mark.parametrize(("kind", "missed"), [("update", 10), ("suspend", 0), ("same", 10)])
+def test_given_a_silence_amid_a_request_then_what_is_left_out_of_it_is_told_and_counted_once(
+    bench: Bench, kind: str, missed: int, crashed: bool
+) -> None:
+    """Both versions left it out, and a suspended one as well."""
+    spec = {**a_recurring("ping", every("10s"), payload={"of": "ping"}), "catchup": {"mode": "none"}}
+    another = {**spec, "target": a_recurring(payload={"of": "another"})["target"]}
+    bench.request(an_apply(spec))
+    bench.run(26 * SECOND)
+    bench.hold_back(lambda effect: isinstance(effect, Read) and keys.recurring(0, "flights", "ping") in effect.keys)
+    bench.request(
+        a_request("suspend", "ping") if kind == "suspend" else an_apply(another if kind == "update" else spec, "r")
+    )
+    assert bench.holds_something
+    silent_for(bench, 95 * SECOND)
+    bench.run(200)
+    if crashed:
+        bench.crash()
+    bench.run(20 * SECOND)
+    told = sum(int(str(each.fields["occurrences"])) for each in bench.notices("recurring_not_sent"))
+    assert told == missed * (1 + crashed)  # A successor tells of it again.
+    assert (tally(bench, "expired"), tally(bench, "cancelled")) == (missed, 0)
 
 
 def test_given_a_gap_that_was_passed_then_the_next_outage_forgets_it(bench: Bench) -> None:
