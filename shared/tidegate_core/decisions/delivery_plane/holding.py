@@ -81,18 +81,19 @@ class Holding:
             done: Version for which a predecessor has let go all that the store took.
 
         Returns:
-            Whether it left something that nobody covers any more.
+            Whether it may have left something that nobody covers any more.
         """
         self.controls = controls
-        if done != controls.version or controls.suspend_anything:
-            return False
+        if done != controls.version:
+            return False  # All of it is let go anyway.
         if controls.version:
             first = RangeRead(keys.shard_pk(self._plane.shard), "H#", f"H#{keys.LAST}", limit=1)
             page = yield from self._plane.host.read_for_good(ReadRange(first))
             assert isinstance(page, Page)
             if page.items:
-                return True
-        self._empty_under = done
+                return True  # Or all of it is covered: whoever lets go finds out.
+        if not controls.suspend_anything:
+            self._empty_under = done
         return False
 
     def without_held(self, timers: Sequence[MessageTimer]) -> Operation[Sequence[MessageTimer]]:
@@ -165,7 +166,9 @@ class Holding:
             wanted = RangeRead(keys.shard_pk(plane.shard), "H#", f"H#{keys.LAST}", after=after or None)
             page = yield from plane.host.read_for_good(ReadRange(wanted))
             assert isinstance(page, Page)
-            rows = [from_item(HeldMessage, item) for item in page.items]
+            rows = [
+                row for row in (from_item(HeldMessage, item) for item in page.items) if not self.covered(row.namespace)
+            ]
             for first in range(0, len(rows), MOVED_TOGETHER):
                 all_of_it &= yield from self._let_go_what_can_be(rows[first : first + MOVED_TOGETHER])
             if page.next_after is None:

@@ -116,8 +116,11 @@ def test_given_a_page_that_brings_what_is_being_let_go_and_a_cancel_of_it_then_i
 
 
 @pytest.mark.parametrize("falls", [False, True])
-def test_given_one_that_the_store_did_not_take_for_a_while_then_it_is_let_go_later(bench: Bench, falls: bool) -> None:
-    """Found in review: behind the answer to the resume nobody came back to it, a successor neither."""
+@pytest.mark.parametrize("beside", [False, True])
+def test_given_one_that_the_store_did_not_take_for_a_while_then_it_is_let_go_later(
+    bench: Bench, falls: bool, beside: bool
+) -> None:
+    """Found in review: behind the answer to the resume nobody came back to it, a successor neither, or not while others are suspended."""
     ask(bench, control("suspend"))
     for number in range(3):
         bench.request(a_send(f"m-{number}", after="1s"))
@@ -128,6 +131,8 @@ def test_given_one_that_the_store_did_not_take_for_a_while_then_it_is_let_go_lat
     bench.request(control("resume"))
     bench.run(MINUTE)
     assert (bench.status_of("resume-orders"), len(bench.delivered()), len(held(bench))) == ("accepted", 2, 1)
+    if beside:
+        ask(bench, control("suspend", "others"))
     bench.end_scripts()
     if falls:
         bench.crash()
