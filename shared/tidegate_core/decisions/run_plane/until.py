@@ -96,8 +96,10 @@ class ApplyBehindEnd(ApplyRequest):
             return
         assert state.until is not None
         timer = TimerRow(at=state.until, kind="U", ref=keys.schedule_ref(state.namespace, state.name))
+        # Of what was read since this request arrived, some may have been before the end: what came between them was ignored.
+        begun = lane.host.readings.begun
         try:
-            yield from resume_when_due(timer, self.memory, self.recurring, self.arrived).run(lane)
+            yield from resume_when_due(timer, self.memory, self.recurring, begun).run(lane)
         except (Fenced, Closed):
             raise
         except Exception as error:  # noqa: BLE001 - the row brings it again; a delete must do without

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from tidegate_core.decisions.inputs import Begin
+from tidegate_core.decisions.inputs import Begin, LogRecord
 from tidegate_core.decisions.outage_watch import sign_of_life
 from tidegate_core.effects import Commit, Effect, Invalid
 from tidegate_core.model.instants import format_instant
 from tidegate_core.store.values import Transaction
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every, on_data
+from tidegate_testkit.bench_matches import a_commit
+from tidegate_testkit.builders import (
+    EVENTS,
+    HOUR,
+    MINUTE,
+    REQUESTS,
+    SECOND,
+    Doc,
+    a_request,
+    a_spec,
+    an_apply,
+    an_event,
+    every,
+    on_data,
+)
 
 PERIOD = 10 * MINUTE
 SPEC: Doc = {"trigger": every("10m"), "overlap": "allow"}
@@ -116,6 +132,33 @@ def test_given_a_schedule_of_events_then_a_suspend_is_another_one() -> None:
     state = bench.state_of()
     assert state is not None
     assert (bench.receipts()["suspend-nightly"]["status"], state.status, state.until) == ("accepted", "suspended", None)
+
+
+def test_given_ends_that_were_read_for_others_before_the_end_then_what_came_between_them_is_ignored() -> None:
+    """Review: the request had arrived before these were read, and the end of the suspension comes after that."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=on_data())))
+    bench.run(SECOND)
+    end = bench.now + 20 * SECOND
+    bench.request(a_request("suspend", mode="drop", until=format_instant(end), request_id="until"))
+    bench.run(SECOND)
+    bench.hold_back(a_commit("control"))
+    other = an_apply(a_spec("other", trigger=on_data("other")))
+    bench.append(REQUESTS, 0, other, an_apply(a_spec(trigger=on_data(), args=["x"]), "another", on_update="carry"))
+    bench.run(SECOND)
+    # Nobody reads it before the end: its topic partition has no leader.
+    log = bench.log(EVENTS, 0)
+    log.append(LogRecord(0, bench.now, None, json.dumps(an_event("d1")).encode()))
+    bench.now = end
+    bench.release()
+    assert bench.status_of("another") == "accepted"
+    bench.hand_over(EVENTS, 0, 0)
+    bench.run(MINUTE)
+    assert bench.started == []
+    bench.event(an_event("d2"))
+    bench.run(MINUTE)
+    assert len(bench.started) == 1
 
 
 def test_given_an_end_that_cannot_be_carried_out_then_a_delete_does_without() -> None:
