@@ -303,7 +303,9 @@ def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Po
     never_existed = before is None or before.expires_at is not None
     expires_at = expiry(now, TOMBSTONE_DAYS) if never_existed else None
     if before is not None and before.status == "deleted":
-        return untouched(ReceiptStatus.NOT_FOUND, replace(before, expires_at=expires_at), position)
+        # Nothing of it starts behind this answer either: what the delete before it could not end yet is in its way.
+        gone = untouched(ReceiptStatus.NOT_FOUND, replace(before, expires_at=expires_at), position)
+        return replace(gone, has_pages=True)
     state = next_state(before, position, request.namespace, request.name, now)
     state = replace(
         state.at_next(NEVER).at_tick(NEVER),

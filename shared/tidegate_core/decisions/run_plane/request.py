@@ -214,7 +214,8 @@ class ApplyRequest(Procedure):
             # Before the answer, which the API reads from the store: an event that comes after it must find a version by which nobody counts it.
             yield from self._leave_index(lane, request)
         most: int | None = None
-        asked = _with_its_mode(request, definition)
+        changes = outcome.receipt.status is not ReceiptStatus.UNCHANGED
+        asked = _with_its_mode(request, definition) if changes else request
         while not outcome.settled:
             state = yield from self._state(lane, request)
             assert state is not None
@@ -402,7 +403,10 @@ def _read(lane: Lane, key: Key) -> Operation[Item | None]:
 
 
 def _with_its_mode(request: ScheduleRequest, definition: Definition | None) -> ScheduleRequest:
-    """Returns a suspend with the mode that it has by its definition, where it names none: by then another suspend may have given the state another."""
+    """Returns a suspend with the mode that it has by its definition, where it names none: by then another suspend may have given the state another.
+
+    For one that moves the state; that of one which finds it suspended is the state's.
+    """
     if isinstance(request, ScheduleSuspend) and request.mode is None and definition is not None:
         return request.model_copy(update={"mode": parsed(definition.spec).suspend_mode})
     return request

@@ -81,7 +81,8 @@ def suspended(
             return Applied(ReceiptStatus.CONFLICT, errors=(RESUME_FIRST,))
         if request.until not in (None, before.until):
             return Applied(ReceiptStatus.CONFLICT, errors=(ANOTHER_END,))
-        return untouched(ReceiptStatus.UNCHANGED, before, position)
+        # Acknowledged it is as well: what the suspend before it could not end yet is in its way.
+        return replace(untouched(ReceiptStatus.UNCHANGED, before, position), has_pages=True)
     mode = request.mode or spec.suspend_mode
     # An end that was carried out is not to come again, though this clock may be behind the one by which it was: its row and answer are there.
     errors = _suspend_problems(spec, mode, request.until, max(now, before.changed_at, *before.pauses[-1:]))

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.unit.tidegate_core.decisions.run_plane.requesting import CLOSED, answer
 
+from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
+from tidegate_core.effects import Invalid
 from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.builders import (
     HOUR,
     MINUTE,
@@ -77,6 +80,37 @@ def test_given_an_acknowledged_end_then_nothing_of_it_ever_starts(kind: str) -> 
     assert answer(bench, a_request(kind))["status"] == "accepted"
     bench.run(HOUR)
     assert len(bench.started) == started
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "page", "status"),
+    [
+        pytest.param("delete", {}, "end_pending", "not_found", id="delete"),
+        pytest.param("suspend", {}, "end_pending", "unchanged", id="drop"),
+        pytest.param("suspend", {"mode": "hold"}, "park", "unchanged", id="hold"),
+    ],
+)
+def test_given_an_end_that_is_not_through_then_another_one_is_not_acknowledged_before_it_either(
+    kind: str, more: Doc, page: str, status: str
+) -> None:
+    """I7 (review): it found the schedule deleted, or suspended, and was answered at once; a run of before came to the gate after that."""
+    bench = Bench(behaviour=Behaviour(starts_after=30 * SECOND, runs_for=None))
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow", constraints=[at_most(1)])))
+    bench.run(15 * SECOND)
+    bench.answer_with(a_commit(page), Invalid("scripted"), times=100)
+    bench.request(a_request(kind, request_id="first", **more))
+    bench.request(a_request(kind, request_id="second"))
+    bench.run(MINUTE)
+    assert len(bench.started) == 1
+    assert bench.status_of("first") is bench.status_of("second") is None
+    bench.as_usual()
+    bench.run(TRY_AGAIN_MS)
+    first, second = bench.receipts()["first"], bench.receipts()["second"]
+    assert (first["status"], second["status"]) == ("accepted", status)
+    assert first["running"] == second["running"] == [run.run_id for run in bench.started]
+    bench.run(HOUR)
+    assert len(bench.started) == 1
 
 
 def test_given_discarded_evidence_then_the_answer_says_how_much_and_counting_starts_anew(bench: Bench) -> None:
