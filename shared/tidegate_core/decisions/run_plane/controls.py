@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol
 
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.lane import Lane
@@ -29,6 +30,12 @@ SUSPENDED = "suspended"
 """Reason in the ledger of what a wide suspend ends; the same as that of the schedule's own."""
 TRY_AGAIN_MS = 10 * 60_000
 """Before what failed, or could not be let go, is tried again: nobody may change a control for months."""
+
+
+class Told(Protocol):
+    """Is called when something in the lane is done, or with why it was dropped."""
+
+    def __call__(self, error: Exception | None = None) -> None: ...
 
 
 class ShardControls:
@@ -120,10 +127,19 @@ class ShardControls:
         self._armed = False
         self._go_on()
 
-    def _in_lane(self, work: Callable[[Callable[[], None]], Procedure]) -> Operation[None]:
+    def _in_lane(self, work: Callable[[Told], Procedure]) -> Operation[None]:
+        """Waits for work in the lane. Raises why it was dropped."""
         done = Signal(f"controls {self._lane.shard}")
-        self._lane.add_urgent(work(lambda: self._lane.host.operations.raise_(done)))
+        dropped: list[Exception] = []
+
+        def told(error: Exception | None = None) -> None:
+            dropped.extend([] if error is None else [error])
+            self._lane.host.operations.raise_(done)
+
+        self._lane.add_urgent(work(told))
         yield done
+        if dropped:
+            raise dropped[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +149,14 @@ class EndCovered(Procedure):
     Attributes:
         since: What was suspended up to this version has ended before.
         look_again: As of `ShardControls`.
-        told: Called when all of it has ended.
+        told: Called when all of it has ended; or with why it was dropped.
     """
 
     memory: Memory
     controls: Controls
     since: int
     look_again: Callable[[], None]
-    told: Callable[[], None]
+    told: Told
     name: str = "controls"
 
     @property
@@ -240,7 +256,7 @@ class EndPage:
 class FinishControls(Procedure):
     """Has the lease say that all is done."""
 
-    told: Callable[[], None]
+    told: Told
     name: str = "controls_done"
 
     @property

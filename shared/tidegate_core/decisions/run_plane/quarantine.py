@@ -15,6 +15,7 @@ from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.attempts import Attempts
+from tidegate_core.decisions.run_plane.controls import EndCovered, FinishControls
 from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.decisions.run_plane.expire import ExpireEvidence
 from tidegate_core.decisions.run_plane.fire import FireSchedule
@@ -54,6 +55,11 @@ class Quarantine:
             case AdmitNext(most=most) if most > 1:
                 self._lane.add_first(replace(work, most=1))
                 return
+            case EndCovered(told=told) | FinishControls(told=told):
+                told(error)  # Whoever waits for it says so: a control that comes meanwhile must not wait for this one.
+                return
+            case _:
+                pass
         self._host.failed(work.name, work.about, error)
         match work:
             case AdmitNext(ref, looked_at=looked_at):

@@ -12,7 +12,7 @@ from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.controls import EndCovered, ShardControls
 from tidegate_core.decisions.run_plane.left_rows import LeftRows
 from tidegate_core.decisions.run_plane.upstream_gone import UpstreamGone
-from tidegate_core.effects import Commit, Invalid, Read
+from tidegate_core.effects import Commit, Read
 from tidegate_core.records.controls import Controls
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
@@ -25,8 +25,8 @@ from tidegate_testkit.builders import (
     SECOND,
     Doc,
     a_request,
+    a_send,
     a_spec,
-    all_of,
     an_apply,
     an_event,
     every,
@@ -109,17 +109,19 @@ def an_event_comes_before_its_shard_hears_of_the_resume() -> Iterator[str]:
 def a_shard_knows_of_the_resume_and_is_not_done_with_the_suspend() -> Iterator[str]:
     bench = Bench(behaviour=Behaviour(runs_for=100), shards=1)
     bench.run(SECOND)
-    half = an_apply(a_spec("half", all_of(on_data("a"), on_data("b"))))
-    for document in (half, an_apply(a_spec(trigger=on_data()))):
+    for document in (an_apply(a_spec(trigger=on_data())), a_send("m-1", after="1s")):
         bench.request(document)
-    bench.event(an_event("2025", "a"))
-    bench.run(SECOND)
-    bench.answer_with(_commit_of("end_covered"), Invalid("scripted"))  # It is tried again ten minutes later.
-    for kind in ("suspend", "resume"):
-        bench.request(_control(kind))
+    for namespace in ("orders", "flights"):
+        bench.request(_control("suspend", namespace))
+        bench.run(2 * SECOND)
+    bench.hold_back(_commit_of("let_go"))  # Messages of another namespace are let go meanwhile, which takes minutes.
+    for namespace in ("orders", "flights"):
+        bench.request(_control("resume", namespace))
         bench.run(SECOND)
     bench.event(an_event("2026"))
-    bench.run(12 * MINUTE)
+    bench.run(8 * MINUTE)
+    bench.as_usual()
+    bench.run(MINUTE)
     if len(bench.started) != 1:
         yield "I3: an event that was appended behind the resume has counted for nothing"
 
@@ -178,8 +180,9 @@ def _resume_unheard(bench: Bench) -> None:
     bench.run(SECOND)
 
 
-def _control(kind: str) -> Doc:
-    return {"id": kind, "type": f"control.{kind}", "scope": "namespace", "namespace": "flights"}
+def _control(kind: str, namespace: str = "flights") -> Doc:
+    named = {"scope": "namespace", "namespace": namespace}
+    return {"id": f"{kind}-{namespace}", "type": f"control.{kind}", **named}
 
 
 def _commit_of(name: str) -> Callable[[Any], bool]:

@@ -1,6 +1,6 @@
 """What comes behind a wide resume while what the suspend ends has not ended: the store has refused a page (SEMANTICS 10).
 
-The shard's owner goes on under the suspend until it has; a successor that has heard of both at once does not.
+The shard goes on under what was asked for last, be it by who was there all along or by a successor that has heard of both at once.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.decisions.test_controls import control
+from tests.unit.tidegate_core.decisions.test_controls import control, leases
 
 from tidegate_core.decisions.run_plane.controls import EndPage
 from tidegate_core.effects import Commit, Effect, Invalid
@@ -79,11 +79,32 @@ def test_given_a_job_that_waits_then_it_takes_up_nothing_and_does_not_start(cras
     suspend_and_resume(bench, crashes)
     bench.event(an_event("d2"))
     bench.run(5 * MINUTE)
-    assert told(bench) == ([["d2"]] if crashes else [])
+    assert told(bench) == [["d2"]]
     bench.as_usual()
     bench.run(TRIED_AGAIN)
     assert told(bench) == [["d2"]]
     assert sorted(entry[0] for entry in bench.ledger()) == ["cancelled/suspended", "launched"]
+
+
+def test_given_a_page_that_is_refused_then_a_control_that_comes_meanwhile_takes_effect_at_once() -> None:
+    """Review: it waited for ten minutes, and then again, while programs of another namespace started: an emergency stop that stops nothing."""
+    bench = waiting(on_data(count=2), "d1")
+    bench.request(an_apply({**a_spec("tick", every("10s")), "namespace": "orders"}))
+    bench.run(15 * SECOND)
+    bench.request(control("suspend"))
+    bench.run(SECOND)
+    bench.request(control("suspend", None))
+    bench.run(SECOND)
+    started = len(bench.started)
+    bench.run(5 * MINUTE)
+    assert len(bench.started) == started > 0
+    assert leases(bench) == {(2, 0)}
+    assert bench.receipts().keys().isdisjoint({"suspend-flights", "suspend-None"}), "nothing of it has ended so far"
+    bench.as_usual()
+    bench.run(TRIED_AGAIN)
+    assert leases(bench) == {(2, 2)}
+    assert {bench.status_of(each) for each in ("suspend-flights", "suspend-None")} == {"accepted"}
+    assert bench.rows("E#") == []
 
 
 @pytest.mark.parametrize("overlap", ["coalesce", "keep_latest"])
