@@ -50,6 +50,8 @@ from tidegate_core.effects import (
 REACQUIRE_PAUSE_MS = 500
 """First pause before a fenced holder that is still a member starts again; jittered by its identity."""
 PROVE_AGAIN_MS = 1_000
+ASK_AGAIN_MS = 1_000
+"""Brokers where the log ends; until they tell each create costs a look-up."""
 OUTDATED_PAUSE_MS = 5_000
 """`tidegate migrate` takes its word back where it finds a node in its way; else the process ends within this."""
 
@@ -214,15 +216,16 @@ class PartitionActor:
             raise Outdated(acquisition.refusal)
         if not (yield from self._is_member()) or self._draining:
             return
-        log_ends = yield from self._host.read_for_good(ReadEndOffsets(self.holding.requests.name))
-        assert isinstance(log_ends, EndOffsets)
+        log_end = yield from self._read_log_end(requests)
         # After the fence: what is read here is at least what any lease carries.
         yield from self._controls.learn()
         yield from self._recover_all()
         if any(shard.is_draining for shard in self.shards.values()):
             return  # None of those that were not recovered by then has begun anything.
-        log_end = log_ends.offsets.get(f"{requests.topic.id}/{requests.topic_partition}", 0)
-        self._host.operations.start(RequestIngest(requests, self.planes, log_end).serve())
+        ingest = RequestIngest(requests, self.planes, log_end)
+        self._host.operations.start(ingest.serve())
+        if log_end is None:
+            self._host.operations.start(self._find_log_end(requests, ingest))
         self._host.operations.start(self._controls.serve())
         requests.start_reading()
         self._requests = requests
@@ -252,6 +255,23 @@ class PartitionActor:
             raise Outranked
         self._cursors[(requests.topic.name, requests.topic_partition)] = requests
         return requests
+
+    def _read_log_end(self, requests: TopicCursor) -> Operation[int | None]:
+        """Returns where the log of requests ends; None while the brokers tell of its topic, and not of this topic partition of it, by
+        which that has grown. In one that is gone nothing more is read.
+        """
+        told = yield from self._host.read_for_good(ReadEndOffsets(requests.topic.name))
+        assert isinstance(told, EndOffsets)
+        of_topic = f"{requests.topic.id}/"
+        gone = None if any(place.startswith(of_topic) for place in told.offsets) else 0
+        return told.offsets.get(f"{of_topic}{requests.topic_partition}", gone)
+
+    def _find_log_end(self, requests: TopicCursor, ingest: RequestIngest) -> Operation[None]:
+        log_end: int | None = None
+        while log_end is None:
+            yield from self._host.sleep(ASK_AGAIN_MS)
+            log_end = yield from self._read_log_end(requests)
+        ingest.log_ends_at(log_end)
 
     def _recover_all(self) -> Operation[None]:
         known, read_at = self._controls.known, self._controls.read_at

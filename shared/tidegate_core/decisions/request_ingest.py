@@ -71,16 +71,22 @@ class RequestIngest:
     Args:
         cursor: Its position.
         planes: Delivery planes of the owned shards.
-        log_end: End of the log at the fence: creates below it may have been written by a predecessor (replay mode).
+        log_end: End of the log at the fence, or later: creates below it may have been written by a predecessor (replay mode). None: no
+            broker tells of it yet, and each may have been.
     """
 
-    def __init__(self, cursor: TopicCursor, planes: Mapping[int, DeliveryPlane], log_end: int) -> None:
+    def __init__(self, cursor: TopicCursor, planes: Mapping[int, DeliveryPlane], log_end: int | None) -> None:
         self.cursor = cursor
         self._planes = planes
         self._log_end = log_end
+        self._begun_through = 0
 
     def serve(self) -> Operation[None]:
         return self.cursor.serve(self._process, _with_sender)
+
+    def log_ends_at(self, log_end: int) -> None:
+        """The brokers tell it by now."""
+        self._log_end = log_end
 
     def _process(self, batch: Sequence[LogRecord]) -> Operation[None]:
         inboxed: list[tuple[LogRecord, _Inboxed | None]] = []
@@ -100,7 +106,7 @@ class RequestIngest:
             yield from self._move_through([each for each in inboxed if each[0].offset >= self.cursor.at.next])
         except InvalidAsk:
             # The batch comes again, record by record, and its own messages are written already.
-            self._log_end = max(self._log_end, batch[-1].offset + 1)
+            self._begun_through = max(self._begun_through, batch[-1].offset + 1)
             raise
 
     def _classify(self, record: LogRecord, sends: dict[int, list[Sending]]) -> _Inboxed | None:
@@ -131,7 +137,7 @@ class RequestIngest:
                     problems, request_id=request.id, type=request.type, namespace=request.namespace, key=request.key
                 )
             if shard in self._planes:
-                sends.setdefault(shard, []).append(Sending(request, position, record.offset < self._log_end))
+                sends.setdefault(shard, []).append(Sending(request, position, self._may_be_written(record)))
                 return None
         payload = request.payload_bytes if isinstance(request, MessageSend) else None
         body = request.to_json(without=() if payload is None else PAYLOAD_FIELDS).decode()
@@ -143,6 +149,9 @@ class RequestIngest:
             problem = Problem("", f"the request has {row.size} bytes, at most {most} can be kept")
             raise RefusedRecord([problem], "too_large", request_id=request.id, type=request.type)
         return _Inboxed(shard, row)
+
+    def _may_be_written(self, record: LogRecord) -> bool:
+        return self._log_end is None or record.offset < max(self._log_end, self._begun_through)
 
     def _shard_of(self, request: Request, position: Position) -> int:
         shards = self.cursor.host.holding.shards

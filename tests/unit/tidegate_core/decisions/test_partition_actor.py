@@ -10,6 +10,7 @@ from tidegate_core.effects import (
     Commit,
     Drained,
     Effect,
+    EndOffsets,
     Items,
     ProveMembership,
     Read,
@@ -27,6 +28,7 @@ from tidegate_testkit.builders import (
     MINUTE,
     RECEIPTS,
     REQUESTS,
+    REQUESTS_ID,
     SECOND,
     a_request,
     a_send,
@@ -148,6 +150,25 @@ def test_given_lost_answers_during_the_take_over_then_it_succeeds_all_the_same()
     bench.run(MINUTE)
     assert bench.actor.is_serving
     assert bench.notices("fenced") == []
+
+
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        pytest.param(EndOffsets({f"{REQUESTS_ID}/1": 5}), 4, id="of others of its topic"),
+        pytest.param(EndOffsets({f"{'c' * 32}/0": 5}), 1, id="of another topic"),
+        pytest.param(EndOffsets({}), 1, id="of none"),
+    ],
+)
+def test_given_brokers_that_do_not_tell_where_the_log_ends_then_it_is_served_and_they_are_asked_until_they_do(
+    told: EndOffsets, asked: int
+) -> None:
+    bench = Bench()
+    bench.answer_with(lambda effect: effect == ReadEndOffsets(REQUESTS), told, times=3)
+    bench.run(500)
+    assert bench.actor.is_serving
+    bench.run(MINUTE)
+    assert bench.all_asked(ReadEndOffsets).count(ReadEndOffsets(REQUESTS)) == asked
 
 
 # -- others -------------------------------------------------------------------------------------------------------------------
