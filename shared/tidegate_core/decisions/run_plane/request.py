@@ -292,12 +292,19 @@ class ApplyRequest(Procedure):
         """Makes what was due before the request came: what ends then ends with a ledger row, never silently (I1).
 
         But for what lies in a wide suspend that goes on, as far as is known here: a resume that is not heard of yet is not answered
-        yet, so the request may as well have come before it.
+        yet, so the request may as well have come before it. What cannot be made is told and left: a schedule that fails as it fires is to be
+        stopped, or mended by an update, all the same.
         """
         ref = keys.schedule_ref(request.namespace, request.name)
         while before is not None and before.next_nominal is not None and before.has_due(lane.host.now):
             row = TimerRow(at=before.next_nominal, kind="S", ref=ref)
-            yield from lane.decide_alone(FireSchedule(row, self.memory))
+            try:
+                yield from lane.decide_alone(FireSchedule(row, self.memory))
+            except Fenced:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it is
+                lane.host.failed("fire", ref, error)
+                break
             # There may be thousands, after an outage: the schedules behind this one fire meanwhile.
             yield from lane.give_way()
             former, before = before, (yield from self._state(lane, request))

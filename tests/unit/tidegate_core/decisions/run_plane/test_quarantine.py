@@ -22,6 +22,7 @@ from tidegate_testkit.builders import (
     HOUR,
     MINUTE,
     SECOND,
+    Doc,
     a_request,
     a_spec,
     all_of,
@@ -107,6 +108,30 @@ def test_given_a_request_that_is_half_done_then_it_is_tried_again_and_answered_o
     assert bench.status_of("delete-nightly") == "accepted"
     assert of(bench, "nightly") == ["cancelled/schedule_deleted"]
     assert bench.rows("I#") == []
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(a_request("suspend", request_id="it"), id="suspend"),
+        pytest.param(a_request("delete", request_id="it"), id="delete"),
+        pytest.param(an_apply(a_spec(trigger=every("1h"), args=["mended"]), "it"), id="update"),
+    ],
+)
+def test_given_a_schedule_that_cannot_fire_then_it_can_be_stopped_and_mended_all_the_same(
+    bench: Bench, request_: Doc
+) -> None:
+    """Review: each request on it made first what was due, failed with that, and was rejected: nobody could do anything about it."""
+    bench.request(an_apply(a_spec(trigger=every("10m"))))
+    refuse(bench, lambda sk: sk.startswith("S#"), "fire")
+    bench.run(11 * MINUTE)
+    bench.request(request_)
+    bench.run(SECOND)
+    assert bench.status_of("it") == "accepted"
+    assert failed(bench) == {"fire"}
+    bench.as_usual()
+    bench.run(5 * MINUTE)
+    assert (bench.started, bench.rows("J#")) == ([], [])
 
 
 SHUT = [{"type": "time_window", "opens": "12:00", "closes": "13:00"}]
