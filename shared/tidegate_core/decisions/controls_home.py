@@ -27,7 +27,7 @@ from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import Request
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.controls import NO_CONTROLS, Controls, Scope, StoredControls
-from tidegate_core.records.receipts import StoredReceipt, expiry
+from tidegate_core.records.receipts import StoredReceipt, expiry, subject_of
 from tidegate_core.records.run_plane import InboxRow, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Batch, Key, Put
@@ -217,7 +217,9 @@ def _running(lane: Lane, namespace: str | None) -> Operation[tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class SettleControl:
-    """Stores the final answer; one that is stored already is announced as it is."""
+    """Stores the final answer; one that is stored already is announced as it is. What was stored first may have expired: a shard had no owner
+    for that long.
+    """
 
     row: InboxRow
     receipt: Receipt
@@ -233,10 +235,10 @@ class SettleControl:
     def decide(self, unit: UnitOfWork, now: int) -> None:
         key = keys.receipt(unit.shard, self.receipt.namespace, self.receipt.request_id)
         stored = unit.record(StoredReceipt, key)
-        assert stored is not None
-        outcome = Outcome(stored.subject, self.receipt, settled=stored.settled)
-        body = stored.body
-        if not stored.settled:
+        if stored is not None and stored.settled:
+            body = stored.body
+        else:
+            outcome = Outcome(subject_of(parse_request(self.row.body.encode())), self.receipt)
             answer(unit, outcome, self.receipt.model_copy(update={"running": self.running, "at": now}), now)
             assert outcome.receipt is not None
             body = outcome.receipt.to_json().decode()

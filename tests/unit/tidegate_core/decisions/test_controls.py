@@ -11,12 +11,14 @@ from tidegate_core.effects import Commit, EndOffsets, Read, ReadEndOffsets
 from tidegate_core.model.shards import controls_shard, schedule_shard
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.controls import Controls, StoredControls
+from tidegate_core.records.receipts import RECEIPT_DAYS
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key, Put
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
     EVENTS,
+    HOUR,
     MINUTE,
     SECOND,
     Doc,
@@ -346,6 +348,26 @@ def test_given_a_second_control_while_the_first_one_is_spread_then_both_are_answ
     ask(bench, control("resume", None))
     bench.run(30 * SECOND)
     assert len(bench.started) == 3
+
+
+def test_given_a_shard_without_an_owner_for_longer_than_answers_are_kept_then_the_control_is_answered_all_the_same() -> (
+    None
+):
+    """Review: what was stored of the answer had expired, and no other one was given before the next take-over."""
+    home = controls_shard(4) % 2
+    bench = Bench(topic_partitions=2, topic_partition=home, owner="home")
+    bench.run(SECOND)
+    bench.request(control("suspend"), home)
+    bench.run(5 * SECOND)
+    for _ in range(RECEIPT_DAYS + 1):
+        bench.now += 23 * HOUR
+        bench.run(HOUR)
+    bench.store.expire(bench.now)
+    other = Bench(beside=bench, topic_partitions=2, topic_partition=1 - home, owner="other")
+    other.run(10 * SECOND)
+    bench.run(20 * SECOND)
+    assert bench.status_of("suspend-flights") == "accepted"
+    assert bench.rows("I#") == []
 
 
 def test_given_nobody_was_there_during_the_span_then_it_is_no_miss_either(bench: Bench) -> None:
