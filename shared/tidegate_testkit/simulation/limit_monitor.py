@@ -5,9 +5,11 @@ It trusts no condition and no decision: what it knows of a queue it knows from t
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from tidegate_core.records.limits import SharedLimit
@@ -30,7 +32,11 @@ OTHERS_WAIT: Final = "others wait for "
 """What an entry says first of a job for which there was a permit."""
 
 LOSSY_MS: Final = 10_000
-"""Further sends of what got no answer."""
+"""Further reads of what got no answer."""
+CALLS_BETWEEN: Final = 32
+"""Of the store, between a look and what comes of it: pages of a queue, and what other decisions of the same transaction read."""
+SCATTERED: Final = 10
+"""Of those: how many take as long as items of one read may be apart."""
 
 Place: TypeAlias = tuple[int, str]
 """A job's place in a queue: (since when it waits, less the head start of its class; job id)."""
@@ -63,7 +69,7 @@ class Watched:
         left_at: When the last of the queue left it; None: nobody has ever been in it, or somebody is.
         idle_since: A slot has been free since then, and the first of the queue has not been offered it.
         idle_longest: The longest such time.
-        loads: What of it was somebody's, as far back as an old look at its queue may reach.
+        loads: What of it was somebody's, in the order of time.
     """
 
     runs: set[str] = field(default_factory=set)
@@ -74,7 +80,7 @@ class Watched:
     left_at: int | None = None
     idle_since: int | None = None
     idle_longest: int = 0
-    loads: deque[Load] = field(default_factory=deque)
+    loads: list[Load] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,7 @@ class Refused:
 
     Attributes:
         schedule, correlation, at: As of `Begun`.
+        since: When it was judged at the earliest; true time.
         waited: When somebody was in the queue of each limit for the last time, by partition key.
         loads: What of each limit was somebody's as it was judged, at any moment at which that may have been, by partition key.
     """
@@ -108,6 +115,7 @@ class Refused:
     schedule: str
     correlation: str | None
     at: int
+    since: int
     waited: Mapping[str, int]
     loads: Mapping[str, Sequence[Load]]
 
@@ -117,7 +125,7 @@ class LimitMonitor:
     limits: By partition key.
     begun: All admissions, in their order.
     refused: All jobs that ended because others wait.
-    offer_age: The longest time between somebody's look at a queue and the arrival of what comes of it.
+    offer_age: The longest time between somebody's look at a queue and the first send of what comes of it.
     priorities: By schedule.
     """
 
@@ -128,7 +136,7 @@ class LimitMonitor:
         self.priorities: dict[str, str] = {}
         self._store = store
         self._record = record
-        self.offer_age = _oldest_offer(swarm)
+        self.offer_age = _oldest_look(swarm)
         self._offers_seen: set[str] = set()
         self._failures = 0
         before = store.memory.on_applied
@@ -160,7 +168,7 @@ class LimitMonitor:
                 in_use[run_id][key.pk] = state.in_use
         for run in begun:
             self._note(run, in_use[str(run["id"])], before)
-        self._note_refused(ended)
+        self._note_refused(written, ended)
         for pk in sorted({key.pk for key in touched} | {str(_limit_of(each, before)) for each in ended_or_begun}):
             if pk in self.limits:
                 self._watch_idling(pk)
@@ -172,15 +180,20 @@ class LimitMonitor:
         correlation = None if value is None else str(value)
         self.begun.append(Begun(str(run["name"]), correlation, in_use, offers, self._store.now))
 
-    def _note_refused(self, ended: Sequence[Item]) -> None:
+    def _looked_at(self, written: Transaction) -> int:
+        """Returns when its author had looked at the earliest: before the first send, however long the store gave no answer after that."""
+        return self._store.first_sent.get(written.token, self._store.now) - self.offer_age
+
+    def _note_refused(self, written: Transaction, ended: Sequence[Item]) -> None:
+        judged_at = self._looked_at(written)
         for row in ended:
             if row["disposition"] == "skipped" and str(row.get("detail")).startswith(OTHERS_WAIT):
                 value, now = row.get("correlation"), self._store.now
                 correlation = None if value is None else str(value)
                 waited = {pk: now if each.waits else each.left_at for pk, each in self.limits.items()}
                 told = {pk: at for pk, at in waited.items() if at is not None}
-                loads = {pk: tuple(each.loads) for pk, each in self.limits.items()}
-                self.refused.append(Refused(str(row["name"]), correlation, now, told, loads))
+                loads = {pk: tuple(since(each.loads, judged_at)) for pk, each in self.limits.items()}
+                self.refused.append(Refused(str(row["name"]), correlation, now, judged_at, told, loads))
 
     # -- what is known ------------------------------------------------------------------------------------------------
 
@@ -240,7 +253,7 @@ class LimitMonitor:
             self._fail(f"order: {written.name} closed a queue in which {sorted(watched.waits)} wait")
         if written.token not in self._offers_seen:
             # One that comes a second time, when much has changed, is for nobody and lapses.
-            self._judge_offers(state.offered - before.offered, state, watched)
+            self._judge_offers(state.offered - before.offered, state, watched, self._looked_at(written))
             self._offers_seen.add(written.token)
         return state, holders
 
@@ -280,12 +293,12 @@ class LimitMonitor:
         if run_id not in before.offered and passed:
             self._fail(f"order: {run_id} was admitted without an offer, and {passed[0][1]} waits since longer")
 
-    def _judge_offers(self, offered: frozenset[str], state: SharedLimit, watched: Watched) -> None:
+    def _judge_offers(self, offered: frozenset[str], state: SharedLimit, watched: Watched, looked_at: int) -> None:
         """An offer passes nobody who was there when its author looked, and could take it up."""
         waits = sorted(watched.waits)
         offers = [place for place in waits if place[1] in offered]
         for place in waits:
-            was_there = watched.waits[place] < self._store.now - self.offer_age
+            was_there = watched.waits[place] < looked_at
             if place[1] in state.offered or place[1] in watched.aside:
                 continue
             if offers and place < offers[-1] and was_there:
@@ -311,8 +324,6 @@ class LimitMonitor:
         line = [*(job for job in waits if job not in watched.aside), *first_aside]
         narrowest = min((watched.mosts[job] for job in line), default=None)
         watched.loads.append(Load(now, in_use + len(line), narrowest))
-        while len(watched.loads) > 1 and watched.loads[1].at < now - self.offer_age:
-            watched.loads.popleft()
 
     def _fail(self, problem: str) -> None:
         self._failures += 1
@@ -320,16 +331,20 @@ class LimitMonitor:
             self._record.failures.append(problem)
 
 
-def _oldest_offer(swarm: Swarm) -> int:
-    """Returns the longest time between the look at a queue and the arrival of what it offers: calls take long or are
-    repeated, and whoever looked may have been frozen in between.
+def _oldest_look(swarm: Swarm) -> int:
+    """Returns the longest time between the look at a queue and the first send of what it offers: reads take long or are repeated, and
+    whoever looked may have been frozen in between.
     """
     store = swarm.store
-    calls = 10 * int(store.latency_ms) + store.timeout_ms
+    calls = CALLS_BETWEEN * int(store.latency_ms) + SCATTERED * store.scattered_ms + store.timeout_ms
     outage = max((end - begin for begin, end in store.brown_outs), default=0)
     frozen = max((each.length for each in swarm.node.trouble if each.kind == "pause"), default=0)
-    lossy = any((store.lost_request, store.lost_answer, store.late, store.unreadable, store.throttled))
-    return 1_000 + calls + outage + frozen + (LOSSY_MS if lossy else 0)
+    return 1_000 + calls + outage + frozen + (LOSSY_MS if store.unreadable else 0)
+
+
+def since(loads: Sequence[Load], instant: int) -> Sequence[Load]:
+    """Returns what held at some time from then on."""
+    return loads[max(0, bisect_right(loads, instant, key=attrgetter("at")) - 1) :]
 
 
 def _is(action: Action, *prefixes: str) -> bool:

@@ -52,6 +52,7 @@ class SimStore:
         on_taken_effect: Called when a transaction has taken effect, long before its sender knows.
         rows_put: When a row of a message came by a batch, and from whose, by partition key and the message's id.
         waits: When faults kept the fate of a transaction from whoever waits for it.
+        first_sent: When each transaction was sent for the first time, by its token.
     """
 
     def __init__(self, timeline: Timeline, trace: Trace, faults: StoreFaults) -> None:
@@ -67,6 +68,7 @@ class SimStore:
         self.on_taken_effect: Callable[[Transaction], None] | None = None
         self.rows_put: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
         self.waits = FaultWaits()
+        self.first_sent: dict[str, int] = {}
 
     def heal(self) -> None:
         """No faults from now on; what was delayed still arrives."""
@@ -83,6 +85,7 @@ class SimStore:
         name = transaction.name
         aimed = self._aimed_at(name)
         self.waits.sent(transaction, self.now)
+        self.first_sent.setdefault(transaction.token, self.now)
         if self._is_down() or self._is_out(name):
             self._trace.bit("brown_out", name)
             if self._timeline.happens(BLACK_OUT_LATE):

@@ -81,7 +81,7 @@ def _check_refusals(case: Case) -> Iterator[str]:
     for refused in limits.refused:
         wanted = _shared_by(definitions[refused.schedule], refused.correlation)
         waited = max((at for limit, at in refused.waited.items() if limit in wanted), default=0)
-        if waited < refused.at - limits.offer_age:
+        if waited < refused.since:
             yield f"order: {refused.schedule} ended at {refused.at} because others wait, and none has since {waited}"
         elif not any(_is_all_others(refused.loads.get(limit, ()), most) for limit, most in wanted.items()):
             yield f"order: {refused.schedule} ended at {refused.at} because others wait, and they leave it a slot"
