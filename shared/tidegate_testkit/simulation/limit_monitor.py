@@ -137,7 +137,7 @@ class LimitMonitor:
         self._store = store
         self._record = record
         self.offer_age = _oldest_look(swarm)
-        self._offers_seen: set[str] = set()
+        self._seen: set[str] = set()
         self._failures = 0
         before = store.memory.on_applied
 
@@ -166,6 +166,7 @@ class LimitMonitor:
             state, holders = self._judge(written, key, SharedLimit.of(before.get(key)), begun)
             for run_id in holders & in_use.keys():
                 in_use[run_id][key.pk] = state.in_use
+        self._seen.add(written.token)  # Behind all limits of one transaction.
         for run in begun:
             self._note(run, in_use[str(run["id"])], before)
         self._note_refused(written, ended)
@@ -251,10 +252,9 @@ class LimitMonitor:
                 self._judge_order(str(run["id"]), self._order(run), before, watched)
         if state.queued is None and before.queued is not None and watched.waits:
             self._fail(f"order: {written.name} closed a queue in which {sorted(watched.waits)} wait")
-        if written.token not in self._offers_seen:
+        if written.token not in self._seen:
             # One that comes a second time, when much has changed, is for nobody and lapses.
             self._judge_offers(state.offered - before.offered, state, watched, self._looked_at(written))
-            self._offers_seen.add(written.token)
         return state, holders
 
     def _judge_counts(self, written: Transaction, state: SharedLimit, watched: Watched) -> None:

@@ -93,6 +93,25 @@ def test_given_an_end_because_others_wait_that_the_store_does_not_take_for_a_lon
     assert (refused.since, refused.at) == (START - monitor.offer_age, START + MINUTE_MS)
 
 
+def test_given_offers_of_two_limits_in_one_transaction_then_each_of_them_is_judged() -> None:
+    """Homes of several limits may be one shard, whose decisions go out together."""
+    timeline, record = Timeline(0), Record()
+    swarm = swarm_of(0, faults=False)
+    store = SimStore(timeline, Trace(timeline), swarm.store)
+    LimitMonitor(store, record, swarm)
+    limits = [LIMIT, keys.shared_limit("flights", "program", "y")]
+    for number, limit in enumerate(limits):
+        store.memory.transact(Transaction("admit", joins(f"0001-late-{number}", NOW, limit), f"t/{number}", None))
+        store.memory.transact(Transaction("admit", joins(f"0002-early-{number}", NOW - 1, limit), f"u/{number}", None))
+    timeline.run(timeline.now + MINUTE_MS)
+    offers = tuple(offer_slots(limit, [f"0001-late-{number}"]) for number, limit in enumerate(limits))
+    store.memory.transact(Transaction("offer", offers, "home/3.1/7", None))
+    assert [any(f"0002-early-{number} waits" in each for each in record.failures) for number in range(2)] == [
+        True,
+        True,
+    ]
+
+
 def test_given_looks_of_long_ago_then_what_held_by_then_is_known_still() -> None:
     loads = [Load(at, at, None) for at in (10, 20, 30)]
     assert [[each.at for each in since(loads, instant)] for instant in (5, 20, 29, 40)] == [
