@@ -1,14 +1,20 @@
-"""I7: once a suspend, delete, update or cancel is acknowledged, nothing of what it ended starts, but what it listed as running."""
+"""I7: once a suspend, delete, update or cancel is acknowledged, nothing of what it ended starts, but what it listed as running.
+
+Nor does, once a resume behind a `hold` is, what that left out of the backlog (docs/schedules.md, Resumed).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from tidegate_testkit.simulation.checks.history import NEVER
+from tidegate_core.store import keys
+from tidegate_testkit.simulation.checks.history import NEVER, SKEW_MS
 
 if TYPE_CHECKING:
+    from tidegate_core.records.run_plane import LedgerRow
     from tidegate_testkit.simulation.checks.case import Case
+    from tidegate_testkit.simulation.checks.history import Step
     from tidegate_testkit.simulation.record import Body
     from tidegate_testkit.simulation.schedules import Life
 
@@ -22,6 +28,7 @@ def check_stops(case: Case) -> Iterator[str]:
 def _check_schedule(case: Case, life: Life, bodies: list[Body]) -> Iterator[str]:
     # What was past the gate at one request goes on, whatever follows.
     listed: set[str] = set()
+    held: Step | None = None
     moving = [step for step in case.steps(life) if step.moves and step.asked.receipt is not None]
     for step, following in zip(moving, [*moving[1:], None][: len(moving)], strict=True):
         assert step.asked.receipt is not None
@@ -33,6 +40,36 @@ def _check_schedule(case: Case, life: Life, bodies: list[Body]) -> Iterator[str]
             goes_on = body.run_id in listed and not _is_retry(case, body, step.done)
             if body.start > step.done and (is_ended or is_parked) and not goes_on:
                 yield f"I7: {body.run_id} of {life.name} started after {step.kind} {step.asked.id} was acknowledged"
+        if step.kind == "resume":
+            if held is not None:
+                yield from _check_left_out(
+                    case, life, step, held.until, [each for each in bodies if each.run_id not in listed]
+                )
+            held = None
+        elif step.kind in {"suspend", "delete"}:
+            held = step if step.asked.document.get("mode") == "hold" else None
+
+
+def _check_left_out(case: Case, life: Life, step: Step, until: int | None, bodies: list[Body]) -> Iterator[str]:
+    """`none` leaves out all that waited, `last` and `coalesce` all of a time trigger but one. What is made up for is beside that."""
+    backlog = step.asked.document.get("backlog")
+    most = {"none": 0, "last": 1, "coalesce": 1}.get(str(backlog))
+    if most is None:
+        return
+    through = min(step.sent, NEVER if until is None else until) - SKEW_MS
+    began = {body.run_id: body.start for body in reversed(bodies)}
+    rows = [
+        row for run in began for row in case.rows_by_id.get(run, []) if began[run] > step.done and row.nominal < through
+    ]
+    started = [
+        row.job_id for row in rows if not _was_missed(case, row) and (backlog == "none" or row.trigger == "time")
+    ]
+    if len(started) > most:
+        yield f"I7: {started} of {life.name} started after {step.asked.id} was acknowledged, a resume with the backlog {backlog}"
+
+
+def _was_missed(case: Case, row: LedgerRow) -> bool:
+    return any(row.nominal in fact for fact in case.record.outages.get(keys.shard_of_run(row.job_id), {}))
 
 
 def _check_cancels(case: Case) -> Iterator[str]:

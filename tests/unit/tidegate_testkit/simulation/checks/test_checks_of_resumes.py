@@ -1,0 +1,104 @@
+"""What a resume left out of the backlog may not start behind its answer: only what a hold had parked, and nobody made up for, counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.tidegate_testkit.simulation.checks.lying import MINUTE_MS, SEED, found
+
+from tidegate_core.records.outages import Outage
+from tidegate_core.store import keys
+from tidegate_testkit.simulation.checks.case import Case
+from tidegate_testkit.simulation.checks.history import SKEW_MS, Step
+from tidegate_testkit.simulation.checks.stops import check_stops
+from tidegate_testkit.simulation.record import Body, ReceiptSeen
+from tidegate_testkit.simulation.requests import Asked
+from tidegate_testkit.simulation.running import run
+from tidegate_testkit.simulation.world import World, build
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """A calm world at rest: in it everything is as it should be."""
+    return run(build(SEED, faults=False))
+
+
+@pytest.fixture
+def case(world: World) -> Case:
+    return Case(world)
+
+
+def a_step(
+    kind: str, at: int, *, mode: str | None = None, backlog: str | None = None, until: int | None = None
+) -> Step:
+    document = (
+        {"id": kind, "type": f"schedule.{kind}"}
+        | ({"mode": mode} if mode else {})
+        | ({"backlog": backlog} if backlog else {})
+    )
+    asked = Asked(document, at, appended=[at], receipt=ReceiptSeen(at + 10, {"status": "accepted"}))
+    return Step(
+        asked, "accepted", moves=True, active=kind == "resume", generation=1, version=1, incarnation=1, until=until
+    )
+
+
+def bodies_of_ticks(case: Case, number: int) -> list[Body]:
+    """Returns programs of the first jobs that were made of `tick`, in the order of their nominals."""
+    runs = [row.job_id for row in sorted(case.rows_of["tick"], key=lambda row: row.nominal) if row.trigger == "time"]
+    return [case.bodies_by_run[run][0] for run in runs if run in case.bodies_by_run][:number]
+
+
+@pytest.mark.parametrize(
+    ("mode", "backlog", "started", "is_wrong"),
+    [
+        pytest.param("hold", "none", 1, True, id="none of them"),
+        pytest.param("hold", "none", 0, False, id="nothing started"),
+        pytest.param("hold", "last", 1, False, id="the last one"),
+        pytest.param("hold", "last", 2, True, id="more than the last one"),
+        pytest.param("hold", "coalesce", 2, True, id="more than the one for all"),
+        pytest.param("hold", "all", 2, False, id="all of them"),
+        pytest.param("freeze", "none", 1, False, id="what a freeze has kept is no backlog"),
+    ],
+)
+def test_given_a_resume_that_left_a_backlog_out_then_no_more_of_it_starts_than_it_said(
+    case: Case, monkeypatch: pytest.MonkeyPatch, mode: str, backlog: str, started: int, is_wrong: bool
+) -> None:
+    assert told(case, monkeypatch, mode=mode, backlog=backlog, started=started) is is_wrong
+
+
+@pytest.mark.parametrize("excuse", ["an outage", "from its end on", "behind the resume", "past the gate before"])
+def test_given_what_was_no_part_of_the_backlog_then_it_may_start(
+    case: Case, monkeypatch: pytest.MonkeyPatch, excuse: str
+) -> None:
+    assert not told(case, monkeypatch, mode="hold", backlog="none", started=1, excuse=excuse)
+
+
+def told(
+    case: Case, monkeypatch: pytest.MonkeyPatch, *, mode: str, backlog: str, started: int, excuse: str | None = None
+) -> bool:
+    """Whether the check objects to the first so many ticks, that began long behind a resume."""
+    (life,) = [life for life in case.lives if life.name == "tick"]
+    first = bodies_of_ticks(case, 2)
+    nominals = [case.rows_by_id[body.run_id][0].nominal for body in first]
+    resumed = max(nominals) + SKEW_MS + 1
+    if excuse == "behind the resume":
+        resumed = nominals[0] + SKEW_MS
+    if excuse == "an outage":
+        fact = {Outage(nominals[0], nominals[0] + 1): 0}
+        monkeypatch.setattr(case.record, "outages", dict.fromkeys(range(case.swarm.shards), fact))
+        monkeypatch.setattr(keys, "shard_of_run", lambda _: 0)
+    until = nominals[0] + SKEW_MS if excuse == "from its end on" else None
+    suspend, resume = (
+        a_step("suspend", resumed - 100, mode=mode, until=until),
+        a_step("resume", resumed, backlog=backlog),
+    )
+    if excuse == "past the gate before":
+        running = {"status": "accepted", "running": [first[0].run_id]}
+        suspend = replace(suspend, asked=replace(suspend.asked, receipt=ReceiptSeen(suspend.done, running)))
+    late = [replace(body, start=resumed + MINUTE_MS) for body in first[:started]]
+    monkeypatch.setattr(case.record, "bodies", late)
+    lie = Case(case.world)
+    lie.lives = [life]
+    monkeypatch.setattr(lie, "steps", lambda _: [suspend, resume])
+    return found(check_stops(lie), "I7", "tick", f"the backlog {backlog}")
