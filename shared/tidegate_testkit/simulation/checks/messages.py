@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tidegate_core.store import keys
 from tidegate_testkit.simulation.checks.case import A_MESSAGE_WAITS_FOR, position_pk
 from tidegate_testkit.simulation.checks.history import SKEW_MS
+from tidegate_testkit.simulation.checks.recurring import turn_of
 from tidegate_testkit.simulation.cluster import REQUESTS_DLQ
 from tidegate_testkit.simulation.messages import NAMESPACE, broken_request
 from tidegate_testkit.simulation.timeline import START
@@ -22,6 +23,8 @@ READ_MS: Final = 50
 """Between a group's look at the clock and its produce."""
 WRITTEN_MS: Final = 10_000
 """A create's rows are there so long after its record, where nothing is in the way."""
+GOES_OUT_MS: Final = 3_000
+"""A message that has its turn is sent within this, where nothing is in the way."""
 MAYBE_SENT_MS: Final = 1_000
 """Production's: what is due so long after a fence may have been sent by the owner before."""
 
@@ -112,6 +115,8 @@ def _was_surely_served(case: Case, letter: Letter, expires: int) -> bool:
         and all(case.is_held(each.topic_partition, since, expires, each.topic_id) for each in letter.positions)
         and all(case.is_served(shard, since, expires) for shard in set(letter.shards))
         and not any(case.is_at_bound(shard, since, expires) for shard in set(letter.shards))
+        # Rows go out in their order, as many groups at a time as may be under way: those before it may keep it from its turn.
+        and all(turn_of(case, shard, letter.due, letter.due) + GOES_OUT_MS <= expires for shard in set(letter.shards))
     )
 
 

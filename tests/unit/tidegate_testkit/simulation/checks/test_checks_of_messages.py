@@ -189,6 +189,27 @@ def test_given_a_create_that_was_kept_from_its_record_s_position_until_it_expire
     assert bool(found(check_messages(case), "I8", f"{letter.name},", "0 of 1")) == is_lost
 
 
+@pytest.mark.parametrize(
+    ("tried_until_ms", "at_a_time", "is_lost"),
+    [
+        pytest.param((2_650,), 1, False, id="a try that nobody answered left it too little"),
+        pytest.param((1_000,), 1, True, id="there was time enough behind it"),
+        pytest.param((2_650,), None, True, id="others go beside it"),
+        pytest.param((-2_650, -1), 1, True, id="that was over when it was due"),
+    ],
+)
+def test_given_a_message_that_expires_behind_tries_of_others_then_only_a_world_that_sends_one_at_a_time_excuses_it(
+    case: Case, monkeypatch: pytest.MonkeyPatch, tried_until_ms: tuple[int, ...], at_a_time: int | None, is_lost: bool
+) -> None:
+    """Beside seed 20000551, where it was a fire: each try takes 2.5 s, and a message that expires may have 4 s."""
+    letter = next(letters_known_early(case))
+    expired_unsent(case, letter, monkeypatch)
+    tried = {f"{letter.shards[0]:04d}-before": [letter.due + at for at in tried_until_ms]}
+    monkeypatch.setattr(case.record, "tried", tried)
+    case.swarm = replace(case.swarm, knobs=() if at_a_time is None else ((UNDER_WAY, at_a_time),))
+    assert found(check_messages(case), "I8", f"{letter.name},", "0 of 1") is is_lost
+
+
 def test_given_a_message_before_its_time_then_it_is_early(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     first = next(of_letters(case))
     early = replace(first, sent=replace(first.sent, clock=case.world.senders.letters[first.message].due - 1))
