@@ -38,6 +38,7 @@ def check_messages(case: Case) -> Iterator[str]:
         yield from _check_time(letter, mine)
         yield from _check_number(case, letter, mine)
         yield from _check_taken_back(letter, mine)
+        yield from _check_cancel(case, letter)
     yield from _check_dead_letters(case)
 
 
@@ -140,3 +141,20 @@ def _check_taken_back(letter: Letter, mine: list[Delivery]) -> Iterator[str]:
             yield f"I7: {letter.name} was sent {late} ms after it was acknowledged as {how} ({ended.id})"
         elif how == "cancelled":
             yield f"I8: {letter.name} was sent, and its cancel {ended.id} was answered cancelled"
+
+
+def _check_cancel(case: Case, letter: Letter) -> Iterator[str]:
+    """Whoever knows that it was accepted, and cancels it, hears which of the two it came to: `too_late` not before its time.
+
+    Of one with a record that is gone with its topic the answer may be about what was there before it.
+    """
+    ended = letter.ended
+    if ended is None or ended.receipt is None or ended.document["type"] != "message.cancel":
+        return
+    if any(case.is_gone(position) for position in letter.positions):
+        return
+    early = letter.due - SKEW_MS - ended.acked_at
+    if ended.status not in {"cancelled", "too_late"}:
+        yield f"answers: {letter.name} was accepted, and its cancel {ended.id} was answered {ended.status}"
+    elif ended.status == "too_late" and early > 0:
+        yield f"answers: the cancel {ended.id} of {letter.name} was answered too_late {early} ms before it could be"

@@ -19,7 +19,8 @@ from tidegate_testkit.simulation.checks.repeats import COVERED_MS, REPEATS_MAX, 
 from tidegate_testkit.simulation.fault_waits import FaultWait
 from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
 from tidegate_testkit.simulation.letters import Letter
-from tidegate_testkit.simulation.record import Author, Delivery
+from tidegate_testkit.simulation.record import Author, Delivery, ReceiptSeen
+from tidegate_testkit.simulation.requests import Asked
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.timeline import START
 from tidegate_testkit.simulation.world import World, build
@@ -215,6 +216,28 @@ def test_given_a_message_before_its_time_then_it_is_early(case: Case, monkeypatc
     early = replace(first, sent=replace(first.sent, clock=case.world.senders.letters[first.message].due - 1))
     monkeypatch.setattr(case.record, "deliveries", [early])
     assert found(check_messages(case), "I8", first.message, "1 ms early")
+
+
+@pytest.mark.parametrize(
+    ("status", "before_ms", "is_gone", "is_wrong"),
+    [
+        pytest.param("cancelled", SKEW_MS + 1, False, False, id="it was taken back"),
+        pytest.param("too_late", SKEW_MS, False, False, id="at its time, as far as clocks tell"),
+        pytest.param("too_late", SKEW_MS + 1, False, True, id="before its time"),
+        pytest.param("not_found", -MINUTE_MS, False, True, id="it had been accepted, and was there"),
+        pytest.param("not_found", SKEW_MS + 1, True, False, id="it went with its topic"),
+        pytest.param("too_late", SKEW_MS + 1, True, False, id="the same, of what was under its key before"),
+    ],
+)
+def test_given_a_cancel_of_what_was_accepted_then_it_is_not_answered_too_late_before_its_time_nor_as_if_it_were_not_there(
+    case: Case, monkeypatch: pytest.MonkeyPatch, status: str, before_ms: int, is_gone: bool, is_wrong: bool
+) -> None:
+    letter = next(each for each in case.world.senders.letters.values() if each.positions and each.ended is None)
+    receipt = ReceiptSeen(letter.due - before_ms, {"status": status})
+    monkeypatch.setattr(letter, "ended", Asked({"id": "c", "type": "message.cancel"}, 0, appended=[0], receipt=receipt))
+    if is_gone:
+        monkeypatch.setattr(letter, "positions", [letter.positions[0]._replace(topic_id="e" * 32)])
+    assert found(check_messages(case), "answers", letter.name, "cancel c") is is_wrong
 
 
 def test_given_a_repeat_of_the_same_owner_then_it_is_no_crash(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
