@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate_core.decisions.run_plane.entries import FORGET
 from tidegate_core.model.durations import parse_duration
+from tidegate_testkit.simulation.checks.history import stood_still
 from tidegate_testkit.simulation.definitions import NAMESPACE, needed_of
 from tidegate_testkit.simulation.ticking import leaves_of_time
 
@@ -54,9 +55,9 @@ def _check_entries(case: Case, life: Life, evidence: str, entries: list[Entry]) 
     if trigger.get("take") == "exactly_n" and len({entry["key"] for entry in entries}) > trigger["count"]:
         yield f"I3: {evidence} of {life.name} has more than {trigger['count']} entries: {entries}"
     if trigger.get("correlate"):  # Else a job that waits takes what comes.
-        apart = max(entry["at"] for entry in entries) - min(entry["at"] for entry in entries)
-        # Its clock stands still while the schedule is held or frozen.
-        if apart >= parse_duration(trigger["timeout"]) and not any(step.parks for step in case.steps(life)):
+        first, last = min(entry["at"] for entry in entries), max(entry["at"] for entry in entries)
+        apart = last - first
+        if apart - stood_still(case.steps(life), first, last) >= parse_duration(trigger["timeout"]):
             yield f"I3: {evidence} of {life.name} pairs what came {apart} ms apart, its time-out is {trigger['timeout']}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
@@ -305,6 +306,29 @@ def segments_of(steps: list[Step]) -> list[Segment]:
     if begin is not None:
         segments.append(Segment(begin, None))
     return segments
+
+
+def stood_still(steps: Sequence[Step], begin: int, end: int) -> int:
+    """Returns for how long the clocks of a schedule's time-outs may have stood still between two append times, at the longest: while it
+    was held or frozen (docs/schedules.md, Suspended).
+    """
+    parked = ((since, over) for step, since, over in _spans(steps) if step.parks)
+    return sum(max(0, min(over, end) - max(since, begin)) for since, over in parked)
+
+
+def kept_evidence(steps: Sequence[Step], begin: int, end: int) -> bool:
+    """Whether a suspension that discards no evidence may have gone on at some time in between: clocks stood still then, or events were ignored."""
+    keeping = (
+        (since, over) for step, since, over in _spans(steps) if step.parks or step.asked.document.get("mode") == "drain"
+    )
+    return any(since <= end and begin <= over for since, over in keeping)
+
+
+def _spans(steps: Sequence[Step]) -> Iterator[tuple[Step, int, int]]:
+    """Yields each step that moves something, with when what it made of the schedule can have begun at the earliest and ended at the latest."""
+    moving = [step for step in steps if step.moves]
+    for step, following in zip_longest(moving, moving[1:]):
+        yield step, step.sent - SKEW_MS, NEVER if following is None else following.done + SKEW_MS
 
 
 def _variant(document: Any) -> int:

@@ -13,7 +13,7 @@ from tidegate_core.model.durations import parse_duration
 from tidegate_core.model.instants import format_instant
 from tidegate_testkit.simulation.checks.evidence import NOT_IN_TIME
 from tidegate_testkit.simulation.checks.fires import at_text
-from tidegate_testkit.simulation.checks.history import SKEW_MS
+from tidegate_testkit.simulation.checks.history import SKEW_MS, kept_evidence
 from tidegate_testkit.simulation.definitions import NAMESPACE
 from tidegate_testkit.simulation.ticking import leaves_of_time, names, opens_instances, ticks_between
 
@@ -86,8 +86,6 @@ def _check_latched(case: Case, life: Life, place: int, leaf: dict[str, Any]) -> 
 def _check_met(case: Case, life: Life, leaves: dict[int, dict[str, Any]]) -> Iterator[str]:
     """I3: a tick that came to nothing had nothing to meet, whoever was away when either of them came."""
     timeout = parse_duration(life.definition.trigger["timeout"])
-    if any(step.parks or "drain" in str(step.asked.document.get("mode")) for step in case.steps(life)):
-        return  # Clocks that stand still, and what is ignored meanwhile, are judged elsewhere.
     for row in case.rows_of.get(life.name, []):
         is_tick = any(names(leaf, row.nominal) for leaf in leaves.values())
         if not is_tick or row.reason not in NOT_IN_TIME or "did not wait" in (row.detail or ""):
@@ -95,6 +93,8 @@ def _check_met(case: Case, life: Life, leaves: dict[int, dict[str, Any]]) -> Ite
         deadline = row.nominal + timeout
         if case.wide.maybe(NAMESPACE, row.nominal - timeout, row.at) or _was_overtaken(case, row, deadline):
             continue
+        if kept_evidence(case.steps(life), row.nominal - SKEW_MS, row.at + SKEW_MS):
+            continue  # Clocks that stood still meanwhile, and what was ignored, are judged elsewhere.
         for evidence, entries in case.entries_of.get(life.name, {}).items():
             came = [entry for entry in entries if entry["kind"] != "tick" and evidence != row.job_id]
             for entry in came:

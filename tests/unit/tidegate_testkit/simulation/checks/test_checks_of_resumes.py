@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 from tests.unit.tidegate_testkit.simulation.checks.lying import MINUTE_MS, SEED, found
+from tests.unit.tidegate_testkit.simulation.checks.steps import a_step
 
 from tidegate_core.records.outages import Outage
 from tidegate_core.store import keys
 from tidegate_testkit.simulation.checks.case import Case
-from tidegate_testkit.simulation.checks.history import SKEW_MS, Step
+from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.stops import check_stops
 from tidegate_testkit.simulation.record import Body, ReceiptSeen
-from tidegate_testkit.simulation.requests import Asked
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.world import World, build
 
@@ -27,20 +27,6 @@ def world() -> World:
 @pytest.fixture
 def case(world: World) -> Case:
     return Case(world)
-
-
-def a_step(
-    kind: str, at: int, *, mode: str | None = None, backlog: str | None = None, until: int | None = None
-) -> Step:
-    document = (
-        {"id": kind, "type": f"schedule.{kind}"}
-        | ({"mode": mode} if mode else {})
-        | ({"backlog": backlog} if backlog else {})
-    )
-    asked = Asked(document, at, appended=[at], receipt=ReceiptSeen(at + 10, {"status": "accepted"}))
-    return Step(
-        asked, "accepted", moves=True, active=kind == "resume", generation=1, version=1, incarnation=1, until=until
-    )
 
 
 def bodies_of_ticks(case: Case, number: int) -> list[Body]:

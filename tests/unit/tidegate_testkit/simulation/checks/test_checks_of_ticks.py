@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.unit.tidegate_testkit.simulation.checks.steps import a_step
 
 from tidegate_core.records.run_plane import LedgerRow
 from tidegate_testkit.simulation.checks import violations
@@ -103,4 +104,17 @@ def test_given_data_of_a_topic_that_is_gone_then_a_tick_may_have_expired_without
     monkeypatch.setattr(case.world.producers.announced[entry["event_id"]], "lost", is_lost)
     gone_at = row.at - gone_before_ms - START
     case.swarm = replace(case.swarm, topics=replace(case.swarm.topics, recreated=gone_at))
+    assert any(each.startswith("I3: meet gave up its tick") for each in check_ticks(case)) == is_wrong
+
+
+@pytest.mark.parametrize(
+    ("held_before_ms", "is_wrong"), [(-1_000, False), (120_000, True)], ids=["held meanwhile", "held long before"]
+)
+def test_given_data_that_a_tick_would_have_met_then_only_a_hold_amid_its_wait_explains_that_it_expired(
+    case: Case, monkeypatch: pytest.MonkeyPatch, held_before_ms: int, is_wrong: bool
+) -> None:
+    row, _ = a_tick_without_its_data(case)
+    at = row.nominal - held_before_ms
+    steps = [a_step("apply", min(at, START)), a_step("suspend", at, mode="hold"), a_step("resume", at + 1_000)]
+    monkeypatch.setattr(case, "steps", lambda _: steps)
     assert any(each.startswith("I3: meet gave up its tick") for each in check_ticks(case)) == is_wrong
