@@ -5,15 +5,17 @@ Nor does, once a resume behind a `hold` is, what that left out of the backlog (d
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tidegate_core.store import keys
+from tidegate_testkit.simulation.checks.evidence import is_satisfied
 from tidegate_testkit.simulation.checks.history import NEVER, SKEW_MS
 
 if TYPE_CHECKING:
     from tidegate_core.records.run_plane import LedgerRow
-    from tidegate_testkit.simulation.checks.case import Case
+    from tidegate_testkit.simulation.checks.case import Case, Entry
     from tidegate_testkit.simulation.checks.history import Step
     from tidegate_testkit.simulation.record import Body
     from tidegate_testkit.simulation.schedules import Life
@@ -59,13 +61,31 @@ def _check_left_out(case: Case, life: Life, step: Step, until: int | None, bodie
     through = min(step.sent, NEVER if until is None else until) - SKEW_MS
     began = {body.run_id: body.start for body in reversed(bodies)}
     rows = [
-        row for run in began for row in case.rows_by_id.get(run, []) if began[run] > step.done and row.nominal < through
+        row
+        for run in began
+        for row in case.rows_by_id.get(run, [])
+        if began[run] > step.done and _made(case, life, row) < through
     ]
     started = [
         row.job_id for row in rows if not _was_missed(case, row) and (backlog == "none" or row.trigger == "time")
     ]
     if len(started) > most:
         yield f"I7: {started} of {life.name} started after {step.asked.id} was acknowledged, a resume with the backlog {backlog}"
+
+
+def _made(case: Case, life: Life, row: LedgerRow) -> int:
+    """Returns when its job was there at the latest: of events as soon as they were enough, for a tick may be told of long after its instant;
+    `NEVER` where that is not known.
+    """
+    if row.trigger != "events":
+        return row.nominal
+    seen = case.record.evidence[row.job_id]
+    entries: list[Entry] = []
+    for taken, chunk in zip(seen.taken, seen.chunks, strict=True):
+        entries += json.loads(chunk)
+        if is_satisfied(life.definition.trigger, entries):
+            return taken
+    return NEVER
 
 
 def _was_missed(case: Case, row: LedgerRow) -> bool:

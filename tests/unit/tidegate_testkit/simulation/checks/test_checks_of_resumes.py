@@ -88,3 +88,28 @@ def told(
     lie.lives = [life]
     monkeypatch.setattr(lie, "steps", lambda _: [suspend, resume])
     return found(check_stops(lie), "I7", "tick", f"the backlog {backlog}")
+
+
+@pytest.mark.parametrize(
+    ("taken_ms", "is_wrong"),
+    [
+        pytest.param(-SKEW_MS - 1, True, id="it waited by then"),
+        pytest.param(1, False, id="what it counts was not there yet"),
+    ],
+)
+def test_given_a_job_of_events_then_it_was_a_part_of_the_backlog_where_what_it_counts_was_there(
+    case: Case, monkeypatch: pytest.MonkeyPatch, taken_ms: int, is_wrong: bool
+) -> None:
+    """A tick, which names its job, may be told of long after its instant."""
+    (life,) = [life for life in case.lives if life.name == "count"]
+    row = next(row for row in case.rows_of["count"] if row.trigger == "events" and row.job_id in case.bodies_by_run)
+    (body,) = case.bodies_by_run[row.job_id]
+    resumed = row.nominal + MINUTE_MS
+    seen = case.record.evidence[row.job_id]
+    monkeypatch.setattr(seen, "taken", [resumed + taken_ms for _ in seen.chunks])
+    monkeypatch.setattr(case.record, "bodies", [replace(body, start=resumed + MINUTE_MS)])
+    steps = [a_step("suspend", row.nominal - MINUTE_MS, mode="hold"), a_step("resume", resumed, backlog="none")]
+    lie = Case(case.world)
+    lie.lives = [life]
+    monkeypatch.setattr(lie, "steps", lambda _: steps)
+    assert found(check_stops(lie), "I7", "count", "the backlog none") is is_wrong
