@@ -13,7 +13,7 @@ from tidegate_core.store import keys
 from tidegate_testkit.simulation.checks.case import A_MESSAGE_WAITS_FOR, LATE_NEWS_MS, Case, position_pk
 from tidegate_testkit.simulation.checks.fires import at_text
 from tidegate_testkit.simulation.checks.history import SKEW_MS
-from tidegate_testkit.simulation.checks.messages import check_messages
+from tidegate_testkit.simulation.checks.messages import MAYBE_SENT_MS, check_messages
 from tidegate_testkit.simulation.checks.recurring import SETTLE_MS, UNDER_WAY, check_recurring, turn_of
 from tidegate_testkit.simulation.checks.repeats import COVERED_MS, REPEATS_MAX, check_repeats
 from tidegate_testkit.simulation.fault_waits import FaultWait
@@ -30,6 +30,7 @@ SEED_WITH_AN_AT = 4
 SEED_WITH_FIRES = 17
 """Of a calm world in which `ping` is sent dozens of times before it ends."""
 MORE = REPEATS_MAX + 1
+EARLIEST_MS = MAYBE_SENT_MS + SKEW_MS
 
 
 @pytest.fixture(scope="module")
@@ -222,11 +223,11 @@ def test_given_a_message_before_its_time_then_it_is_early(case: Case, monkeypatc
     ("status", "before_ms", "is_gone", "is_wrong"),
     [
         pytest.param("cancelled", SKEW_MS + 1, False, False, id="it was taken back"),
-        pytest.param("too_late", SKEW_MS, False, False, id="at its time, as far as clocks tell"),
-        pytest.param("too_late", SKEW_MS + 1, False, True, id="before its time"),
+        pytest.param("too_late", EARLIEST_MS, False, False, id="behind a fence, as far as clocks tell"),
+        pytest.param("too_late", EARLIEST_MS + 1, False, True, id="before its time"),
         pytest.param("not_found", -MINUTE_MS, False, True, id="it had been accepted, and was there"),
         pytest.param("not_found", SKEW_MS + 1, True, False, id="it went with its topic"),
-        pytest.param("too_late", SKEW_MS + 1, True, False, id="the same, of what was under its key before"),
+        pytest.param("too_late", EARLIEST_MS + 1, True, False, id="the same, of what was under its key before"),
     ],
 )
 def test_given_a_cancel_of_what_was_accepted_then_it_is_not_answered_too_late_before_its_time_nor_as_if_it_were_not_there(
