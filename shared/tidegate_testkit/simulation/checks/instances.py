@@ -16,7 +16,7 @@ from tidegate_core.decisions.run_plane.entries import FORGET, TICK
 from tidegate_core.model.durations import parse_duration
 from tidegate_testkit.simulation.checks.evidence import OPEN_INSTANCES, is_satisfied
 from tidegate_testkit.simulation.checks.fires import at_text
-from tidegate_testkit.simulation.checks.history import NEVER, SKEW_MS
+from tidegate_testkit.simulation.checks.history import NEVER, SKEW_MS, kept_evidence
 from tidegate_testkit.simulation.definitions import NAMESPACE, needed_of
 from tidegate_testkit.simulation.ticking import OPEN_MAX, leaves_of_time, opens_instances, ticks_between
 
@@ -83,9 +83,7 @@ def check_instances(case: Case) -> Iterator[str]:
         found = [_instance(case, evidence) for evidence in case.entries_of.get(life.name, {})]
         for instance in found:
             yield from _check_alone(case, life, instance)
-        if not any(step.parks or "drain" in str(step.asked.document.get("mode")) for step in case.steps(life)):
-            # Clocks that stand still, and what is ignored meanwhile, are judged elsewhere.
-            yield from _check_whose(case, life, found)
+        yield from _check_whose(case, life, found)
         yield from _check_skipped(case, life, found)
         if case.world.at_rest:
             yield from _check_opened(case, life, found)
@@ -138,7 +136,7 @@ def _ttl(life: Life) -> int:
 def _check_whose(case: Case, life: Life, found: list[Instance]) -> Iterator[str]:
     for instance in found:
         for number, (taken, entry) in enumerate(instance.log):
-            if entry["kind"] in {TICK, FORGET}:
+            if entry["kind"] in {TICK, FORGET} or _stood_still(case, life, instance, entry, taken):
                 continue
             if not instance.was_forgotten(number):
                 yield from _check_time(life, instance, entry)
@@ -146,6 +144,12 @@ def _check_whose(case: Case, life: Life, found: list[Instance]) -> Iterator[str]
                 yield from _check_oldest(case, life, found, instance, taken, entry)
         if instance.tick is None:
             yield from _check_left(case, life, found, instance)
+
+
+def _stood_still(case: Case, life: Life, instance: Instance, entry: Entry, taken: int) -> bool:
+    """Whether clocks may have stood still, or events been ignored, since a tick came that may have to do with it: that is judged elsewhere."""
+    first = entry["at"] if instance.tick is None else min(entry["at"], instance.tick)
+    return kept_evidence(case.steps(life), first - _ttl(life) - SKEW_MS, taken + SKEW_MS)
 
 
 def _check_time(life: Life, instance: Instance, entry: Entry) -> Iterator[str]:
@@ -197,7 +201,9 @@ def _check_left(case: Case, life: Life, found: list[Instance], early: Instance) 
     first_taken, first = early.log[0]
     for other in found:
         came = other.tick is not None and first_taken < other.opened < early.gone
-        if came and _is_quiet(case, life, other.opened) and first["at"] + _ttl(life) > (other.tick or 0):
+        if not came or kept_evidence(case.steps(life), first["at"] - SKEW_MS, other.opened + SKEW_MS):
+            continue
+        if _is_quiet(case, life, other.opened) and first["at"] + _ttl(life) > (other.tick or 0):
             yield f"I3: {life.name} left {first} behind at its tick of {at_text(other.tick or 0)}"
 
 

@@ -1,0 +1,62 @@
+"""The judge of `driver: time`: what came too late for an instance is not its own, unless clocks stood still just then."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Final
+
+import pytest
+from tests.unit.tidegate_testkit.simulation.checks.lying import MINUTE_MS, found
+from tests.unit.tidegate_testkit.simulation.checks.steps import a_step
+from tests.unit.tidegate_testkit.simulation.checks.test_checks_of_ticks import SEED
+
+from tidegate_testkit.simulation.checks.case import Case
+from tidegate_testkit.simulation.checks.instances import check_instances
+from tidegate_testkit.simulation.drawing import swarm_of, trapped
+from tidegate_testkit.simulation.running import run
+from tidegate_testkit.simulation.ticking import TRAP
+from tidegate_testkit.simulation.timeline import START
+from tidegate_testkit.simulation.world import World, build
+
+TIMEOUT_MS: Final = 9_000
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return run(build(SEED, swarm=trapped(swarm_of(SEED, faults=False), SEED, TRAP)))
+
+
+@pytest.mark.parametrize(
+    ("held_before_ms", "mode", "is_wrong"),
+    [
+        pytest.param(None, "hold", True, id="never held"),
+        pytest.param(-1_000, "hold", False, id="held meanwhile"),
+        pytest.param(-1_000, "drain", False, id="drained meanwhile"),
+        pytest.param(2 * MINUTE_MS, "hold", True, id="held long before"),
+        pytest.param(-1_000, "drop", True, id="what a drop leaves begins anew"),
+    ],
+)
+def test_given_an_instance_with_what_came_behind_its_time_then_only_what_stood_still_meanwhile_explains_it(
+    world: World, monkeypatch: pytest.MonkeyPatch, held_before_ms: int | None, mode: str, is_wrong: bool
+) -> None:
+    case = Case(world)
+    (life,) = [life for life in case.lives if life.name == "each"]
+    trigger = {**life.definition.trigger, "timeout": f"{TIMEOUT_MS}ms", "on_timeout": "abort"}
+    case.lives = [replace(life, definition=replace(life.definition, trigger=trigger))]
+    evidence, entries = next(
+        (each, found)
+        for each, found in case.entries_of["each"].items()
+        if {entry["kind"] for entry in found} > {"tick"}
+    )
+    (tick,) = (entry["at"] for entry in entries if entry["kind"] == "tick")
+    late = [entry if entry["kind"] == "tick" else {**entry, "at": tick + TIMEOUT_MS} for entry in entries]
+    seen = case.record.evidence[evidence]
+    monkeypatch.setattr(seen, "chunks", [json.dumps(late)])
+    monkeypatch.setattr(seen, "taken", [tick + TIMEOUT_MS])
+    steps = [a_step("apply", START - 10 * MINUTE_MS)]
+    if held_before_ms is not None:
+        at = tick - held_before_ms
+        steps += [a_step("suspend", at, mode=mode), a_step("resume", at + 1_000)]
+    monkeypatch.setattr(case, "steps", lambda _: steps)
+    assert found(check_instances(case), "I3", "of each took") is is_wrong
