@@ -1,5 +1,7 @@
 """Constraints hold by what the ledger says of admissions: no run before its delay, too soon after another, or above its rate.
 
+What one of them skipped a job for was so: there was such a run.
+
 Exact, whatever the nodes' clocks say: an admission compares its own instant with those that earlier ones wrote down, and the
 ledger has the same instants. What a pending time-out forced is no fault of its own, and counts for the runs after it.
 """
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from tidegate_core.records.run_plane import LedgerRow
     from tidegate_testkit.simulation.checks.case import Case
     from tidegate_testkit.simulation.definitions import Definition
+    from tidegate_testkit.simulation.schedules import Life
 
 
 def may_abort(definition: Definition, code: str) -> bool:
@@ -41,6 +44,7 @@ def check_constraints(case: Case) -> Iterator[str]:
             for _, of_incarnation in groupby(rows, key=lambda row: row.incarnation):
                 yield from _check(life.definition, constraint, list(of_incarnation))
         yield from _check_forced(life.definition, rows, since)
+        yield from _check_skipped(case, life)
 
 
 def _order_of_admission(row: LedgerRow) -> tuple[str, int, bool]:
@@ -120,6 +124,31 @@ def _check_forced(definition: Definition, rows: list[LedgerRow], since: Mapping[
             yield f"constraints: {row.job_id} of {definition.name} was forced, which its schedule does not want"
         elif _admitted(row) < since[row.job_id] + parse_duration(definition.pending_timeout) - SKEW_MS:
             yield f"constraints: {row.job_id} of {definition.name} was forced before its time"
+
+
+def _check_skipped(case: Case, life: Life) -> Iterator[str]:
+    """Of a run that a suspend parked later the ledger has its last admission alone."""
+    rows, steps = case.rows_of.get(life.name, []), case.steps(life)
+    constraint = next((each for each in life.definition.constraints if each["type"] == "since_last_run"), None)
+    for row in rows:
+        if constraint is None or row.reason not in {"ran_recently", "still_running"}:
+            continue
+        others = [each for each in rows if each.incarnation == row.incarnation and each.job_id != row.job_id]
+        parked_later = any(step.parks and step.done >= row.at - SKEW_MS for step in steps)
+        if not parked_later and not any(_keeps_from_running(constraint, each, row) for each in others):
+            yield f"constraints: {row.job_id} of {life.name} was skipped at {row.at}, {row.reason}, and no run was"
+
+
+def _keeps_from_running(constraint: dict[str, Any], other: LedgerRow, row: LedgerRow) -> bool:
+    """Whether another run was one for which the constraint may have skipped a job, by the instants that both have."""
+    of, at_least = constraint["of"], parse_duration(constraint["at_least"])
+    if other.admitted_at is None:
+        return False
+    if row.reason == "still_running":
+        return other.admitted_at <= row.at + SKEW_MS and row.at - SKEW_MS <= other.at
+    counts = other.started_at is not None and (of == "finish" or other.state == "succeeded")
+    last = other.admitted_at if of == "start" else other.ended_at if counts else None
+    return last is not None and last - SKEW_MS <= row.at < last + at_least
 
 
 def _admitted(row: LedgerRow) -> int:

@@ -21,5 +21,6 @@ def check_retries(case: Case) -> Iterator[str]:
     for run_id, started in case.bodies_by_run.items():
         name, wanted = started[0].schedule, tries[started[0].schedule]
         has_failed = any(row.state == "failed" for row in case.rows_by_id.get(run_id, []))
-        if 0 < wanted < len(started) and started[-1].reported and has_failed and run_id not in buried:
+        # A program that died without a word has used up a try as well.
+        if 0 < wanted < len(started) and has_failed and run_id not in buried:
             yield f"dead letters: {run_id} of {name} has failed after {len(started)} attempts, and has none"

@@ -19,6 +19,7 @@ from tidegate_testkit.simulation.checks.events import check_events
 from tidegate_testkit.simulation.checks.evidence import check_evidence
 from tidegate_testkit.simulation.checks.fires import check_fires
 from tidegate_testkit.simulation.checks.rest import check_rest
+from tidegate_testkit.simulation.checks.retries import check_retries
 from tidegate_testkit.simulation.checks.runs import check_runs
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.world import World, build
@@ -120,6 +121,22 @@ def test_given_a_program_that_started_twice_then_the_gate_failed(case: Case, mon
     assert found(check_runs(Case(case.world)), "I2", "2 times")
 
 
+@pytest.mark.parametrize("reported", [True, False], ids=["it said so", "it died without a word"])
+@pytest.mark.parametrize(("tries", "is_wrong"), [(1, True), (2, False), (0, False)])
+def test_given_a_run_that_failed_as_often_as_it_may_then_its_dead_letter_is_missing(
+    case: Case, monkeypatch: pytest.MonkeyPatch, tries: int, is_wrong: bool, reported: bool
+) -> None:
+    life = next(life for life in case.lives if life.name == "tick")
+    row = one_of(case, "tick", "time")
+    (body,) = case.bodies_by_run[row.job_id]
+    lie = changed_one(case, row, state="failed")
+    definitions = [replace(each.definition, tries=tries if each == life else 0) for each in case.lives]
+    lie.lives = [replace(each, definition=changed) for each, changed in zip(case.lives, definitions, strict=True)]
+    attempts = [body, replace(body, attempt=2, reported=reported)]
+    monkeypatch.setattr(case.record, "bodies", attempts if tries else [body])
+    assert found(check_retries(lie), "dead letters", row.job_id, "has none") is is_wrong
+
+
 def test_given_an_event_in_two_pieces_of_evidence_then_it_counted_twice(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +170,45 @@ def test_given_admissions_of_one_instant_then_those_that_were_forced_came_after_
     changed.rows = [replace(row, job_id=f"forced-{number}", forced=forced) for number in range(2)] + [row]
     changed.lives = [replace(life, definition=definition)]
     assert found(check_constraints(changed), "constraints", row.job_id) is not is_forced
+
+
+@pytest.mark.parametrize(
+    ("reason", "of", "since_admission", "since_end", "is_wrong"),
+    [
+        pytest.param("ran_recently", "start", 3_999, None, False, id="one was admitted just before"),
+        pytest.param("ran_recently", "start", 4_000, None, True, id="it was long enough ago"),
+        pytest.param("ran_recently", "finish", 9_000, 3_999, False, id="one ended just before"),
+        pytest.param("ran_recently", "success", 9_000, 3_999, False, id="it had succeeded"),
+        pytest.param("ran_recently", "finish", 9_000, 4_000, True, id="it ended long enough ago"),
+        pytest.param("still_running", "finish", 9_000, -5_000, False, id="it ran still"),
+        pytest.param("still_running", "finish", 9_000, 3_000, True, id="it ran no more"),
+    ],
+)
+@pytest.mark.parametrize("is_of_this_life", [True, False])
+def test_given_a_job_that_was_skipped_for_an_earlier_run_then_there_was_one(
+    case: Case,
+    reason: str,
+    of: str,
+    since_admission: int,
+    since_end: int | None,
+    is_wrong: bool,
+    is_of_this_life: bool,
+) -> None:
+    life = next(life for life in case.lives if life.name == "tick")
+    row = one_of(case, "tick", "time")
+    assert row.state == "succeeded"
+    skipped = replace(row, job_id="skipped", disposition="skipped", reason=reason, admitted_at=None)
+    incarnation = row.incarnation if is_of_this_life else "another"
+    other = replace(row, job_id="other", admitted_at=row.at - since_admission, incarnation=incarnation)
+    if since_end is not None:
+        other = replace(other, ended_at=row.at - since_end, at=row.at - since_end)
+    constraint = {"type": "since_last_run", "at_least": "4s", "of": of, "on_unmet": "abort"}
+    changed = with_rows(case, lambda each: None)
+    changed.rows = [skipped, other]
+    changed.lives = [replace(life, definition=replace(life.definition, constraints=(constraint,)))]
+    assert found(check_constraints(changed), "constraints", "skipped", "no run was") is (
+        is_wrong or not is_of_this_life
+    )
 
 
 @pytest.mark.parametrize(
