@@ -49,11 +49,13 @@ class Producers:
     Attributes:
         announced: By event id; those of programs as well.
         broken: Records sent that are no events.
+        broken_at: Where each of them lies that was sent to the events topic, by its value.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self.announced: dict[str, Announced] = {}
         self.broken = 0
+        self.broken_at: dict[bytes, list[Position]] = {}
         self._cluster = cluster
 
     def plan(self, busy_ms: int) -> None:
@@ -101,14 +103,16 @@ class Producers:
 
     def event_appended(self, topic_partition: int, record: LogRecord) -> None:
         event = json.loads(record.value or b"{}")
+        topic_id = self._cluster.broker.topics[world.EVENTS].id
+        position = record.position(topic_id, topic_partition, record.append_time)
         if "dataset" not in event:
+            self.broken_at.setdefault(record.value or b"", []).append(position)
             return
         known = self.announced.setdefault(event["id"], Announced(event["id"], event["dataset"], event["partition"]))
         untold = self._cluster.broker.untold_until(world.EVENTS, topic_partition)
         known.untold_until = min(known.untold_until, untold) if known.appended else untold
         known.appended.append(record.append_time)
-        topic_id = self._cluster.broker.topics[world.EVENTS].id
-        known.records.append(record.position(topic_id, topic_partition, record.append_time))
+        known.records.append(position)
         known.lost = False
 
     def are_gone(self, *, by_source: bool) -> None:

@@ -1,4 +1,7 @@
-"""I3: each event counts exactly once for each schedule that was active when it came, in evidence and in programs' manifests."""
+"""I3: each event counts exactly once for each schedule that was active when it came, in evidence and in programs' manifests.
+
+What is no event has a dead letter.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tidegate_testkit.simulation.checks.evidence import holding
 from tidegate_testkit.simulation.checks.history import SKEW_MS, Segment
+from tidegate_testkit.simulation.cluster import EVENTS, EVENTS_DLQ
 from tidegate_testkit.simulation.definitions import NAMESPACE, needed_of
 
 if TYPE_CHECKING:
@@ -25,6 +29,17 @@ def check_events(case: Case) -> Iterator[str]:
         yield from _check_manifests(case, life)
         for evidence in case.open_evidence.get(life.name, []):
             yield from _check_open(life, evidence)
+    yield from _check_dead_letters(case)
+
+
+def _check_dead_letters(case: Case) -> Iterator[str]:
+    """With its original bytes, wherever it was read; in a topic that was made anew it may never have been."""
+    topics = case.world.cluster.broker.topics
+    buried = {record.value for log in topics[EVENTS_DLQ].logs for record in log}
+    for value, records in case.world.producers.broken_at.items():
+        was_read = case.world.at_rest and any(each.topic_id == topics[EVENTS].id for each in records)
+        if was_read and value not in buried:
+            yield f"dead letters: broken event {value!r} has none, its records: {[each.text() for each in records]}"
 
 
 def _mark(entry: Entry) -> str:

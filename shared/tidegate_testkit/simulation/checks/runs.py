@@ -1,15 +1,25 @@
-"""I2: each attempt of a run starts its body at most once, and the ledger says what the programs themselves wrote down."""
+"""I2: each attempt of a run starts its body at most once, and the ledger says what the programs themselves wrote down.
+
+Whoever listens to `tidegate.runs` hears the same of each run's end: of its last attempt, be that once or several times.
+"""
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
 from collections.abc import Iterator, Set
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from tidegate_testkit.simulation.cluster import RUNS
 
 if TYPE_CHECKING:
     from tidegate_core.records.run_plane import LedgerRow
     from tidegate_testkit.simulation.checks.case import Case
     from tidegate_testkit.simulation.record import Body
+
+ENDED: Final = frozenset({"succeeded", "failed", "killed", "timed_out"})
+"""States of a run that is over."""
 
 
 def check_runs(case: Case) -> Iterator[str]:
@@ -25,6 +35,7 @@ def check_runs(case: Case) -> Iterator[str]:
     asked_to_end |= {row.job_id for row in case.rows if row.name in ending}
     for row in case.rows:
         yield from _check_row(row, case.bodies_by_run.get(row.job_id, []), case.record.never_ran, asked_to_end)
+    yield from _check_told(case)
 
 
 def _check_attempts(run_id: str, started: list[Body], tries: int) -> Iterator[str]:
@@ -58,3 +69,17 @@ def _check_row(row: LedgerRow, bodies: list[Body], never_ran: Set[str], asked_to
         cancelled = row.job_id in asked_to_end and row.state == "killed" and body.outcome == "failed"
         if body.reported and body.outcome != row.state and not cancelled:
             yield f"I1: {name} reported {body.outcome}, its entry says {row.state}"
+
+
+def _check_told(case: Case) -> Iterator[str]:
+    told: defaultdict[str, set[str]] = defaultdict(set)
+    for record in (record for log in case.world.cluster.broker.topics[RUNS].logs for record in log):
+        document = json.loads(record.value or b"{}")
+        if document["state"] in ENDED:
+            told[document["run_id"]].add(document["state"])
+    for row in case.rows:
+        if row.disposition != "launched":
+            continue
+        states = sorted(told[row.job_id])
+        if states != [row.state] and (states or case.world.at_rest):
+            yield f"I1: the end of {row.job_id} of {row.name} is {row.state}, and was told as {states}"

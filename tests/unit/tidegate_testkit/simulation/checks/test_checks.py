@@ -21,6 +21,7 @@ from tidegate_testkit.simulation.checks.fires import check_fires
 from tidegate_testkit.simulation.checks.rest import check_rest
 from tidegate_testkit.simulation.checks.retries import check_retries
 from tidegate_testkit.simulation.checks.runs import check_runs
+from tidegate_testkit.simulation.cluster import RUNS
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.world import World, build
 
@@ -114,6 +115,30 @@ def test_given_a_program_that_nobody_started_then_the_ledger_lies(case: Case, mo
     bodies = [body for body in case.record.bodies if body.run_id != row.job_id]
     monkeypatch.setattr(case.record, "bodies", bodies)
     assert found(check_runs(Case(case.world)), "I1", row.job_id)
+
+
+@pytest.mark.parametrize("lie", ["told to nobody", "told as something else", "told twice"])
+def test_given_the_end_of_a_run_then_it_is_told_and_as_the_ledger_has_it(
+    case: Case, monkeypatch: pytest.MonkeyPatch, lie: str
+) -> None:
+    row = one_of(case, "tick", "time")
+    topic = case.world.cluster.broker.topics[RUNS]
+    ends = [
+        each
+        for log in topic.logs
+        for each in log
+        if each.key == row.job_id.encode() and b"succeeded" in (each.value or b"")
+    ]
+    others = [[each for each in log if each not in ends] for log in topic.logs]
+    more = {
+        "told to nobody": [],
+        "told as something else": [
+            each._replace(value=(each.value or b"").replace(b"succeeded", b"failed")) for each in ends
+        ],
+        "told twice": [*ends, *ends],
+    }[lie]
+    monkeypatch.setattr(topic, "logs", [[*others[0], *more], *others[1:]])
+    assert found(check_runs(case), "I1", row.job_id, "was told as") is (lie != "told twice")
 
 
 def test_given_a_program_that_started_twice_then_the_gate_failed(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from tidegate_core.store.values import Item
 from tidegate_testkit.simulation.checks.case import Case, position_pk
+from tidegate_testkit.simulation.checks.events import check_events
 from tidegate_testkit.simulation.checks.messages import check_messages
-from tidegate_testkit.simulation.cluster import REQUESTS_DLQ
+from tidegate_testkit.simulation.cluster import EVENTS_DLQ, REQUESTS_DLQ
 from tidegate_testkit.simulation.record import Author
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.timeline import START
@@ -114,6 +115,20 @@ def test_given_an_open_dead_letter_that_a_successor_closed_then_it_may_be_missin
     monkeypatch.setitem(case.record.closed, (pk, gone.offset), (START + closed_at, CLOSER))
     monkeypatch.setitem(case.record.handed, (pk, gone.offset), [(START + at, *who) for at, *who in handed])
     assert told(case, f"dead letters: broken request {number} has none") == is_lost
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_given_what_is_no_event_then_only_a_topic_that_is_gone_excuses_that_it_has_no_dead_letter(
+    case: Case, monkeypatch: pytest.MonkeyPatch, is_gone: bool
+) -> None:
+    producers, topic = case.world.producers, case.world.cluster.broker.topics[EVENTS_DLQ]
+    assert producers.broken_at
+    assert not [each for each in check_events(case) if "dead letters" in each]
+    value, places = next(iter(producers.broken_at.items()))
+    monkeypatch.setattr(topic, "logs", [[each for each in log if each.value != value] for log in topic.logs])
+    if is_gone:
+        monkeypatch.setattr(producers, "broken_at", {value: [each._replace(topic_id=ANOTHER) for each in places]})
+    assert any(each.startswith(f"dead letters: broken event {value!r}") for each in check_events(case)) is not is_gone
 
 
 def test_given_a_letter_that_is_there_twice_then_it_stands_for_no_other_one(
