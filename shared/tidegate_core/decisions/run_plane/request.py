@@ -300,7 +300,7 @@ class ApplyRequest(Procedure):
             row = TimerRow(at=before.next_nominal, kind="S", ref=ref)
             try:
                 yield from lane.decide_alone(FireSchedule(row, self.memory))
-            except Fenced:
+            except (Fenced, Closed):
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it is
                 lane.host.failed("fire", ref, error)
