@@ -150,7 +150,8 @@ class Payloads:
         """Reads the message rows of timer rows; returns the rows that have none (their create never became durable)."""
         waiting_for: dict[Key, list[Slotted]] = {}
         for row in rows:
-            if row.message is None:
+            # One may have ended while fires that were named with it waited for their definitions: it will never give anything back.
+            if row.message is None and not row.stage.is_closed:
                 waiting_for.setdefault(keys.message(self._shard, row.id, row.version), []).append(row)
                 self.hold(row)
         if not waiting_for:

@@ -14,7 +14,7 @@ from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.effects import Effect, NotProduced, Produce, Read, ReadRange, Write
 from tidegate_core.store import keys
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR, MINUTE, REQUESTS, SECOND, a_cancel, a_send
+from tidegate_testkit.builders import HOUR, MINUTE, REQUESTS, SECOND, a_cancel, a_recurring, a_send, an_apply, every
 
 UNREACHED = 10**9
 DAY = 24 * HOUR
@@ -228,6 +228,29 @@ def test_given_a_cancel_while_its_payload_is_on_its_way_then_nothing_is_held_for
     bench.release()
     assert bench.status_of("c-1") == "cancelled"
     assert [plane.payloads.bytes_held for plane in planes(bench)] == [0]
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True], ids=["sent meanwhile", "cancelled meanwhile"])
+def test_given_a_message_that_ends_while_a_fire_waits_for_its_definition_then_nothing_is_held_for_it(
+    bench: Bench, is_cancelled: bool
+) -> None:
+    """Read: its bytes were held for good; of many of them there is no room for any payload."""
+    bench.request(an_apply(a_recurring(trigger=every("10s"))))
+    bench.run(15 * SECOND)
+    bench.request(a_send("m-1", after="3s", payload_text="x" * 1_000))
+    bench.run(SECOND // 2)
+    bench.crash()
+    bench.hold_back(lambda effect: isinstance(effect, Read) and effect.keys[0].sk.startswith("DEF#"))
+    bench.run(SECOND)
+    assert bench.holds_something
+    if is_cancelled:
+        bench.request(a_cancel(message_id="m-1"))
+    bench.run(5 * SECOND)
+    bench.as_usual()
+    bench.run(MINUTE)
+    assert len([sent for sent in bench.on("out") if len(sent.value) == 1_000]) == (0 if is_cancelled else 1)
+    (plane,) = planes(bench)
+    assert plane.payloads.bytes_held == sum(row.held for row in plane.slots)
 
 
 ACTS = st.lists(
