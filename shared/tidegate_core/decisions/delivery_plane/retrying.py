@@ -86,7 +86,9 @@ def _move_together(plane: DeliveryPlane, group: Sequence[tuple[Slotted, Message]
 
 def _move_on(plane: DeliveryPlane, row: Slotted, timer: MessageTimer) -> None:
     """The row at its new place is durable: from here on that one is it."""
-    if row.occurrence is None and plane.has_ended(row):
+    # Where the store was asked for its new place before it answered, it is there by now: then what became of it is counted there.
+    is_there = plane.slots.get(timer.id, timer.version, timer.slot) is not None
+    if row.occurrence is None and plane.has_ended(row) and not is_there:
         plane.withdraw(row)
         return
     # Also an occurrence whose schedule was stopped meanwhile: it is counted at its new place, as a successor counts it.

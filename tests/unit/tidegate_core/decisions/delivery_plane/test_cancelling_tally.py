@@ -7,6 +7,7 @@ from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import W
 
 from tidegate_core.effects import NotProduced, Produce
 from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_matches import a_commit, a_produce
 from tidegate_testkit.builders import MINUTE, SECOND, a_cancel, a_send
 
 
@@ -37,6 +38,25 @@ def test_given_a_replaced_message_then_it_is_counted_as_cancelled(bench: Bench, 
     bench.request(a_send("m-last", key="k", after="1s"))
     bench.run(MINUTE)
     assert tally(bench) == ((2, 3) if after == "10s" else (1, 4))
+
+
+@WHICH
+@pytest.mark.parametrize("is_sent", [False, True], ids=["unsent", "sent"])
+def test_given_a_refused_message_that_is_loaded_at_its_next_slot_before_its_move_is_answered_then_it_is_counted_once(
+    bench: Bench, sent: dict[str, str], cancel: dict[str, str], is_sent: bool
+) -> None:
+    """Read: cancelled at both of its places, or delivered at one and cancelled at the other."""
+    bench.answer_with(a_produce("out"), NotProduced("refused", "unknown topic"), times=5)
+    bench.request(a_send("m-1", after="1s", **sent))
+    bench.run(MINUTE)
+    bench.hold_back(a_commit("retry"), answer_only=True)
+    bench.run(MINUTE + (MINUTE if is_sent else 0))
+    assert bench.holds_something
+    bench.request(a_cancel(**cancel))
+    bench.as_usual()
+    bench.run(10 * MINUTE)
+    assert bench.status_of("c-1") == ("too_late" if is_sent else "cancelled")
+    assert tally(bench) == ((1, 0) if is_sent else (0, 1))
 
 
 def test_given_cancels_and_nothing_else_then_a_drain_stores_them(bench: Bench) -> None:
