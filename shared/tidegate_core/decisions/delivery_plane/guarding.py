@@ -147,7 +147,7 @@ class Fate(NamedTuple):
     """What a message came to at the moment at which its guard was known in memory.
 
     Attributes:
-        taken_back: Whether it was taken out of memory unsent; None = it was not there.
+        taken_back: Whether it was taken out of memory unsent; None = it was not there, or has left it for a later place.
         maybe_sent: Where it was not there, whether somebody may have sent it: it is passed by the checkpoint, or its guard kept
             it from being loaded after a predecessor, who may have sent it, had raised that.
     """
@@ -159,6 +159,10 @@ class Fate(NamedTuple):
 def take_out(plane: DeliveryPlane, message: Message) -> Fate:
     """Takes a version that a guard covers now out of memory: what is not on its way in this very step will never be."""
     rows = [row for row in plane.slots.of(message.id) if row.version == message.version and not row.double]
+    if rows and all(row.stage is Stage.GONE for row in rows):
+        # The broker refused it, and memory had no room for its next attempt: nobody withdraws and counts what is not there. What is
+        # held back is asked for apart.
+        return Fate(None, any(row.maybe_sent for row in rows))
     # Each of them, also behind one that is too late.
     taken_back = [_take_back_row(plane, row) for row in rows]
     return Fate(

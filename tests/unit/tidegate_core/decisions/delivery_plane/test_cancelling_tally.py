@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import WHICH, tally
 
+from tidegate_core.decisions.delivery_plane import plane
 from tidegate_core.effects import NotProduced, Produce
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit, a_produce
@@ -57,6 +58,20 @@ def test_given_a_refused_message_that_is_loaded_at_its_next_slot_before_its_move
     bench.run(10 * MINUTE)
     assert bench.status_of("c-1") == ("too_late" if is_sent else "cancelled")
     assert tally(bench) == ((1, 0) if is_sent else (0, 1))
+
+
+@WHICH
+def test_given_a_refused_message_whose_next_attempt_has_no_room_in_memory_then_its_cancel_is_counted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, sent: dict[str, str], cancel: dict[str, str]
+) -> None:
+    """Read: it was answered `cancelled` and counted as nothing."""
+    monkeypatch.setattr(plane, "ROWS_MAX", 0)
+    bench.answer_with(a_produce("out"), NotProduced("refused", "unknown topic"), times=5)
+    bench.request(a_send("m-1", after="1s", **sent))
+    bench.run(77 * SECOND)
+    bench.request(a_cancel(**cancel))
+    bench.run(10 * MINUTE)
+    assert (bench.status_of("c-1"), tally(bench)) == ("cancelled", (0, 1))
 
 
 def test_given_cancels_and_nothing_else_then_a_drain_stores_them(bench: Bench) -> None:
