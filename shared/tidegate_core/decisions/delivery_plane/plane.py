@@ -167,9 +167,11 @@ class DeliveryPlane:
         self.host.operations.raise_(self._work_signal)
 
     def _write_in_turn(self) -> Operation[None]:
-        """One send or cancel at a time, in order of arrival: two of one message never overlap."""
-        while not self._draining or self._is_held_up():
-            if not self._work:
+        """One send or cancel at a time, in order of arrival: two of one message never overlap. Amid a hand-over only while they hold it
+        up, which they may do again: rows that wait for them are still loaded.
+        """
+        while True:
+            if not self._work or (self._draining and not self._is_held_up()):
                 yield self._work_signal
                 continue
             self._writing = True
@@ -300,6 +302,8 @@ class DeliveryPlane:
             if not self.guards.cover(timer.id, timer.version):
                 self.take_loaded(timer)
         self.host.operations.raise_(self.changed)
+        if self._draining:
+            self.host.operations.raise_(self._work_signal)
 
     # -- payloads -----------------------------------------------------------------------------------------------------
 

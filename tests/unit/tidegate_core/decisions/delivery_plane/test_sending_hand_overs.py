@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from tests.unit.tidegate_core.decisions.delivery_plane.sending_bench import an_inboxed, messages
 
-from tidegate_core.decisions.delivery_plane import inboxed
+from tidegate_core.decisions.delivery_plane import inboxed, loading
 from tidegate_core.decisions.inputs import Poked
 from tidegate_core.effects import Commit, Drained, Effect, NotProduced, Produce, Read, ReadRange
 from tidegate_core.records.codec import to_item
@@ -52,6 +52,45 @@ def test_given_inbox_rows_that_are_left_as_a_drain_begins_then_those_before_what
     bench.run(10 * SECOND)
     sent = [each.headers["tidegate-id"] for each in bench.on("out")]
     assert len(sent) == len(set(sent)) > 8, "a planned hand-over repeats none"
+
+
+def test_given_a_row_that_is_loaded_amid_a_drain_then_what_it_waits_for_is_dealt_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Read: nothing was held up as the request before it was through, so that no further one was begun, and the drain waited for good."""
+    monkeypatch.setattr(inboxed, "INBOXED_TOGETHER_MAX", 1)
+    monkeypatch.setattr(loading, "WINDOW_MS", 4 * SECOND)
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_recurring(trigger=every("2s"))))
+    rows = [
+        an_inboxed(a_send("m-1", after="1h", receipt=True), bench.now),
+        an_inboxed(a_send("m-2", after="7s", topic="elsewhere"), bench.now + 1),
+    ]
+    bench.lose(a_commit("inboxed"), times=1_000)
+    bench.store.write([Put(row.key(0), to_item(row, row.key(0))) for row in rows[1:]])
+    bench.give(Poked(0))
+    bench.end_scripts()
+    bench.store.write([Put(row.key(0), to_item(row, row.key(0))) for row in rows[:1]])
+    bench.hold_back(a_produce("tidegate.receipts"))
+    bench.crash()
+    bench.run(SECOND)
+    bench.hold_back(a_reading_of("D#"))
+    bench.run(9 * SECOND)
+    assert len(bench.on("out")) == 5
+    bench.drain()
+    receipt = bench._held.pop(0)
+    receipt()
+    bench.run(SECOND)
+    assert bench.all_asked(Drained) == []
+    bench.release()
+    bench.run(SECOND)
+    assert len(bench.all_asked(Drained)) == 1
+    assert len(bench.on("elsewhere")) == 1
+    bench.crash()
+    bench.run(10 * SECOND)
+    sent = [each.headers["tidegate-id"] for each in bench.on("out")]
+    assert len(sent) == len(set(sent)) > 8
 
 
 def a_reading_of(low: str, *, but_first: int = 0) -> Callable[[Effect], bool]:
