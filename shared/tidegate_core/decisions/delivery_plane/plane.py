@@ -137,9 +137,11 @@ class DeliveryPlane:
 
     @property
     def waits_for_the_log(self) -> bool:
-        """Whether the position cannot pass what was sent before creates are read again that a predecessor wrote rows of."""
+        """Whether the position cannot pass what was sent before creates are read again that a predecessor wrote rows of; such rows may also
+        be among those that are loaded yet.
+        """
         waiting = self._waiting.before(self.checkpoints.sent_through)
-        return any(row.from_store and isinstance(row.waits_for, int) for row in waiting)
+        return self._is_sent_ahead() or any(row.from_store and isinstance(row.waits_for, int) for row in waiting)
 
     def _is_sent_ahead(self) -> bool:
         """Whether the position cannot pass all that was sent before the window is extended: that is being done."""

@@ -181,6 +181,28 @@ def test_given_a_hand_over_before_the_log_is_read_again_then_it_waits_for_what_s
     assert repeats_of_a_successor(bench) == 0, "a planned hand-over repeats none"
 
 
+def test_given_such_a_row_that_is_loaded_amid_the_hand_over_then_it_waits_for_its_record_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Read: it was not there as the hand-over asked what it has to wait for, and what was sent behind it was sent again."""
+    monkeypatch.setattr(loading, "WINDOW_MS", 2 * SECOND)
+    bench = with_a_row_of("log")
+    bench.hold_back(a_reading_of("J#"), times=1_000)
+    bench.hold_back(a_reading_of("D#", but_first=1))
+    bench.run(10 * SECOND)
+    assert not bench.actor.is_serving
+    assert (len(bench.on("out")), len(bench.on("elsewhere"))) == (5, 0)
+    bench.drain()
+    bench.run(SECOND)
+    bench.release_last()
+    bench.run(SECOND)
+    assert bench.all_asked(Drained) == []
+    bench.as_usual()
+    bench.run(SECOND)
+    assert len(bench.all_asked(Drained)) == 1
+    assert repeats_of_a_successor(bench) == 0, "a planned hand-over repeats none"
+
+
 def test_given_a_payload_that_is_being_read_as_a_hand_over_begins_then_its_message_is_the_next_owners() -> None:
     """Seed 20340626: nothing had been sent, so the hand-over waited for nothing, and what went out then stood behind a row that waited."""
     bench = Bench(shards=1)
