@@ -17,6 +17,7 @@ from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.retrying import is_overdue
 from tidegate_core.decisions.run_plane.run_news import run_record
 from tidegate_core.decisions.run_plane.runs import (
+    BEFORE_GATE,
     LookAtRun,
     MarkFound,
     MarkLost,
@@ -125,6 +126,10 @@ class Attempts:
             return
         if run.state == "submitting" and (before is None or before.attempt != run.attempt):
             self._host.start_safely("launch", run.id, self._launch(run))
+        elif run.state == RunState.RUNNING and before is not None and before.state in BEFORE_GATE:
+            self._has_begun(
+                run
+            )  # Whoever wrote it found that the gate had let it pass: no look will see that any more.
         elif run.state == RunState.LOST and (before is None or before.state != run.state):
             self._tell(run, RunState.LOST, self._host.now)
 
@@ -135,8 +140,11 @@ class Attempts:
             return  # Seen before another decision of the same transaction moved it on.
         if run.state == RunState.RUNNING:
             self._memory.runs[run.id] = run
-            self._tell(run, RunState.RUNNING, run.started_at or self._host.now)
-            self._host.start_safely("tell_start", run.id, self._tell_start(run))
+            self._has_begun(run)
+
+    def _has_begun(self, run: Run) -> None:
+        self._tell(run, RunState.RUNNING, run.started_at or self._host.now)
+        self._host.start_safely("tell_start", run.id, self._tell_start(run))
 
     def _tell_start(self, run: Run) -> Operation[None]:
         """Has the start told as a fact, where somebody waits for it; else its end says it in time for whoever comes later."""

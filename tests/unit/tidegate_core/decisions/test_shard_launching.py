@@ -63,6 +63,22 @@ def test_given_a_program_that_starts_before_its_submission_is_known_then_it_runs
     assert bench.rows("R#")[0]["external_id"] is not None
 
 
+def _a_mark(effect: Effect) -> bool:
+    return isinstance(effect, Commit) and effect.transaction.name == "submitted"
+
+
+def test_given_a_start_before_the_submission_is_written_down_then_it_is_told_at_once() -> None:
+    bench = a_bench(FOR_EVER)
+    bench.request(an_apply(a_spec("listens", on_run_of("nightly", "started")), "listens"))
+    bench.hold_back(_a_mark)
+    triggered(bench)
+    bench.run(200)
+    bench.release()
+    bench.run(SECOND)
+    assert [order.file for order in bench.started] == ["/jobs/nightly.py", "/jobs/listens.py"]
+    assert states(bench) == ["running", "running"]
+
+
 def test_given_a_manifest_then_the_program_is_told_what_was_counted_and_nothing_later() -> None:
     bench = a_bench(FOR_EVER)
     bench.request(an_apply(a_spec(trigger=on_data(count=2), overlap="allow")))
