@@ -29,6 +29,7 @@ from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 RETRY_AGE_MS: Final = 24 * 3_600_000
 """From the admission on: no attempt begins later, however many errors cost no try."""
+TOO_LATE: Final = "the next attempt would begin more than 24 h after the admission"
 NEXT_REPORT_BYTES: Final = 80_000
 """What the gate, the launcher and the next attempt's report add to the run's item: 64 KiB of outputs, 4 KiB of a reason, names. Where
 the failure leaves less of the 400 KB, it is kept without its outputs: an item that is too large would never be written, and the run
@@ -69,8 +70,8 @@ def try_again(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> Verd
         return STAYS
     wanted = now + spec.retry.pause_ms(run.retries)
     at = budget.earliest(run.namespace, wanted, now, retries_beside(unit, run.namespace))
-    if at > run.admitted_at + RETRY_AGE_MS:
-        return Verdict(given_up="the next attempt would begin more than 24 h after the admission")
+    if is_too_late(run, at):
+        return Verdict(given_up=TOO_LATE)
     # I7: a stop that comes at the same time finds this attempt, or this write is refused.
     unit.require(state.key(unit.shard), conditions.schedule_is(state.status, state.generation))
     again = replace(
@@ -142,8 +143,13 @@ def is_waited_for(run: Run) -> bool:
 
 
 def is_overdue(run: Run, now: int) -> bool:
-    """Whether nobody was here when its next attempt was to begin: by now it may be one of a storm."""
-    return is_waited_for(run) and run.not_before + BUDGET_WINDOW_MS <= now
+    """Whether nobody was here when its next attempt was to begin: by now it may be one of a storm, or too late."""
+    return is_waited_for(run) and (run.not_before + BUDGET_WINDOW_MS <= now or is_too_late(run, now))
+
+
+def is_too_late(run: Run, at: int) -> bool:
+    """Whether no further attempt of the run may begin at an instant."""
+    return at > run.admitted_at + RETRY_AGE_MS
 
 
 def _may_launch(unit: UnitOfWork, state: ScheduleState, run: Run) -> bool:

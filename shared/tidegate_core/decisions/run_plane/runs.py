@@ -14,8 +14,14 @@ from typing import Final
 from tidegate_core.decisions.outages import served_deadline
 from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS
 from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.retrying import is_overdue, retries_beside
-from tidegate_core.decisions.run_plane.run_ends import HOST_SILENT, close_run, conclude, end_before_gate
+from tidegate_core.decisions.run_plane.retrying import (
+    TOO_LATE,
+    as_it_failed,
+    is_overdue,
+    is_too_late,
+    retries_beside,
+)
+from tidegate_core.decisions.run_plane.run_ends import HOST_SILENT, close_run, conclude, end_before_gate, finish
 from tidegate_core.decisions.run_plane.run_news import told_row
 from tidegate_core.effects import DUPLICATE, Cancel, Gone, Notice, Submitted
 from tidegate_core.model.shards import hash_of
@@ -159,7 +165,8 @@ class LookAtRun(_AboutRun):
 
 @dataclass(frozen=True, slots=True)
 class PlanAnew(_AboutRun):
-    """The run's next attempt was to begin while nobody was here, as others' were: it begins when the budget has room for it (SEMANTICS 8).
+    """The run's next attempt was to begin while nobody was here, as others' were: it begins when the budget has room for it, unless that
+    is too late (SEMANTICS 8).
 
     Attributes:
         memory: Knows the budget.
@@ -177,6 +184,10 @@ class PlanAnew(_AboutRun):
         if is_overdue(run, now):
             retries, namespace = self.memory.retries, run.namespace
             at = retries.earliest(namespace, now, now, retries_beside(unit, namespace))
+            if is_too_late(run, at):
+                finish(unit, as_it_failed(run, TOO_LATE), now, TOO_LATE)
+                unit.after(Cancel(run.id, run.attempt))  # Of one that was handed over without an answer.
+                return
             run = replace(run, not_before=at, start_by=at + SUBMIT_WITHIN_MS)
             unit.put(run, run.key(unit.shard))
             unit.after(lambda: retries.retried(namespace, at))

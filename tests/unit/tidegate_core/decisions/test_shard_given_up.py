@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.unit.tidegate_core.decisions.retry_bench import FAILS, a_schedule, ends, failing
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench, a_submit
 
+from tidegate_core.decisions.run_plane.retrying import TOO_LATE
 from tidegate_core.decisions.run_plane.runs import SUBMIT_TRIES_MAX
 from tidegate_core.effects import NotSubmitted
 from tidegate_testkit.bench import Behaviour
@@ -50,6 +51,29 @@ def test_given_a_program_that_fails_for_the_last_time_while_its_schedule_is_susp
     bench.request(a_request("suspend"))
     bench.run(HOUR)
     assert len(bench.on(RUNS_DLQ)) == 1
+
+
+def test_given_an_outage_behind_which_a_try_would_come_too_late_then_the_run_is_given_up() -> None:
+    """Found in review: a try that was planned in time began 30 h after the admission."""
+    bench = a_bench(FAILS)
+    a_schedule(bench, tries=1, retry={"backoff": "12h"})
+    bench.run(MINUTE)
+    bench.away(30 * HOUR)
+    bench.run(MINUTE)
+    assert [attempt for attempt, _ in bench.submitted_at if attempt > 1] == []
+    (letter,) = bench.on(RUNS_DLQ)
+    assert letter.headers["tidegate.error.message"] == TOO_LATE
+    assert letter.document["state"] == "failed"
+    assert ends(bench) == ["failed"]
+
+
+def test_given_an_outage_behind_which_there_is_time_for_a_try_then_it_comes() -> None:
+    bench = a_bench(FAILS)
+    a_schedule(bench, tries=1, retry={"backoff": "12h"})
+    bench.run(MINUTE)
+    bench.away(20 * HOUR)
+    bench.run(MINUTE)
+    assert [attempt for attempt, _ in bench.submitted_at if attempt > 1] == [2]
 
 
 def test_given_a_stop_while_tries_are_left_then_there_is_no_dead_letter() -> None:
