@@ -6,7 +6,7 @@ Inbox rows of the listeners and the mark on the outbox row are one transaction, 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate_core.decisions.event_index import Listener
@@ -49,11 +49,16 @@ def news_of(row: OutboxRow) -> RunFact | ScheduleGone:
 
 @dataclass(frozen=True, slots=True)
 class Distribute:
-    """Writes the next page of inbox rows for one terminal state."""
+    """Writes the next page of inbox rows for one terminal state.
+
+    Attributes:
+        gone: Called when the row is not there any more: a predecessor, for whom nobody listened, has removed it late.
+    """
 
     key: Key
     listeners: Sequence[Listener]
     shard: int
+    gone: Callable[[], None]
     stale: tuple[Key, ...] = ()
     name: str = "distribute"
 
@@ -63,7 +68,10 @@ class Distribute:
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         row = unit.record(OutboxRow, self.key)
-        if row is None or row.matched:
+        if row is None:
+            unit.after(self.gone)
+            return
+        if row.matched:
             return
         news = news_of(row)
         wanted = self._by_schedule(news, row.page)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from tidegate_core.decisions.event_index import EventIndex, Listener
 from tidegate_core.decisions.lane import Lane
@@ -46,7 +47,7 @@ class Outgoing:
             self._listeners.pop(key, None)
             self._host.operations.raise_(self._matched[key])
         else:
-            self._lane.add(Distribute(key, self._listeners[key], self._lane.shard))  # The next page.
+            self._distribute(key)  # The next page.
 
     def _begin(self, key: Key) -> None:
         row = self._memory.outbox[key]
@@ -89,13 +90,16 @@ class Outgoing:
         matched = yield from self._index.match(self._host, [event_key])
         self._listeners[key] = matched[event_key]
         if is_heard_by_none(row, matched[event_key]):
-            self._close(key, row)
+            self._close(key)  # As of most runs: the mark would cost more than to look again after a crash.
         else:
-            self._lane.add(Distribute(key, matched[event_key], self._lane.shard))
+            self._distribute(key)
 
-    def _close(self, key: Key, row: OutboxRow) -> None:
-        """Nobody hears it, as of most runs: the mark would cost more than to look again after a crash."""
-        self._memory.outbox[key] = replace(row, matched=True)
+    def _distribute(self, key: Key) -> None:
+        self._lane.add(Distribute(key, self._listeners[key], self._lane.shard, partial(self._close, key)))
+
+    def _close(self, key: Key) -> None:
+        """Nobody hears it, or nobody else has: nothing waits for it any more."""
+        self._memory.outbox[key] = replace(self._memory.outbox[key], matched=True)
         self._listeners.pop(key)
         self._host.operations.raise_(self._matched[key])
 

@@ -10,10 +10,10 @@ import pytest
 
 from tidegate_core.decisions.inputs import Poked
 from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS
-from tidegate_core.effects import Commit, Effect, Gone, LaunchOrder
+from tidegate_core.effects import Commit, Effect, Gone, LaunchOrder, Write
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.run_plane import InboxRow
-from tidegate_core.store.values import Key, Put
+from tidegate_core.store.values import Delete, Key, Put
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
     MINUTE,
@@ -320,3 +320,27 @@ def test_given_more_than_a_page_of_evidence_then_all_of_it_ends() -> None:
     delete(bench)
     assert of(bench) == ["expired/upstream_deleted"] * 15
     assert bench.rows("E#") == []
+
+
+def test_given_a_record_whose_removal_comes_late_then_a_delete_is_told_all_the_same() -> None:
+    """Found in review: the successor waited for that record, which was gone, before it told of the delete."""
+    bench = Bench(behaviour=Behaviour(starts_after=5, runs_for=10))
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec("up", every("10h"))))
+    bench.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == "outbox_done")
+    bench.request(a_request("trigger", "up"))
+    bench.run(100)
+    bench.request(an_apply(a_spec("down", UP)))  # Nobody listened when the run ended.
+    bench.run(100)
+    (row,) = bench.rows("Z#")
+    bench.end_scripts()
+    bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "distribute")
+    bench.crash()
+    bench.run(10)
+    assert bench.holds_something
+    bench.store.write([Delete(Key(str(row["pk"]), str(row["sk"])))])
+    bench.release()
+    bench.run(SECOND)
+    delete(bench)
+    assert status(bench)[0] == "deleted"
+    assert bench.rows("Z#") == []

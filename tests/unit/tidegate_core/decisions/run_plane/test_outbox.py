@@ -36,6 +36,10 @@ from tidegate_testkit.desk import Desk
 ROW = outbox_row(a_run(state="running", ended_at=NOW + 9, outcome="succeeded"))
 
 
+def _nobody() -> None:
+    """Is told that a row is gone."""
+
+
 def a_listener(
     number: int, *, leaf: int = 0, activated_at: int = NOW - 5_000, shard: int = 0, asked_at: int | None = None
 ) -> Listener:
@@ -54,7 +58,7 @@ def a_listener(
 
 
 def distribute(desk: Desk, listeners: list[Listener]) -> OutboxRow:
-    desk.decide(Distribute(ROW.key(0), listeners, 0))
+    desk.decide(Distribute(ROW.key(0), listeners, 0, _nobody))
     row = desk.record(OutboxRow, ROW.key(0))
     assert row is not None
     return row
@@ -106,7 +110,7 @@ def test_given_a_delete_then_who_asked_to_listen_before_it_by_the_brokers_clock_
     """Two nodes' clocks were compared without slack: who heard nothing waited for ever."""
     gone = gone_row(a_schedule(), NOW, deleted_at)
     desk = Desk(gone)
-    desk.decide(Distribute(gone.key(0), [a_listener(1, asked_at=asked_at, activated_at=activated_at)], 0))
+    desk.decide(Distribute(gone.key(0), [a_listener(1, asked_at=asked_at, activated_at=activated_at)], 0, _nobody))
     assert bool(inbox(desk)) == hears
 
 
@@ -116,7 +120,7 @@ def test_given_a_delete_that_nobody_asked_for_then_the_clocks_tell_with_twice_th
 ) -> None:
     gone = gone_row(a_schedule(), None, NOW)
     desk = Desk(gone)
-    desk.decide(Distribute(gone.key(0), [a_listener(1, activated_at=NOW + ahead_ms)], 0))
+    desk.decide(Distribute(gone.key(0), [a_listener(1, activated_at=NOW + ahead_ms)], 0, _nobody))
     assert bool(inbox(desk)) == hears
 
 
@@ -157,7 +161,7 @@ def test_given_many_listeners_then_pages_hand_it_to_each_once(many: int) -> None
 def test_given_a_row_that_is_matched_then_a_repeat_writes_nothing() -> None:
     desk = Desk(ROW)
     distribute(desk, [a_listener(1)])
-    assert desk.decide(Distribute(ROW.key(0), [a_listener(1), a_listener(2)], 0)) is None
+    assert desk.decide(Distribute(ROW.key(0), [a_listener(1), a_listener(2)], 0, _nobody)) is None
 
 
 @settings(max_examples=25)
@@ -192,7 +196,7 @@ def test_given_listeners_of_a_run_that_reported_much_then_pages_are_cut_by_bytes
     pages = 0
     matched = False
     while not matched:
-        transaction = desk.decide(Distribute(row.key(0), listeners, 0))
+        transaction = desk.decide(Distribute(row.key(0), listeners, 0, _nobody))
         assert transaction is not None
         assert desk.refused == []
         pages += 1
@@ -207,7 +211,7 @@ def test_given_many_leaves_of_one_schedule_then_its_row_holds_the_fact_once(repo
     run = a_run(state="running", ended_at=NOW + 9, outcome="succeeded", outputs=json.dumps({"k": reported}))
     row = outbox_row(run)
     desk = Desk(row)
-    desk.decide(Distribute(row.key(0), [a_listener(1, leaf=leaf) for leaf in range(50)], 0))
+    desk.decide(Distribute(row.key(0), [a_listener(1, leaf=leaf) for leaf in range(50)], 0, _nobody))
     (inboxed,) = desk.records(InboxRow, "I#")
     assert [matched.get("fact") for matched in json.loads(inboxed.body)] == [row.fact] + [None] * 49
 
