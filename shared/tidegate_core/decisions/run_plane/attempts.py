@@ -126,6 +126,9 @@ class Attempts:
             return
         if run.state == "submitting" and (before is None or before.attempt != run.attempt):
             self._host.start_safely("launch", run.id, self._launch(run))
+            if before is not None and before.started_at is None and run.started_at is not None:
+                # It began and failed before anybody looked, and its end may be hours away.
+                self._host.start_safely("tell_start", run.id, self._tell_start(run))
         elif run.state == RunState.RUNNING and before is not None and before.state in BEFORE_GATE:
             self._has_begun(
                 run

@@ -16,6 +16,7 @@ from tidegate_testkit.builders import (
     all_of,
     an_apply,
     an_event,
+    every,
     on_data,
     on_run_of,
 )
@@ -77,6 +78,16 @@ def test_given_a_start_before_the_submission_is_written_down_then_it_is_told_at_
     bench.run(SECOND)
     assert [order.file for order in bench.started] == ["/jobs/nightly.py", "/jobs/listens.py"]
     assert states(bench) == ["running", "running"]
+
+
+def test_given_a_program_that_fails_before_anybody_looks_then_its_start_does_not_wait_for_the_next_attempt() -> None:
+    bench = a_bench(Behaviour(starts_after=5, runs_for=10, outcome="failed"))
+    bench.request(an_apply(a_spec(trigger=every("100h"), retry={"tries": 1, "backoff": "12h"})))
+    bench.request(an_apply(a_spec("listens", on_run_of("nightly", "started")), "listens"))
+    bench.store_answers_after = 30
+    bench.request(a_request("trigger"))
+    bench.run(5 * SECOND)
+    assert [order.file for order in bench.started] == ["/jobs/nightly.py", "/jobs/listens.py"]
 
 
 def test_given_a_manifest_then_the_program_is_told_what_was_counted_and_nothing_later() -> None:
