@@ -211,9 +211,6 @@ class Attempts:
             self._host.tell(Cancel(run.id, run.attempt))
         if run.external_id is None or run.host != run.program_host:
             self._submitted(run, Submitted(found.external_id or "", found.host or "", found.boot_id or ""))
-        known = self._memory.runs.get(run.id)
-        if known is not None and known.state == RunState.LOST:
-            self._lane.add(MarkFound(self._lane.shard, run.id, run.attempt))
         yield from self._watch(run, found.host)
 
     def _launch(self, run: Run) -> Operation[None]:
@@ -252,6 +249,10 @@ class Attempts:
         return merged_entries([str(item["entries"]) for item in items[: run.chunks]])
 
     def _watch(self, run: Run, host: str | None) -> Operation[None]:
+        known = self._memory.runs.get(run.id)
+        if known is not None and known.state == RunState.LOST and known.driver_host in (None, host):
+            # Its launcher knows of it, whoever asked: a look-up, or a submission that was repeated until it was answered.
+            self._lane.add(MarkFound(self._lane.shard, run.id, run.attempt))
         gone = yield Watch(run.id, run.attempt)
         assert isinstance(gone, Gone)
         self._gone(run, gone, host)

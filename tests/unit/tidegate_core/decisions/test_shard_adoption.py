@@ -115,6 +115,33 @@ def test_given_a_cancel_that_was_asked_before_a_crash_then_the_successor_ends_th
 # -- lost --------------------------------------------------------------------------------------------------------------
 
 
+def test_given_a_submission_that_is_answered_when_its_program_is_lost_then_that_is_found() -> None:
+    bench = a_bench(Behaviour(runs_for=5 * HOUR))
+    bench.hold_back(a_submit, answer_only=True)
+    triggered(bench)
+    bench.run(PROBE_GAP_MS + MINUTE)
+    lost = the_run(bench)
+    assert lost is not None
+    assert lost.state == "lost"
+    bench.release()
+    bench.run(SECOND)
+    found = the_run(bench)
+    assert found is not None
+    assert (found.state, found.reason) == ("running", None)
+
+
+def test_given_a_submission_that_is_answered_when_a_driver_of_another_host_is_lost_then_that_stays_lost() -> None:
+    bench = a_bench(Behaviour(runs_for=5 * HOUR))
+    bench.hold_back(a_submit, answer_only=True)
+    triggered(bench)
+    bench.host = "host-2"  # Of the copy that passes the gate.
+    bench.run(PROBE_GAP_MS + MINUTE)
+    bench.release()
+    run = the_run(bench)
+    assert run is not None
+    assert (run.state, run.driver_host) == ("lost", "host-2")
+
+
 def test_given_a_run_that_is_lost_and_reports_then_both_are_told_and_the_loss_is_no_reason_any_more() -> None:
     bench = a_bench(Behaviour(runs_for=30 * MINUTE))
     triggered(bench)
