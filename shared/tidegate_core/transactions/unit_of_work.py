@@ -9,7 +9,7 @@ Every owner-only item carries `rev`. What was read is what the write consumes: t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -243,6 +243,13 @@ class UnitOfWork:
         """Adds a check unless this transaction writes the item anyway (its revision is the check then)."""
         if not any(raw.key == key for raw in (*self._kept.raw, *self._open.raw)):
             self._open.raw.append(Check(key, condition))
+
+    def require_untouched(self, wanted: Iterable[Key]) -> None:
+        """For who decides by what is remembered of these items. Raises TooLarge when another decision of this transaction has written one
+        of them: what is remembered is of before, so the decision goes into the next transaction.
+        """
+        if self._kept.writes and any(key in self._kept.writes for key in wanted):
+            raise TooLarge
 
     def after(self, effect: Effect | Callable[[], None]) -> None:
         """An effect, or a change of what is kept in memory, for when and only if the transaction is committed."""

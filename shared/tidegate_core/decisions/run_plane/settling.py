@@ -42,7 +42,11 @@ def settle_jobs(
         ends: Called with each that is to end.
         parked: The schedule is held: nothing runs, and what is parked stays within `max_pending`.
         only_asks: Ends none: the decision has enough to do.
+
+    Raises:
+        TooLarge: Another decision of this transaction has written one of them.
     """
+    unit.require_untouched(job.key(unit.shard) for job in jobs)
     for version in dict.fromkeys(job.version for job in jobs):
         mine = [job for job in jobs if job.version == version]
         spec = spec_of(unit, mine[0].namespace, mine[0].name, version)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.asking import ASK_AGAIN_MS
+from tidegate_core.decisions.run_plane.jobs import seal
 from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk, Job, LedgerRow, OwnLimit, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import ITEM_BYTES_MAX, Key, Put, Transaction, Update
 from tidegate_core.transactions.limits import Permit, key_of, take_permit
+from tidegate_core.transactions.unit_of_work import TooLarge, UnitOfWork
 from tidegate_testkit.builders import (
     HOUR,
     NOW,
@@ -409,3 +412,52 @@ def test_given_a_long_line_before_a_job_in_a_queue_then_its_row_there_is_read_an
     desk = a_desk(*(a_job(number) for number in range(20)), a_job(20, asked=(row,)))
     desk.memory.remember_shared_limits(REF, [PROGRAM])
     assert a_look(desk).stale == (PROGRAM, key_of(row))
+
+
+def test_given_a_job_that_is_sealed_in_the_same_transaction_then_overlap_judges_it_in_the_next_one() -> None:
+    """Found in review: the job was written as it was remembered, without the data that it had been sealed with, and was never launched."""
+    spec = a_spec(trigger=on_data(), overlap="keep_latest")
+    evidence = some_evidence(job=True)
+    of_events = a_job(2, id=evidence.id, trigger="data_partitions", evidence_id=evidence.id, nominal=NOW + 5)
+    # Of a former version, which an update lets finish; its pages are still to come.
+    desk = Desk(a_definition(spec), a_definition(spec, 2), a_schedule(version=2, generation=2, kept_from=1))
+    desk.lay(
+        OwnLimit(namespace="flights", name="nightly", holders=("other",)),
+        evidence,
+        a_job(1, trigger="manual"),
+        of_events,
+    )
+    look = AdmitNext(REF, desk.memory, lambda goes_on: None)
+    with pytest.raises(TooLarge):
+        desk.decide(_Behind(evidence, look=look))
+    desk.decide(_Sealing(evidence))
+    desk.decide(look)
+    (job,) = desk.records(Job, "J#")
+    assert (job.id, job.chunks, job.queued_since) == (evidence.id, 1, a_job(1).waits_since)
+
+
+@dataclass
+class _Sealing:
+    """What comes for such a job: it counts for the next one."""
+
+    evidence: Evidence
+    stale: tuple[Key, ...] = ()
+    name: str = "count"
+    about: str = REF
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        if unit.item(self.evidence.key(0)) is not None:
+            seal(unit, self.evidence)
+
+
+@dataclass
+class _Behind(_Sealing):
+    """The same, and a look in the same transaction."""
+
+    look: AdmitNext | None = None
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        super().decide(unit, now)
+        unit.keep()
+        assert self.look is not None
+        self.look.decide(unit, now)
