@@ -25,6 +25,10 @@ from tidegate_core.triggers.base import EventTrigger
 
 COUNTED_FOR_MS: Final = 600_000
 """Who would be refused has the schedules counted again, but not more often: it reads the states of all shards, about a second."""
+NOT_COUNTED: Final = 0
+"""Instead of when: a delete has come before anybody has counted, amid the first count maybe."""
+COUNTS_MAX: Final = 3
+"""In which schedules come and go; then what is known by now says it."""
 
 
 def counted_problems(
@@ -54,9 +58,12 @@ def count_after(
     if most is None or after is None or not change:
         return None
     count = unit.record(ScheduleCount, keys.schedule_count(after.namespace))
-    if count is None:
-        # Nothing that is counted from now on is missed: a create counts first. This one was removed by hand just now.
-        return None if change < 0 else Problem("namespace", "is being counted", "send the request again")
+    if count is None or count.counted_at == NOT_COUNTED:
+        if change < 0:
+            # Written each time, so that who counts at the moment sees that something went.
+            return ScheduleCount(namespace=after.namespace, schedules=most, counted_at=NOT_COUNTED)
+        # A create counts first. This one was removed by hand, or never written, just now.
+        return Problem("namespace", "is being counted", "send the request again")
     if change > 0 and count.schedules >= most:
         return _full(after.namespace, count.schedules, most)
     return replace(count, schedules=max(0, count.schedules + change))
@@ -88,13 +95,19 @@ class _Counted:
 def _too_many(lane: Lane, namespace: str, most: int) -> Operation[list[Problem]]:
     key = keys.schedule_count(namespace)
     item = yield from _fresh(lane, key)
-    count = None if item is None else from_item(ScheduleCount, item)
-    if count is None or (count.schedules >= most and count.counted_at <= lane.host.now - COUNTED_FOR_MS):
+    for _ in range(COUNTS_MAX):
+        if item is not None and not _is_to_count(from_item(ScheduleCount, item), most, lane.host.now):
+            break
         yield from _count(lane, namespace, item)
         item = yield from _fresh(lane, key)
-        assert item is not None
-        count = from_item(ScheduleCount, item)
+    assert item is not None
+    count = from_item(ScheduleCount, item)
     return [_full(namespace, count.schedules, most)] if count.schedules >= most else []
+
+
+def _is_to_count(count: ScheduleCount, most: int, now: int) -> bool:
+    is_old = count.counted_at <= now - COUNTED_FOR_MS
+    return count.counted_at == NOT_COUNTED or (count.schedules >= most and is_old)
 
 
 def _count(lane: Lane, namespace: str, seen: Item | None) -> Operation[None]:

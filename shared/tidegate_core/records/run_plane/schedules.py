@@ -160,7 +160,7 @@ class ScheduleCount:
 
     Attributes:
         schedules: Not deleted.
-        counted_at: When the states of all shards were last counted; since then each create and delete has moved it.
+        counted_at: When the states of all shards were last counted; since then each create and delete has moved it. 0: nobody has yet.
     """
 
     namespace: str

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tidegate_core.decisions.run_plane.quotas import COUNTED_FOR_MS
+from tidegate_core.effects import Commit
 from tidegate_core.model.quotas import Quota
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.codec import from_item, to_item
@@ -164,3 +165,39 @@ def test_given_as_many_that_hear_an_event_as_the_quota_then_another_is_rejected(
     assert status(bench, an_apply(a_spec("a", on_data("raw", count=3)), "a-changed")) == "accepted", "one of the two"
     assert status(bench, a_request("delete", "b")) == "accepted"
     assert status(bench, an_apply(a_spec("c", on_data("raw")), "c-again")) == "accepted"
+
+
+def test_given_a_delete_amid_the_first_count_then_it_is_counted_again() -> None:
+    """Found in review: the count had one too many, and for ten minutes nothing could be created in the place of what was deleted."""
+    before = Bench()
+    before.run(SECOND)
+    for number in range(4):
+        assert status(before, made(f"s{number}")) == "accepted"
+    bench = bench_with(Quota(schedules_max=4), beside=before)
+    shards = bench.holding.shards
+    names = (f"x{number}" for number in range(99))
+    other = next(
+        name for name in names if schedule_shard("flights", name, shards) != schedule_shard("flights", "s0", shards)
+    )
+    bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "count_schedules")
+    bench.request(made(other))
+    bench.run(50)
+    assert bench.holds_something
+    assert status(bench, a_request("delete", "s0")) == "accepted"
+    bench.release()
+    bench.run(SECOND)
+    assert bench.receipts()[f"apply-{other}"]["status"] == "accepted"
+    assert counted(bench) == 4
+    assert status(bench, made("one-more")) == "rejected"
+
+
+def test_given_deletes_before_anybody_has_counted_then_a_create_counts() -> None:
+    before = Bench()
+    before.run(SECOND)
+    for number in range(5):
+        assert status(before, made(f"s{number}")) == "accepted"
+    bench = bench_with(Quota(schedules_max=4), beside=before)
+    assert [status(bench, a_request("delete", f"s{number}")) for number in range(2)] == ["accepted", "accepted"]
+    assert status(bench, made("a")) == "accepted"
+    assert counted(bench) == 4
+    assert status(bench, made("b")) == "rejected"
