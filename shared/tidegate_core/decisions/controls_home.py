@@ -35,7 +35,8 @@ from tidegate_core.transactions.ownership import carried_by
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 SCOPES_MAX = 250
-"""Scopes in the item: about 1.3 KB each at most, so that it stays below DynamoDB's 400 KB."""
+"""Namespaces that may be suspended at once. The item holds so many scopes, of about 1.3 KB each at most, and two more: the whole system,
+and what is resumed beside them. So it stays below DynamoDB's 400 KB."""
 TEXT_CHARACTERS_MAX = 100
 """Of actor and reason, beside each scope; the request in the topic has all of them."""
 SCOPE_KEPT_MS = 8 * 86_400_000
@@ -118,7 +119,7 @@ class MoveControls:
         if status is None:
             return
         errors: tuple[Problem, ...] = ()
-        if len(after.scopes) > SCOPES_MAX:
+        if sum(scope.is_suspended and scope.namespace is not None for scope in after.scopes) > SCOPES_MAX:
             hint = "suspend the whole system, or resume others first"
             errors = (Problem("namespace", f"would be one of more than {SCOPES_MAX} that are suspended", hint),)
             status, after = ReceiptStatus.REJECTED, before

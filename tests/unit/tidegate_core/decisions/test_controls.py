@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tidegate_core.decisions.controls_home import SCOPES_MAX
 from tidegate_core.effects import Commit, EndOffsets, Read, ReadEndOffsets
 from tidegate_core.model.shards import controls_shard, schedule_shard
 from tidegate_core.records.codec import from_item, to_item
@@ -397,3 +398,18 @@ def test_given_a_suspend_that_was_resumed_before_a_shard_heard_of_it_then_what_w
     bench.run(10 * SECOND)
     assert {bench.status_of("suspend-flights"), bench.status_of("resume-flights")} == {"accepted"}
     assert ("cancelled/suspended", "held") in {(what, name) for what, name, _, _ in made(bench)}
+
+
+def test_given_as_many_suspended_namespaces_as_may_be_then_only_another_one_is_refused(bench: Bench) -> None:
+    """Found in review: so were a suspend of the whole system, for which the answer asked, and a resume of what was never suspended."""
+    for number in range(SCOPES_MAX):
+        bench.request(control("suspend", f"n-{number}"))
+    bench.run(20 * SECOND)
+    assert ask(bench, control("suspend", "one-more"))["status"] == "rejected"
+    assert ask(bench, control("resume", "flights"))["status"] == "unchanged"
+    assert ask(bench, control("suspend", None))["status"] == "accepted"
+    assert ask(bench, control("suspend", "n-0", "again"))["status"] == "unchanged"
+    assert ask(bench, control("resume", None))["status"] == "accepted"
+    assert ask(bench, control("resume", "n-0"))["status"] == "accepted"
+    assert ask(bench, control("suspend", "flights"))["status"] == "accepted"
+    assert sum(scope.is_suspended for scope in controls(bench).scopes) == SCOPES_MAX
