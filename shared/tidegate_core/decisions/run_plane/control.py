@@ -195,6 +195,8 @@ def next_state(
             version=0 if before is None else before.version,
             generation=0 if before is None else before.generation,
             position=position.text(),
+            # Of the life before: the end of a suspension is carried out once for each instant, whichever life it was in.
+            pauses=() if before is None else before.pauses,
         )
     return replace(base, position=position.text(), changed_at=now, **changes)  # type: ignore[arg-type]  # fields by name
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
 from tests.unit.tidegate_core.decisions.run_plane.suspending import MODES, a_bench, suspend
@@ -268,11 +270,11 @@ def test_given_messages_behind_an_end_that_is_carried_out_late_then_each_is_sent
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("updated", [False, True])
+@pytest.mark.parametrize("between", [(), ("update",), ("delete", "update")], ids=["", "updated", "made anew"])
 def test_given_a_successor_whose_clock_is_behind_that_of_an_end_then_that_end_has_passed(
-    mode: str, updated: bool
+    mode: str, between: Sequence[str]
 ) -> None:
-    """It was taken once more, and answered as the first one had been: the schedule was suspended for ever."""
+    """It was taken once more, and answered as the first one had been: the schedule was suspended for ever; so was one made anew."""
     bench = a_bench()
     bench.request(an_apply(a_spec(trigger=every("1m"))))
     end = bench.now + 30 * SECOND
@@ -281,8 +283,9 @@ def test_given_a_successor_whose_clock_is_behind_that_of_an_end_then_that_end_ha
     bench.now -= 400
     bench.crash()
     bench.run(10)
-    if updated:
-        bench.request(an_apply(a_spec(trigger=every("1m"), priority="high"), "update"))
+    changed = an_apply(a_spec(trigger=every("1m"), priority="high"), "update")
+    for each in between:
+        bench.request(changed if each == "update" else a_request(each))
     receipt = suspend(bench, mode, until=format_instant(end), request_id="again")
     assert (receipt["status"], receipt["errors"][0]["field"]) == ("rejected", "until")
     bench.run(2 * MINUTE)
