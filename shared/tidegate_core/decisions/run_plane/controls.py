@@ -13,7 +13,8 @@ from functools import partial
 from typing import Protocol
 
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
-from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.host import Fenced
+from tidegate_core.decisions.lane import Closed, Lane
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, PAGE_ACTIONS, end
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
@@ -97,7 +98,11 @@ class ShardControls:
             while self._done < self._wanted.version:
                 controls = self._wanted
                 on_their_way = self._plane.holding.on_their_way()
-                yield from self._in_lane(partial(EndCovered, self._memory, controls, self._done, self._look_again))
+                try:
+                    yield from self._in_lane(partial(EndCovered, self._memory, controls, self._done, self._look_again))
+                except Exception:
+                    yield from self._let_go()  # Of other namespaces, it may be: what cannot end is none of their business.
+                    raise
                 yield from self._plane.holding.settle(on_their_way)
                 yield from self._let_go()
                 yield from self._in_lane(FinishControls)
@@ -168,17 +173,36 @@ class EndCovered(Procedure):
         self.look_again()
         if self.controls.names_dropped(self.since):
             # From here on nothing that is covered is made or admitted, so this is all.
-            pending = [*self._jobs_and_runs(lane), *(yield from self._evidence(lane))]
-            while pending:
-                page = EndPage(tuple(pending[:ENDED_PER_PAGE]), self._is_dropped)
-                yield from lane.decide_alone(page)
-                pending = [*page.left, *pending[ENDED_PER_PAGE:]]
-                yield from lane.give_way()
+            yield from self._end(lane, [*self._jobs_and_runs(lane), *(yield from self._evidence(lane))])
         lane.ended_through = self.controls.version
         # What was passed over amid the pages, because it might have been on one.
         for ref in self.memory.waiting_refs():
             self.memory.hold(ref, lane.host.now)
         self.told()
+
+    def _end(self, lane: Lane, pending: list[Key]) -> Operation[None]:
+        """Ends what can be ended. Raises why something could not be, once the others have."""
+        most, failed = ENDED_PER_PAGE, None
+        while pending:
+            page = EndPage(tuple(pending[:most]), self._is_dropped)
+            try:
+                yield from lane.decide_alone(page)
+            except (Fenced, Closed):
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it is
+                if most == 1:
+                    lane.host.failed(page.name, page.about, error)
+                    failed, pending = error, pending[1:]
+                else:
+                    # Too large, or one thing on it is to blame: that one is told of alone.
+                    most //= 2
+                    lane.host.note("page_halved", shard=lane.shard, about=page.about, most=most, error=repr(error))
+            else:
+                pending = [*page.left, *pending[most:]]
+                most = min(2 * most, ENDED_PER_PAGE)
+            yield from lane.give_way()
+        if failed is not None:
+            raise failed
 
     def _jobs_and_runs(self, lane: Lane) -> list[Key]:
         runs = [

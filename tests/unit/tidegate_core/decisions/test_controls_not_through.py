@@ -16,7 +16,7 @@ from tidegate_core.effects import Commit, Effect, Invalid
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, SECOND, a_spec, all_of, an_apply, an_event, every, on_data
+from tidegate_testkit.builders import MINUTE, SECOND, a_send, a_spec, all_of, an_apply, an_event, every, on_data
 from tidegate_testkit.desk import Desk
 
 TRIED_AGAIN = 11 * MINUTE
@@ -105,6 +105,38 @@ def test_given_a_page_that_is_refused_then_a_control_that_comes_meanwhile_takes_
     assert leases(bench) == {(2, 2)}
     assert {bench.status_of(each) for each in ("suspend-flights", "suspend-None")} == {"accepted"}
     assert bench.rows("E#") == []
+
+
+def test_given_one_thing_that_cannot_end_then_the_others_do_and_other_namespaces_messages_are_let_go() -> None:
+    """Found in review: the others waited with it, and so did each message that was held back in the shard, whose namespace had been resumed."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    delayed = [{"type": "delay", "after": "1h"}]
+    for number in range(8):
+        bench.request(an_apply(a_spec(f"s-{number}", on_data(), constraints=delayed), f"apply-{number}"))
+    bench.request(control("suspend", "orders"))
+    bench.run(SECOND)
+    bench.request(a_send())
+    bench.event(an_event("d1"))
+    bench.run(15 * SECOND)
+    poisoned = sorted(str(row["sk"]) for row in bench.rows("J#"))[3]
+
+    def is_poisoned(effect: Effect) -> bool:
+        keys = [action.key.sk for action in effect.transaction.actions] if isinstance(effect, Commit) else []
+        return is_a_page(effect) and poisoned in keys
+
+    bench.answer_with(is_poisoned, Invalid("scripted"), times=100)
+    bench.request(control("suspend"))
+    bench.run(5 * SECOND)
+    assert [row["sk"] for row in bench.rows("J#")] == [poisoned]
+    bench.request(control("resume", "orders"))
+    bench.run(5 * SECOND)
+    assert len(bench.delivered()) == 1
+    assert bench.status_of("suspend-flights") is None
+    bench.as_usual()
+    bench.run(TRIED_AGAIN)
+    assert bench.rows("J#") == []
+    assert {bench.status_of(each) for each in ("suspend-flights", "resume-orders")} == {"accepted"}
 
 
 @pytest.mark.parametrize("overlap", ["coalesce", "keep_latest"])
