@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.jobs import end_evidence, end_job, expire_evidence, seal
@@ -30,6 +31,8 @@ PAGE_ACTIONS = 45
 below DynamoDB's 100."""
 LISTED_MAX = 1_000
 """Things that a receipt lists by name: 40 KB of ids, well below an item's 400 KB. The ledger has them all."""
+LISTED_BYTES_MAX = 100_000
+"""Of the values by which evidence is listed: a data partition's name has up to 1 KB, and more as JSON."""
 
 
 def end(unit: UnitOfWork, pending: Run | Job | Evidence, reason: str, now: int, detail: str = "") -> None:
@@ -144,6 +147,12 @@ def grown(
     before = receipt.discarded or Discarded()
     discarded = Discarded.model_construct(
         jobs=(*before.jobs, *jobs)[:LISTED_MAX],
-        evidence=dict(list({**before.evidence, **evidence}.items())[:LISTED_MAX]),
+        evidence=_listed({**before.evidence, **evidence}),
     )
     return receipt.model_copy(update={"discarded": discarded, "running": tuple(running), "at": now})
+
+
+def _listed(evidence: Mapping[str, int]) -> dict[str, int]:
+    sizes = accumulate(len(json.dumps(value, ensure_ascii=False).encode()) for value in evidence)
+    fitting = sum(1 for size in islice(sizes, LISTED_MAX) if size <= LISTED_BYTES_MAX)
+    return dict(islice(evidence.items(), fitting))

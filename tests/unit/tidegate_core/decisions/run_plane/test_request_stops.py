@@ -141,6 +141,23 @@ def test_given_evidence_under_many_keys_then_all_of_it_is_discarded_before_the_a
     assert [row for row in bench.rows("T#") if row["kind"] == "E"] == []
 
 
+def test_given_evidence_under_more_long_keys_than_an_item_holds_then_all_of_it_ends_and_the_first_ones_are_listed(
+    bench: Bench,
+) -> None:
+    """Found in review: the answer outgrew its item behind some hundreds, no further one was ended, and a suspend was never answered."""
+    trigger = all_of(on_data("a"), on_data("b"), correlate="data_partition")
+    bench.request(an_apply(a_spec(trigger=trigger)))
+    for number in range(560):
+        bench.event(an_event(f"{number:03d}{'月' * 250}", "a", event_id=f"e-{number}"))
+    bench.run(30 * SECOND)
+    assert len(bench.rows("E#")) == 560
+    bench.request(a_request("delete"))
+    bench.run(30 * SECOND)
+    assert bench.rows("E#") == []
+    listed = bench.receipts()["delete-nightly"]["discarded"]["evidence"]
+    assert 100 < len(listed) < 200
+
+
 def test_given_runs_under_a_shared_limit_then_a_suspend_returns_all_their_permits() -> None:
     bench = Bench(behaviour=Behaviour(starts_after=None))
     bench.run(SECOND)
