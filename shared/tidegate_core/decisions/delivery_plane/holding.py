@@ -158,7 +158,7 @@ class Holding:
         """Gives everything that is held back, and not covered any more, a slot: as soon as possible.
 
         Returns:
-            Whether that was all of it; what the store did not take is still held back.
+            Whether that was all of it; what the store did not take is still held back, and what was left when the controls changed.
         """
         yield from self._until_still(tuple(self._moving))  # What is being held back now was covered before.
         plane, after, controls, all_of_it = self._plane, "", self.controls, True
@@ -170,6 +170,9 @@ class Holding:
                 row for row in (from_item(HeldMessage, item) for item in page.items) if not self.covered(row.namespace)
             ]
             for first in range(0, len(rows), MOVED_TOGETHER):
+                yield from self._until_there_is_room(controls)
+                if self.controls is not controls:
+                    return False  # Whoever brings the shard under the new ones must not wait for a broker.
                 all_of_it &= yield from self._let_go_what_can_be(rows[first : first + MOVED_TOGETHER])
             if page.next_after is None:
                 break
@@ -195,7 +198,6 @@ class Holding:
 
     def _let_go_group(self, rows: Sequence[HeldMessage]) -> Operation[None]:
         plane = self._plane
-        yield from self._until_there_is_room()
         guards = yield from read_guards(plane, {row.id for row in rows})
         # What a guard covers is discarded by the request that raised it, which may have to be told that it was held back.
         group = [
@@ -241,8 +243,8 @@ class Holding:
             self._let_go.extend([taken] if taken is not None else [])
         plane.host.operations.raise_(plane.changed)
 
-    def _until_there_is_room(self) -> Operation[None]:
-        while len(self._let_go) > LET_GO_AHEAD_MAX:
+    def _until_there_is_room(self, controls: Controls) -> Operation[None]:
+        while len(self._let_go) > LET_GO_AHEAD_MAX and self.controls is controls:
             if self._let_go[0].stage.is_closed:
                 self._let_go.popleft()
             else:

@@ -105,6 +105,8 @@ class ShardControls:
                     raise
                 yield from self._plane.holding.settle(on_their_way)
                 yield from self._let_go()
+                if self._something_is_left and self._wanted is not controls:
+                    continue  # The next one may be a stop; what is left of this one is its part as well.
                 yield from self._in_lane(FinishControls)
                 self._done = controls.version
         except Exception:

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from tests.unit.tidegate_core.decisions.test_controls import control, leases
 
+from tidegate_core.decisions.delivery_plane import holding
 from tidegate_core.decisions.run_plane.controls import EndPage
 from tidegate_core.effects import Commit, Effect, Invalid
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk
 from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_matches import a_produce
 from tidegate_testkit.builders import MINUTE, SECOND, a_send, a_spec, all_of, an_apply, an_event, every, on_data
 from tidegate_testkit.desk import Desk
 
@@ -137,6 +139,36 @@ def test_given_one_thing_that_cannot_end_then_the_others_do_and_other_namespaces
     bench.run(TRIED_AGAIN)
     assert bench.rows("J#") == []
     assert {bench.status_of(each) for each in ("suspend-flights", "resume-orders")} == {"accepted"}
+
+
+def test_given_more_held_messages_than_are_let_go_ahead_and_no_broker_then_a_stop_takes_effect_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found in review: the shard waited for the broker to take what had been let go, and programs started meanwhile in all namespaces."""
+    monkeypatch.setattr(holding, "LET_GO_AHEAD_MAX", 10)
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
+    bench.request(control("suspend", "orders"))
+    bench.run(SECOND)
+    for number in range(100):
+        bench.request(a_send(f"m-{number}"))
+    bench.run(20 * SECOND)
+    bench.hold_back(a_produce("out"), times=1_000)
+    bench.request(control("resume", "orders"))
+    bench.run(10 * SECOND)
+    assert bench.status_of("resume-orders") is None
+    bench.request(control("suspend", None))
+    bench.run(8 * SECOND)
+    started = len(bench.started)
+    bench.run(2 * MINUTE)
+    assert len(bench.started) == started > 0
+    assert {bench.status_of(each) for each in ("resume-orders", "suspend-None")} == {"accepted"}
+    bench.as_usual()
+    bench.request(control("resume", None))
+    bench.run(MINUTE)
+    assert len(set(bench.delivered())) == 100
+    assert bench.rows("H#") == []
 
 
 @pytest.mark.parametrize("overlap", ["coalesce", "keep_latest"])
