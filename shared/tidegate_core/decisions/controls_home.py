@@ -52,6 +52,11 @@ LOOK_MS = 250
 class ApplyControl(ApplyRequest):
     """Applies a request on wide controls; what it comes to is announced once all shards have done their part."""
 
+    @property
+    def in_order_of(self) -> str | None:
+        """With nothing: a later request on a scope supersedes, and a stop must not wait for what a resume waits for."""
+        return None
+
     def run(self, lane: Lane) -> Operation[None]:
         body = yield from self._receipt_once_told(lane)
         receipt = Receipt.model_validate_json(body)

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from tidegate_core.decisions.host import RETRY_FIRST_MS, RETRY_LAST_MS, Fenced, Host, InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
-from tidegate_core.decisions.work import Decision, Procedure, Work
+from tidegate_core.decisions.work import Decision, Procedure, StandsAside, Work
 from tidegate_core.effects import Committed, Items, Read, ReadRange, Refused
 from tidegate_core.records.controls import Controls
 from tidegate_core.store.keys import lease, shard_pk
@@ -111,6 +111,8 @@ class Lane:
         self._before = before
         self._queue: deque[Work] = deque()
         self._urgent: deque[Procedure] = deque()
+        self._aside: list[Procedure] = []
+        self._back: list[Procedure] = []
         self._work = Signal(f"lane {shard}")
         self._alone = 0
         self._busy = False
@@ -151,17 +153,22 @@ class Lane:
 
     @property
     def is_idle(self) -> bool:
-        return not self._busy and not self._queue and not self._urgent
+        return not self._busy and not self._queue and not self._urgent and not self._back
 
     def close(self) -> None:
         """Takes no more work after what is under way (drain)."""
         self._closed = True
         self._queue.clear()
         self._urgent.clear()
+        self._aside.clear()
+        self._back.clear()
 
     def serve(self) -> Operation[None]:
         """The worker: an operation that never ends."""
         while True:
+            if self._back:
+                back, self._back = self._back, []
+                self.add_first(*back)
             if not self._queue and not self._urgent:
                 yield self._work
                 continue
@@ -177,14 +184,33 @@ class Lane:
             self._busy = False
 
     def _run(self, procedure: Procedure) -> Operation[None]:
+        order = procedure.in_order_of
+        if order is not None and any(each.in_order_of == order for each in self._aside):
+            self._aside.append(procedure)
+            return
         try:
             yield from procedure.run(self)
         except Fenced:
             raise
         except Closed:
             return
+        except StandsAside as why:
+            self._stand_aside(procedure, why)
         except Exception as error:  # noqa: BLE001 - whatever it is: what stands behind it goes on
             yield from self._drop(procedure, error)
+
+    def _stand_aside(self, procedure: Procedure, why: StandsAside) -> None:
+        if self._closed:
+            return
+        self._aside.append(procedure)
+        if len(self._aside) == 1:
+            self.host.operations.start(self._take_back(why))
+
+    def _take_back(self, why: StandsAside) -> Operation[None]:
+        """What stands aside comes before all that waits: it was there first. Not amid a group in the making, which counts on the order."""
+        yield from why.until_known()
+        self._back, self._aside = self._aside, []
+        self.host.operations.raise_(self._work)
 
     def _drop(self, work: Work, error: Exception) -> Operation[None]:
         """Tells of work that cannot be done; unless it only looks so, to an owner that is none any more.

@@ -3,11 +3,12 @@
 Activations, wide resumes and time-outs ask. The list of sources is read after the request has arrived: one that is not in it
 yet reads the ends of its topic later (`sources_home`), and nothing below those is an event. The ends may have been read for
 another request, once this one had arrived (`readings`). A user's topic that does not answer holds up nobody: it is left out,
-beside the events topic, without which nothing goes on anyway.
+beside the events topic, without which no request can be.
 
 A lane asks for half a second. What is not told by then raises `Untold`: the request lets the lane's decisions go on while it
 finds out, for seconds, and begins anew with what that has told. That a topic is silent or missing is kept for a minute, in which
-it costs nobody anything.
+it costs nobody anything. Where it is the events topic the request stands aside until that tells, however long it takes: what the store alone
+decides goes on, and so do other requests, an emergency stop among them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Final
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.decisions.readings import MISSING, SILENT
+from tidegate_core.decisions.work import StandsAside
 from tidegate_core.effects import EndOffsets, Items, Read, ReadEndOffsets
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.sources import NO_SOURCES, Sources, StoredSources
@@ -37,6 +39,17 @@ class Untold(Exception):
     def __init__(self, topics: Sequence[str]) -> None:
         super().__init__(f"no ends of {', '.join(topics)}")
         self.topics = tuple(topics)
+
+
+class EventsUntold(StandsAside, Untold):
+    """The events topic has not answered at once."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__([host.holding.events_topic])
+        self._host = host
+
+    def until_known(self) -> Operation[None]:
+        yield from own_ends(self._host, self._host.readings.begun)
 
 
 def present_sources(host: Host) -> Operation[Sources]:
@@ -59,10 +72,11 @@ def log_ends(host: Host, namespaces: Iterable[str] | None, arrived: int) -> Oper
         arrived: Number of the last reading that had begun by then.
 
     Raises:
+        EventsUntold: The events topic did not answer at once.
         Untold: Some topics did not answer at once: find out (`find_out`), and begin anew.
     """
     sources = yield from present_sources(host)
-    ends = yield from own_ends(host, arrived)
+    ends = yield from _own_ends_at_once(host, arrived)
     topics = {topic: arrived for topic in sources.topics_of(namespaces) if topic not in ends}
     ends |= yield from ends_at_once(host, topics)
     return ends
@@ -78,6 +92,19 @@ def own_ends(host: Host, after: int) -> Operation[dict[str, dict[str, int]]]:
         assert isinstance(own, EndOffsets)
         host.readings.told(events, number, own.offsets)
         known = dict(own.offsets)
+    return {events: known}
+
+
+def _own_ends_at_once(host: Host, after: int) -> Operation[dict[str, dict[str, int]]]:
+    """Returns the ends of the events topic as `own_ends`. Raises EventsUntold where they are not told within half a second."""
+    events = host.holding.events_topic
+    known = host.readings.ends(events, after)
+    if known is None and host.readings.untold(events, after, host.now) is None:
+        known = (yield from ends_within(host, [events], LANE_PATIENCE_MS)).get(events)
+        if known is None:
+            host.readings.found_out(events, host.readings.begin(), host.now, SILENT)
+    if known is None:
+        raise EventsUntold(host)
     return {events: known}
 
 
@@ -137,7 +164,7 @@ def find_out(host: Host, topics: Sequence[str], meanwhile: Callable[[], Operatio
 
 
 def ends_within(host: Host, topics: Sequence[str], patience_ms: int) -> Operation[dict[str, dict[str, int]]]:
-    """Asks users' topics side by side, and returns the ends of those that answer so soon."""
+    """Asks topics side by side, and returns the ends of those that answer so soon."""
     told: dict[str, dict[str, int]] = {}
     if not topics:
         return told
@@ -162,7 +189,7 @@ def _ask(
     """Asks once, and again until then while there is no answer."""
     while True:
         number = host.readings.begin()
-        answer = yield ReadEndOffsets(topic, may_be_missing=True)
+        answer = yield ReadEndOffsets(topic, may_be_missing=topic != host.holding.events_topic)
         if isinstance(answer, EndOffsets):
             told[topic] = dict(answer.offsets)
             host.readings.told(topic, number, answer.offsets)

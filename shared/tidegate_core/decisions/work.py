@@ -48,8 +48,21 @@ class Procedure(ABC):
     @abstractmethod
     def about(self) -> str: ...
 
+    @property
+    def in_order_of(self) -> str | None:
+        """What it goes in order with: it does not pass what stands aside and is of the same. None: with nothing."""
+        return None
+
     @abstractmethod
     def run(self, lane: Lane) -> Operation[None]: ...
+
+
+class StandsAside(Exception):
+    """A procedure cannot go on before something is known that may take long. It is begun anew then; what stands behind it goes on."""
+
+    def until_known(self) -> Operation[None]:
+        """Waits until it is known."""
+        raise NotImplementedError
 
 
 Work = Decision | Procedure

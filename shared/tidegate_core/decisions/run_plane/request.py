@@ -25,7 +25,7 @@ from tidegate_core.decisions.run_plane.quotas import counted_problems
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.decisions.run_plane.suspending import resumed, suspended
 from tidegate_core.decisions.run_plane.updating import update_problems
-from tidegate_core.decisions.work import Decision, Procedure
+from tidegate_core.decisions.work import Decision, Procedure, StandsAside
 from tidegate_core.effects import Inspect, Inspected
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
@@ -84,6 +84,10 @@ class ApplyRequest(Procedure):
     def about(self) -> str:
         return f"{keys.schedule_ref(self.row.namespace, self.row.name)} {self.row.origin}"
 
+    @property
+    def in_order_of(self) -> str | None:
+        return keys.schedule_ref(self.row.namespace, self.row.name)
+
     def run(self, lane: Lane) -> Operation[None]:
         self.announce(self.row, (yield from self._receipt_once_told(lane)))
 
@@ -96,6 +100,8 @@ class ApplyRequest(Procedure):
         while True:
             try:
                 return (yield from self._receipt(lane))
+            except StandsAside:
+                raise
             except Untold as untold:
                 yield from find_out(lane.host, self._topics_to_ask(lane, untold.topics), lane.give_way)
 

@@ -21,6 +21,7 @@ from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.request import ApplyRequest
 from tidegate_core.decisions.run_plane.standing import fires
+from tidegate_core.decisions.work import StandsAside
 from tidegate_core.model.message_target import MessageTarget
 from tidegate_core.model.position import FIRST_POSITION, Position
 from tidegate_core.model.receipts import ReceiptStatus
@@ -100,7 +101,7 @@ class ApplyBehindEnd(ApplyRequest):
         begun = lane.host.readings.begun
         try:
             yield from resume_when_due(timer, self.memory, self.recurring, begun).run(lane)
-        except (Fenced, Closed):
+        except (Fenced, Closed, StandsAside):
             raise
         except Exception as error:  # noqa: BLE001 - the row brings it again; a delete must do without
             lane.host.failed("until", timer.ref, error)
