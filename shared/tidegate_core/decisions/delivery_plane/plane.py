@@ -118,14 +118,19 @@ class DeliveryPlane:
         yield from self.host.wait_while(lambda: not self._is_still() or self.slots.late_fires_wait)
         self.window.closed = True
         yield from self.recurring.summoned.bring_near()
-        while not (yield from self._firing.send_leftovers()) or self.slots.holds_position:
+        while not (yield from self._firing.send_leftovers()) or self._holds_fires_up():
             # What lies before those that are left, for after a cut. Only the last one may stay where it is.
             yield from self.checkpoints.write()
             if not self.slots.has_delivered:
                 break
-            # A request that was under way in the lane may hold a schedule by now: its fire goes out, or has ended, behind that.
-            yield from self.host.wait_while(lambda: self.slots.holds_position)
+            yield from self.host.wait_while(self._holds_fires_up)
         yield from self.checkpoints.write(last=True)
+
+    def _holds_fires_up(self) -> bool:
+        """Whether fires before what was sent may go out, or have ended, only behind something that is under way: a request in the lane,
+        which may hold a schedule by now, or the fact of an outage.
+        """
+        return self.slots.holds_position or self.slots.late_fires_wait
 
     def _is_still(self) -> bool:
         under_way = self._writing or self.checkpoints.is_writing or self.slots.holds_position or self._is_held_up()

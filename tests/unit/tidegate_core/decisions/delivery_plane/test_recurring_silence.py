@@ -10,7 +10,7 @@ from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import ta
 
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_FIRES
 from tidegate_core.decisions.delivery_plane.firing import GROUPS_UNDER_WAY_MAX
-from tidegate_core.effects import Commit, Effect, Read, ReadRange, Write
+from tidegate_core.effects import Commit, Effect, NotProduced, Produce, Read, ReadRange, Write
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.records.outages import gaps_of
 from tidegate_core.store import keys
@@ -36,6 +36,10 @@ def bench() -> Bench:
 
 def store_calls(effect: Effect) -> bool:
     return isinstance(effect, Commit | Write | Read | ReadRange)
+
+
+def sends_to_out(effect: Effect) -> bool:
+    return isinstance(effect, Produce) and effect.topic == "out"
 
 
 def apply(bench: Bench, step: str, name: str = "ping") -> None:
@@ -223,6 +227,30 @@ def test_given_a_silence_amid_a_request_then_what_is_left_out_of_it_is_told_and_
     told = sum(int(str(each.fields["occurrences"])) for each in bench.notices("recurring_not_sent"))
     assert told == missed * (1 + crashed)  # A successor tells of it again.
     assert (tally(bench, "expired"), tally(bench, "cancelled")) == (missed, 0)
+
+
+def test_given_a_silence_that_becomes_an_outage_while_a_drain_sends_what_is_left_then_nothing_is_sent_twice(
+    bench: Bench,
+) -> None:
+    """The late fire that was left waited for the fact, and was taken for sent: what had been sent behind it was sent again."""
+    apply(bench, "10s")
+    bench.run(15 * SECOND)
+    bench.answer_with(sends_to_out, NotProduced("unavailable", "no leader"), times=EVERY_TIME)
+    bench.run(10 * SECOND)
+    bench.request(a_send("m-1", after="0s", topic="elsewhere"))
+    bench.run(SECOND)
+    bench.drain()
+    bench.run(SECOND)
+    bench.lose(store_calls, times=EVERY_TIME)
+    bench.run(65 * SECOND)
+    assert not bench.actor.has_ended
+    bench.as_usual()
+    bench.run(5 * SECOND)
+    assert bench.actor.has_ended
+    bench.crash()
+    bench.run(30 * SECOND)
+    assert len(bench.on("elsewhere")) == 1
+    assert is_complete(bench, 10 * SECOND)
 
 
 def test_given_a_gap_that_was_passed_then_the_next_outage_forgets_it(bench: Bench) -> None:
