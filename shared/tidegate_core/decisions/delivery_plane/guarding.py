@@ -28,11 +28,29 @@ VERSIONS_MAX = 200
 CANCELLED = Tally(cancelled=1)
 
 
+class _Raising(NamedTuple):
+    """Which guard is being raised, and the versions that it comes to cover: from the first one, and below the second."""
+
+    id: str
+    before: str
+    live_from: str
+
+
 class Guards:
     """Those that this owner has raised: a load that was asked for before has to know of them; older ones are in the store."""
 
     def __init__(self) -> None:
         self._known: dict[str, Guard] = {}
+        self._raising = _Raising("", "", "")
+
+    def begin(self, guard: Guard, before: Guard | None) -> None:
+        """The guard is being raised; it counts once that is known to be done. One at a time."""
+        # Nothing where it is done again: it was there all along, and what it covers was not loaded.
+        self._raising = _Raising(guard.id, "" if before is None else before.live_from, guard.live_from)
+
+    def end(self) -> None:
+        """It is known to be done, or has come to nothing."""
+        self._raising = _Raising("", "", "")
 
     def remember(self, guard: Guard) -> None:
         """Keeps the guard, and what was known of it."""
@@ -41,6 +59,17 @@ class Guards:
         self._known[guard.id] = Guard(id=guard.id, live_from=live_from, refused=refused)
         if len(self._known) > GUARDS_MAX:
             del self._known[next(iter(self._known))]
+
+    def keep_out(self, found: Guard | None, version: str) -> bool:
+        """Whether a version is not loaded, by the guard that was found in the store. Not by one that is being raised: whoever does that asks
+        what has become of the version when it is known to be done, and takes for sent what is passed and was never there.
+        """
+        if found is None:
+            return False
+        raising = self._raising
+        if found.id == raising.id and raising.before <= version < raising.live_from:
+            return version in found.refused
+        return found.covers(version)
 
     def cover(self, message_id: str, version: str) -> bool:
         """Whether this version was cancelled, replaced or refused."""
@@ -114,8 +143,12 @@ def raise_to(
         through=through,
     )
     epoch = plane.checkpoints.durable.epoch
-    verdict = yield from plane.commit(raise_guard(plane.shard, epoch, guard, plane.host.token()))
-    plane.guards.remember(guard)
+    plane.guards.begin(guard, before)
+    try:
+        verdict = yield from plane.commit(raise_guard(plane.shard, epoch, guard, plane.host.token()))
+        plane.guards.remember(guard)
+    finally:
+        plane.guards.end()
     return verdict
 
 

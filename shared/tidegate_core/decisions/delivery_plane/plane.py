@@ -299,7 +299,7 @@ class DeliveryPlane:
         live: Sequence[MessageTimer] = [
             timer
             for timer in timers
-            if not (timer.id in found and found[timer.id].covers(timer.version))
+            if not self.guards.keep_out(found.get(timer.id), timer.version)
             and not self.is_passed(timer.slot, timer.id, timer.version)
         ]
         live = yield from self.holding.without_held(live)

@@ -106,3 +106,22 @@ def test_given_cancels_of_what_is_ahead_then_the_position_stays_behind_the_prese
     due = bench.now + 5 * SECOND
     bench.run(20 * SECOND)
     assert [sent.at for sent in bench.on("out")][-1] == due
+
+
+@pytest.mark.parametrize("waited", [65, 80], ids=["before its time", "behind its time"])
+@WHICH
+def test_given_a_message_that_is_loaded_while_its_guard_is_raised_then_its_cancel_says_what_becomes_of_it(
+    bench: Bench, sent: dict[str, str], cancel: dict[str, str], waited: int
+) -> None:
+    """The guard was in the store and kept the row out, its answer hung: what was passed then, and had never been sent, was too late."""
+    bench.request(a_send("m-1", after="70s", **sent))
+    bench.request(a_send("m-2", after="70s"))
+    bench.hold_back(a_commit("guard"), answer_only=True)
+    bench.request(a_cancel(**cancel))
+    bench.run(waited * SECOND)
+    bench.as_usual()
+    bench.run(30 * SECOND)
+    is_sent = waited > 70
+    assert bench.status_of("c-1") == ("too_late" if is_sent else "cancelled")
+    assert tally(bench) == (1 + is_sent, 1 - is_sent)
+    assert len(bench.on("out")) == 1 + is_sent
