@@ -133,6 +133,8 @@ def raise_to(
     Raises:
         Fenced: Another owner holds the shard.
     """
+    covered = list(covered)
+    yield from plane.next_attempts.learn(covered)
     is_kept = before is not None and len(before.refused) > 0
     guard = Guard(
         id=message_id,
@@ -196,6 +198,9 @@ def take_out(plane: DeliveryPlane, message: Message) -> Fate:
         # The broker refused it, and memory had no room for its next attempt: nobody withdraws and counts what is not there. What is
         # held back is asked for apart.
         return Fate(None, any(row.maybe_sent for row in rows))
+    waiting = None if rows else plane.next_attempts.of(message)
+    if waiting is not None:
+        return Fate(None, bool(waiting.maybe_sent) or waiting.slot <= plane.maybe_sent_through)
     # Each of them, also behind one that is too late.
     taken_back = [_take_back_row(plane, row) for row in rows]
     return Fate(

@@ -25,6 +25,7 @@ from tidegate_core.decisions.delivery_plane.loading import (
     Window,
     renew,
 )
+from tidegate_core.decisions.delivery_plane.next_attempts import NextAttempts
 from tidegate_core.decisions.delivery_plane.read_elsewhere import ReadElsewhere
 from tidegate_core.decisions.delivery_plane.recurring_rows import sort_out
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
@@ -76,6 +77,7 @@ class DeliveryPlane:
         self.maybe_sent_through = host.now + CLOCKS_APART_MS
         self.elsewhere = ReadElsewhere(host, former)
         self.retry_turn = Turn(host, f"refused messages {shard}")
+        self.next_attempts = NextAttempts(self)
         self._waiting = Waiting(host, position)
         self.inboxed = Inboxed(self, self._waiting, lambda: self._queue(self.inboxed.apply))
         self._work: deque[Callable[[], Operation[None]]] = deque()
@@ -288,13 +290,16 @@ class DeliveryPlane:
             self.settle(row)
 
     def take_moved(self, timer: MessageTimer) -> None:
-        """Takes in what is to be tried again, also far ahead (a cancel finds it in memory only), while there is room."""
+        """Takes in what is to be tried again, also far ahead, while there is room; of the rest a cancel has to know all the same."""
         if timer.slot <= self.window.taking_through or len(self.slots) < ROWS_MAX:
             self.take_loaded(timer, from_store=False)
+        elif timer.ref is None:
+            self.next_attempts.leave(timer)
 
     def _load_page(self, items: Sequence[Item]) -> Operation[None]:
         """Guards are read now, consistently, and never while firing (DESIGN 5)."""
-        timers = yield from self.elsewhere.without((yield from sort_out(self, items)))
+        read = yield from sort_out(self, items)
+        timers = yield from self.elsewhere.without(read)
         found = yield from read_guards(self, {timer.id for timer in timers})
         live: Sequence[MessageTimer] = [
             timer
@@ -308,6 +313,7 @@ class DeliveryPlane:
         for timer in live:
             if not self.guards.cover(timer.id, timer.version):
                 self.take_loaded(timer)
+        self.next_attempts.have_come(read)
         self.host.operations.raise_(self.changed)
         if self._draining:
             self.host.operations.raise_(self._work_signal)

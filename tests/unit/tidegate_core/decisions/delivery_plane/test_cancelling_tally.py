@@ -6,7 +6,7 @@ import pytest
 from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import WHICH, tally
 
 from tidegate_core.decisions.delivery_plane import plane
-from tidegate_core.effects import NotProduced, Produce
+from tidegate_core.effects import Effect, NotProduced, Produce, ReadRange
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit, a_produce
 from tidegate_testkit.builders import MINUTE, SECOND, a_cancel, a_send
@@ -17,6 +17,10 @@ def bench() -> Bench:
     made = Bench()
     made.run(SECOND)
     return made
+
+
+def reads_timer_rows(effect: Effect) -> bool:
+    return isinstance(effect, ReadRange) and effect.range.low == "D#"
 
 
 @WHICH
@@ -61,17 +65,80 @@ def test_given_a_refused_message_that_is_loaded_at_its_next_slot_before_its_move
 
 
 @WHICH
+@pytest.mark.parametrize("later", [1, 10], ids=["not passed yet", "passed"])
 def test_given_a_refused_message_whose_next_attempt_has_no_room_in_memory_then_its_cancel_is_counted(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, sent: dict[str, str], cancel: dict[str, str]
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, sent: dict[str, str], cancel: dict[str, str], later: int
 ) -> None:
-    """Read: it was answered `cancelled` and counted as nothing."""
+    """Read: it was answered `cancelled`, or, behind a checkpoint, `too_late`, and counted as nothing."""
     monkeypatch.setattr(plane, "ROWS_MAX", 0)
     bench.answer_with(a_produce("out"), NotProduced("refused", "unknown topic"), times=5)
     bench.request(a_send("m-1", after="1s", **sent))
-    bench.run(77 * SECOND)
+    bench.run((76 + later) * SECOND)
     bench.request(a_cancel(**cancel))
     bench.run(10 * MINUTE)
     assert (bench.status_of("c-1"), tally(bench)) == ("cancelled", (0, 1))
+
+
+@WHICH
+@pytest.mark.parametrize("is_there", [False, True], ids=["refused", "without an answer before"])
+def test_given_a_refused_message_whose_next_attempt_is_far_then_a_successor_cancels_what_nobody_has_sent(
+    bench: Bench, sent: dict[str, str], cancel: dict[str, str], is_there: bool
+) -> None:
+    """Its time was over, and memory knew nothing of it: `too_late`, delivered by nobody, and counted as nothing."""
+    bench.answer_with(a_produce("out"), NotProduced("unavailable", "no answer"), times=int(is_there))
+    bench.answer_with(a_produce("out"), NotProduced("refused", "unknown topic"), times=5)
+    bench.request(a_send("m-1", after="1s", **sent))
+    bench.request(a_send("m-2", after="1s", topic="elsewhere"))
+    bench.run(90 * SECOND)
+    bench.drain()
+    bench.run(SECOND)
+    bench.new_actor()
+    bench.run(SECOND)
+    bench.request(a_cancel("c-0", message_id="m-2"))
+    bench.request(a_cancel(**cancel))
+    bench.run(10 * MINUTE)
+    assert bench.status_of("c-0") == "too_late"
+    assert bench.status_of("c-1") == ("too_late" if is_there else "cancelled")
+    assert bench.on("out") == []
+    assert tally(bench) == (1, 0 if is_there else 1)
+
+
+def test_given_a_refused_message_whose_next_attempt_is_far_then_what_a_successor_replaces_is_counted(
+    bench: Bench,
+) -> None:
+    bench.answer_with(a_produce("out"), NotProduced("refused", "unknown topic"), times=5)
+    bench.request(a_send("m-1", after="1s", key="k"))
+    bench.run(90 * SECOND)
+    bench.drain()
+    bench.run(SECOND)
+    bench.new_actor()
+    bench.run(SECOND)
+    bench.request(a_send("m-2", after="1s", key="k"))
+    bench.run(10 * MINUTE)
+    assert len(bench.on("out")) == 1
+    assert tally(bench) == (1, 1)
+
+
+def test_given_next_attempts_of_a_predecessor_then_they_are_read_once_and_not_when_all_are_in_memory() -> None:
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    for number in range(3):
+        bench.request(a_send(f"m-{number}", after="1s"))
+    bench.run(10 * SECOND)
+    bench.drain()
+    bench.run(SECOND)
+    bench.new_actor()
+    bench.run(SECOND)
+    before = len(bench.asked)
+    for number in range(2):
+        bench.request(a_cancel(f"c-{number}", message_id=f"m-{number}"))
+    assert sum(reads_timer_rows(each) for each in bench.asked[before:]) == 1
+    bench.new_actor()
+    bench.run(6 * MINUTE)
+    before = len(bench.asked)
+    bench.request(a_cancel("c-2", message_id="m-2"))
+    assert not any(reads_timer_rows(each) for each in bench.asked[before:])
+    assert [bench.status_of(f"c-{number}") for number in range(3)] == ["too_late"] * 3
 
 
 def test_given_cancels_and_nothing_else_then_a_drain_stores_them(bench: Bench) -> None:

@@ -1,0 +1,77 @@
+"""Next attempts of refused messages that lie beyond what is in memory: a cancel has to know that nobody has sent them.
+
+A message's own row says where its first timer row lies, and not where the broker's refusals have moved it since. Whose time is over, and
+what is not in memory, would pass for sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from tidegate_core.decisions.delivery_plane.retrying import RETRY_LAST_MS
+from tidegate_core.decisions.delivery_plane.slots import Place
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.effects import ReadRange
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.messages import Message, MessageTimer
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item, Page, RangeRead
+
+if TYPE_CHECKING:
+    from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+
+
+class NextAttempts:
+    """One per delivery plane. Those of predecessors are read when they are first asked for: none of them comes after the fence."""
+
+    def __init__(self, plane: DeliveryPlane) -> None:
+        self._plane = plane
+        self._known: dict[tuple[str, str], MessageTimer] = {}
+        self._are_read = False
+
+    def of(self, message: Message) -> MessageTimer | None:
+        return self._known.get((message.id, message.version))
+
+    def leave(self, timer: MessageTimer) -> None:
+        """It is in the store, and memory has no room for it."""
+        self._known[(timer.id, timer.version)] = timer
+
+    def have_come(self, timers: Iterable[MessageTimer]) -> None:
+        """Their page is loaded: whatever became of them, memory says it from now on."""
+        for timer in timers if self._known else ():
+            self._known.pop((timer.id, timer.version), None)
+
+    def learn(self, messages: Iterable[Message]) -> Operation[None]:
+        """Reads those of predecessors, where one of the messages may be among them."""
+        plane = self._plane
+        last = plane.maybe_sent_through + RETRY_LAST_MS
+        if self._are_read or plane.window.loaded_through[0] > last or not any(map(self._may_wait, messages)):
+            return
+        after, high = _key(plane.window.loaded_through), f"D#{keys.instant_text(last)}#{keys.LAST}"
+        while after < high:
+            page = yield from plane.host.read_for_good(
+                ReadRange(RangeRead(keys.shard_pk(plane.shard), "D#", high, after=after))
+            )
+            assert isinstance(page, Page)
+            self._take(page.items)
+            after = page.next_after or high
+        self._are_read = True
+
+    def _may_wait(self, message: Message) -> bool:
+        rows = self._plane.slots.of(message.id)
+        is_in_memory = any(row.version == message.version and not row.double for row in rows)
+        return message.nominal <= self._plane.maybe_sent_through and not is_in_memory
+
+    def _take(self, items: Sequence[Item]) -> None:
+        loaded = self._plane.window.loaded_through
+        for item in items:
+            if int(str(item.get("attempt", 1))) > 1 and "ref" not in item:
+                timer = from_item(MessageTimer, item)
+                if (timer.slot, timer.id, timer.version) > loaded:
+                    self.leave(timer)
+
+
+def _key(place: Place) -> str:
+    slot, message_id, version = place
+    return f"D#{keys.instant_text(slot)}#{message_id}#{version}"
