@@ -155,8 +155,9 @@ class FireSchedule:
         promised = _promised(state)
         is_promised = promised is not None and due.last in promised
         due_at = _counted_since(unit, state, now) if is_promised else _due(state, due.last)
-        if unit.controls.has_dropped(spec.namespace, due_at):
-            # It was due before the suspend, and it is too late for it now: that is told, never silent (I1).
+        if unit.controls.has_dropped(spec.namespace, due_at) or due.last <= (state.unmade_through or 0):
+            # It was due before the suspend, or before a resume that leaves it out, and it is too late for it now: that is told, never
+            # silent (I1).
             end_job(unit, job, "cancelled", "suspended", now)
 
 

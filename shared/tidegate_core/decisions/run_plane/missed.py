@@ -4,7 +4,7 @@ By default it is nothing: a suspended span is no miss, and what an update brings
 right behind the last occurrence, so it may reach over wide suspends: of these nothing is made (`missed_by_update`; which they were is known to
 the walk, not to the request: their ends are heard of late). Otherwise with the other causes. Who is made after a wide suspend was not suspended
 by it; and who resumes a schedule that was suspended by itself meanwhile, and asks for the backlog, is told how much that is. Where the wide
-suspend goes on still, all of it comes due with its end.
+suspend goes on still, all of it comes due with its end. What a resume left out before it was made nobody makes up for.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def after_apply(state: ScheduleState, spec: ScheduleSpec, before: ScheduleState 
     if before is None or before.status == "deleted":
         start = spec.trigger.start
         return state if start is None else _making_up(state, spec, start, spec.catchup.on_create)
-    begin = max(before.fired_through + 1, before.activated_at)
+    begin = max(before.fired_through + 1, before.activated_at, (before.unmade_through or 0) + 1)
     if before.status != "active":
         return state
     making_up = _making_up(state, spec, begin, spec.catchup.after_update)
@@ -93,8 +93,10 @@ def left_behind(state: ScheduleState, spec: ScheduleSpec, coming: tuple[int, ...
 
 
 def _missing_nothing(state: ScheduleState) -> ScheduleState:
-    """What a former generation was to make up for went with it."""
-    return replace(state, missed_from=None, missed_until=None, missed_as=None, missed_by_update=None)
+    """What a former generation was to make up for, or to leave out, went with it."""
+    return replace(
+        state, missed_from=None, missed_until=None, missed_as=None, missed_by_update=None, unmade_through=None
+    )
 
 
 def _making_up(state: ScheduleState, spec: ScheduleSpec, begin: int, mode: CatchUp) -> ScheduleState:

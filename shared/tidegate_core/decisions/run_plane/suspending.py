@@ -27,6 +27,7 @@ from tidegate_core.decisions.run_plane.standing import (
     awaits_cut,
     backlog_through,
     fires,
+    fires_through,
     goes_on_at,
     kept_from,
     stands_still,
@@ -194,11 +195,15 @@ def _with_cut(
     All that waits is its backlog: `releasing` goes by the instant of the last of it, and an older version that takes over by the other one. But
     what an earlier resume has cut, and not ended yet, is nobody's to leave: where this one leaves all of the rest that cut stands as it is,
     else this word takes its place, behind what ends in any case. Two words that each leave one job leave the same one: the later word is said of all.
+
+    What has come due and is not made yet, for a wide suspend goes on whose end is heard of late, does not wait: unless all is to go on nothing
+    of it does.
     """
+    word = None if backlog == "all" else backlog
+    unmade_through = before.unmade_through if word is None else fires_through(before, state.changed_at)
     latest = max((job.satisfied_at for job in waiting), default=0)
     through = max(state.changed_at, latest)
-    state = replace(state, changed_at=through)
-    word = None if backlog == "all" else backlog
+    state = replace(state, changed_at=through, unmade_through=unmade_through)
     if before.shedding is None:
         return replace(state, backlog_through=through, shedding=word)
     cut = backlog_through(before)

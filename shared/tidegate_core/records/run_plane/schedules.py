@@ -61,6 +61,8 @@ class ScheduleState:
             as older versions write it: `changed_at`. While `shedding` is set: of the resume that asked for that.
         cut_through: What waits and was satisfied up to here ends in any case: an earlier resume left none of it, and was not through when
             the one that `shedding` is of came.
+        unmade_through: What a time trigger names up to here, and was not made yet when a resume came that leaves out some of its backlog,
+            ends as it is made. None, as older versions write it: nothing does.
     """
 
     namespace: str
@@ -110,6 +112,7 @@ class ScheduleState:
     shedding: str | None = None
     backlog_through: int | None = None
     cut_through: int | None = None
+    unmade_through: int | None = None
     gone: tuple[str, ...] = ()
 
     def key(self, shard: int) -> Key:

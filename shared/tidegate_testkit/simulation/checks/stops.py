@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from tidegate_core.store import keys
 from tidegate_testkit.simulation.checks.evidence import is_satisfied
 from tidegate_testkit.simulation.checks.history import NEVER, SKEW_MS
-from tidegate_testkit.simulation.definitions import NAMESPACE
 
 if TYPE_CHECKING:
     from tidegate_core.records.run_plane import LedgerRow
@@ -54,11 +53,7 @@ def _check_schedule(case: Case, life: Life, bodies: list[Body]) -> Iterator[str]
 
 
 def _check_left_out(case: Case, life: Life, step: Step, until: int | None, bodies: list[Body]) -> Iterator[str]:
-    """`none` leaves out all that waited, `last` and `coalesce` all of a time trigger but one.
-
-    What is made up for is beside that; and what came due behind a wide suspend whose resume nobody had answered by then was not made yet,
-    because its owner need not have heard of that resume (docs/protocol.md, Wide controls).
-    """
+    """`none` leaves out all that waited, `last` and `coalesce` all of a time trigger but one. What is made up for is beside that."""
     backlog = step.asked.document.get("backlog")
     most = {"none": 0, "last": 1, "coalesce": 1}.get(str(backlog))
     if most is None:
@@ -71,11 +66,9 @@ def _check_left_out(case: Case, life: Life, step: Step, until: int | None, bodie
         for row in case.rows_by_id.get(run, [])
         if began[run] > step.done and _made(case, life, row) < through
     ]
-    unheard = {row.job_id for row in rows if case.wide.maybe_due(NAMESPACE, row.nominal, ended_at=step.sent)}
-    waited = [
-        row for row in rows if not _was_missed(case, row) and not (row.trigger == "time" and row.job_id in unheard)
+    started = [
+        row.job_id for row in rows if not _was_missed(case, row) and (backlog == "none" or row.trigger == "time")
     ]
-    started = [row.job_id for row in waited if backlog == "none" or row.trigger == "time"]
     if len(started) > most:
         yield f"I7: {started} of {life.name} started after {step.asked.id} was acknowledged, a resume with the backlog {backlog}"
 

@@ -43,7 +43,13 @@ def test_given_a_record_then_it_comes_back_as_it_was(record: Any) -> None:
 
 def test_given_a_state_and_the_generation_that_it_ends_then_both_come_back_as_they_were() -> None:
     state = a_schedule(
-        missed_from=1, missed_until=2, missed_as="all", missed_by_update=True, backlog_through=NOW, cut_through=NOW
+        missed_from=1,
+        missed_until=2,
+        missed_as="all",
+        missed_by_update=True,
+        backlog_through=NOW,
+        cut_through=NOW,
+        unmade_through=NOW,
     )
     past = PastGeneration.of(state, NOW, NOW + 1, fired=True, interval=None)
     assert past.missed_by_update
@@ -52,7 +58,7 @@ def test_given_a_state_and_the_generation_that_it_ends_then_both_come_back_as_th
     items = [
         to_item(each, KEY) for each in (a_schedule(), PastGeneration.of(a_schedule(), 1, 2, fired=True, interval=None))
     ]
-    optional = {"missed_by_update", "backlog_through", "cut_through"}
+    optional = {"missed_by_update", "backlog_through", "cut_through", "unmade_through"}
     assert [item.keys() & optional for item in items] == [set(), set()]
 
 

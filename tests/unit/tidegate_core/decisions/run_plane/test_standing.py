@@ -43,6 +43,7 @@ NEW_FIELDS = (
     "shedding",
     "backlog_through",
     "cut_through",
+    "unmade_through",
     "missed_by_update",
     "made_up",
     "made_up_to",
@@ -98,7 +99,7 @@ def test_given_records_of_an_older_version_then_they_load_and_mean_what_they_mea
     item = {name: value for name, value in to_item(state, state.key(0)).items() if name not in NEW_FIELDS}
     loaded = from_item(ScheduleState, item)
     assert (kept_from(loaded), stopped(loaded, NOW), version_of(loaded, 3)) == (7, 0, 3)
-    assert (backlog_through(loaded), loaded.missed_by_update) == (loaded.changed_at, None)
+    assert (backlog_through(loaded), loaded.missed_by_update, loaded.unmade_through) == (loaded.changed_at, None, None)
     job = a_job()
     old = {name: value for name, value in to_item(job, job.key(0)).items() if name not in {"stopped", "free_attempts"}}
     assert present_job(loaded, from_item(Job, old), NOW) == job

@@ -11,10 +11,8 @@ from tests.unit.tidegate_testkit.simulation.checks.steps import a_step
 from tidegate_core.records.outages import Outage
 from tidegate_core.store import keys
 from tidegate_testkit.simulation.checks.case import Case
-from tidegate_testkit.simulation.checks.controls import WideSpans
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.stops import check_stops
-from tidegate_testkit.simulation.controls import WideSpan
 from tidegate_testkit.simulation.record import Body, ReceiptSeen
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.world import World, build
@@ -62,37 +60,14 @@ def test_given_what_was_no_part_of_the_backlog_then_it_may_start(
     assert not told(case, monkeypatch, mode="hold", backlog="none", started=1, excuse=excuse)
 
 
-@pytest.mark.parametrize(("answered_ms", "is_wrong"), [(-1, True), (1, False)], ids=["answered", "on its way"])
-def test_given_what_came_due_behind_a_wide_suspend_then_only_a_resume_that_nobody_had_answered_explains_that_it_was_made_later(
-    case: Case, monkeypatch: pytest.MonkeyPatch, answered_ms: int, is_wrong: bool
-) -> None:
-    """Seed 30000010: its shard heard of the wide resume 3 s after a user had resumed it without its backlog."""
-    nominal = case.rows_by_id[bodies_of_ticks(case, 1)[0].run_id][0].nominal
-    begin, end = (
-        a_step(f"control.{kind}", at).asked for kind, at in (("suspend", nominal - 5_000), ("resume", nominal - 100))
-    )
-    monkeypatch.setattr(end, "receipt", ReceiptSeen(nominal + 1_500, {"status": "accepted"}))
-    wide = WideSpans([WideSpan(None, begin, end)])
-    resumed = nominal + 1_500 - answered_ms
-    assert told(case, monkeypatch, mode="hold", backlog="none", started=1, wide=wide, resumed=resumed) is is_wrong
-
-
 def told(
-    case: Case,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    mode: str,
-    backlog: str,
-    started: int,
-    excuse: str | None = None,
-    wide: WideSpans | None = None,
-    resumed: int | None = None,
+    case: Case, monkeypatch: pytest.MonkeyPatch, *, mode: str, backlog: str, started: int, excuse: str | None = None
 ) -> bool:
     """Whether the check objects to the first so many ticks, that began long behind a resume."""
     (life,) = [life for life in case.lives if life.name == "tick"]
     first = bodies_of_ticks(case, 2)
     nominals = [case.rows_by_id[body.run_id][0].nominal for body in first]
-    resumed = resumed or max(nominals) + SKEW_MS + 1
+    resumed = max(nominals) + SKEW_MS + 1
     if excuse == "behind the resume":
         resumed = nominals[0] + SKEW_MS
     if excuse == "an outage":
@@ -111,7 +86,6 @@ def told(
     monkeypatch.setattr(case.record, "bodies", late)
     lie = Case(case.world)
     lie.lives = [life]
-    lie.wide = wide or lie.wide
     monkeypatch.setattr(lie, "steps", lambda _: [suspend, resume])
     return found(check_stops(lie), "I7", "tick", f"the backlog {backlog}")
 
