@@ -75,8 +75,11 @@ def _check_left_out(case: Case, life: Life, step: Step, until: int | None, bodie
 
 def _made(case: Case, life: Life, row: LedgerRow) -> int:
     """Returns when its job was there at the latest: of events as soon as they were enough, for a tick may be told of long after its instant;
-    `NEVER` where that is not known.
+    of a past `at` not before what brought it; `NEVER` where that is not known.
     """
+    if row.trigger == "time" and life.definition.trigger["type"] == "at":
+        brought = [step.sent for step in case.steps(life) if _brings_anew(step) and step.version == row.version]
+        return max([row.nominal, *brought])
     if row.trigger != "events":
         return row.nominal
     seen = case.record.evidence[row.job_id]
@@ -86,6 +89,10 @@ def _made(case: Case, life: Life, row: LedgerRow) -> int:
         if is_satisfied(life.definition.trigger, entries):
             return taken
     return NEVER
+
+
+def _brings_anew(step: Step) -> bool:
+    return step.kind == "apply" and step.moves and step.asked.document.get("on_update") != "carry"
 
 
 def _was_missed(case: Case, row: LedgerRow) -> bool:

@@ -113,3 +113,31 @@ def test_given_a_job_of_events_then_it_was_a_part_of_the_backlog_where_what_it_c
     lie.lives = [life]
     monkeypatch.setattr(lie, "steps", lambda _: steps)
     assert found(check_stops(lie), "I7", "count", "the backlog none") is is_wrong
+
+
+@pytest.mark.parametrize(
+    ("on_update", "is_wrong"),
+    [
+        pytest.param("restart", False, id="brought anew"),
+        pytest.param("carry", True, id="bound to it"),
+        pytest.param(None, True, id="of before"),
+    ],
+)
+def test_given_a_past_instant_that_an_apply_behind_the_resume_brings_anew_then_it_may_start(
+    case: Case, monkeypatch: pytest.MonkeyPatch, on_update: str | None, is_wrong: bool
+) -> None:
+    """A schedule was deleted, and made anew, behind a resume without its backlog."""
+    (life,) = [life for life in case.lives if life.name == "once"]
+    row = next(row for row in case.rows_of["once"] if row.job_id in case.bodies_by_run)
+    (body,) = case.bodies_by_run[row.job_id]
+    resumed = row.nominal + MINUTE_MS
+    steps = [a_step("suspend", row.nominal - MINUTE_MS, mode="hold"), a_step("resume", resumed, backlog="none")]
+    if on_update is not None:
+        applied = a_step("apply", resumed + MINUTE_MS)
+        asked = replace(applied.asked, document={**applied.asked.document, "on_update": on_update})
+        steps.append(replace(applied, asked=asked, version=row.version))
+    monkeypatch.setattr(case.record, "bodies", [replace(body, start=resumed + 2 * MINUTE_MS)])
+    lie = Case(case.world)
+    lie.lives = [life]
+    monkeypatch.setattr(lie, "steps", lambda _: steps)
+    assert found(check_stops(lie), "I7", "once", "the backlog none") is is_wrong
