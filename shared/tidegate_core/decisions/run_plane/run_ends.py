@@ -27,6 +27,8 @@ HOST_SILENT = "its host does not answer"
 
 def conclude(unit: UnitOfWork, run: Run, memory: Memory | None, now: int) -> None:
     """Ends a run whose end was observed, unless its schedule wants a further attempt after such an end."""
+    if run.reason == HOST_SILENT:
+        run = replace(run, reason=None)  # It answered after all.
     verdict = STAYS if memory is None else try_again(unit, run, memory.retries, now)
     if not verdict.again:
         finish(unit, run, now, verdict.given_up)
@@ -69,8 +71,6 @@ def finish(unit: UnitOfWork, run: Run, now: int, given_up: str | None = None) ->
     assert run.ended_at is not None
     assert run.outcome is not None
     outcome, reason = run.outcome, run.reason
-    if reason == HOST_SILENT:
-        reason = None  # It answered after all.
     if run.cancel_requested and outcome == "failed":
         # The wrapper reports the signal as a failure before the launcher sees the process gone.
         outcome, reason = "killed", "cancelled"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from tests.unit.tidegate_core.decisions.shard_bench import (
     FOR_EVER,
@@ -153,6 +155,24 @@ def test_given_a_run_that_is_lost_and_reports_then_both_are_told_and_the_loss_is
     assert bench.on(RUNS)[-1].document["reason"] is None
     (row,) = bench.rows("L#")
     assert "detail" not in row
+
+
+def test_given_a_run_that_is_lost_and_reports_a_failure_then_the_loss_is_not_why_it_failed() -> None:
+    """Found in review: what its next attempt was told of the failure, and its entry when there was none, said so."""
+    bench = a_bench(Behaviour(runs_for=30 * MINUTE, outcome="failed"))
+    bench.request(an_apply(a_spec(trigger=every("10h"), retry={"tries": 1, "backoff": "1h"})))
+    bench.request(a_request("trigger"))
+    bench.run(SECOND)
+    bench.crash()
+    bench.answer_with(a_lookup, LookedUp("unknown"), times=1_000)
+    bench.run(35 * MINUTE)
+    run = the_run(bench)
+    assert run is not None
+    assert (run.attempt, json.loads(run.failure or "{}")["reason"]) == (2, None)
+    bench.request(a_request("suspend"))
+    bench.run(SECOND)
+    (row,) = bench.rows("L#")
+    assert row["detail"] == "failed; not tried again: suspended"
 
 
 def test_given_a_program_whose_submission_got_no_answer_and_that_nobody_finds_then_its_run_is_lost_after_the_gap() -> (
