@@ -108,13 +108,10 @@ class Attempts:
         found = yield from self._host.read_for_good(Read(tuple(wanted.values())))
         assert isinstance(found, Items)
         present = [from_item(Run, found.found[key]) for key in wanted.values() if key in found.found]
-        started: list[Run] = []
+        started = [run for run in present if run.started_at is not None and run.ended_at is None and not run.told]
         for run in present:
-            if run.ended_at is not None:
+            if run.ended_at is not None or run in started:
                 self.look(run.id)
-            elif run.started_at is not None and not run.told:
-                self._seen(run)
-                started.append(run)
         yield from self._tell_starts(ref, started)
         yield from self._lane.wait_for_queued()  # Also for what ended while it was read.
 
@@ -134,16 +131,25 @@ class Attempts:
                 run
             )  # Whoever wrote it found that the gate had let it pass: no look will see that any more.
         elif run.state == RunState.LOST and (before is None or before.state != run.state):
+            if before is not None and before.state in BEFORE_GATE:
+                self._has_begun(run)
             self._tell(run, RunState.LOST, self._host.now)
 
     def _seen(self, run: Run) -> None:
         """The gate let the run's program pass."""
+        run = self._as_written(run)
         before = self._memory.runs.get(run.id)
         if before is None or before.attempt != run.attempt or before.state == run.state:
-            return  # Seen before another decision of the same transaction moved it on.
+            return
         if run.state == RunState.RUNNING:
             self._memory.runs[run.id] = run
             self._has_begun(run)
+
+    def _as_written(self, run: Run) -> Run:
+        """Returns a run that a decision has read as the decisions behind it, of the same transaction, have left it."""
+        key = keys.run(self._lane.shard, run.id)
+        item = self._lane.view.item(key) if self._lane.view.knows(key) else None
+        return run if item is None else from_item(Run, item)
 
     def _has_begun(self, run: Run) -> None:
         self._tell(run, RunState.RUNNING, run.started_at or self._host.now)
@@ -266,5 +272,5 @@ class Attempts:
     def _ask_again(self, run: Run) -> None:
         """The run has changed since the launcher was asked. Where a driver has passed the gate, what it said may be of another copy."""
         if self._is_open(run):
-            self._memory.runs[run.id] = run
+            self._memory.runs[run.id] = self._as_written(run)
             self.adopt(run.id)

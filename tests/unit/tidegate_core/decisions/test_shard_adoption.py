@@ -15,11 +15,12 @@ from tests.unit.tidegate_core.decisions.shard_bench import (
     triggered,
 )
 
+from tidegate_core.decisions.inputs import Poked
 from tidegate_core.decisions.run_plane.attempts import PROBE_GAP_MS
 from tidegate_core.effects import Cancel, Commit, LookedUp, Lookup, NotSubmitted, Submit
 from tidegate_core.transactions.gate import start_run
-from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import HOUR, MINUTE, RUNS, SECOND, a_request, a_spec, an_apply, every
+from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.builders import HOUR, MINUTE, RUNS, SECOND, a_request, a_spec, an_apply, every, on_run_of
 
 # -- adoption ----------------------------------------------------------------------------------------------------------
 
@@ -142,6 +143,47 @@ def test_given_a_submission_that_is_answered_when_a_driver_of_another_host_is_lo
     run = the_run(bench)
     assert run is not None
     assert (run.state, run.driver_host) == ("lost", "host-2")
+
+
+def about_to_be_lost(bench: Bench) -> str:
+    """A predecessor's run before the gate whose host does not answer; half a second before that is its end."""
+    bench.behaves = lambda order: Behaviour(starts_after=None)
+    run = triggered(bench)
+    bench.run(SECOND)
+    bench.crash()
+    bench.answer_with(a_lookup, LookedUp("unknown"), times=1_000)
+    bench.run(PROBE_GAP_MS - 500)
+    return run
+
+
+def test_given_a_start_that_is_seen_in_the_transaction_that_takes_it_for_lost_then_the_program_is_found_again() -> None:
+    """Found in review: it was remembered as one that runs, and shown as lost until its end."""
+    bench = a_bench()
+    run = about_to_be_lost(bench)
+    bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "trigger")
+    bench.request(a_request("trigger", request_id="again"))
+    bench.transact(start_run(run, 1, "driver-1", bench.now, "t", host="host-1"))
+    bench.give(Poked(0, run))
+    bench.run(SECOND)
+    bench.as_usual()
+    lost = the_run(bench)
+    assert lost is not None
+    assert (lost.state, states(bench)) == ("lost", ["running", "lost"])
+    bench.run(MINUTE)
+    found = the_run(bench)
+    assert found is not None
+    assert (found.state, found.reason) == ("running", None)
+
+
+def test_given_a_start_that_nobody_has_told_of_when_its_program_is_lost_then_it_is_told() -> None:
+    """Found in review: who waits for it, and `tidegate.runs`, heard of it at its end."""
+    bench = a_bench()
+    bench.request(an_apply(a_spec("down", trigger=on_run_of("nightly", "started"))))
+    run = about_to_be_lost(bench)
+    bench.transact(start_run(run, 1, "driver-1", bench.now, "t", host="host-1"))
+    bench.run(SECOND)
+    assert states(bench) == ["running", "lost"]
+    assert len(bench.rows("J#")) == 2
 
 
 def test_given_a_run_that_is_lost_and_reports_then_both_are_told_and_the_loss_is_no_reason_any_more() -> None:
