@@ -245,10 +245,12 @@ class UnitOfWork:
             self._open.raw.append(Check(key, condition))
 
     def require_untouched(self, wanted: Iterable[Key]) -> None:
-        """For who decides by what is remembered of these items. Raises TooLarge when another decision of this transaction has written one
-        of them: what is remembered is of before, so the decision goes into the next transaction.
+        """For who decides by what is remembered of these items, or of limits that others write too. Raises TooLarge when another decision
+        of this transaction has written one of them, or gives a permit of one back: what is remembered is of before, so the decision goes
+        into the next transaction.
         """
-        if self._kept.writes and any(key in self._kept.writes for key in wanted):
+        kept = self._kept
+        if (kept.writes or kept.returns) and any(key in kept.writes or key in kept.returns for key in wanted):
             raise TooLarge
 
     def after(self, effect: Effect | Callable[[], None]) -> None:

@@ -107,14 +107,25 @@ def unmet_permits(
     """Returns the limits that have no permit for the job now.
 
     The `ahead` jobs of the schedule before this one wait for shared limits only: the schedule's own permits are theirs.
+
+    Raises:
+        TooLarge: A run that stands in the way ends, or is written, in this transaction.
     """
     unmet: list[Unmet] = []
     for limit, key in wanted:
-        if limit.is_shared:
-            unmet += unmet_shared(_shared(unit, key).at(now), limit, key, job)
-        else:
-            unmet += unmet_own(unit, limit, key, ahead, memory.without_permit(job.ref))
+        if not limit.is_shared:
+            unmet += unmet_own(unit, limit, key, ahead, open_without_permit(unit, memory, job.ref))
+        elif unmet_here := unmet_shared(_shared(unit, key).at(now), limit, key, job):
+            unit.require_untouched([key])
+            unmet += unmet_here
     return unmet
+
+
+def open_without_permit(unit: UnitOfWork, memory: Memory, ref: str) -> tuple[str, ...]:
+    """Returns the open runs of a schedule that take no permit of its own. Raises TooLarge when one of them may end in this transaction."""
+    runs = memory.without_permit(ref)
+    unit.require_untouched(keys.run(unit.shard, run_id) for run_id in runs)
+    return runs
 
 
 def needs_of(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job, now: int) -> list[Need]:

@@ -65,9 +65,13 @@ def settle_jobs(
 
 
 def holders_of(unit: UnitOfWork, memory: Memory, spec: ScheduleSpec) -> tuple[str, ...]:
-    """Returns the runs that are open, as overlap counts them: also those for which no limit held when they were admitted."""
+    """Returns the runs that are open, as overlap counts them: also those for which no limit held when they were admitted.
+
+    Raises:
+        TooLarge: As `permits.open_without_permit`.
+    """
     limit = unit.record(OwnLimit, permits.limit_key(unit.shard, permits.own_limit(spec)))
-    others = memory.without_permit(keys.schedule_ref(spec.namespace, spec.name))
+    others = permits.open_without_permit(unit, memory, keys.schedule_ref(spec.namespace, spec.name))
     return others if limit is None else (*others, *limit.holders)
 
 

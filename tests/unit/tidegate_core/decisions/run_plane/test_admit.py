@@ -12,11 +12,12 @@ from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.asking import ASK_AGAIN_MS
 from tidegate_core.decisions.run_plane.jobs import seal
 from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS
+from tidegate_core.decisions.run_plane.runs import LookAtRun
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk, Job, LedgerRow, OwnLimit, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import ITEM_BYTES_MAX, Key, Put, Transaction, Update
-from tidegate_core.transactions.limits import Permit, key_of, take_permit
+from tidegate_core.transactions.limits import Permit, key_of, key_text, take_permit
 from tidegate_core.transactions.unit_of_work import TooLarge, UnitOfWork
 from tidegate_testkit.builders import (
     HOUR,
@@ -25,6 +26,7 @@ from tidegate_testkit.builders import (
     Doc,
     a_definition,
     a_job,
+    a_run,
     a_schedule,
     a_spec,
     at_most,
@@ -39,6 +41,7 @@ WINDOW = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
 OPEN_WINDOW = {"type": "time_window", "opens": "00:00", "closes": "23:59"}
 OPENS = parse_instant("2025-11-13T03:00:00Z")
 PROGRAM = keys.shared_limit("flights", "program", "python:/jobs/nightly.py")
+GROUP = keys.shared_limit("flights", "group", "g")
 
 
 def a_desk(*jobs: Job, spec: Doc | None = None, **state: Any) -> Desk:
@@ -460,4 +463,51 @@ class _Behind(_Sealing):
         super().decide(unit, now)
         unit.keep()
         assert self.look is not None
+        self.look.decide(unit, now)
+
+
+@pytest.mark.parametrize(
+    ("spec", "limits"),
+    [
+        pytest.param(
+            a_spec(overlap="allow", constraints=[at_most(1, "group", group="g", on_unmet="abort")]),
+            (key_text(GROUP),),
+            id="a shared limit",
+        ),
+        pytest.param(
+            a_spec(overlap="skip"), (), id="the schedule's own, of a run that was admitted before there was one"
+        ),
+    ],
+)
+def test_given_a_run_that_ends_in_the_same_transaction_then_no_job_ends_because_of_it(
+    spec: Doc, limits: tuple[str, ...]
+) -> None:
+    """Found in review: it was skipped, as if what had ended before it was looked at were still open."""
+    run = a_run(state="running", external_id="e", ended_at=NOW + 5, outcome="succeeded", limits=limits)
+    desk = a_desk(a_job(1, state="pending_launch"), a_job(2), spec=spec)
+    desk.lay(run)
+    if limits:
+        desk.store.transact(Transaction("before", take_permit(Permit(GROUP, run.id), 1), "p", None))
+    ends, look = LookAtRun(0, run.id, lambda run: None), AdmitNext(REF, desk.memory, lambda goes_on: None)
+    with pytest.raises(TooLarge):
+        desk.decide(_Together(ends, look))
+    desk.decide(ends)
+    desk.decide(look)
+    assert [job_id for job_id, *_ in desk.ledger()] == [run.id]
+    assert a_job(2).id in runs(desk)
+
+
+@dataclass
+class _Together:
+    """A look behind another decision of its transaction."""
+
+    first: LookAtRun
+    look: AdmitNext
+    stale: tuple[Key, ...] = ()
+    name: str = "look"
+    about: str = REF
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        self.first.decide(unit, now)
+        unit.keep()
         self.look.decide(unit, now)
