@@ -55,6 +55,8 @@ that come late must not fit to the next one's."""
 ADMITTED_WITHIN_MS = 10_000
 """What was judged by the clock, a window or a rate, is judged anew when the store has given no answer for so long: hours later a program
 would start out of its window, and a rate would not count it any more."""
+WAITING_ACTIONS = 16
+"""Behind so many actions a look has no further job wait: one whose places in up to 16 queues have moved takes up to 65, with the marks."""
 LEFT_ACTIONS = 45
 """Behind so many actions a look has nobody else leave its queues: a job stands in up to 16."""
 CANCEL_AGAIN_MS = 10_000
@@ -199,8 +201,10 @@ class AdmitNext:
         waiting += [each for number, each in enumerate(paced) if number == 0 or each.job.asked]
         if waiting and self._settle(unit, state, waiting[0], gone, now):
             return True
-        self._wait(unit, waiting, now)
+        goes_on = self._wait(unit, waiting, now)
         self.memory.remember_shared_limits(self.ref, [need.limit for each in waiting for need in each.needs])
+        if goes_on:
+            return True
         return leaving and self._leave_queues(unit, behind, {waits.job.id for waits in waiting})
 
     def _decide_overdue(
@@ -399,10 +403,16 @@ class AdmitNext:
 
     # -- waiting ------------------------------------------------------------------------------------------------------
 
-    def _wait(self, unit: UnitOfWork, waiting: Sequence[_Waiting], now: int) -> None:
-        """Has the jobs wait: in the queues, or for an instant, or until a permit of the schedule's own comes back."""
+    def _wait(self, unit: UnitOfWork, waiting: Sequence[_Waiting], now: int) -> bool:
+        """Has the jobs wait: in the queues, or for an instant, or until a permit of the schedule's own comes back; returns whether some are
+        left for the next look.
+        """
         places: list[asking.Place] = []
+        before = unit.actions
         for waits in waiting:
+            to_mark = {limit for place in places for limit in place.joined}
+            if places and unit.actions - before + 2 * len(to_mark) > WAITING_ACTIONS:
+                break
             job, unmet, needs, priority, *_ = waits
             if waits.queues:
                 place = asking.wait_for(unit, job, needs, priority, self.memory.shards, now)
@@ -416,6 +426,7 @@ class AdmitNext:
                 unit.put(kept, job.key(unit.shard))
             self._look_again(unit, waits, now, place)
         asking.mark(unit, places, self.memory.shards, now)
+        return len(places) < len(waiting)
 
     def _look_again(self, unit: UnitOfWork, waits: _Waiting, now: int, place: asking.Place) -> None:
         unmet = waits.unmet

@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from tidegate_core.decisions.run_plane import asking
+from tidegate_core.decisions.run_plane.admit import ASKED_TOGETHER, AdmitNext
+from tidegate_core.records.limits import Waiter
+from tidegate_core.store import keys
+from tidegate_core.store.values import ACTIONS_PER_TRANSACTION_MAX, Item, Put
+from tidegate_core.transactions.limits import home_of, key_text
 from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import SECOND, Doc, a_request, a_spec, an_apply, at_most, every
+from tidegate_testkit.builders import (
+    NOW,
+    SECOND,
+    Doc,
+    a_definition,
+    a_job,
+    a_request,
+    a_schedule,
+    a_spec,
+    an_apply,
+    at_most,
+    every,
+)
+from tidegate_testkit.desk import Desk
 
 GROUPS = [at_most(50, "group", group=f"g{number}") for number in range(15)]
 KEYS = [at_most(3, "key", key=f"k{number} ${{nominal}}") for number in range(15)]
@@ -53,3 +74,31 @@ def test_given_runs_with_many_limits_then_a_wide_suspend_ends_them_all_and_is_an
     bench.run(5 * SECOND)
     assert bench.status_of("q") == "accepted"
     assert open_runs(bench) == []
+
+
+@pytest.mark.parametrize("scope", ["group", "key"])
+def test_given_jobs_whose_places_in_many_queues_have_moved_then_a_look_moves_as_many_as_it_can(scope: str) -> None:
+    """Found in review: an update had raised their priority, and no store takes all of their rows at once. One job was looked at then, and
+    those behind it kept the places of before.
+    """
+    names = [f"l{number}" for number in range(15)]
+    limits = sorted(keys.shared_limit("flights", scope, name) for name in names)
+    constraints = [at_most(1, scope, **{scope: name}) for name in names]
+    desk = Desk(a_definition(a_spec(overlap="allow", constraints=constraints, priority="high")), a_schedule())
+    jobs = [a_job(number) for number in range(ASKED_TOGETHER)]
+    for job in jobs:
+        rows = [asking.row_for(job, limit, 1, "medium", NOW).key(home_of(limit, 4)) for limit in limits]
+        desk.lay(replace(job, asked=tuple(key_text(row) for row in rows)))
+    for limit in limits:
+        item: Item = {"pk": limit.pk, "sk": limit.sk, "in_use": int(limit == limits[-1]), "queued": "somebody"}
+        words: Item = {"offered": frozenset(job.id for job in jobs)} if limit != limits[-1] else {}
+        desk.store.write([Put(limit, {**item, **words})])
+    goes_on = [True]
+    look = AdmitNext("flights/nightly", desk.memory, goes_on.append)
+    while goes_on[-1]:
+        transaction = desk.decide(look)
+        assert transaction is not None
+        assert len(transaction.actions) <= ACTIONS_PER_TRANSACTION_MAX
+    rows_there = desk.records(Waiter, "IW#")
+    assert len(rows_there) == sum(home_of(limit, 4) == 0 for limit in limits) * len(jobs)
+    assert {row.order for row in rows_there} == {asking.row_for(job, limits[0], 1, "high", NOW).order for job in jobs}
