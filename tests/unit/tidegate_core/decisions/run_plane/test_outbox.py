@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from tidegate_core.decisions.event_index import Listener
 from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS, LISTENERS_PER_PAGE, Distribute, gone_row
-from tidegate_core.decisions.run_plane.run_news import outbox_row
+from tidegate_core.decisions.run_plane.run_news import outbox_row, told_row
 from tidegate_core.effects import Poke
+from tidegate_core.model.states import RunState
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import InboxRow, IndexRow, OutboxRow, Run
 from tidegate_core.store import keys
-from tidegate_core.store.values import Item
+from tidegate_core.store.values import Delete, Item, Key
 from tidegate_core.transactions.gate import finish_run
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
@@ -85,6 +86,28 @@ def test_given_nobody_who_listens_then_the_row_is_marked() -> None:
     desk = Desk(ROW)
     assert distribute(desk, []).matched
     assert inbox(desk) == []
+
+
+def test_given_a_program_that_is_lost_again_while_a_listener_has_not_heard_of_the_first_time_then_it_hears_once_and_others_again() -> (
+    None
+):
+    """Found in review: nobody heard of it, and the attempt came again every ten minutes."""
+    lost = told_row(a_run(state="lost"), RunState.LOST, NOW)
+    desk = Desk(lost)
+    listeners = [a_listener(1), a_listener(2), a_listener(2, leaf=1), a_listener(3)]
+    told = Distribute(lost.key(0), listeners, 0, _nobody)
+    desk.decide(told)
+    (first, heard, _) = inbox(desk)
+    desk.store.write([Delete(Key(str(heard["pk"]), str(heard["sk"])))])
+    desk.lay(lost)
+    desk.decide(told)
+    assert not desk.refused
+    row = desk.record(OutboxRow, lost.key(0))
+    assert row is not None
+    assert row.matched
+    assert [str(item["name"]) for item in inbox(desk)] == ["down-0001", "down-0002", "down-0003"]
+    assert inbox(desk)[0] == first
+    assert set(told.stale) == {Key(str(item["pk"]), str(item["sk"])) for item in inbox(desk)}
 
 
 def test_given_two_leaves_of_one_schedule_then_both_are_in_its_one_row() -> None:

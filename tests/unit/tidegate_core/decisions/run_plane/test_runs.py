@@ -23,6 +23,7 @@ from tidegate_core.decisions.run_plane.run_news import outbox_row
 from tidegate_core.decisions.run_plane.runs import (
     SUBMIT_TRIES_MAX,
     LookAtRun,
+    MarkFound,
     MarkLost,
     MarkSubmitted,
     RejectRun,
@@ -271,3 +272,14 @@ def test_given_half_a_character_in_stored_outputs_then_the_end_can_be_sent_on_al
     """A file name that is not UTF-8 reads as one in Python. Whoever let it in: it must not stop the shard."""
     out = outbox_row(replace(STATES["reported"], outputs='{"file":"\udcff.parquet"}'))
     assert json.loads(out.fact)["outputs"] == json.loads(out.record)["outputs"] == {"file": "?.parquet"}
+
+
+def test_given_a_program_that_is_lost_again_while_the_first_loss_is_on_its_way_then_it_is_lost() -> None:
+    """Found in review: the word that it is came to nothing until that row had gone."""
+    desk = a_desk(STATES["running"])
+    lost(desk)
+    desk.decide(MarkFound(0, ID, 1))
+    assert outcome(desk) == "running"
+    lost(desk)
+    assert outcome(desk) == "lost"
+    assert len(desk.records(OutboxRow, "Z#")) == 1
