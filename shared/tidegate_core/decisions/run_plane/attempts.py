@@ -189,6 +189,7 @@ class Attempts:
             return
         since = self._host.now
         while (run.id, run.attempt) not in self._launching and self._is_open(run):
+            run = self._memory.runs[run.id]  # It may have passed the gate since.
             # On the driver's host where that is known: the copy in the run's item may be another one.
             found = yield Lookup(run.id, run.attempt, run.program_host, run.boot_id)
             assert isinstance(found, LookedUp)

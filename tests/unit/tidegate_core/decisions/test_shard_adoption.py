@@ -271,6 +271,27 @@ def test_given_a_driver_on_another_host_than_the_copy_that_is_known_then_it_is_l
     assert [entry[3] for entry in bench.ledger()] == ["failed"]
 
 
+def test_given_a_driver_that_passes_the_gate_while_its_launcher_cannot_be_asked_then_it_is_looked_up_on_its_host() -> (
+    None
+):
+    """Found in review: it was looked for as one that nobody had started, handed over once more, and then never looked for again."""
+    bench = a_bench()
+    bench.hold_back(a_submit)
+    run = triggered(bench)
+    bench.crash()
+    bench.answer_with(a_lookup, LookedUp("unknown"), times=2)
+    bench.run(SECOND)
+    bench.transact(start_run(run, 1, "driver-1", bench.now, "t", host="host-2"))
+    bench.give(Poked(0, run))
+    bench.answer_with(a_lookup, LookedUp("elsewhere"), times=6)
+    bench.run(MINUTE)
+    hosts = [each.host for each in bench.all_asked(Lookup)]
+    assert hosts == [None, *["host-2"] * (len(hosts) - 1)]
+    assert len(bench.all_asked(Submit)) == 1
+    bench.run(MINUTE)
+    assert [entry[3] for entry in bench.ledger()] == ["failed"]  # By then that host says that nothing of it is left.
+
+
 @pytest.mark.parametrize("where", ["elsewhere", "unknown"])
 def test_given_a_run_before_the_gate_that_nobody_can_ask_then_it_is_closed_and_submitted_again(where: str) -> None:
     """Found in review: it had failed, without any further try, when its host went down while its program was on its way to the gate."""
