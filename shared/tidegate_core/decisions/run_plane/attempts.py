@@ -62,6 +62,7 @@ class Attempts:
         self._memory = memory
         self._index = index
         self._launching: set[tuple[str, int]] = set()
+        self._watched: set[tuple[str, int, str | None]] = set()
         self._closed = False
 
     def recover(self) -> None:
@@ -134,6 +135,7 @@ class Attempts:
             if before is not None and before.state in BEFORE_GATE:
                 self._has_begun(run)
             self._tell(run, RunState.LOST, self._host.now)
+            self._find(run)  # Its launcher may have answered while that was written.
 
     def _seen(self, run: Run) -> None:
         """The gate let the run's program pass."""
@@ -256,13 +258,20 @@ class Attempts:
         return merged_entries([str(item["entries"]) for item in items[: run.chunks]])
 
     def _watch(self, run: Run, host: str | None) -> Operation[None]:
+        self._watched.add((run.id, run.attempt, host))
         known = self._memory.runs.get(run.id)
-        if known is not None and known.state == RunState.LOST and known.driver_host in (None, host):
-            # Its launcher knows of it, whoever asked: a look-up, or a submission that was repeated until it was answered.
-            self._lane.add(MarkFound(self._lane.shard, run.id, run.attempt))
+        if known is not None and known.state == RunState.LOST:
+            self._find(known)
         gone = yield Watch(run.id, run.attempt)
         assert isinstance(gone, Gone)
+        self._watched.discard((run.id, run.attempt, host))
         self._gone(run, gone, host)
+
+    def _find(self, lost: Run) -> None:
+        """Has a program that is watched run again: its launcher knows of it, whoever asked, a look-up or a submission that was repeated."""
+        hosts = {host for run_id, attempt, host in self._watched if (run_id, attempt) == (lost.id, lost.attempt)}
+        if hosts and (lost.driver_host is None or lost.driver_host in hosts):
+            self._lane.add(MarkFound(self._lane.shard, lost.id, lost.attempt))
 
     def _gone(self, run: Run, gone: Gone, host: str | None) -> None:
         """`run`: as it was known when the launcher was asked."""

@@ -16,7 +16,7 @@ from tests.unit.tidegate_core.decisions.shard_bench import (
 )
 
 from tidegate_core.decisions.inputs import Poked
-from tidegate_core.decisions.run_plane.attempts import PROBE_GAP_MS
+from tidegate_core.decisions.run_plane.attempts import LOOKUP_AGAIN_MS, PROBE_GAP_MS
 from tidegate_core.effects import Cancel, Commit, LookedUp, Lookup, NotSubmitted, Submit
 from tidegate_core.transactions.gate import start_run
 from tidegate_testkit.bench import Behaviour, Bench
@@ -143,6 +143,29 @@ def test_given_a_submission_that_is_answered_when_a_driver_of_another_host_is_lo
     run = the_run(bench)
     assert run is not None
     assert (run.state, run.driver_host) == ("lost", "host-2")
+
+
+@pytest.mark.parametrize("adopted", [True, False])
+def test_given_a_launcher_that_answers_while_the_loss_is_written_then_the_program_is_found(adopted: bool) -> None:
+    """Found in review: it was watched, and shown as lost until its end."""
+    bench = a_bench(Behaviour(runs_for=5 * HOUR))
+    if not adopted:
+        bench.hold_back(a_submit, answer_only=True)
+    triggered(bench)
+    bench.run(SECOND)
+    if adopted:
+        bench.crash()
+        bench.answer_with(a_lookup, LookedUp("unknown"), times=PROBE_GAP_MS // LOOKUP_AGAIN_MS + 1)
+    bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name in {"lost", "look"})
+    bench.run(PROBE_GAP_MS + 30 * SECOND)
+    run = the_run(bench)
+    assert run is not None
+    assert run.state == "running"
+    bench.release()  # The answer first.
+    bench.run(SECOND)
+    found = the_run(bench)
+    assert found is not None
+    assert (found.state, found.reason, states(bench)) == ("running", None, ["running", "lost"])
 
 
 def about_to_be_lost(bench: Bench) -> str:
