@@ -40,12 +40,15 @@ class LandedOnTopics:
         left: dict[tuple[str, int], int] = {}
         places = []
         for place in self._from(consumer, self._partitions(consumer, topics), since):
+            if place.error is not None:
+                # It has no offset then, as one on which nothing was appended since.
+                raise KafkaException(place.error)
             low, high = consumer.get_watermark_offsets(place, self._patience_s)
             if 0 < low == high:
                 # Emptied: what it held may have been of any time up to now.
                 yield Landed(place.topic, time.time_ns() // 1_000_000, (), True)
-            # Behind the last record the client answers with a mark of its own.
-            begin = place.offset if low <= place.offset < high else high
+            # Behind the last record the client answers with a mark of its own; retention may have passed its answer since.
+            begin = max(low, place.offset) if 0 <= place.offset < high else high
             if begin < high:
                 begins[(place.topic, place.partition)] = low
                 left[(place.topic, place.partition)] = high
