@@ -114,8 +114,9 @@ class AsyncConnections:
             raise SSLError(endpoint_url=url, error=error) from error
         except TimeoutError as error:
             raise ConnectTimeoutError(endpoint_url=url, error=error) from error
-        except (OSError, ValueError, UnicodeError) as error:
-            # Nothing of a request has been sent, whichever of name, address and handshake it was.
+        except (OSError, ValueError, UnicodeError, RuntimeError) as error:
+            # Nothing of a request has been sent, whichever of name, address and handshake it was. A name is looked up on a thread, and the
+            # host may have no more of them at the moment (RuntimeError).
             raise EndpointConnectionError(endpoint_url=url, error=error) from error
         return connection
 

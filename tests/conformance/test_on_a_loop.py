@@ -14,14 +14,14 @@ import pytest
 from botocore.credentials import RefreshableCredentials
 from tests.conformance.http_servers import answers, http_server, message
 
-from tidegate_core.store.values import Applied, Key, Put, Transaction
+from tidegate_core.store.values import Applied, Key, Put, Throttled, Transaction
 from tidegate_dynamo.async_items_client import AsyncItemsClient
 from tidegate_dynamo.async_store import AsyncDynamoStore
 from tidegate_dynamo.client import make_client
 from tidegate_dynamo.connections import Route
 from tidegate_dynamo.endpoint import Endpoint
 from tidegate_dynamo.settings import DynamoSettings
-from tidegate_ports.store import NotSent
+from tidegate_ports.store import NotSent, StoreUnavailable
 
 KEY = Key("P", "S")
 ROW = Put(KEY, {"pk": "P", "sk": "S"})
@@ -169,6 +169,27 @@ async def test_given_a_name_whose_first_address_nobody_answers_under_then_the_ne
         client = client_of(settings_for(f"http://store.test:{server.port}", connect_timeout_s=5.0))
         await client.call("put_item", {})
         assert (server.connections, len(server.requests)) == (1, 1)
+        client.close()
+
+
+async def test_given_a_host_without_threads_then_the_name_is_not_looked_up_and_nothing_was_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found in review: it was raised as a bug. Programs of the host that have all threads took its node's actors, then the node."""
+
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with http_server(answers("200 OK", b'{"Responses": {}, "UnprocessedKeys": {}}')) as server:
+        settings = settings_for(f"http://localhost:{server.port}")
+        client = client_of(settings)
+        store = AsyncDynamoStore(client, settings)
+        with monkeypatch.context() as full:
+            full.setattr(threading.Thread, "start", start)
+            assert await store.transact(PUT) == Throttled()
+            with pytest.raises(StoreUnavailable):
+                await store.get([KEY])
+        assert await store.get([KEY]) == {}
         client.close()
 
 
