@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from typing import Protocol, TypeAlias
+from functools import partial
+from typing import ParamSpec, Protocol, TypeAlias, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -27,6 +28,9 @@ AT_ONCE_MAX = 2
 POLL_S = 0.1
 FINISHED = KafkaError._PARTITION_EOF  # noqa: SLF001 - the client's own public codes begin so
 GONE = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001 - likewise
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Client(Protocol):
@@ -75,23 +79,26 @@ class KafkaLogReader:
         self, wanted: Sequence[LogSlice], *, records_max: int, bytes_max: int
     ) -> Sequence[Record] | Unavailable:
         """The first records of the slices, one slice after another."""
-        call = asyncio.get_running_loop().run_in_executor(
-            self._threads, self._read, list(wanted), records_max, bytes_max
-        )
-        return await call
+        return await self._apart(self._read, list(wanted), records_max, bytes_max)
 
     async def next_records(
         self, topic: str, topic_id: str, begins: Mapping[int, int]
     ) -> Mapping[int, int] | Unavailable:
         """The offset of the first record at or behind each offset, or the end of what may be read."""
-        loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._threads, self._next_records, topic, dict(begins))
+        found = await self._apart(self._next_records, topic, dict(begins))
         described = await self._facts.describe([topic])  # Afterwards: what was read was the topic's that is there now.
         if isinstance(found, Unavailable):
             return found
         if isinstance(described, Unavailable):
             return described
         return found if topic in described and described[topic].id == topic_id else {}
+
+    async def _apart(self, look: Callable[P, T | Unavailable], *args: P.args, **kwargs: P.kwargs) -> T | Unavailable:
+        try:
+            looking = asyncio.get_running_loop().run_in_executor(self._threads, partial(look, *args, **kwargs))
+        except RuntimeError as none_left:  # The host has no more threads at the moment.
+            return Unavailable(f"broker, records: {none_left}")
+        return await looking
 
     def _next_records(self, topic: str, begins: Mapping[int, int]) -> dict[int, int] | Unavailable:
         found: dict[int, int] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
@@ -44,3 +45,21 @@ async def test_given_no_client_can_be_made_then_next_records_are_not_known_now(w
 async def test_given_no_client_can_be_made_then_records_are_not_known_now(without_client: KafkaLogReader) -> None:
     found = await without_client.read([LogSlice("events", 0, 0, 1)], records_max=1, bytes_max=1)
     assert isinstance(found, Unavailable)
+
+
+async def test_given_a_host_without_threads_then_nothing_is_known_now(
+    without_client: KafkaLogReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found in review: as above."""
+
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", start)
+        for found in (
+            await without_client.next_records("events", "0" * 32, {0: 5}),
+            await without_client.read([LogSlice("events", 0, 0, 1)], records_max=1, bytes_max=1),
+        ):
+            assert isinstance(found, Unavailable)
+            assert "new thread" in found.what
