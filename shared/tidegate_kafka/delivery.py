@@ -14,6 +14,7 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, Message
 from tidegate_core.effects import NotProduced, Outcome, Produced
 from tidegate_kafka.outcomes import UNAVAILABLE, not_produced
 from tidegate_kafka.post import Post
+from tidegate_kafka.standstill import Standstill
 from tidegate_ports.bus import Settled
 
 PRODUCED: Final = Produced()
@@ -53,8 +54,9 @@ class Deliveries:
         acknowledged: A broker has taken a record since this was set to False.
     """
 
-    def __init__(self, post: Post) -> None:
+    def __init__(self, post: Post, standstill: Standstill) -> None:
         self._post = post
+        self._standstill = standstill
         self._waiting: set[Waiter] = set()
         self._reported: list[tuple[Waiter, Outcome]] = []
         self.fatal = False
@@ -73,10 +75,14 @@ class Deliveries:
         """The client's callback, bound to its waiter, who is waited for until the outcome is kept: what fails in between is for `abandon`."""
         if error is None:
             self.acknowledged = True
+            if self._standstill.suspects:
+                self._standstill.acknowledged(message.topic() or "", _number(message))
             kind, instant = message.timestamp()
             outcome: Outcome = Produced(instant) if kind == TIMESTAMP_LOG_APPEND_TIME else PRODUCED
         else:
             self.fatal = self.fatal or error.fatal()
+            if error.code() == KafkaError._MSG_TIMED_OUT:  # noqa: SLF001 - a public code begins so
+                self._standstill.expired(message.topic() or "", _number(message))
             outcome = not_produced(error)
         self._reported.append((waiter, outcome))
         self._waiting.discard(waiter)
@@ -93,6 +99,11 @@ class Deliveries:
         self._waiting.clear()
         self._reported.extend(rest)
         self.pass_on()
+
+
+def _number(message: Message) -> int:
+    number = message.partition()
+    return -1 if number is None else number
 
 
 def _resolve(reported: Sequence[tuple[Waiter, Outcome]]) -> None:

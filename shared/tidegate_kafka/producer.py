@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeAlias
 from confluent_kafka import KafkaException, Producer
 
 from tidegate_core.effects import NotProduced, Outcome, Produce
-from tidegate_kafka.client_config import producer_config
+from tidegate_kafka.client_config import GUARDED_MS_MAX, producer_config
 from tidegate_kafka.client_log import LOG
 from tidegate_kafka.client_thread import ClientThread
 from tidegate_kafka.delivery import Deliveries, Group, Waiter
@@ -30,6 +30,7 @@ from tidegate_kafka.outcomes import GUARD, REFUSED, UNAVAILABLE, not_produced
 from tidegate_kafka.post import post_to
 from tidegate_kafka.reach import CutOff, OthersFind, Reach, others_find
 from tidegate_kafka.settings import KafkaSettings
+from tidegate_kafka.standstill import HasLeader, Standstill, has_leader
 from tidegate_ports.bus import Notices, Settled
 from tidegate_ports.clock import Clock
 
@@ -86,6 +87,7 @@ class KafkaPublisher:
         guard_holds: Callable[[], bool] | None = None,
         make: MakeProducer = make_producer,
         others: OthersFind = others_find,
+        led: HasLeader = has_leader,
     ) -> None:
         self._settings = settings
         self._loop = loop
@@ -94,6 +96,7 @@ class KafkaPublisher:
         self._guard_holds = guard_holds
         self._make = make
         self._others = others
+        self._standstill = Standstill(settings, led)
         self._post = post_to(loop)
         # Held around "look at the guard and hand over" and around "drop the client": nothing can slip into a client that
         # was purged a moment ago. It is the loop's and the poll thread's, never held while anything waits.
@@ -172,7 +175,7 @@ class KafkaPublisher:
                 self._turn()
                 self.polled_at_ms = self._clock.monotonic_ms()
             if self._line is not None:
-                self._flush(self._line)
+                self._flush(self._line, self._settings.delivery_ms_max)
         finally:
             self._drop("stopped")
 
@@ -192,6 +195,10 @@ class KafkaPublisher:
             self._drop("guard lapsed")
         elif self._is_cut_off(line):
             self._drop("it found no broker, and a new client does")
+        elif (place := self._standstill.look(self._clock.monotonic_ms())) is not None:
+            # What other topic partitions have under way comes to its end first: nothing of it is sent twice for this.
+            topic, number = place
+            self._drop(f"records to {topic} [{number}] expire although it has a leader", GUARDED_MS_MAX)
 
     def _is_cut_off(self, line: _Line) -> bool:
         """Asked only while records wait and none is taken, and on until it is known again that it finds one: of a suspicion that is left alone
@@ -211,28 +218,35 @@ class KafkaPublisher:
     def _open(self) -> _Line:
         client = self._make(self._settings, self._guard_holds is not None)
         reach = Reach(self._settings, self._others, self._clock.monotonic_ms())
-        line = _Line(client, Deliveries(self._post), reach)
+        self._standstill.begin_again()
+        line = _Line(client, Deliveries(self._post, self._standstill), reach)
         with self._lock:
             self._line = line
         return line
 
-    def _flush(self, line: _Line) -> None:
+    def _flush(self, line: _Line, patience_ms: int) -> None:
         """Reports of what is under way, as long as the guard lets it be."""
-        until = self._clock.monotonic_ms() + self._settings.delivery_ms_max
+        until = self._clock.monotonic_ms() + patience_ms
         while len(line.deliveries) and self._clock.monotonic_ms() < until:
             line.client.poll(POLL_S)
             line.deliveries.pass_on()
             if self._guard_holds is not None and not self._guard_holds():
                 return
 
-    def _drop(self, reason: str) -> None:
-        """Purges what is queued and in flight, tells who waits, and lets the client go."""
+    def _drop(self, reason: str, patience_ms: int = 0) -> None:
+        """Purges what is queued and in flight, tells who waits, and lets the client go; takes nothing more meanwhile.
+
+        Args:
+            reason: For people.
+            patience_ms: With what is under way, before it is purged.
+        """
         with self._lock:
             line, self._line = self._line, None
         if line is None:
             return
         self._notices("kafka_producer_dropped", reason=reason, under_way=len(line.deliveries))
         try:
+            self._flush(line, patience_ms)
             line.client.purge(in_queue=True, in_flight=True)
             self._hear_out(line)
         finally:

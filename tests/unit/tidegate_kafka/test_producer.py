@@ -6,6 +6,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,7 @@ from tidegate_core.effects import NotProduced, Outcome, Produce, Produced
 from tidegate_kafka.producer import KafkaPublisher
 from tidegate_kafka.reach import ASK_EVERY_MS
 from tidegate_kafka.settings import KafkaSettings
+from tidegate_kafka.standstill import PATIENCE_MS, Place
 
 if TYPE_CHECKING:
     from tests.unit.tidegate_kafka.conftest import ManualClock, Notes
@@ -28,7 +30,7 @@ class FakeProducer:
     """Reports when it is told to; `raises` is raised by the next produce, `fails_when_purged` by the first poll behind a purge."""
 
     def __init__(self) -> None:
-        self.sent: list[tuple[object, ...]] = []
+        self.sent: list[tuple[str, bytes | None, bytes | None, int, Any]] = []
         self.waiting: list[Report] = []
         self.raises: Exception | None = None
         self.fails_when_purged: Exception | None = None
@@ -73,7 +75,8 @@ class FakeProducer:
         except queue.Empty:
             return 0
         for error in errors:
-            self.waiting.pop(0)(error, Message(timestamp=self.stamp))
+            topic, _, _, partition, _ = self.sent[-len(self.waiting)]
+            self.waiting.pop(0)(error, Message(topic=topic, partition=partition, timestamp=self.stamp))
         return len(errors)
 
     def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
@@ -86,6 +89,7 @@ class Stage:
     def __init__(self, clock: ManualClock, notes: Notes, guard_holds: Callable[[], bool] | None) -> None:
         self.made: list[FakeProducer] = []
         self.is_made = asyncio.Event()
+        self.asked_for: list[Place] = []
         self._loop = asyncio.get_running_loop()
         self.publisher = KafkaPublisher(
             KafkaSettings(allow_plaintext=True, delivery_ms_max=100),
@@ -95,8 +99,13 @@ class Stage:
             guard_holds=guard_holds,
             make=self._make,
             others=lambda _: True,
+            led=self._led,
         )
         self.publisher.start()
+
+    def _led(self, _: KafkaSettings, place: Place) -> bool:
+        self.asked_for.append(place)
+        return True
 
     async def client(self, count: int = 1) -> FakeProducer:
         while len(self.made) < count:
@@ -408,4 +417,37 @@ async def test_given_a_client_that_found_no_broker_once_then_it_is_asked_on_unti
     client.answer(None)
     assert isinstance(await asyncio.wait_for(again, PATIENCE_S), Produced)
     assert len(stage.made) == 1
+    assert await stage.publisher.stop()
+
+
+@pytest.mark.parametrize("guard_holds", [None, lambda: True], ids=["plain", "guarded"])
+async def test_given_one_topic_partition_to_which_all_records_expire_although_it_has_a_leader_then_another_client_takes_over(
+    clock: ManualClock, notes: Notes, guard_holds: Callable[[], bool] | None
+) -> None:
+    """Found in review, and seen with the library's own mock brokers: of a topic that was made anew it never learns the leader, and messages to it
+    did not go out before the node was started again.
+    """
+    stage = Stage(clock, notes, guard_holds)
+    client = await stage.client()
+    elsewhere = replace(ORDER, topic_partition=4)
+    rounds = PATIENCE_MS // ASK_EVERY_MS + 1
+    for number in range(1, rounds + 1):
+        assert len(stage.made) == 1
+        stuck, going = stage.publisher.send(ORDER), stage.publisher.send(elsewhere)
+        under_way = stage.publisher.send(elsewhere)
+        client.answer(KafkaError(KafkaError._MSG_TIMED_OUT), None)
+        assert isinstance(await asyncio.wait_for(stuck, PATIENCE_S), NotProduced)
+        assert isinstance(await asyncio.wait_for(going, PATIENCE_S), Produced)
+        async with asyncio.timeout(PATIENCE_S):
+            while len(stage.asked_for) < number:  # noqa: ASYNC110 - it is asked on the publisher's thread
+                await asyncio.sleep(0.001)
+        # Of the last round it is under way as the client is to go.
+        client.answer(None)
+        assert isinstance(await asyncio.wait_for(under_way, PATIENCE_S), Produced)
+        clock.now += ASK_EVERY_MS
+    client = await stage.client(2)
+    delivered = stage.publisher.send(ORDER)
+    client.answer(None)
+    assert isinstance(await asyncio.wait_for(delivered, PATIENCE_S), Produced)
+    assert stage.asked_for == [("t", 3)] * rounds
     assert await stage.publisher.stop()
