@@ -130,7 +130,7 @@ class Membership(Protocol):
         ...
 
     def restart(self, topic_partition: int, offset: int) -> None:
-        """Starts its reading again, unless it has moved on from that offset meanwhile."""
+        """Starts its reading again, unless it has moved on from that offset meanwhile; where that did not help, all of it with another client."""
         ...
 
     async def prove(self, topic_partition: int) -> bool | None:

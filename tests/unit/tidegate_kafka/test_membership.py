@@ -270,6 +270,30 @@ async def test_given_the_client_brings_nothing_although_there_is_more_then_it_is
     assert await member.stop()
 
 
+async def test_given_a_client_that_still_brings_nothing_then_it_is_replaced_and_the_next_ones_are_more_and_more_seldom(
+    client: FakeClient, clock: ManualClock, notes: Notes, topic: Topic
+) -> None:
+    """Found in review, and seen with the library's own mock brokers: it asked a broker that led the topic partition no more, wherever it began."""
+    listener, clients = Listener(), Clients(*(client if not number else type(client)() for number in range(4)))
+    member = a_member(clients, listener, topic, clock, notes)
+    member.start()
+    renewed_at: list[int] = []
+    assert await listener.next() == ("assigned", (0,))
+    member.seek_and_resume(0, 5)
+    for number in range(1, 10):
+        member.restart(0, 5)
+        if notes.names().count("kafka_client_renewed") > len(renewed_at):
+            renewed_at.append(number)
+            assert [await listener.next() for _ in range(2)] == [("revoked", (0,)), ("assigned", (0,))]
+            member.seek_and_resume(0, 5)
+    assert renewed_at == [2, 4, 8]
+    assert len(clients.made) == 4
+    member.seek_and_resume(0, 6)
+    member.restart(0, 6)
+    assert notes.names()[-1] == "kafka_reading_restarted"
+    assert await member.stop()
+
+
 async def test_given_seek_after_records_were_read_then_they_are_not_delivered(
     client: FakeClient, clock: ManualClock, notes: Notes, topic: Topic, a_record: MakeRecord
 ) -> None:
