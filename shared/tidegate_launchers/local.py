@@ -46,8 +46,10 @@ from tidegate_ports.launcher import (
 )
 from tidegate_ports.program_files import FileLooks, FileSystemSilent
 
-EXIT_FILE_WAIT_S = 5.0
-"""How long a program that is gone may lack its exit.json while the supervisor lives: one fsync on a busy disk."""
+EXIT_FILE_WAIT_S = 60.0
+"""How long a program that is gone may lack its exit.json while the supervisor lives: one fsync on a busy disk, or a disk that is full for a
+while (the supervisor tries again).
+"""
 
 THREADS_MAX = 16
 """Starts, of which a node has four under way, and looks at programs, which take 0.1 ms each."""

@@ -40,6 +40,11 @@ executed, is too long, or has an argument that no process can take (a NUL, half 
 EXIT_NO_MEMORY = 75
 """The wrapper's code for `transient`: the kernel had no room for the program just now."""
 
+WRITE_S_MAX = 86_400.0
+"""How long the end of a program waits for room on the disk."""
+
+WRITE_AGAIN_S = 0.5
+
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _TRANSIENT_ERRNOS = frozenset({errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE})
 
@@ -88,7 +93,7 @@ def supervise(folder: RunFolder, plan: Plan) -> str | None:
     os.close(release)
     _say(STARTED)
     _, status, usage = os.wait4(child, 0)
-    folder.write_exit(_exit_of(status, cpu_ms=round((usage.ru_utime + usage.ru_stime) * 1000)))
+    _write_exit(folder, _exit_of(status, cpu_ms=round((usage.ru_utime + usage.ru_stime) * 1000)))
     return None
 
 
@@ -117,6 +122,22 @@ def _write_record(folder: RunFolder, plan: Plan, child: int) -> None:
     if program is None or own is None:
         raise RuntimeError(f"process {child} of {folder.path} is not visible; is /proc mounted?")
     folder.write_record(Record(child, program.started, own.pid, own.started, plan.host, boot_id()))
+
+
+def _write_exit(folder: RunFolder, ended: Exit) -> None:
+    """Writes it, again and again while there is no room for it: nobody else knows it. Without it the folder's room is not given back either."""
+    give_up = time.monotonic() + WRITE_S_MAX
+    while True:
+        try:
+            folder.write_exit(ended)
+        except FileNotFoundError:
+            return  # Somebody removed the folder.
+        except OSError:
+            if time.monotonic() >= give_up:
+                raise
+            time.sleep(WRITE_AGAIN_S)
+        else:
+            return
 
 
 def _let_go(release: int) -> None:

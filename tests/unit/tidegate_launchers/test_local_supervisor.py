@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -12,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from tidegate_launchers.local import LocalLauncher
 from tidegate_launchers.local_files import Record, RunFolder
 from tidegate_launchers.local_processes import boot_id, is_alive
+from tidegate_launchers.local_settings import LocalSettings
 from tidegate_launchers.local_watch import Watch
 
 
@@ -41,7 +45,8 @@ def supervised(tmp_path: Path) -> Iterator[tuple[RunFolder, int]]:
     yield folder, first.pid
     record = folder.record()
     assert record is not None
-    os.killpg(record.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(record.pid, signal.SIGKILL)
 
 
 def test_given_an_old_runs_number_is_anothers_supervisor_now_then_the_old_run_is_gone_and_its_cancel_meets_nobody(
@@ -60,3 +65,22 @@ def test_given_an_old_runs_number_is_anothers_supervisor_now_then_the_old_run_is
         watch.send(signal.SIGKILL)
     assert is_alive(record.supervisor_pid, record.supervisor_started)
     assert is_alive(record.pid, record.started)
+
+
+async def test_given_no_room_for_the_end_of_a_program_then_it_is_written_once_there_is_some(
+    supervised: tuple[RunFolder, int], tmp_path: Path
+) -> None:
+    """Found in review: on a disk that was full for a moment nobody learned the exit code, and all were told that the host had gone down."""
+    folder, _ = supervised
+    record = folder.record()
+    assert record is not None
+    in_the_way = folder.path / "exit.json"
+    in_the_way.mkdir()
+    os.killpg(record.pid, signal.SIGKILL)
+    while is_alive(record.pid, record.started):  # noqa: ASYNC110 - nobody tells of another process's child
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.5)  # Time in which it fails.
+    in_the_way.rmdir()
+    launcher = LocalLauncher(LocalSettings(data_dir=tmp_path, host="here"))
+    end = await asyncio.wait_for(launcher.wait_until_gone("0001-new", 1), 20)
+    assert (end.exit_code, end.signal) == (128 + signal.SIGKILL, signal.SIGKILL)
