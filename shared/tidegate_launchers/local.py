@@ -1,6 +1,6 @@
 """The local launcher: programs on the node's own host, each under a supervisor that outlives the node.
 
-Nothing about a run is kept in this object: submit, look-up, wait and cancel read the attempt's folder and the process
+Nothing about a run is kept in this object, but that it is being submitted: submit, look-up, wait and cancel read the attempt's folder and the process
 table, so that a node takes over another's runs as if they were its own. What it does not promise: exclusivity across
 hosts, which is the start gate's; and that a program which was killed together with its supervisor has a known exit code.
 """
@@ -15,9 +15,11 @@ import select
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from tidegate_launchers.local_command import (
@@ -69,6 +71,8 @@ class LocalLauncher:
         # Of its own: a start may block for `submit_timeout_s`, and the loop's few threads serve others as well.
         self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="tidegate-launcher")
         self._looks = looks or FileLooks()
+        self._submits: Counter[Path] = Counter()
+        """Those under way, by the attempts' folders."""
 
     async def submit(self, launch: Launch) -> Submission:
         try:
@@ -77,8 +81,12 @@ class LocalLauncher:
             raise LaunchRejected("config", str(error)) from error
         record = await self._apart(folder.record)
         if record is None:
-            await self._check_file(launch)
-            record = await self._apart(self._start, launch, folder)
+            self._submits[folder.path] += 1
+            try:
+                await self._check_file(launch)
+                record = await self._apart(self._start, launch, folder)
+            finally:
+                self._submits -= Counter({folder.path: 1})
         return self._submission(launch.run_id, launch.attempt, record)
 
     async def _check_file(self, launch: Launch) -> None:
@@ -112,7 +120,10 @@ class LocalLauncher:
         known = await self.lookup(run_id, attempt, None, None)
         if isinstance(known, Elsewhere):
             return known
-        watch = self._watch(run_id, attempt)
+        watch, folder = self._watch(run_id, attempt), self._folder(run_id, attempt)
+        if folder.path in self._submits:
+            # Its script is still being looked at: the request has to lie where its supervisor looks.
+            await self._apart(folder.make)
         grace_s = await self._apart(watch.request_cancel, self._settings.cancel_grace_s)
         if grace_s is None:
             return Absent()

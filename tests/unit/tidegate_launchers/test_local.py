@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +14,7 @@ from tidegate_launchers.local import LocalLauncher
 from tidegate_launchers.local_files import RunFolder
 from tidegate_launchers.local_settings import LocalSettings
 from tidegate_ports import program_files
-from tidegate_ports.launcher import Absent, Launch, LaunchRejected, LaunchUnavailable
+from tidegate_ports.launcher import Absent, Ended, Launch, LaunchRejected, LaunchUnavailable
 from tidegate_ports.program_files import FileLooks
 
 
@@ -32,6 +35,30 @@ async def test_given_a_script_whose_mount_hangs_then_it_may_be_asked_again(
     with pytest.raises(LaunchUnavailable, match="gave no answer"):
         await LocalLauncher(settings, FileLooks(patience_s=0.01)).submit(a_launch(file="/hung/land.py"))
     answers.set()
+
+
+async def test_given_a_cancel_while_the_script_is_looked_at_then_it_does_not_start(
+    a_launch: Callable[..., Launch], settings: LocalSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found in review: there was no folder yet, so the cancel found nothing, and the program was started when the file system had answered."""
+    looks, answers = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def problem_with(*_: str) -> None:
+        loop.call_soon_threadsafe(looks.set)
+        answers.wait()
+
+    monkeypatch.setattr(program_files, "problem_with", problem_with)
+    launch = a_launch()
+    launcher = LocalLauncher(replace(settings, python=sys.executable))
+    submitting = asyncio.ensure_future(launcher.submit(launch))
+    await looks.wait()
+    ended = await launcher.cancel(launch.run_id, launch.attempt)
+    answers.set()
+    with pytest.raises(LaunchRejected, match="was cancelled on this host before it started"):
+        await submitting
+    assert isinstance(ended, Ended)
+    assert await launcher.cancel("0007-never", 1) == Absent()
 
 
 async def test_given_a_record_of_another_release_then_it_may_be_asked_again(
