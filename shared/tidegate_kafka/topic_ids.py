@@ -70,8 +70,9 @@ class TopicIds(Generic[Found]):
                     await self._give(topic, found, topic_id)
                 await asyncio.sleep(ASK_GAP_S)
         finally:
-            # Else whatever is put after an end that nobody thought of would wait for ever.
-            self._tasks.pop(topic, None)
+            # Else whatever is put after an end that nobody thought of would wait for ever. Behind a stop another one may be at it already.
+            if self._tasks.get(topic) is asyncio.current_task():
+                del self._tasks[topic]
 
     async def _give(self, topic: str, found: Found, topic_id: str | None) -> None:
         """Hands it on, again and again while it is not taken: who goes on with what comes after it would skip it."""

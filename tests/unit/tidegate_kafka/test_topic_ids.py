@@ -156,3 +156,21 @@ async def test_given_a_stop_then_nothing_more_is_handed_on() -> None:
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert handed.got == []
+
+
+async def test_given_records_right_behind_a_stop_then_those_that_follow_are_not_handed_on_before_them() -> None:
+    """Found in review: as the former task ended it took the next one for itself, and a third asked beside that."""
+    brokers = Brokers("id")
+    brokers.may_answer.clear()
+    handed = Handed(brokers)
+    handed.ids.put(NAME, "r1")
+    await asyncio.sleep(0)
+    handed.ids.stop()
+    for number in range(2, 5):
+        handed.ids.put(NAME, f"r{number}")
+        for _ in range(5):
+            await asyncio.sleep(0)
+    assert brokers.asked == 2
+    brokers.may_answer.set()
+    await handed.until(3)
+    assert handed.got == [("r2", "id"), ("r3", "id"), ("r4", "id")]
