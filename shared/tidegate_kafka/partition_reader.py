@@ -127,7 +127,11 @@ class KafkaPartitionReader:
     async def _find_end(self, where: Where, stand: _Stand) -> None:
         """Asks until it is told; ends with the stand."""
         while True:
-            found = await self._topics.end_offsets(stand.topic.name)
+            try:
+                found = await self._topics.end_offsets(stand.topic.name)
+            except Exception as bug:  # noqa: BLE001 - whatever it is, a topic partition must not stay unread silently
+                self._notices("kafka_topic_unknown", topic=stand.topic.name, reason=repr(bug))
+                found = Unavailable(repr(bug))
             if self._stands.get(where) is not stand:
                 return  # Whoever answers may have swallowed the cancellation: nobody reads there, or from elsewhere.
             end = None if isinstance(found, Unavailable) else _end_of(where[1], found)

@@ -34,18 +34,23 @@ class Brokers(Topics):
     Attributes:
         ends, described: Of the topics that there are now.
         swallows: A cancellation that comes with the answer, as `asyncio.wait_for` of Python 3.11 does.
+        bug: Raised by the next question about ends.
     """
 
     def __init__(self) -> None:
         self.ends = ENDS
         self.described = [EVENTS, POKES]
         self.swallows = False
+        self.bug: Exception | None = None
         self.may_answer = asyncio.Event()
         self.may_answer.set()
         self.asked = asyncio.Event()
 
     async def end_offsets(self, topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:
         self.asked.set()
+        if self.bug is not None:
+            bug, self.bug = self.bug, None
+            raise bug
         try:
             await self.may_answer.wait()
         except asyncio.CancelledError:
@@ -259,3 +264,17 @@ async def test_given_a_topic_that_was_made_anew_then_its_end_is_found_under_the_
     client.batches = [[a_record(0, 1, topic=POKES.name)]]
     assert await world.listener.next() == (POKES.name, 0, [1])
     assert world.listener.topic_ids == [anew]
+
+
+async def test_given_a_question_about_the_end_that_fails_then_it_is_asked_again(
+    world: World, client: FakeClient, notes: Notes
+) -> None:
+    """Found in review: the topic partition was read by nobody before the next rebalance, and nothing told of it."""
+    world.brokers.bug = RuntimeError("a bug of ours")
+    await begin(world, client)
+    world.reader.assign(POKES, 0, END)
+    await world.brokers.asked.wait()
+    async with asyncio.timeout(PATIENCE_S):
+        while (POKES.name, 0) not in client.assigned:  # noqa: ASYNC110 - it is assigned on the reader's thread
+            await asyncio.sleep(0.001)
+    assert "kafka_topic_unknown" in notes.names()
