@@ -36,8 +36,8 @@ from tidegate_ports.clock import Clock
 
 POLL_S = 0.05
 """Reports wake the thread at once; this bounds how late it sees that the guard lapsed, far below the guard's length. While records wait
-and no broker is found it may be a second later (`Reach`): others take over half a session behind the lapse, and a record's own life ends
-by then as well.
+and no broker is found it may be a second later (`Reach`), and half a second more where some have expired (`Standstill`): others take over half
+a session behind the lapse, and a record's own life ends by then as well.
 """
 PURGE_MS_MAX = 2_000
 """For the reports of purged records; they are local."""
