@@ -189,6 +189,7 @@ def _ask(
     """Asks once, and again until then while there is no answer."""
     while True:
         number = host.readings.begin()
+        # The events topic is missing for a moment at most, while it is made anew.
         answer = yield ReadEndOffsets(topic, may_be_missing=topic != host.holding.events_topic)
         if isinstance(answer, EndOffsets):
             told[topic] = dict(answer.offsets)

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from pydantic import ValidationError
 
 from tidegate_core.decisions.host import Host
-from tidegate_core.decisions.log_ends import SILENT_AFTER_MS, ends_within, own_ends, present_sources
+from tidegate_core.decisions.log_ends import SILENT_AFTER_MS, ends_within, present_sources
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.definitions import parsed
-from tidegate_core.effects import FindGaps, Gaps, Items, Read, ReadRange
+from tidegate_core.effects import FindGaps, Gaps, Items, Membership, ProveMembership, Read, ReadRange
 from tidegate_core.model.durations import Duration
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.shards import schedule_shard
@@ -54,11 +54,14 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str], through: Ins
         yield from host.sleep(ahead)
     patience, looked_at, look_for_gaps_at = PATIENCE_MS, host.now, host.now + GAPS_AFTER_MS
     namespaces = {ref.split("/", 1)[0] for ref in refs}
-    topics = (yield from present_sources(host)).topics_of(namespaces)
-    ends = yield from own_ends(host, host.readings.begun)
+    events, begun = host.holding.events_topic, host.readings.begun
+    topics = (events, *(yield from present_sources(host)).topics_of(namespaces))
+    ends: dict[str, dict[str, int]] = {}
     while True:
-        ends |= yield from ends_within(host, [topic for topic in topics if topic not in ends], SILENT_AFTER_MS)
-        unread = [f"the topic {topic}, which does not answer" for topic in topics if topic not in ends]
+        ends |= yield from _ends_of(host, [topic for topic in topics if topic not in ends], begun)
+        unread = [f"{_named(host, topic)}, which does not answer" for topic in topics if topic not in ends]
+        # Where the brokers are away nobody reads anything either, so that no more of it counts as waiting.
+        counts = events in ends or (yield from _reaches_the_group(host))
         for topic, offsets in list(ends.items()):
             behind = yield from _unread(host, offsets)
             if behind and host.now >= look_for_gaps_at:
@@ -68,20 +71,35 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str], through: Ins
                 behind = {place: span for place, span in behind.items() if place in ends[topic]}
                 behind |= yield from _unread(host, _of_others(ends[topic], offsets))
             if behind:
-                which = "the events topic" if topic == host.holding.events_topic else f"the topic {topic}"
                 numbers = sorted(int(place.split("/")[1]) for place in behind)
-                unread.append(f"topic partitions {', '.join(map(str, numbers))} of {which}")
+                unread.append(f"topic partitions {', '.join(map(str, numbers))} of {_named(host, topic)}")
         for ref, starts in upstream.items():
             unread += [f"runs of {ref}"] if (yield from _has_news_to_tell(host, ref, starts)) else []
-        patience -= min(host.now - looked_at, LOOKS_APART_MS_MAX)
+        patience -= min(host.now - looked_at, LOOKS_APART_MS_MAX) if counts else 0
         looked_at = host.now
         if not unread or patience <= 0:
             return tuple(unread)
         yield from host.sleep(LOOK_MS)
         # A source that is deleted meanwhile has no reader any more: its position stays where it is for good.
         still = (yield from present_sources(host)).topics_of(namespaces)
-        topics = tuple(topic for topic in topics if topic in still)
-        ends = {topic: offsets for topic, offsets in ends.items() if topic in {host.holding.events_topic, *topics}}
+        topics = tuple(topic for topic in topics if topic in {events, *still})
+        ends = {topic: offsets for topic, offsets in ends.items() if topic in topics}
+
+
+def _named(host: Host, topic: str) -> str:
+    return "the events topic" if topic == host.holding.events_topic else f"the topic {topic}"
+
+
+def _ends_of(host: Host, topics: Sequence[str], begun: int) -> Operation[dict[str, dict[str, int]]]:
+    """Returns the ends of those topics that have told them; also of one that has answered later than it was waited for."""
+    told = yield from ends_within(host, topics, SILENT_AFTER_MS)
+    late = {topic: host.readings.ends(topic, begun) for topic in topics if topic not in told}
+    return told | {topic: ends for topic, ends in late.items() if ends is not None}
+
+
+def _reaches_the_group(host: Host) -> Operation[bool]:
+    answer = yield ProveMembership(host.holding.topic_partition)
+    return isinstance(answer, Membership) and answer.holds is True
 
 
 def _unread(host: Host, ends: Mapping[str, int]) -> Operation[dict[str, tuple[int, int]]]:

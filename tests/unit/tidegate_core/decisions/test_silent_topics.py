@@ -11,7 +11,7 @@ import pytest
 
 from tidegate_core.decisions.log_ends import LANE_PATIENCE_MS, SILENT_AFTER_MS
 from tidegate_core.decisions.readings import SILENT_FOR_MS
-from tidegate_core.effects import Effect, EndOffsets, ReadEndOffsets
+from tidegate_core.effects import Effect, EndOffsets, ReadEndOffsets, Unavailable
 from tidegate_core.model.shards import schedule_shard
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import SECOND, Doc, a_spec, an_apply, every, on_data
@@ -150,3 +150,34 @@ def test_given_a_topic_that_answers_slowly_and_then_not_at_all_then_what_it_said
     bench.request(a_source_apply("second", "src-2"))
     bench.run(60 * SECOND)
     assert bench.status_of("src-2") == "accepted"
+
+
+@pytest.mark.parametrize("answer", [None, Unavailable("broker")], ids=["silent", "leaderless"])
+def test_given_an_events_topic_that_does_not_answer_then_who_listens_waits_for_it_and_what_else_the_shard_has_to_do_goes_on(
+    bench: Bench, answer: Unavailable | None
+) -> None:
+    """Read again: the request stood in the lane until each topic partition had a leader, and no schedule of its shard fired."""
+    before = fires(bench)
+    bench.answer_with(lambda effect: isinstance(effect, ReadEndOffsets), answer, FAR_TOO_OFTEN)
+    bench.request(an_apply(a_spec(trigger=on_data())))
+    bench.run(5 * 60 * SECOND)
+    assert bench.status_of("apply-nightly") is None
+    assert fires(bench) == before + 30
+    bench.as_usual()
+    bench.run(SILENT_AFTER_MS + SECOND)
+    assert bench.status_of("apply-nightly") == "accepted"
+
+
+def test_given_an_events_topic_that_does_not_answer_then_a_hand_over_leaves_the_request_to_the_successor(
+    bench: Bench,
+) -> None:
+    bench.answer_with(lambda effect: isinstance(effect, ReadEndOffsets), Unavailable("broker"), FAR_TOO_OFTEN)
+    bench.request(an_apply(a_spec(trigger=on_data())))
+    bench.run(20 * SECOND)
+    bench.drain()
+    bench.run(2 * SECOND)
+    assert bench.actor.has_ended
+    bench.as_usual()
+    bench.new_actor()
+    bench.run(SECOND)
+    assert bench.status_of("apply-nightly") == "accepted"

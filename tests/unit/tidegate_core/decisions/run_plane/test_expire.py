@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate_core.decisions.run_plane.watermark import CLOCK_OFF_MS_MAX, GAPS_AFTER_MS, PATIENCE_MS
-from tidegate_core.effects import Commit, FindGaps, Read, ReadRange, Refused, Unavailable, Write
+from tidegate_core.effects import Commit, FindGaps, Read, ReadEndOffsets, ReadRange, Refused, Unavailable, Write
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Put
@@ -268,3 +268,46 @@ def test_given_a_slow_store_and_many_time_outs_at_once_then_they_are_decided_as_
     bench.store_answers_after = SECOND
     bench.run(60 * SECOND)
     assert dispositions(bench) == ["expired/trigger_timeout"] * 40
+
+
+@pytest.mark.parametrize("answer", [None, Unavailable("broker")], ids=["silent", "leaderless"])
+def test_given_an_events_topic_that_does_not_answer_then_a_time_out_waits_for_it_and_no_longer(
+    bench: Bench, answer: Unavailable | None
+) -> None:
+    """Read again: it was asked for good, so that no time-out of any schedule came for as long as one topic partition had no leader."""
+    bench.run(SECOND)
+    bench.answer_with(lambda effect: isinstance(effect, ReadEndOffsets), answer, times=10_000)
+    bench.run(29 * SECOND + PATIENCE_MS - SECOND)
+    assert dispositions(bench) == []
+    bench.run(10 * SECOND)
+    assert dispositions(bench) == ["expired/trigger_timeout"]
+    (row,) = bench.rows("L#")
+    assert "did not wait for the events topic, which does not answer" in str(row["detail"])
+
+
+def test_given_brokers_that_nobody_reaches_then_a_time_out_waits_until_they_are_back_and_what_lies_there_is_read(
+    bench: Bench,
+) -> None:
+    bench.event(an_event("d1", "b"), 1)
+    bench.run(SECOND)
+    bench.answer_with(lambda effect: isinstance(effect, ReadEndOffsets), Unavailable("broker"), times=10_000)
+    bench.is_member = None
+    bench.run(3 * PATIENCE_MS)
+    assert dispositions(bench) == []
+    bench.is_member = True
+    bench.as_usual()
+    bench.run(PATIENCE_MS - SECOND)
+    assert dispositions(bench) == []
+    bench.run(2 * SECOND)
+    assert dispositions(bench) == ["expired/trigger_timeout"]
+
+
+def test_given_an_events_topic_that_answers_later_than_it_is_waited_for_then_its_answer_counts(bench: Bench) -> None:
+    bench.run(SECOND)
+    bench.hold_back(lambda effect: isinstance(effect, ReadEndOffsets), times=10_000)
+    bench.run(37 * SECOND)
+    bench.release()
+    bench.run(SECOND)
+    assert dispositions(bench) == ["expired/trigger_timeout"]
+    (row,) = bench.rows("L#")
+    assert "did not wait" not in str(row["detail"])
