@@ -13,7 +13,7 @@ from tidegate_core.triggers.search import Search
 from tidegate_core.why.asked import Asked, asked
 from tidegate_core.why.facts import Facts
 from tidegate_core.why.instants import at_instant, being_made, max_fires, not_found_yet
-from tidegate_core.why.jobs import of_evidence, of_job
+from tidegate_core.why.jobs import asks_for_a_job, of_evidence, of_job
 from tidegate_core.why.ledger import of_ledger
 from tidegate_core.why.looking import Views, line_of
 from tidegate_core.why.reason import Explanation, Reason
@@ -138,12 +138,12 @@ def _events(facts: Facts) -> list[Reason]:
     if found:
         return found
     since = format_instant(facts.state.activated_at)
-    reminder, tick = facts.state.next_nominal, facts.state.next_tick
+    reminder, tick = facts.reminder, facts.state.next_tick
     if facts.controls.covers(facts.state.namespace):
         reminder = tick = None  # They stay where they are until that is over, and go on behind it.
     text = f"nothing that its trigger counts has come (it counts from {since})"
     if reminder is not None:
-        text += f"; at_least_every asks for a job at {format_instant(reminder)}"
+        text += f"; {asks_for_a_job(facts, reminder)}"
     if tick is not None:
         of_time = "the next instant that a time trigger of it names is"
         if facts.state.next_tick_is_bound:

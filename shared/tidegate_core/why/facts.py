@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidegate_core.decisions.run_plane.definitions import parsed
+from tidegate_core.decisions.run_plane.timers import pending_reminder
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.controls import NO_CONTROLS, Controls
 from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import Definition, Evidence, Job, LedgerRow, Run, ScheduleState
 from tidegate_core.store import keys
+from tidegate_core.triggers.base import EventTrigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,15 @@ class Facts:
         """Any version, of what is still being ended as well; None of a tombstone."""
         found = next((each for each in self.definitions if each.version == version), None)
         return None if found is None else parsed(found.spec)
+
+    @property
+    def reminder(self) -> Instant | None:
+        """When `at_least_every` asks for a job: in the past of one that waits for what was appended before it."""
+        spec = self.spec
+        every = spec.trigger.at_least_every if spec is not None and isinstance(spec.trigger, EventTrigger) else None
+        if every is None:
+            return None
+        return pending_reminder(self.state, every, self.controls.resumed_at(self.state.namespace))
 
     def spec_at(self, instant: Instant) -> ScheduleSpec | None:
         """Returns the version that was in force; None before the first one."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tidegate_core.constraints.base import Compared
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT
 from tidegate_core.decisions.run_plane.standing import fires, is_of_before, launches, version_of
-from tidegate_core.model.instants import format_instant
+from tidegate_core.model.instants import Instant, format_instant
 from tidegate_core.records.run_plane import Evidence, Job
 from tidegate_core.triggers.base import EventTrigger
 from tidegate_core.triggers.pruning import without
@@ -95,9 +95,9 @@ def of_evidence(facts: Facts, evidence: Evidence) -> Reason:
     }
     until = evidence.deadline
     # Of a trigger that counts events it is when `at_least_every` asks for a job, with what is there.
-    reminder = facts.state.next_nominal if fires(facts.state) else None
+    reminder = facts.reminder if fires(facts.state) else None
     if reminder is not None:
-        text += f"; at_least_every asks for a job at {format_instant(reminder)}"
+        text += f"; {asks_for_a_job(facts, reminder)}"
         until = reminder if until is None else min(reminder, until)
     tick = facts.state.next_tick
     if tick is not None and _lacks_a_tick(trigger, counts):
@@ -105,6 +105,12 @@ def of_evidence(facts: Facts, evidence: Evidence) -> Reason:
         text += f"; {named} {format_instant(tick)}"
         until = tick if until is None else min(tick, until)
     return Reason("waiting_for_events", text, until, values)
+
+
+def asks_for_a_job(facts: Facts, reminder: Instant) -> str:
+    """Says when `at_least_every` asks for a job."""
+    text = f"at_least_every asks for a job at {format_instant(reminder)}"
+    return text if reminder > facts.now else f"{text}, once all is read that was announced before"
 
 
 def _lacks_a_tick(trigger: EventTrigger, counts: tuple[int, ...]) -> bool:
