@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pydantic import ValidationError
 
 from tidegate_core.decisions.host import Host
-from tidegate_core.decisions.log_ends import SILENT_AFTER_MS, ends_within, present_sources
+from tidegate_core.decisions.log_ends import SILENT_AFTER_MS, as_vector, ends_within, present_sources
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.effects import FindGaps, Gaps, Items, Membership, ProveMembership, Read, ReadRange
@@ -62,8 +63,9 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str], through: Ins
         unread = [f"{_named(host, topic)}, which does not answer" for topic in topics if topic not in ends]
         # Where the brokers are away nobody reads anything either, so that no more of it counts as waiting.
         counts = events in ends or (yield from _reaches_the_group(host))
+        of_all = yield from _unread(host, as_vector(ends))
         for topic, offsets in list(ends.items()):
-            behind = yield from _unread(host, offsets)
+            behind = {place: span for place, span in of_all.items() if place in offsets}
             if behind and host.now >= look_for_gaps_at:
                 behind = yield from _with_records(host, topic, behind)
             if behind and host.now >= look_for_gaps_at:
@@ -73,8 +75,7 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str], through: Ins
             if behind:
                 numbers = sorted(int(place.split("/")[1]) for place in behind)
                 unread.append(f"topic partitions {', '.join(map(str, numbers))} of {_named(host, topic)}")
-        for ref, starts in upstream.items():
-            unread += [f"runs of {ref}"] if (yield from _has_news_to_tell(host, ref, starts)) else []
+        unread += [f"runs of {ref}" for ref in (yield from _with_news_to_tell(host, upstream))]
         patience -= min(host.now - looked_at, LOOKS_APART_MS_MAX) if counts else 0
         looked_at = host.now
         if not unread or patience <= 0:
@@ -204,32 +205,38 @@ def _items(host: Host, wanted: Mapping[str, Key]) -> Operation[dict[str, Item]]:
     return items
 
 
-def _has_news_to_tell(host: Host, ref: str, starts: bool) -> Operation[bool]:
-    """Whether a run of the schedule has ended, or started, and its owner has not handed that on to the inboxes yet."""
-    namespace, name = ref.split("/", 1)
-    shard = schedule_shard(namespace, name, host.holding.shards)
-    for item in (yield from _range(host, shard, "R#")):
-        if (item["namespace"], item["name"]) != (namespace, name):
-            continue
-        if item.get("ended_at") is not None:
-            return True
-        if starts and item.get("started_at") is not None and not item.get("told"):
-            return True
-    for item in (yield from _range(host, shard, "Z#")):
-        fact = json.loads(str(item["fact"]))
-        if (fact["namespace"], fact["schedule"]) == (namespace, name) and not item["matched"]:
-            return True
-    return False
+def _with_news_to_tell(host: Host, upstream: Mapping[str, bool]) -> Operation[list[str]]:
+    """Returns the schedules of which a run has ended, or started, that its owner has not handed on to the inboxes yet.
+
+    Each of their shards is looked at once, and all of them together. Runs first: what ends in between is among what is handed on then.
+    """
+    told: set[str] = set()
+    names = (ref.split("/", 1) for ref in upstream)
+    shards = sorted({schedule_shard(namespace, name, host.holding.shards) for namespace, name in names})
+    for item in (yield from _ranges(host, shards, "R#")):
+        ref = keys.schedule_ref(str(item["namespace"]), str(item["name"]))
+        has_started = item.get("started_at") is not None and not item.get("told")
+        if item.get("ended_at") is not None or (has_started and upstream.get(ref, False)):
+            told.add(ref)
+    for item in (yield from _ranges(host, shards, "Z#")):
+        if not item["matched"]:
+            fact = json.loads(str(item["fact"]))
+            told.add(keys.schedule_ref(fact["namespace"], fact["schedule"]))
+    return [ref for ref in upstream if ref in told]
 
 
-def _range(host: Host, shard: int, prefix: str) -> Operation[list[Item]]:
+def _ranges(host: Host, shards: Sequence[int], prefix: str) -> Operation[list[Item]]:
     items: list[Item] = []
-    after: str | None = None
-    while True:
-        wanted = RangeRead(keys.shard_pk(shard), prefix, f"{prefix}{keys.LAST}", after=after)
-        page = yield from host.read_for_good(ReadRange(wanted))
-        assert isinstance(page, Page)
-        items.extend(page.items)
-        after = page.next_after
-        if after is None:
-            return items
+    for first in range(0, len(shards), READ_TOGETHER):
+        group = shards[first : first + READ_TOGETHER]
+        left = tuple(ReadRange(RangeRead(keys.shard_pk(each), prefix, f"{prefix}{keys.LAST}")) for each in group)
+        while left:
+            further: list[ReadRange] = []
+            for asked, answer in zip(left, (yield left), strict=True):
+                page = answer if isinstance(answer, Page) else (yield from host.read_for_good(asked))
+                assert isinstance(page, Page)
+                items.extend(page.items)
+                if page.next_after is not None:
+                    further.append(ReadRange(replace(asked.range, after=page.next_after)))
+            left = tuple(further)
+    return items

@@ -270,6 +270,22 @@ def test_given_a_slow_store_and_many_time_outs_at_once_then_they_are_decided_as_
     assert dispositions(bench) == ["expired/trigger_timeout"] * 40
 
 
+def test_given_a_slow_store_and_many_upstream_schedules_then_their_runs_are_looked_at_together() -> None:
+    """Read again: all runs of a shard were read for each schedule in it by itself, one after the other: sixty took two minutes a look."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    for number in range(40):
+        bench.request(an_apply(a_spec(f"up-{number}", every("10h")), f"apply-up-{number}"))
+        spec = a_spec(f"s-{number}", all_of(on_data("a"), on_run_of(f"up-{number}"), timeout="30s"))
+        bench.request(an_apply(spec, f"apply-{number}"))
+    bench.run(SECOND)
+    bench.event(an_event("d1", "a"))
+    bench.run(29 * SECOND)
+    bench.store_answers_after = SECOND
+    bench.run(60 * SECOND)
+    assert dispositions(bench) == ["expired/trigger_timeout"] * 40
+
+
 @pytest.mark.parametrize("answer", [None, Unavailable("broker")], ids=["silent", "leaderless"])
 def test_given_an_events_topic_that_does_not_answer_then_a_time_out_waits_for_it_and_no_longer(
     bench: Bench, answer: Unavailable | None
