@@ -153,7 +153,10 @@ class Gathering:
             through: All that was appended by then is counted, or among it.
         """
         tick = self._state.next_tick
+        reminder = self._reminder()
         if tick is not None and tick <= last_at:
+            return True
+        if reminder is not None and through < reminder <= last_at:
             return True
         known, clock = self._clock(through), self._clock(last_at)
         times = {entry["at"] for _, entries in groups.values() for entry in entries}
@@ -163,9 +166,7 @@ class Gathering:
         # What is overdue is decided on behind these: what is left of it then, or what these put off, is due once more.
         overdue = [each for each in found if each.id in due and due[each.id] <= known]
         begins += [(entry["at"], on_the_clock(entry)) for each in overdue for entry in self._lines_of(each)]
-        reminder = self._reminder()
-        deadlines = [] if reminder is None else [self._clock(reminder)]
-        deadlines += [*due.values(), *(begin + wait for at, begin in begins for wait in self._waits(at))]
+        deadlines = [*due.values(), *(begin + wait for at, begin in begins for wait in self._waits(at))]
         return any(known < deadline <= clock for deadline in deadlines)
 
     def _waits(self, at: int) -> list[int]:
@@ -377,7 +378,7 @@ class Gathering:
     ) -> Held | None:
         for entry in entries:
             counted = counted_of(entry)
-            held = self._until(held, counted.at)
+            held = self._until(held, counted.at, counted.appended)
             if is_of_a_tick(entry) and held is not None and held.latches.is_latched(counted.leaf):
                 continue  # It is latched: another tick says nothing more.
             if counted.gone and (held is None or not held.latches.holds(counted)):
@@ -402,8 +403,11 @@ class Gathering:
             return None
         return held
 
-    def _until(self, held: Held | None, at: int) -> Held | None:
-        """Lets the deadlines pass that lie before `at` or on it, by the schedule's clock."""
+    def _until(self, held: Held | None, at: int, appended: int = 0) -> Held | None:
+        """Lets the deadlines pass that lie before `at` or on it, by the schedule's clock.
+
+        A reminder is an instant of the world: amid a suspension, in which that clock stands still, `appended` tells what came before it.
+        """
         while held is not None and not held.evidence.job:
             if held.latches.fires:
                 # A node had counted its log by another rule: no deadline is left to wait for.
@@ -412,7 +416,8 @@ class Gathering:
             reminder = self._reminder()
             if reminder is not None and held.evidence.first_at <= reminder and not held.apart:
                 reminds_at = self._clock(reminder)
-                if reminds_at <= at and (due is None or reminds_at < due.at):
+                has_come = reminds_at < at or (reminds_at == at and reminder <= appended)
+                if has_come and (due is None or reminds_at < due.at):
                     return self._fire(held)
             if due is None or due.at > at:
                 break

@@ -29,6 +29,7 @@ from tidegate_testkit.builders import (
     SECOND,
     Doc,
     a_match,
+    a_request,
     a_spec,
     all_of,
     an_apply,
@@ -323,6 +324,38 @@ def test_given_a_reminder_before_a_time_out_and_nobody_there_for_both_then_it_ha
     bench.run(20 * MINUTE)
     assert brought(bench) == runs
     assert "expired/trigger_timeout" not in [row[0] for row in bench.ledger()]
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize(
+    ("behind", "runs"),
+    [pytest.param((), [["a1", "a2"]]), pytest.param(("a3",), [["a1", "a2"], ["a3"]], id="and-one-behind-it")],
+)
+def test_given_something_unread_at_a_reminder_then_its_job_has_what_was_announced_before_it_also_in_a_hold(
+    behind: tuple[str, ...], runs: list[list[str]], held: bool
+) -> None:
+    """Read again: the schedule's clock stands still in a hold, so that all that was counted in it seemed to come behind the reminder."""
+    bench = a_bench({**on_data("a", 9), "take": "exactly_n", "at_least_every": "15m"})
+    state = bench.state_of()
+    assert state is not None
+    assert state.next_nominal is not None
+    reminder = state.next_nominal
+    bench.event(an_event("a1", "a"))
+    bench.run(5 * MINUTE)
+    if held:
+        bench.request(a_request("suspend", mode="hold"))
+    bench.run(reminder - MINUTE - bench.now)
+    bench.log(EVENTS, 1).append(LogRecord(0, bench.now, None, json.dumps(an_event("a2", "a")).encode()))
+    bench.run(reminder + 5 * SECOND - bench.now)
+    for name in behind:
+        bench.event(an_event(name, "a"), 0)
+    bench.run(SECOND)
+    bench.hand_over(EVENTS, 1, 0)
+    bench.run(30 * SECOND)
+    if held:
+        bench.request(a_request("resume", backlog="all"))
+    bench.run(20 * MINUTE)
+    assert brought(bench) == runs
 
 
 # -- what is known --------------------------------------------------------------------------------------------------------
