@@ -13,7 +13,7 @@ from tidegate_core.decisions.run_plane.backlog import in_decisions
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.request import ApplyRequest
 from tidegate_core.decisions.run_plane.until import ApplyBehindEnd
-from tidegate_core.decisions.run_plane.upstream_gone import upstream_gone
+from tidegate_core.decisions.run_plane.upstream_gone import UpstreamGone, upstream_gone
 from tidegate_core.decisions.sources_home import ApplySource
 from tidegate_core.decisions.work import Work
 from tidegate_core.effects import Produce
@@ -48,6 +48,7 @@ class Inbox:
         self._plane = plane
         self._poked = Signal(f"inbox {lane.shard}")
         self._reads = 0
+        self._put_off: set[Key] = set()
         self._closed = False
         self.has_been_read = False
 
@@ -122,12 +123,15 @@ class Inbox:
         self.has_been_read = True
 
     def count(self, refs: Collection[str]) -> None:
-        """Counts the events that lie here of schedules, `<ns>/<name>`: all of each together, in the order of their append times."""
+        """Counts the events that lie here of schedules, `<ns>/<name>`: all of each together, in the order of their append times; and behind
+        them what tells that an upstream is gone.
+        """
         if not refs:
             return
-        inbox = self._memory.inbox.items()
-        events = [(key, row) for key, row in inbox if row.kind == "X" and _schedule_of(row) in refs]
-        for work in self._countings(events):
+        inbox = [(key, row) for key, row in self._memory.inbox.items() if _schedule_of(row) in refs]
+        behind = {key for key, _ in inbox} & self._put_off
+        self._put_off -= behind
+        for work in self._countings([(key, row) for key, row in inbox if row.kind == "X" or key in behind]):
             self._lane.add(work)
 
     def look_at_what_was_left(self) -> None:
@@ -161,12 +165,18 @@ class Inbox:
         works: list[Work] = [each for ref, heard in events.items() for each in in_decisions(ref, heard, memory)]
         # Behind the ends of runs from before, which were there first: their rows are read after these.
         for row in (row for _, row in rows if row.kind == "G"):
-            arrived = self._host.readings.begun
             try:
-                works.append(upstream_gone(row, memory, self._plane.recurring, self._done, arrived))
+                works.append(self._upstream_gone(row))
             except Exception as error:  # noqa: BLE001 - whatever shape a newer release gave it; it stays for who can read it
                 self._host.failed("upstream_gone", row.origin, error)
         return works
+
+    def _upstream_gone(self, row: InboxRow) -> UpstreamGone:
+        def put_off(row: InboxRow) -> None:
+            self._put_off.add(row.key(self._lane.shard))
+
+        arrived = self._host.readings.begun
+        return upstream_gone(row, self._memory, self._plane.recurring, self._done, put_off, arrived)
 
     def _hand(self, messages: Sequence[InboxRow]) -> None:
         if messages:

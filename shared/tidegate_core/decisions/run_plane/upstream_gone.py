@@ -19,6 +19,7 @@ from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.answers import Outcome
 from tidegate_core.decisions.run_plane.control import Applied, deleted
+from tidegate_core.decisions.run_plane.count import append_times
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.ending import UPSTREAM_DELETED, EndPending
 from tidegate_core.decisions.run_plane.memory import Memory
@@ -27,6 +28,7 @@ from tidegate_core.decisions.run_plane.request import ApplyRequest
 from tidegate_core.decisions.run_plane.until import ACTOR
 from tidegate_core.decisions.work import Decision
 from tidegate_core.model.facts import ScheduleGone
+from tidegate_core.model.instants import LATEST_INSTANT
 from tidegate_core.model.position import FIRST_POSITION, Position
 from tidegate_core.model.receipts import ReceiptStatus
 from tidegate_core.model.requests import ScheduleDelete, ScheduleRequest
@@ -47,6 +49,7 @@ class UpstreamGone(ApplyRequest):
         at: When it was deleted.
         done: Removes the inbox row.
         leave: Leaves it until a wide suspend is over.
+        put_off: Has it dealt with behind what waits in the inbox.
     """
 
     gone: str
@@ -54,6 +57,7 @@ class UpstreamGone(ApplyRequest):
     at: int
     done: Callable[[], None]
     leave: Callable[[], None]
+    put_off: Callable[[], None]
     name: str = "upstream_gone"
 
     def run(self, lane: Lane) -> Operation[None]:
@@ -61,8 +65,26 @@ class UpstreamGone(ApplyRequest):
         if controls.covers(self.row.namespace) and self.memory.left_rows.may_count(controls.version, self.at):
             self.leave()  # As the ends of runs from before are: told first, it would make them those of a later life.
             return
+        if self._waits_for_an_end():
+            self.put_off()
+            return
         yield from self._receipt_once_told(lane)
         self.done()
+
+    def _waits_for_an_end(self) -> bool:
+        """Whether a run of the deleted one from before lies in the inbox still, and waits there for what may have come before it."""
+        if not self.memory.settled.waits(self.ref):
+            return False
+        own = (self.row.namespace, self.row.name)
+        rows = [row for row in self.memory.inbox.values() if row.kind == "X" and (row.namespace, row.name) == own]
+        return any(map(self._tells_of_it, rows))
+
+    def _tells_of_it(self, row: InboxRow) -> bool:
+        if min(append_times(row), default=LATEST_INSTANT) > self.at + ACTIVATION_SLACK_MS:
+            return False  # Of a later life.
+        facts = (matched.get("fact") for matched in json.loads(row.body))
+        told = [json.loads(fact) for fact in facts if fact is not None]
+        return any(keys.schedule_ref(each.get("namespace", ""), each.get("schedule", "")) == self.gone for each in told)
 
     def _decide(
         self,
@@ -100,7 +122,12 @@ class UpstreamGone(ApplyRequest):
 
 
 def upstream_gone(
-    row: InboxRow, memory: Memory, recurring: RecurringSource, done: Callable[[InboxRow], None], arrived: int
+    row: InboxRow,
+    memory: Memory,
+    recurring: RecurringSource,
+    done: Callable[[InboxRow], None],
+    put_off: Callable[[InboxRow], None],
+    arrived: int,
 ) -> UpstreamGone:
     """Returns the procedure for an inbox row of kind `G`.
 
@@ -129,6 +156,7 @@ def upstream_gone(
         at=told.at,
         done=lambda: done(row),
         leave=lambda: memory.leave_in_inbox(row.key(memory.shard), told.at),
+        put_off=lambda: put_off(row),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.decisions.inputs import Poked
+from tidegate_core.decisions.inputs import LogRecord, Poked
 from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS
 from tidegate_core.effects import Commit, Effect, Gone, LaunchOrder, Write
 from tidegate_core.records.codec import to_item
@@ -16,6 +16,7 @@ from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Delete, Key, Put
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
+    EVENTS,
     MINUTE,
     RUNS,
     SECOND,
@@ -344,3 +345,56 @@ def test_given_a_record_whose_removal_comes_late_then_a_delete_is_told_all_the_s
     delete(bench)
     assert status(bench)[0] == "deleted"
     assert bench.rows("Z#") == []
+
+
+@pytest.mark.parametrize("unread", [False, True])
+def test_given_an_end_that_waits_for_what_may_have_come_before_it_and_a_delete_behind_it_then_it_counts_first(
+    unread: bool,
+) -> None:
+    """Read again: a run had ended behind a time-out, and waited in the inbox as the delete was taken: nobody counted it."""
+    trigger = {"type": "at_least", "k": 2, "triggers": [UP, on_data("a"), on_data("c")], "timeout": "30s"}
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec("up", every("10h"))))
+    bench.request(an_apply(a_spec("down", trigger, overlap="allow")))
+    bench.run(SECOND)
+    bench.event(an_event("a1", "a"))
+    bench.run(30 * SECOND + 200)
+    if unread:
+        bench.log(EVENTS, 1).append(LogRecord(0, bench.now, None, b"{}"))
+    bench.request(a_request("trigger", "up"))
+    bench.run(500)
+    assert [row["kind"] for row in bench.rows("I#")] == ["X"]
+    bench.request(a_request("delete", "up"))
+    bench.run(10 * MINUTE if unread else 5 * SECOND)
+    assert status(bench) == ("active", ("flights/up",))
+    assert bench.rows("I#") == []
+    if unread:  # It was given up by itself.
+        assert of(bench) == ["expired/trigger_timeout"] * 2
+        return
+    bench.event(an_event("c2", "c"))
+    bench.run(5 * SECOND)
+    assert of(bench) == ["expired/trigger_timeout", "launched"]
+
+
+def test_given_a_delete_that_waits_behind_an_end_and_a_hand_over_then_the_successor_counts_it_first_as_well() -> None:
+    trigger = {"type": "at_least", "k": 2, "triggers": [UP, on_data("a"), on_data("c")], "timeout": "30s"}
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec("up", every("10h"))))
+    bench.request(an_apply(a_spec("down", trigger, overlap="allow")))
+    bench.run(SECOND)
+    bench.event(an_event("a1", "a"))
+    bench.run(30 * SECOND + 200)
+    bench.request(a_request("trigger", "up"))
+    bench.run(500)
+    bench.request(a_request("delete", "up"))
+    bench.run(10)
+    assert sorted(row["kind"] for row in bench.rows("I#")) == ["G", "X"]
+    bench.drain()
+    bench.new_actor()
+    bench.run(5 * SECOND)
+    assert status(bench) == ("active", ("flights/up",))
+    bench.event(an_event("c2", "c"))
+    bench.run(5 * SECOND)
+    assert of(bench)[-1] == "launched"
