@@ -5,6 +5,7 @@ Each namespace by itself: a source of one that is not read holds up no other.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
@@ -20,6 +21,9 @@ from tidegate_core.model.instants import Instant
 from tidegate_core.records.run_plane import TimerRow
 
 Each = TypeVar("Each")
+
+APART_MS_MAX = 30_000
+"""Of several that find out for one namespace the next one begins no later."""
 
 
 class Deadlines:
@@ -39,7 +43,8 @@ class Deadlines:
         self._lane = lane
         self._inbox = inbox
         self._memory = memory
-        memory.settled.connect(lambda: host.start_safely("settle", str(shard), self._settle()))
+        self._under_way: Counter[str] = Counter()
+        memory.settled.connect(lambda namespace: host.start_safely("settle", namespace, self._settle(namespace)))
 
     def take(self, rows: Sequence[TimerRow]) -> None:
         """Takes timer rows of kind `E` that are due.
@@ -76,14 +81,24 @@ class Deadlines:
         for row in rows:
             self._lane.add(decision_on(row, unread, through, self._memory))
 
-    def _settle(self) -> Operation[None]:
-        """Finds out for those whose events wait, and for whom nobody does."""
-        through = self._host.now
-        yield from self._host.sleep(CLOCK_OFF_MS_MAX)
-        for refs in _by_namespace(self._memory.settled.take_unasked(), lambda ref: ref):
-            self._host.start_safely("settle", refs[0], self._settle_these(refs, through))
+    def _settle(self, namespace: str) -> Operation[None]:
+        """Finds out for those whose events wait, and for whom nobody does, or up to an earlier instant only.
 
-    def _settle_these(self, refs: Sequence[str], through: Instant) -> Operation[None]:
+        Beside those that are under way, and not behind them: where something is unread they take five minutes, and the next would take as
+        long. The more there are, the later the next one begins.
+        """
+        while self._memory.settled.is_to_begin(namespace):
+            apart = min(CLOCK_OFF_MS_MAX << self._under_way[namespace], APART_MS_MAX)
+            if apart > CLOCK_OFF_MS_MAX:
+                yield from self._host.sleep(apart - CLOCK_OFF_MS_MAX)
+            through = self._host.now
+            yield from self._host.sleep(CLOCK_OFF_MS_MAX)
+            refs = self._memory.settled.take_unasked(namespace, through)
+            if refs:
+                self._host.start_safely("settle", refs[0], self._settle_these(namespace, refs, through))
+
+    def _settle_these(self, namespace: str, refs: Sequence[str], through: Instant) -> Operation[None]:
+        self._under_way[namespace] += 1
         try:
             yield from self._settled(refs, through)
         except Fenced:
@@ -91,6 +106,8 @@ class Deadlines:
         except Exception as error:  # noqa: BLE001 - they are counted in the order in which they are there
             self._host.failed("settle", str(self._shard), error)
             self._count(refs, through, ("what could not be looked at",))
+        finally:
+            self._under_way[namespace] -= 1
 
     def _settled(self, refs: Sequence[str], through: Instant) -> Operation[tuple[str, ...]]:
         """Waits until all of these schedules that was appended by then lies in the inbox; what waits there is counted next."""
@@ -101,7 +118,7 @@ class Deadlines:
 
     def _count(self, refs: Sequence[str], through: Instant, unread: tuple[str, ...]) -> None:
         self._memory.settled.remember(refs, through, unread)
-        self._inbox.count(self._memory.settled.take_waiting(refs))
+        self._inbox.count(self._memory.settled.take_waiting(refs, through))
 
 
 def _by_namespace(those: Iterable[Each], ref_of: Callable[[Each], str]) -> list[list[Each]]:

@@ -35,12 +35,13 @@ class Settled:
 
     def __init__(self) -> None:
         self._through: dict[str, Through] = {}
-        self._waiting: dict[str, None] = {}
-        self._unasked: dict[str, None] = {}
-        self._begin: Callable[[], None] | None = None
+        self._waiting: dict[str, Instant] = {}
+        self._asked: dict[str, Instant] = {}
+        self._beginning: set[str] = set()
+        self._begin: Callable[[str], None] | None = None
 
-    def connect(self, begin: Callable[[], None]) -> None:
-        """Says who finds out for those that wait; called for the first one for whom nobody does yet."""
+    def connect(self, begin: Callable[[str], None]) -> None:
+        """Says who finds out for those of a namespace that wait; called where nobody does yet, or up to an earlier instant only."""
         self._begin = begin
 
     def through(self, ref: str) -> Through:
@@ -62,24 +63,40 @@ class Settled:
     def waits(self, ref: str) -> bool:
         return ref in self._waiting
 
-    def wait(self, ref: str) -> None:
-        """Some of the schedule's events stay in the inbox."""
-        if self._begin is None or ref in self._waiting:
+    def wait(self, ref: str, last_at: Instant) -> None:
+        """Some of the schedule's events stay in the inbox, the last of which was appended then."""
+        if self._begin is None:
             return
-        is_first = not self._unasked
-        self._waiting[ref] = self._unasked[ref] = None
-        if is_first:
-            self._begin()
+        self._waiting[ref] = max(last_at, self._waiting.get(ref, last_at))
+        namespace = _namespace_of(ref)
+        if self._is_unasked(ref) and namespace not in self._beginning:
+            self._beginning.add(namespace)
+            self._begin(namespace)
 
-    def take_unasked(self) -> list[str]:
-        """Returns those that wait, and for whom nobody finds out yet; the caller does."""
-        unasked, self._unasked = self._unasked, {}
-        return list(unasked)
+    def is_to_begin(self, namespace: str) -> bool:
+        """Whether some of a namespace wait for whom nobody finds out yet, or not through all that waits."""
+        return namespace in self._beginning
 
-    def take_waiting(self, refs: Iterable[str]) -> set[str]:
-        """Returns those of the schedules whose events wait; they wait no longer."""
+    def take_unasked(self, namespace: str, through: Instant) -> list[str]:
+        """Returns those of them; the caller finds out what was appended by then."""
+        unasked = [ref for ref in self._waiting if _namespace_of(ref) == namespace and self._is_unasked(ref)]
+        self._asked.update(dict.fromkeys(unasked, through))
+        if not any(map(self._is_unasked, unasked)):
+            self._beginning.discard(namespace)
+        return unasked
+
+    def take_waiting(self, refs: Iterable[str], through: Instant) -> set[str]:
+        """Returns those of the schedules whose events wait; they wait no longer. What was asked through then is found out."""
+        refs = set(refs)
+        self._asked = {ref: asked for ref, asked in self._asked.items() if ref not in refs or asked > through}
         taken = {ref for ref in refs if ref in self._waiting}
         for ref in taken:  # order-free: each leaves, whichever comes first
             del self._waiting[ref]
-            self._unasked.pop(ref, None)
         return taken
+
+    def _is_unasked(self, ref: str) -> bool:
+        return self._waiting[ref] > self._asked.get(ref, 0)
+
+
+def _namespace_of(ref: str) -> str:
+    return ref.split("/", 1)[0]

@@ -13,6 +13,7 @@ from tests.unit.tidegate_core.decisions.source_bench import TOPIC, a_source_appl
 
 from tidegate_core.decisions.inputs import Begin, LogRecord, RecordsArrived
 from tidegate_core.decisions.run_plane.count import CountEvents
+from tidegate_core.decisions.run_plane.deadlines import APART_MS_MAX
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.settled import KEPT_MS, NOTHING, Settled, Through
 from tidegate_core.decisions.run_plane.watermark import PATIENCE_MS
@@ -145,6 +146,23 @@ def test_given_a_topic_partition_that_nobody_reads_then_what_waits_is_counted_wi
     assert any("topic partitions 1 of the events topic" in str(row.get("detail")) for row in bench.rows("L#"))
 
 
+@pytest.mark.parametrize("seconds", [1, 5, 35, 100, 250])
+def test_given_a_topic_partition_that_nobody_reads_then_an_event_that_comes_while_others_wait_is_counted_no_later_than_they(
+    seconds: int,
+) -> None:
+    """Read again: it waited for those before it, five minutes, and then for as long by itself."""
+    bench = a_bench(all_of(A, B, timeout="30s"))
+    bench.log(EVENTS, 1).append(LogRecord(0, bench.now, None, json.dumps(an_event("x", "x")).encode()))
+    bench.event(an_event("a1", "a"), 0)
+    bench.run(40 * SECOND)
+    bench.event(an_event("a2", "a"), 0)
+    bench.run(seconds * SECOND)
+    bench.event(an_event("a3", "a"), 0)
+    bench.event(an_event("b3", "b"), 0)
+    bench.run(PATIENCE_MS + APART_MS_MAX + 2 * SECOND)
+    assert {"a3", "b3"} <= {name for each in brought(bench) for name in each}
+
+
 @pytest.mark.parametrize("apart", [0, 3 * SECOND])
 def test_given_a_source_that_nobody_reads_then_what_waits_for_it_holds_up_no_other_namespace(apart: int) -> None:
     """Read again: who began to wait next had its turn when those before it were found out, up to five minutes later."""
@@ -182,7 +200,7 @@ def test_given_somebody_there_then_an_event_behind_a_deadline_is_counted_within_
 def test_given_entries_of_several_days_then_each_waits_for_the_end_of_its_own() -> None:
     """Read again: the end of the first one's day was taken for how long each of them may wait."""
     desk, memory = a_desk(all_of(A, B, window={"every": "day", "zone": "UTC"})), Memory(0)
-    memory.settled.connect(lambda: None)
+    memory.settled.connect(lambda namespace: None)
     midnight = parse_instant("2025-11-14T00:00:00Z")
     memory.settled.remember([REF], midnight + 20 * HOUR, ())
     late = midnight + 24 * HOUR
@@ -361,23 +379,41 @@ def test_given_something_unread_at_a_reminder_then_its_job_has_what_was_announce
 # -- what is known --------------------------------------------------------------------------------------------------------
 
 
-def test_given_schedules_that_wait_then_the_first_one_begins_and_each_is_taken_once() -> None:
-    begun: list[int] = []
+def test_given_schedules_that_wait_then_the_first_one_of_a_namespace_begins_and_each_is_taken_once() -> None:
+    begun: list[str] = []
     settled = Settled()
-    settled.wait("ns/early")
-    settled.connect(lambda: begun.append(1))
-    for ref in ("ns/a", "ns/b", "ns/a"):
-        settled.wait(ref)
-    assert len(begun) == 1
-    assert settled.take_unasked() == ["ns/a", "ns/b"]
-    settled.wait("ns/a")
-    assert (len(begun), settled.take_unasked()) == (1, [])
-    assert settled.take_waiting(["ns/b", "ns/c"]) == {"ns/b"}
+    settled.wait("ns/early", 5)
+    settled.connect(begun.append)
+    for ref in ("ns/a", "ns/b", "ns/a", "other/c"):
+        settled.wait(ref, 10)
+    assert begun == ["ns", "other"]
+    assert settled.take_unasked("ns", 20) == ["ns/a", "ns/b"]
+    assert (settled.is_to_begin("ns"), settled.is_to_begin("other")) == (False, True)
+    settled.wait("ns/a", 20)
+    assert (begun, settled.take_unasked("ns", 20)) == (["ns", "other"], [])
+    assert settled.take_waiting(["ns/b", "ns/d"], 15) == {"ns/b"}
     assert (settled.waits("ns/a"), settled.waits("ns/b")) == (True, False)
-    settled.wait("ns/b")
-    assert len(begun) == 2
-    settled.take_waiting(["ns/b"])
-    assert settled.take_unasked() == []
+
+
+def test_given_events_behind_what_is_found_out_then_somebody_finds_out_for_them_as_well_and_once() -> None:
+    begun: list[str] = []
+    settled = Settled()
+    settled.connect(begun.append)
+    settled.wait("ns/a", 10)
+    assert settled.take_unasked("ns", 20) == ["ns/a"]
+    settled.wait("ns/a", 30)
+    settled.wait("ns/a", 25)
+    assert (len(begun), settled.is_to_begin("ns")) == (2, True)
+    assert settled.take_unasked("ns", 28) == ["ns/a"]
+    assert settled.is_to_begin("ns"), "its clock is behind the broker's: once more"
+    assert settled.take_unasked("ns", 40) == ["ns/a"]
+    assert not settled.is_to_begin("ns")
+    assert settled.take_waiting(["ns/a"], 20) == {"ns/a"}
+    settled.wait("ns/a", 30)
+    assert len(begun) == 2, "somebody does already"
+    settled.take_waiting(["ns/a"], 40)
+    settled.wait("ns/a", 30)
+    assert len(begun) == 3, "nobody does any more"
 
 
 def test_given_what_is_settled_then_it_is_known_for_ten_minutes() -> None:
