@@ -128,9 +128,8 @@ class Attempts:
                 # It began and failed before anybody looked, and its end may be hours away.
                 self._host.start_safely("tell_start", run.id, self._tell_start(run))
         elif run.state == RunState.RUNNING and before is not None and before.state in BEFORE_GATE:
-            self._has_begun(
-                run
-            )  # Whoever wrote it found that the gate had let it pass: no look will see that any more.
+            # Whoever wrote it found that the gate had let it pass: no look will see that any more.
+            self._has_begun(run)
         elif run.state == RunState.LOST and (before is None or before.state != run.state):
             if before is not None and before.state in BEFORE_GATE:
                 self._has_begun(run)

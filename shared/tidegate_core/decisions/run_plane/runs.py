@@ -385,7 +385,6 @@ def mark_lost(unit: UnitOfWork, run: Run, now: int) -> None:
         lost = replace(run, state="lost", reason=HOST_SILENT)
         unit.put(lost, run.key(unit.shard))
         out = told_row(lost, RunState.LOST, now)
-        if (
-            unit.item(out.key(unit.shard)) is None
-        ):  # Else a former loss, behind which it was found, is on its way still.
+        # Else a former loss, behind which it was found, is on its way still.
+        if unit.item(out.key(unit.shard)) is None:
             unit.put_new(out, out.key(unit.shard))

@@ -390,7 +390,7 @@ def test_given_a_delete_that_waits_behind_an_end_and_a_hand_over_then_the_succes
     bench.run(500)
     bench.request(a_request("delete", "up"))
     bench.run(10)
-    assert sorted(row["kind"] for row in bench.rows("I#")) == ["G", "X"]
+    assert sorted(str(row["kind"]) for row in bench.rows("I#")) == ["G", "X"]
     bench.drain()
     bench.new_actor()
     bench.run(5 * SECOND)
