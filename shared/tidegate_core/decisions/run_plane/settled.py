@@ -85,11 +85,11 @@ class Settled:
             self._beginning.discard(namespace)
         return unasked
 
-    def take_waiting(self, refs: Iterable[str], through: Instant) -> set[str]:
+    def take_waiting(self, refs: Iterable[str], through: Instant) -> frozenset[str]:
         """Returns those of the schedules whose events wait; they wait no longer. What was asked through then is found out."""
-        refs = set(refs)
-        self._asked = {ref: asked for ref, asked in self._asked.items() if ref not in refs or asked > through}
-        taken = {ref for ref in refs if ref in self._waiting}
+        found_out = frozenset(refs)
+        self._asked = {ref: asked for ref, asked in self._asked.items() if ref not in found_out or asked > through}
+        taken = found_out & self._waiting.keys()
         for ref in taken:  # order-free: each leaves, whichever comes first
             del self._waiting[ref]
         return taken
