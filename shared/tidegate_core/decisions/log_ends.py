@@ -30,6 +30,8 @@ LANE_PATIENCE_MS: Final = 500
 SILENT_AFTER_MS: Final = 5_000
 """A request waits for it: longer than a change of leaders takes."""
 ASK_AGAIN_MS: Final = 250
+EVENTS_AGAIN_MS: Final = 1_000
+"""The same for the events topic, while requests stand aside: it may be without a leader for hours."""
 GIVE_WAY_MS: Final = 20
 
 
@@ -49,7 +51,9 @@ class EventsUntold(StandsAside, Untold):
         self._host = host
 
     def until_known(self) -> Operation[None]:
-        yield from own_ends(self._host, self._host.readings.begun)
+        events = self._host.holding.events_topic
+        while events not in (yield from ends_within(self._host, [events], SILENT_AFTER_MS)):
+            yield from self._host.sleep(EVENTS_AGAIN_MS)
 
 
 def present_sources(host: Host) -> Operation[Sources]:
@@ -82,21 +86,10 @@ def log_ends(host: Host, namespaces: Iterable[str] | None, arrived: int) -> Oper
     return ends
 
 
-def own_ends(host: Host, after: int) -> Operation[dict[str, dict[str, int]]]:
-    """Returns the ends of the events topic as a reading found them that began later than that one, however long that takes."""
-    events = host.holding.events_topic
-    known = host.readings.ends(events, after)
-    if known is None:
-        number = host.readings.begin()
-        own = yield from host.read_for_good(ReadEndOffsets(events))
-        assert isinstance(own, EndOffsets)
-        host.readings.told(events, number, own.offsets)
-        known = dict(own.offsets)
-    return {events: known}
-
-
 def _own_ends_at_once(host: Host, after: int) -> Operation[dict[str, dict[str, int]]]:
-    """Returns the ends of the events topic as `own_ends`. Raises EventsUntold where they are not told within half a second."""
+    """Returns the ends of the events topic as a reading found them that began later than that one. Raises EventsUntold where they are not told
+    within half a second.
+    """
     events = host.holding.events_topic
     known = host.readings.ends(events, after)
     if known is None and host.readings.untold(events, after, host.now) is None:
