@@ -180,13 +180,10 @@ def test_given_a_create_that_was_kept_from_its_record_s_position_until_it_expire
         "inbox": keys.shard_pk(letter.shards[0]),
         "elsewhere": others[0],
     }[of]
-    _, holder = case.record.taken[pk][0]
+    begin = max(letter.records) if long else letter.due - 1_000
+    _, holder = max(each for each in case.record.taken[pk] if each[0] <= begin)
     owner = holder.owner if whose == "its holder's" else "another"
-    wait = FaultWait(
-        f"{owner}/0.{holder.tenure}/{holder.number + 1}",
-        max(letter.records) if long else letter.due - 1_000,
-        letter.due,
-    )
+    wait = FaultWait(f"{owner}/0.{holder.tenure}/{holder.number + 1}", begin, letter.due)
     monkeypatch.setitem(case.world.cluster.store.waits.records, pk, [wait])
     assert bool(found(check_messages(case), "I8", f"{letter.name},", "0 of 1")) == is_lost
 
