@@ -32,10 +32,12 @@ from tidegate_testkit.simulation.mutants.reminders import REMINDERS
 from tidegate_testkit.simulation.mutants.retries import RETRIES
 from tidegate_testkit.simulation.mutants.rules_of_cancels import RULES_OF_CANCELS
 from tidegate_testkit.simulation.mutants.rules_of_events_topic import RULES_OF_EVENTS_TOPIC
+from tidegate_testkit.simulation.mutants.rules_of_fates import RULES_OF_FATES
 from tidegate_testkit.simulation.mutants.rules_of_gaps import RULES_OF_GAPS
 from tidegate_testkit.simulation.mutants.rules_of_gone_records import RULES_OF_GONE_RECORDS
 from tidegate_testkit.simulation.mutants.rules_of_growth import RULES_OF_GROWTH
 from tidegate_testkit.simulation.mutants.rules_of_halves import RULES_OF_HALVES
+from tidegate_testkit.simulation.mutants.rules_of_hand_overs import RULES_OF_HAND_OVERS
 from tidegate_testkit.simulation.mutants.rules_of_late_copies import RULES_OF_LATE_COPIES
 from tidegate_testkit.simulation.mutants.rules_of_long_waits import RULES_OF_LONG_WAITS
 from tidegate_testkit.simulation.mutants.rules_of_messages import RULES_OF_MESSAGES
@@ -70,10 +72,12 @@ LISTS = (
     RULES_OF_SLOW_STORES,
     RULES_OF_SOURCES,
     RULES_OF_EVENTS_TOPIC,
+    RULES_OF_FATES,
     RULES_OF_GAPS,
     RULES_OF_GROWTH,
     RULES_OF_GONE_RECORDS,
     RULES_OF_HALVES,
+    RULES_OF_HAND_OVERS,
     RULES_OF_LATE_COPIES,
     RULES_OF_LONG_WAITS,
     RULES_OF_OUTAGES,

@@ -8,14 +8,27 @@ from typing import Any
 
 from tidegate_core.decisions.delivery_plane import guarding, plane, retrying
 from tidegate_core.decisions.delivery_plane.guarding import Guards
-from tidegate_core.effects import Ask, Effect, NotProduced, Read, ReadRange
+from tidegate_core.decisions.inputs import LogRecord, Poked
+from tidegate_core.decisions.request_ingest import RequestIngest
+from tidegate_core.effects import Ask, Effect, EndOffsets, NotProduced, Read, ReadEndOffsets, ReadRange
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.messages import MessageTimer
+from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_scripts import Rule
-from tidegate_testkit.builders import SECOND, a_cancel, a_recurring, a_send, an_apply, every
+from tidegate_testkit.builders import (
+    MINUTE,
+    REQUESTS,
+    REQUESTS_ID,
+    SECOND,
+    a_cancel,
+    a_recurring,
+    a_send,
+    an_apply,
+    every,
+)
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.rules_of_messages import EVERY_TIME, a_delivery
-from tidegate_testkit.simulation.mutants.stage import Stage
+from tidegate_testkit.simulation.mutants.stage import Stage, a_commit, comes_through_the_inbox
 
 CLOCKS_APART_MS = 500
 LONG_AGO_MS = 10**12
@@ -27,6 +40,13 @@ def by_its_time(_: Any) -> Any:
 
 def as_if_unsent(original: Callable[..., MessageTimer]) -> Any:
     return lambda row, message, slot: replace(original(row, message, slot), maybe_sent=None)
+
+
+def above_what_is_told(_: Any) -> Any:
+    def may_be_written(ingest: RequestIngest, record: LogRecord) -> bool:
+        return record.offset < max(ingest._log_end or 0, ingest._begun_through)
+
+    return may_be_written
 
 
 def a_read_of_guards(effect: Effect) -> bool:
@@ -96,7 +116,34 @@ def a_cancel_comes_while_loads_are_far_behind() -> Iterable[str]:
         yield "I8: a message was not sent, and its cancel was answered too_late"
 
 
+def a_cancel_comes_before_a_topic_partition_is_told_of() -> Iterable[str]:
+    """The requests topic had grown by it just before. A create without an id is read again there, and nobody looks for its guard."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.hold_back(a_commit("cursor"), times=EVERY_TIME)
+    bench.request(a_send(None, after="30s"))
+    bench.run(SECOND)
+    (row,) = bench.rows("M#")
+    cancel = a_cancel(message_id=f"0000-{str(row['sk']).split('#')[1]}")
+    comes_through_the_inbox(bench, cancel, bench.now)
+    bench.give(Poked(0))
+    bench.run(2 * SECOND)
+    bench.end_scripts()
+    bench.crash()
+    bench.answer_with(lambda effect: effect == ReadEndOffsets(REQUESTS), EndOffsets({f"{REQUESTS_ID}/1": 0}), times=3)
+    bench.run(5 * MINUTE)
+    if bench.status_of("c-1") == "cancelled" and bench.on("out"):
+        yield "I7: a message was delivered after its cancel was acknowledged"
+
+
 RULES_OF_CANCELS = (
+    Mutant(
+        "log end untold",
+        "while brokers do not tell where the requests end, a successor takes what it reads again for new: what was cancelled is sent",
+        breaks="I7",
+        patches=(Patch(RequestIngest, "_may_be_written", above_what_is_told),),
+        scenario=a_cancel_comes_before_a_topic_partition_is_told_of,
+    ),
     Mutant(
         "guards in memory",
         "a cancel that comes while a page is loaded is not known to whoever takes the page in",

@@ -12,6 +12,8 @@ from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Commit, Effect, NotProduced, Produce, Read, ReadRange, Write
 from tidegate_core.model.instants import parse_instant
+from tidegate_core.records.outages import Outage
+from tidegate_core.store import keys
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import MINUTE, SECOND, a_recurring, an_apply, every
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
@@ -36,6 +38,15 @@ def giving_way_as_it_is_read_ahead(load: Callable[[Templates, Sequence[Slotted]]
                 source._await_next(source._near[row.occurrence.ref], row.place)
 
     return loaded
+
+
+def making_anew_all_that_waits(outage_ends: Callable[[RecurringSource, tuple[Outage, ...]], None]) -> Any:
+    def ended(source: RecurringSource, gaps: tuple[Outage, ...]) -> None:
+        held, source.plane.slots.held = source.plane.slots.held, set()
+        outage_ends(source, gaps)
+        source.plane.slots.held = held
+
+    return ended
 
 
 # -- the stories ------------------------------------------------------------------------------------------------------
@@ -79,6 +90,27 @@ def a_refused_fire_is_read_ahead_before_the_gap_is_known() -> Iterator[str]:
     bench.run(SECOND)
     bench.as_usual()
     yield from _missing(bench)
+
+
+def a_request_holds_a_schedule_through_a_gap() -> Iterator[str]:
+    """It leaves out what was missed, and both of its versions have that."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    spec = {**a_recurring("ping", every("10s"), payload={"of": "ping"}), "catchup": {"mode": "none"}}
+    bench.request(an_apply(spec))
+    bench.run(26 * SECOND)
+    bench.hold_back(lambda effect: isinstance(effect, Read) and keys.recurring(0, "flights", "ping") in effect.keys)
+    bench.request(an_apply({**spec, "target": a_recurring(payload={"of": "another"})["target"]}, "another"))
+    bench.lose(_to_the_store, times=EVERY_TIME)
+    bench.run(95 * SECOND)
+    bench.as_usual()
+    bench.run(20 * SECOND)
+    rows = [*bench.rows("PROGRESS"), *bench.rows("Y#")]
+    counted = sum(int(str(row.get(name, 0))) for row in rows for name in ("delivered", "expired", "cancelled"))
+    first = min(parse_instant(sent.headers["tidegate-nominal"]) for sent in bench.on("out"))
+    were_due = len(range(first, bench.now + 1, 10 * SECOND))
+    if counted > were_due:
+        yield f"I8: {were_due} fires were due, and {counted} are counted"
 
 
 def _a_bench() -> Bench:
@@ -126,5 +158,12 @@ RULES_OF_GAPS = (
         breaks="I1",
         patches=(Patch(Templates, "load", giving_way_as_it_is_read_ahead),),
         scenario=a_refused_fire_is_read_ahead_before_the_gap_is_known,
+    ),
+    Mutant(
+        "left out of both versions",
+        "what a request holds is made anew for a gap that ends meanwhile: what that leaves out is counted for both versions",
+        breaks="I8",
+        patches=(Patch(RecurringSource, "outage_ends", making_anew_all_that_waits),),
+        scenario=a_request_holds_a_schedule_through_a_gap,
     ),
 )

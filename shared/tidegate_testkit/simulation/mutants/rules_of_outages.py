@@ -9,11 +9,11 @@ from typing import Any
 from tidegate_core.decisions import acquisition
 from tidegate_core.decisions.acquisition import ACQUIRED_TOGETHER
 from tidegate_core.decisions.host import Host
-from tidegate_core.decisions.outage_watch import SERVED, sign_of_life
+from tidegate_core.decisions.outage_watch import SERVED, OutageWatch, sign_of_life
 from tidegate_core.decisions.partition_actor import PartitionActor
 from tidegate_core.decisions.run_plane import pending_timeout, runs
 from tidegate_core.decisions.run_plane.pacing import Pacing
-from tidegate_core.effects import Items, Read
+from tidegate_core.effects import Commit, Items, Read, ReadRange, Write
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.outages import outages_of
 from tidegate_core.records.run_plane import Job, LedgerRow
@@ -64,6 +64,17 @@ def speaking_amid_its_acquires(_: Callable[[PartitionActor, int], int | None]) -
     return served_until
 
 
+def beginning_as_it_is_noticed(away_since: Callable[[OutageWatch, int], None]) -> Any:
+    """Whatever is known of before."""
+
+    def away(watch: OutageWatch, instant: int) -> None:
+        complete, watch._complete = watch._complete, None
+        away_since(watch, instant)
+        watch._complete = complete
+
+    return away
+
+
 def running_all_the_time(_: Any) -> Any:
     return lambda began, deadline, outages: deadline
 
@@ -97,6 +108,24 @@ def an_owner_takes_over_again_what_it_had_and_beats_amid_its_acquires() -> Itera
     for shard in range(shards):
         if not outages_of(bench.store.peek(keys.progress(shard))):
             yield f"I1: nobody served shard {shard} for two hours, and no fact says so"
+
+
+def a_store_falls_silent_amid_a_take_over() -> Iterator[str]:
+    """Nobody served the shard for less than the grace by then."""
+    bench = _a_bench({"mode": "last"})
+    bench.run(30 * SECOND)
+    died = bench.now
+    bench.store.write([_sign(bench, {0: died}, died)])
+    bench.hold_back(lambda effect: isinstance(effect, ReadRange) and effect.range.low == "J#")
+    bench.away(40 * SECOND)
+    bench.end_scripts()
+    bench.lose(lambda effect: isinstance(effect, Read | ReadRange | Commit | Write), times=10**6)
+    bench.run(65 * SECOND)
+    bench.as_usual()
+    bench.run(5 * SECOND)
+    begun = [outage.begin for outage in outages_of(bench.store.peek(keys.progress(0)))]
+    if begun != [died]:
+        yield f"I1: nobody served the shard from {died} on, and facts say so from {begun} on"
 
 
 def another_outage_falls_into_the_turn_of_the_first_one() -> Iterator[str]:
@@ -176,6 +205,13 @@ RULES_OF_OUTAGES = (
         breaks="I1",
         patches=(Patch(PartitionActor, "served_until", speaking_amid_its_acquires),),
         scenario=an_owner_takes_over_again_what_it_had_and_beats_amid_its_acquires,
+    ),
+    Mutant(
+        "begun with the silence",
+        "what was missed before a store fell silent amid a take-over is made one by one, whatever `catchup` says",
+        breaks="I1",
+        patches=(Patch(OutageWatch, "away_since", beginning_as_it_is_noticed),),
+        scenario=a_store_falls_silent_amid_a_take_over,
     ),
     Mutant(
         "signs of others",

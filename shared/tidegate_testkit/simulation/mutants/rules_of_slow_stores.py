@@ -58,6 +58,10 @@ def whenever_somebody_comes(_: Any) -> Any:
     return lambda before, definition, now: now
 
 
+def behind_the_position_alone(_: Any) -> Any:
+    return lambda source, record, interval, behind: behind
+
+
 # -- the stories ------------------------------------------------------------------------------------------------------
 
 
@@ -117,6 +121,26 @@ def the_last_instant_of_an_outage_was_refused_by_itself() -> Iterator[str]:
     yield from _missing(bench, first, 25 * SECOND)
 
 
+def a_request_comes_behind_a_record_that_moves_out() -> Iterator[str]:
+    """A fire of it goes out from memory before the move is answered."""
+    bench = _a_bench(recurring_near_ms=61 * SECOND)
+    _apply(bench, "ping", every("2m"))
+    bench.run(125 * SECOND)
+    bench.hold_back(a_commit("recurring"))
+    while not bench.holds_something:
+        bench.run(SECOND)
+    before = len(bench.on("out"))
+    bench.request(a_request("suspend", "ping"))
+    bench.end_scripts()
+    while len(bench.on("out")) == before:
+        bench.run(SECOND)
+    bench.release()
+    bench.run(15 * SECOND)
+    cancelled = sum(int(str(row.get("cancelled", 0))) for row in [*bench.rows("PROGRESS"), *bench.rows("Y#")])
+    if cancelled:
+        yield f"I8: {cancelled} fires are counted as cancelled that were delivered"
+
+
 def a_suspension_ends_at_an_instant() -> Iterator[str]:
     bench = _a_bench()
     bench.request(an_apply(a_spec(trigger=every("10m"))))
@@ -129,8 +153,8 @@ def a_suspension_ends_at_an_instant() -> Iterator[str]:
         yield "I1: what was due as the suspension ended was made by nobody"
 
 
-def _a_bench() -> Bench:
-    bench = Bench(shards=1)
+def _a_bench(**holding: Any) -> Bench:
+    bench = Bench(shards=1, **holding)
     bench.run(SECOND)
     return bench
 
@@ -192,6 +216,13 @@ RULES_OF_SLOW_STORES = (
         breaks="I1",
         patches=(Patch(recurring_loading, "_is_of", by_its_origin_alone),),
         scenario=the_last_instant_of_an_outage_was_refused_by_itself,
+    ),
+    Mutant(
+        "cancelled behind the position",
+        "what was sent of a record that was moving out is counted as cancelled by a request, and as delivered",
+        breaks="I8",
+        patches=(Patch(RecurringSource, "taken_through", behind_the_position_alone),),
+        scenario=a_request_comes_behind_a_record_that_moves_out,
     ),
     Mutant(
         "suspended until noticed",
