@@ -31,6 +31,7 @@ from tidegate_testkit.simulation.mutants.recurring import RECURRING
 from tidegate_testkit.simulation.mutants.reminders import REMINDERS
 from tidegate_testkit.simulation.mutants.retries import RETRIES
 from tidegate_testkit.simulation.mutants.rules_of_cancels import RULES_OF_CANCELS
+from tidegate_testkit.simulation.mutants.rules_of_deadlines import RULES_OF_DEADLINES
 from tidegate_testkit.simulation.mutants.rules_of_events_topic import RULES_OF_EVENTS_TOPIC
 from tidegate_testkit.simulation.mutants.rules_of_fates import RULES_OF_FATES
 from tidegate_testkit.simulation.mutants.rules_of_gaps import RULES_OF_GAPS
@@ -47,6 +48,7 @@ from tidegate_testkit.simulation.mutants.rules_of_recurring import RULES_OF_RECU
 from tidegate_testkit.simulation.mutants.rules_of_runs import RULES_OF_RUNS
 from tidegate_testkit.simulation.mutants.rules_of_slow_stores import RULES_OF_SLOW_STORES
 from tidegate_testkit.simulation.mutants.rules_of_sources import RULES_OF_SOURCES
+from tidegate_testkit.simulation.mutants.rules_of_stops import RULES_OF_STOPS
 from tidegate_testkit.simulation.mutants.runs import RUNS
 from tidegate_testkit.simulation.mutants.searches import SEARCHES
 from tidegate_testkit.simulation.mutants.sketch import SKETCH
@@ -67,10 +69,12 @@ LISTS = (
     RULES_OF_RUNS,
     RULES_OF_MESSAGES,
     RULES_OF_CANCELS,
+    RULES_OF_DEADLINES,
     HAND_OVERS,
     LATE_ROWS,
     RULES_OF_SLOW_STORES,
     RULES_OF_SOURCES,
+    RULES_OF_STOPS,
     RULES_OF_EVENTS_TOPIC,
     RULES_OF_FATES,
     RULES_OF_GAPS,

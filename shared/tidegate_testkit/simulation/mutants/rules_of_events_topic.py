@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
+from tidegate_core.decisions import log_ends
+from tidegate_core.decisions.controls_home import ApplyControl
 from tidegate_core.decisions.followed_topics import ASK_AGAIN_MS, FollowedTopics
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.inputs import LogRecord, PositionGone, TopicFacts
-from tidegate_core.decisions.run_plane import watermark
+from tidegate_core.decisions.run_plane import until, watermark
+from tidegate_core.decisions.run_plane.request import ApplyRequest
+from tidegate_core.decisions.run_plane.until import ResumeWhenDue
+from tidegate_core.effects import ReadEndOffsets
+from tidegate_core.model.instants import format_instant
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import EVENTS, MINUTE, SECOND, a_spec, all_of, an_apply, an_event, on_data
+from tidegate_testkit.bench_matches import a_commit
+from tidegate_testkit.builders import (
+    EVENTS,
+    MINUTE,
+    REQUESTS,
+    SECOND,
+    a_request,
+    a_spec,
+    all_of,
+    an_apply,
+    an_event,
+    every,
+    on_data,
+)
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.sketch import ran
 from tidegate_testkit.simulation.mutants.stage import Stage
@@ -50,6 +69,22 @@ def as_it_was(_: Any) -> Any:
         return dict(ends)
 
     return known
+
+
+def waiting_in_the_lane(_: Any) -> Any:
+    return log_ends.own_ends
+
+
+def in_order_of_all(_: Any) -> Any:
+    return property(lambda request: "controls")
+
+
+def in_no_order(_: Any) -> Any:
+    return property(lambda request: None)
+
+
+def by_what_was_read_before(resume_when_due: Callable[..., ResumeWhenDue]) -> Any:
+    return lambda timer, memory, recurring, begun: resume_when_due(timer, memory, recurring, 0)
 
 
 # -- scenarios --------------------------------------------------------------------------------------------------------------
@@ -127,7 +162,101 @@ def a_topic_is_made_anew_with_something_unread() -> Iterable[str]:
         yield "liveness: what came behind a deadline waits for what is gone with its topic"
 
 
+def with_a_silent_topic() -> Bench:
+    """A schedule that goes by time, and one by events, in one shard."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec("tick", every("10s"), overlap="allow"), "apply-tick"))
+    bench.request(an_apply(a_spec("heard", on_data()), "apply-heard"))
+    bench.run(SECOND)
+    bench.hold_back(lambda effect: isinstance(effect, ReadEndOffsets) and effect.topic == EVENTS, times=1_000)
+    return bench
+
+
+def an_update_waits_for_its_ends() -> Iterable[str]:
+    bench = with_a_silent_topic()
+    started = len(bench.started)
+    bench.request(an_apply(a_spec("heard", on_data(count=2)), "update"))
+    bench.run(MINUTE)
+    if len(bench.started) - started < 5:
+        yield "liveness: no schedule of the shard fires while one request waits for the ends of the events topic"
+
+
+def a_wide_resume_waits_for_its_ends() -> Iterable[str]:
+    """Of a namespace; a stop of the whole system comes behind it."""
+    bench = with_a_silent_topic()
+    for kind in ("suspend", "resume"):
+        bench.request({"id": kind, "type": f"control.{kind}", "scope": "namespace", "namespace": "orders"})
+        bench.run(5 * SECOND)
+    bench.request({"id": "stop", "type": "control.suspend", "scope": "system"})
+    bench.run(MINUTE)
+    if bench.status_of("resume") is None and bench.status_of("stop") != "accepted":
+        yield "liveness: an emergency stop waits with a resume for the ends of the events topic"
+
+
+def an_update_and_a_suspend_of_one_schedule_wait() -> Iterable[str]:
+    bench = with_a_silent_topic()
+    bench.request(an_apply(a_spec("heard", on_data(count=2)), "update"))
+    bench.request(a_request("suspend", "heard", "suspend", mode="freeze"))
+    bench.run(MINUTE)
+    bench.as_usual()
+    bench.run(5 * SECOND)
+    answers = [bench.status_of(each) for each in ("update", "suspend")]
+    if answers != ["accepted"] * 2:
+        yield f"answers: an update and a suspend behind it were answered {answers}"
+
+
+def ends_were_read_before_a_suspension_was_over() -> Iterable[str]:
+    """For another request that was read with the one that finds the suspension over, and ends it. An event came in between."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=on_data())))
+    bench.run(SECOND)
+    end = bench.now + 20 * SECOND
+    bench.request(a_request("suspend", mode="drop", until=format_instant(end), request_id="until"))
+    bench.run(SECOND)
+    bench.hold_back(a_commit("control"))
+    other = an_apply(a_spec("other", trigger=on_data("other")), "other")
+    bench.append(REQUESTS, 0, other, an_apply(a_spec(trigger=on_data(), args=["x"]), "another", on_update="carry"))
+    bench.run(SECOND)
+    bench.log(EVENTS, 0).append(LogRecord(0, bench.now, None, json.dumps(an_event("d1")).encode()))
+    bench.now = end
+    bench.release()
+    bench.hand_over(EVENTS, 0, 0)
+    bench.run(MINUTE)
+    if bench.started:
+        yield "I3: an event that came while its schedule was suspended has counted"
+
+
 RULES_OF_EVENTS_TOPIC = (
+    Mutant(
+        "ends in the lane",
+        "a request that has to know where the events topic ends holds up all of its shard while that does not tell",
+        breaks="liveness",
+        patches=(Patch(log_ends, "_own_ends_at_once", waiting_in_the_lane),),
+        scenario=an_update_waits_for_its_ends,
+    ),
+    Mutant(
+        "stop behind a resume that waits",
+        "an emergency stop goes in order with a wide resume that waits for the events topic",
+        breaks="liveness",
+        patches=(Patch(ApplyControl, "in_order_of", in_order_of_all),),
+        scenario=a_wide_resume_waits_for_its_ends,
+    ),
+    Mutant(
+        "passing what stands aside",
+        "a request on a schedule passes an earlier one that waits for the events topic, which is superseded then",
+        breaks="answers",
+        patches=(Patch(ApplyRequest, "in_order_of", in_no_order),),
+        scenario=an_update_and_a_suspend_of_one_schedule_wait,
+    ),
+    Mutant(
+        "ends of before the end",
+        "a suspension that a request carries out ends at log ends that were read amid it, and what came behind these counts",
+        breaks="I3",
+        patches=(Patch(until, "resume_when_due", by_what_was_read_before),),
+        scenario=ends_were_read_before_a_suspension_was_over,
+    ),
     Mutant(
         "waiting for what is gone",
         "what is behind a deadline waits for five minutes for what was unread of a topic that has been made anew",
