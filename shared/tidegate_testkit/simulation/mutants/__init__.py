@@ -41,6 +41,7 @@ from tidegate_testkit.simulation.mutants.rules_of_halves import RULES_OF_HALVES
 from tidegate_testkit.simulation.mutants.rules_of_hand_overs import RULES_OF_HAND_OVERS
 from tidegate_testkit.simulation.mutants.rules_of_late_copies import RULES_OF_LATE_COPIES
 from tidegate_testkit.simulation.mutants.rules_of_long_waits import RULES_OF_LONG_WAITS
+from tidegate_testkit.simulation.mutants.rules_of_memory import RULES_OF_MEMORY
 from tidegate_testkit.simulation.mutants.rules_of_messages import RULES_OF_MESSAGES
 from tidegate_testkit.simulation.mutants.rules_of_outages import RULES_OF_OUTAGES
 from tidegate_testkit.simulation.mutants.rules_of_promises import RULES_OF_PROMISES
@@ -84,6 +85,7 @@ LISTS = (
     RULES_OF_HAND_OVERS,
     RULES_OF_LATE_COPIES,
     RULES_OF_LONG_WAITS,
+    RULES_OF_MEMORY,
     RULES_OF_OUTAGES,
     RULES_OF_PROMISES,
     RULES_OF_RECURRING,

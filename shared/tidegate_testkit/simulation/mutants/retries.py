@@ -73,6 +73,10 @@ def behind_the_last_ones(_: Callable[..., int | None]) -> Callable[..., int | No
     return full
 
 
+def whenever_there_is_room(_: Callable[[Run, int], bool]) -> Callable[[Run, int], bool]:
+    return lambda run, at: False
+
+
 # -- the stories ------------------------------------------------------------------------------------------------------
 
 
@@ -117,6 +121,18 @@ def a_further_attempt_is_long_on_its_way_to_the_gate() -> Iterator[str]:
     bench.run(8 * MINUTE)
     if any(order.file == "/jobs/rescue.py" for order in bench.started):
         yield "I3: what waits for a lost run has heard of one that passed the gate a moment ago"
+
+
+def everybody_falls_until_a_try_would_come_too_late() -> Iterator[str]:
+    """It was planned for half a day behind the admission."""
+    bench = _a_bench(FAILS)
+    bench.request(an_apply(a_spec(trigger=every("100h"), retry={"tries": 1, "backoff": "12h"})))
+    _trigger(bench)
+    bench.run(MINUTE)
+    bench.away(30 * HOUR)
+    bench.run(MINUTE)
+    if not bench.on(RUNS_DLQ) or len(bench.submitted_at) > 1:
+        yield "dead letters: a run that was to be given up a day behind its admission was tried again 30 hours behind it"
 
 
 def everybody_falls_with_retries_that_were_delayed() -> Iterator[str]:
@@ -216,6 +232,13 @@ RETRIES = (
         breaks="I4",
         patches=(Patch(attempts, "is_overdue", all_at_once),),
         scenario=everybody_falls_with_retries_that_were_delayed,
+    ),
+    Mutant(
+        "retry of the day before",
+        "behind an outage an attempt begins whenever the budget has room, be it more than 24 h after its run's admission",
+        breaks="dead letters",
+        patches=(Patch(runs, "is_too_late", whenever_there_is_room),),
+        scenario=everybody_falls_until_a_try_would_come_too_late,
     ),
     Mutant(
         "retries behind later ones",

@@ -1,0 +1,353 @@
+"""Rules of what an owner remembers of what others write, or an earlier decision of the same transaction (docs/protocol.md), each switched off in
+the interleaving that it is against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate_core.decisions.inputs import Poked
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.run_plane import control, outgoing
+from tidegate_core.decisions.run_plane.admit import AdmitNext
+from tidegate_core.decisions.run_plane.attempts import PROBE_GAP_MS, Attempts
+from tidegate_core.decisions.run_plane.jobs import seal
+from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.outbox import Distribute
+from tidegate_core.decisions.run_plane.quotas import NOT_COUNTED
+from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, LookAtRun
+from tidegate_core.decisions.work import Decision
+from tidegate_core.effects import Effect, LookedUp, Lookup, Submit
+from tidegate_core.model.problems import Problem
+from tidegate_core.model.quotas import Quota
+from tidegate_core.model.shards import schedule_shard
+from tidegate_core.model.states import RunState
+from tidegate_core.records.run_plane import Evidence, Job, OwnLimit, Run, ScheduleCount
+from tidegate_core.store import keys
+from tidegate_core.store.values import Delete, Key, Transaction
+from tidegate_core.transactions.gate import start_run
+from tidegate_core.transactions.limits import Permit, key_text, take_permit
+from tidegate_core.transactions.unit_of_work import TooLarge, UnitOfWork
+from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.bench_matches import a_batch, a_commit
+from tidegate_testkit.builders import (
+    MINUTE,
+    NOW,
+    RUNS,
+    SECOND,
+    Doc,
+    a_definition,
+    a_job,
+    a_request,
+    a_run,
+    a_schedule,
+    a_spec,
+    an_apply,
+    at_most,
+    every,
+    on_data,
+    on_run_of,
+    some_evidence,
+)
+from tidegate_testkit.desk import Desk
+from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
+from tidegate_testkit.simulation.mutants.stage import FOR_EVER, NEVER_STARTS
+
+REF = "flights/nightly"
+
+# -- bugs -----------------------------------------------------------------------------------------------------------------
+
+
+def leaving_starts_to_looks(follow: Callable[..., None]) -> Any:
+    def followed(attempts: Attempts, before: Run | None, run: Run | None) -> None:
+        has_begun = run is not None and run.state == RunState.RUNNING
+        if not (has_begun and before is not None and before.state in BEFORE_GATE):
+            follow(attempts, before, run)
+
+    return followed
+
+
+class RunsAsFound:
+    """An owner's memory in which a run is as it was found for who looks for it."""
+
+    def __init__(self, memory: Memory, run: Run) -> None:
+        self._memory, self._run, self.runs = memory, run, self
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._memory, name)
+
+    def get(self, run_id: str) -> Run | None:
+        return self._memory.runs.get(run_id)
+
+    def __getitem__(self, _: str) -> Run:
+        return self._run
+
+
+def as_it_was_found(adopt: Callable[[Attempts, Run], Operation[None]]) -> Any:
+    def adopted(attempts: Attempts, run: Run) -> Operation[None]:
+        looking: Any = copy(attempts)
+        looking._memory = RunsAsFound(attempts._memory, run)
+        return adopt(looking, run)
+
+    return adopted
+
+
+def telling_nobody(distribute: Callable[..., Distribute]) -> Any:
+    """That a row is gone."""
+    return lambda key, listeners, shard, gone: distribute(key, listeners, shard, lambda: None)
+
+
+def writing_no_count_down(count_after: Callable[..., ScheduleCount | Problem | None]) -> Any:
+    def counted(*arguments: Any) -> ScheduleCount | Problem | None:
+        found = count_after(*arguments)
+        return None if isinstance(found, ScheduleCount) and found.counted_at == NOT_COUNTED else found
+
+    return counted
+
+
+# -- scenarios --------------------------------------------------------------------------------------------------------------
+
+
+def a_bench(behaviour: Behaviour | None = None) -> Bench:
+    bench = Bench(behaviour=behaviour)
+    bench.run(SECOND)
+    return bench
+
+
+def triggered(bench: Bench) -> str:
+    """A schedule that is run by hand; returns the run's id."""
+    bench.request(an_apply(a_spec(trigger=every("1h"))))
+    bench.request(a_request("trigger"))
+    return str(bench.receipts()["trigger-nightly"]["id"])
+
+
+def a_lookup(effect: Effect) -> bool:
+    return isinstance(effect, Lookup)
+
+
+def states(bench: Bench) -> list[str]:
+    return [str(each.document["state"]) for each in bench.on(RUNS)]
+
+
+def a_program_begins_before_its_submission_is_written_down() -> Iterable[str]:
+    bench = a_bench(FOR_EVER)
+    bench.request(an_apply(a_spec("listens", on_run_of("nightly", "started")), "listens"))
+    bench.hold_back(a_commit("submitted"))
+    triggered(bench)
+    bench.run(200)
+    bench.release()
+    bench.run(MINUTE)
+    if [order.file for order in bench.started].count("/jobs/listens.py") != 1:
+        yield "I3: who waits for the start of a program that runs has not heard of it"
+
+
+def a_program_is_seen_as_it_is_taken_for_lost() -> Iterable[str]:
+    """In one transaction: a poke says that it has begun, and half a second later nobody has answered for it for long enough."""
+    bench = a_bench()
+    bench.behaves = lambda order: NEVER_STARTS
+    run = triggered(bench)
+    bench.run(SECOND)
+    bench.crash()
+    bench.answer_with(a_lookup, LookedUp("unknown"), times=1_000)
+    bench.run(PROBE_GAP_MS - 500)
+    bench.hold_back(a_commit("trigger"))
+    bench.request(a_request("trigger", request_id="again"))
+    bench.transact(start_run(run, 1, "driver-1", bench.now, "t", host="host-1"))
+    bench.give(Poked(0, run))
+    bench.run(SECOND)
+    bench.as_usual()
+    bench.run(MINUTE)
+    (row,) = [row for row in bench.rows("R#") if row["id"] == run]
+    if row["state"] == "lost":
+        yield "answers: a program that runs, and was found again, is shown as lost"
+
+
+def a_driver_passes_the_gate_before_its_launcher_answers() -> Iterable[str]:
+    """On another host than the copy that a predecessor handed over. Nothing is left of it later, and it has not reported."""
+    bench = a_bench()
+    bench.hold_back(lambda effect: isinstance(effect, Submit))
+    run = triggered(bench)
+    bench.crash()
+    bench.answer_with(a_lookup, LookedUp("unknown"), times=2)
+    bench.run(SECOND)
+    bench.transact(start_run(run, 1, "driver-1", bench.now, "t", host="host-2"))
+    bench.give(Poked(0, run))
+    bench.answer_with(
+        lambda effect: isinstance(effect, Lookup) and effect.host == "host-2", LookedUp("elsewhere"), times=6
+    )
+    bench.run(5 * MINUTE)
+    if not bench.ledger():
+        yield f"liveness: a program of which nothing is left is {states(bench)[-1]} for good, and nobody looks for it where it was"
+
+
+def a_row_of_the_outbox_is_removed_late() -> Iterable[str]:
+    """By a predecessor, for whom nobody listened; its successor has found the row, and somebody listens by then."""
+    bench = a_bench(Behaviour(starts_after=5, runs_for=10))
+    bench.request(an_apply(a_spec("up", every("10h"))))
+    bench.hold_back(a_batch("outbox_done"))
+    bench.request(a_request("trigger", "up"))
+    bench.run(100)
+    bench.request(an_apply(a_spec("down", on_run_of("up"))))
+    bench.run(100)
+    (row,) = bench.rows("Z#")
+    bench.end_scripts()
+    bench.hold_back(a_commit("distribute"))
+    bench.crash()
+    bench.run(10)
+    bench.store.write([Delete(Key(str(row["pk"]), str(row["sk"])))])
+    bench.release()
+    bench.run(SECOND)
+    bench.request(a_request("delete", "up"))
+    bench.run(MINUTE)
+    (state,) = bench.rows("S#flights/down")
+    if state["status"] != "deleted":
+        yield "liveness: who waits for a schedule that was deleted is never told"
+
+
+def together(desk: Desk, decisions: Sequence[Decision]) -> None:
+    """In one transaction if they let themselves, as the lane does it."""
+    try:
+        desk.decide(_Together(tuple(decisions)))
+    except TooLarge:
+        for decision in decisions:
+            desk.decide(decision)
+
+
+@dataclass(frozen=True)
+class _Together:
+    decisions: tuple[Decision, ...]
+    stale: tuple[Key, ...] = ()
+    name: str = "look"
+    about: str = REF
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        for decision in self.decisions:
+            decision.decide(unit, now)
+            unit.keep()
+
+
+@dataclass(frozen=True)
+class _Sealing:
+    """What comes for a job of data that takes no more."""
+
+    evidence: Evidence
+    stale: tuple[Key, ...] = ()
+    name: str = "count"
+    about: str = REF
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        if unit.item(self.evidence.key(0)) is not None:
+            seal(unit, self.evidence)
+
+
+def a_look(desk: Desk) -> AdmitNext:
+    return AdmitNext(REF, desk.memory, lambda goes_on: None)
+
+
+def a_job_is_sealed_before_overlap_judges_it() -> Iterable[str]:
+    """Of a former version, which an update lets finish; it takes the place of another one."""
+    spec = a_spec(trigger=on_data(), overlap="keep_latest")
+    evidence = some_evidence(job=True)
+    of_data = a_job(2, id=evidence.id, trigger="data_partitions", evidence_id=evidence.id, nominal=NOW + 5)
+    desk = Desk(a_definition(spec), a_definition(spec, 2), a_schedule(version=2, generation=2, kept_from=1))
+    desk.lay(OwnLimit(namespace="flights", name="nightly", holders=("other",)), evidence)
+    desk.lay(a_job(1, trigger="manual"), of_data)
+    together(desk, (_Sealing(evidence), a_look(desk)))
+    if not any(job.id == evidence.id and job.chunks == 1 for job in desk.records(Job, "J#")):
+        yield "I1: a job has lost the data that it was sealed with, and is never launched"
+
+
+def a_run_ends_before_a_job_aborts_because_of_it() -> Iterable[str]:
+    """It holds the last permit of a group."""
+    group = keys.shared_limit("flights", "group", "g")
+    spec = a_spec(overlap="allow", constraints=[at_most(1, "group", group="g", on_unmet="abort")])
+    run = a_run(state="running", external_id="e", ended_at=NOW + 5, outcome="succeeded", limits=(key_text(group),))
+    desk = Desk(a_definition(spec), a_schedule(), a_job(1, state="pending_launch"), a_job(2))
+    desk.lay(run)
+    desk.store.transact(Transaction("before", take_permit(Permit(group, run.id), 1), "p", None))
+    together(desk, (LookAtRun(0, run.id, lambda run: None), a_look(desk)))
+    if a_job(2).id in [job_id for job_id, *_ in desk.ledger()]:
+        yield "I1: an occurrence was skipped because of a run that was over"
+
+
+def a_schedule_is_deleted_amid_the_first_count() -> Iterable[str]:
+    before = Bench()
+    before.run(SECOND)
+
+    def made(name: str) -> Doc:
+        return an_apply(a_spec(name, every("1h")), f"apply-{name}")
+
+    for number in range(4):
+        before.request(made(f"s{number}"))
+    bench = Bench(beside=before, owner="other", quotas={"flights": Quota(schedules_max=4)})
+    bench.run(SECOND)
+    shards = bench.holding.shards
+    names = (f"x{number}" for number in range(99))
+    other = next(
+        name for name in names if schedule_shard("flights", name, shards) != schedule_shard("flights", "s0", shards)
+    )
+    bench.hold_back(a_commit("count_schedules"))
+    bench.request(made(other))
+    bench.run(50)
+    bench.request(a_request("delete", "s0"))
+    bench.run(SECOND)
+    bench.release()
+    bench.run(MINUTE)
+    if bench.status_of(f"apply-{other}") == "rejected":
+        yield "answers: of four schedules that a quota allows there are three, and another one was rejected"
+
+
+RULES_OF_MEMORY = (
+    Mutant(
+        "start left to a look",
+        "a start that is found by the transaction that writes the submission down is told by nobody before the program's end",
+        breaks="I3",
+        patches=(Patch(Attempts, "follow", leaving_starts_to_looks),),
+        scenario=a_program_begins_before_its_submission_is_written_down,
+    ),
+    Mutant(
+        "seen before it was lost",
+        "a program that is seen and taken for lost in one transaction is remembered as one that runs: nobody tells that it was found",
+        breaks="answers",
+        patches=(Patch(Attempts, "_as_written", lambda _: lambda attempts, run: run),),
+        scenario=a_program_is_seen_as_it_is_taken_for_lost,
+    ),
+    Mutant(
+        "looked for where it was",
+        "a predecessor's run that passes the gate before its launcher can be asked is looked for where it is not",
+        breaks="liveness",
+        patches=(Patch(Attempts, "_adopt", as_it_was_found),),
+        scenario=a_driver_passes_the_gate_before_its_launcher_answers,
+    ),
+    Mutant(
+        "row removed late",
+        "a delete waits to be told for a row of the outbox that a predecessor has removed meanwhile",
+        breaks="liveness",
+        patches=(Patch(outgoing, "Distribute", telling_nobody),),
+        scenario=a_row_of_the_outbox_is_removed_late,
+    ),
+    Mutant(
+        "judged as remembered",
+        "overlap writes a job as it was before another decision of its transaction had sealed it",
+        breaks="I1",
+        patches=(Patch(UnitOfWork, "require_untouched", lambda _: lambda unit, wanted: None),),
+        scenario=a_job_is_sealed_before_overlap_judges_it,
+    ),
+    Mutant(
+        "skipped beside what is over",
+        "a job aborts because of a run that another decision of its transaction has ended",
+        breaks="I1",
+        patches=(Patch(UnitOfWork, "require_untouched", lambda _: lambda unit, wanted: None),),
+        scenario=a_run_ends_before_a_job_aborts_because_of_it,
+    ),
+    Mutant(
+        "counted amid a delete",
+        "a delete that comes amid the first count of a namespace is not seen by it: nothing can be made in its place",
+        breaks="answers",
+        patches=(Patch(control, "count_after", writing_no_count_down),),
+        scenario=a_schedule_is_deleted_amid_the_first_count,
+    ),
+)
