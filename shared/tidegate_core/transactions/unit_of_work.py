@@ -194,7 +194,7 @@ class UnitOfWork:
             self._open.consumed[key] = replace(self._open.consumed[key], behind=behind)
 
     def set_row(self, record: DataclassInstance, key: Key) -> None:
-        """Writes a row that carries nothing but what its key says (timer rows): no read, no condition."""
+        """Writes a row that carries nothing but what its key says (timer rows), or whatever lies there: no read, no condition."""
         self._view.assume_unread(key)
         self._write(key, to_item(record, key))
 

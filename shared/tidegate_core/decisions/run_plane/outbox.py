@@ -59,20 +59,12 @@ class Distribute:
     listeners: Sequence[Listener]
     shard: int
     gone: Callable[[], None]
+    stale: tuple[Key, ...] = ()
     name: str = "distribute"
 
     @property
     def about(self) -> str:
         return self.key.sk
-
-    @property
-    def stale(self) -> tuple[Key, ...]:
-        """What a program's former loss has told, where it is lost once more: those who hear it remove it."""
-        if not self.key.sk.endswith(f"#{RunState.LOST}"):
-            return ()
-        origin = self.key.sk.split("#", 1)[1].replace("#", ".")
-        rows = [listener.row for listener in self.listeners]
-        return tuple(keys.inbox(row.shard, row.namespace, row.name, "X", origin) for row in rows)
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         row = unit.record(OutboxRow, self.key)
@@ -83,7 +75,8 @@ class Distribute:
             return
         news = news_of(row)
         wanted = self._by_schedule(news, row.page)
-        lies_there = {key for key, item in zip(self.stale, unit.items(self.stale), strict=True) if item is not None}
+        # What a former loss of the program has told may lie there still, or be taken in just now: there may be thousands of them.
+        lay = unit.set_row if row.state == RunState.LOST else unit.put_new
         page, served, size = row.page, 0, 0
         for ref, listeners in list(wanted.items())[:LISTENERS_PER_PAGE]:
             inbox = _inbox_row(row, listeners, news, now)  # With its start, where that is news as well.
@@ -91,8 +84,7 @@ class Distribute:
             if served and size > PAGE_BYTES_MAX:
                 break
             shard = listeners[0].row.shard
-            if inbox.key(shard) not in lies_there:
-                unit.put_new(inbox, inbox.key(shard))
+            lay(inbox, inbox.key(shard))
             unit.after(Poke(shard))
             page, served = ref, served + 1
         unit.put(replace(row, page=page, matched=served == len(wanted)), self.key)

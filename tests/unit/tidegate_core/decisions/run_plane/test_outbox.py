@@ -106,8 +106,21 @@ def test_given_a_program_that_is_lost_again_while_a_listener_has_not_heard_of_th
     assert row is not None
     assert row.matched
     assert [str(item["name"]) for item in inbox(desk)] == ["down-0001", "down-0002", "down-0003"]
-    assert inbox(desk)[0] == first
-    assert set(told.stale) == {Key(str(item["pk"]), str(item["sk"])) for item in inbox(desk)}
+    assert inbox(desk)[0]["body"] == first["body"]
+
+
+def test_given_a_program_that_is_lost_then_no_page_reads_what_lies_in_inboxes() -> None:
+    """Found in review: each page read the rows of all who listen, and of more than 2,000, which is what a view holds, nobody heard of it."""
+    lost = told_row(a_run(state="lost"), RunState.LOST, NOW)
+    desk = Desk(lost)
+    told = Distribute(lost.key(0), [a_listener(number) for number in range(LISTENERS_PER_PAGE + 1)], 0, _nobody)
+    for _ in range(2):
+        desk.decide(told)
+        assert desk.reads == 1
+    row = desk.record(OutboxRow, lost.key(0))
+    assert row is not None
+    assert row.matched
+    assert len(inbox(desk)) == LISTENERS_PER_PAGE + 1
 
 
 def test_given_two_leaves_of_one_schedule_then_both_are_in_its_one_row() -> None:
