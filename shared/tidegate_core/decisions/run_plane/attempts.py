@@ -281,5 +281,6 @@ class Attempts:
     def _ask_again(self, run: Run) -> None:
         """The run has changed since the launcher was asked. Where a driver has passed the gate, what it said may be of another copy."""
         if self._is_open(run):
+            self._seen(run)  # Perhaps nobody has noticed its start.
             self._memory.runs[run.id] = self._as_written(run)
             self.adopt(run.id)

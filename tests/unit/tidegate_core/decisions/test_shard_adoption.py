@@ -209,6 +209,19 @@ def test_given_a_start_that_nobody_has_told_of_when_its_program_is_lost_then_it_
     assert len(bench.rows("J#")) == 2
 
 
+def test_given_a_start_that_is_seen_when_the_copy_before_is_gone_then_it_is_told() -> None:
+    """Found in review: on a platform without hosts `tidegate.runs` heard of it at its end."""
+    bench = a_bench()
+    bench.behaves = lambda order: Behaviour(starts_after=None)
+    run = triggered(bench)
+    bench.run(SECOND)
+    bench.answer_with(a_lookup, LookedUp("found", "another", "host-1", "boot"))
+    bench.transact(start_run(run, 1, "driver-1", bench.now, "t"))
+    bench.vanish(run)
+    bench.run(500)
+    assert states(bench)[0] == "running"
+
+
 def test_given_a_run_that_is_lost_and_reports_then_both_are_told_and_the_loss_is_no_reason_any_more() -> None:
     bench = a_bench(Behaviour(runs_for=30 * MINUTE))
     triggered(bench)
