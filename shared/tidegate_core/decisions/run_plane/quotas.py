@@ -28,7 +28,8 @@ COUNTED_FOR_MS: Final = 600_000
 NOT_COUNTED: Final = 0
 """Instead of when: a delete has come before anybody has counted, amid the first count maybe."""
 COUNTS_MAX: Final = 3
-"""In which schedules come and go; then what is known by now says it."""
+"""In which schedules come and go; then what is known by now says it, if anything is."""
+BEING_COUNTED: Final = Problem("namespace", "is being counted", "send the request again")
 
 
 def counted_problems(
@@ -63,7 +64,7 @@ def count_after(
             # Written each time, so that who counts at the moment sees that something went.
             return ScheduleCount(namespace=after.namespace, schedules=most, counted_at=NOT_COUNTED)
         # A create counts first. This one was removed by hand, or never written, just now.
-        return Problem("namespace", "is being counted", "send the request again")
+        return BEING_COUNTED
     if change > 0 and count.schedules >= most:
         return _full(after.namespace, count.schedules, most)
     return replace(count, schedules=max(0, count.schedules + change))
@@ -102,6 +103,8 @@ def _too_many(lane: Lane, namespace: str, most: int) -> Operation[list[Problem]]
         item = yield from _fresh(lane, key)
     assert item is not None
     count = from_item(ScheduleCount, item)
+    if count.counted_at == NOT_COUNTED:
+        return [BEING_COUNTED]
     return [_full(namespace, count.schedules, most)] if count.schedules >= most else []
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.decisions.run_plane.quotas import COUNTED_FOR_MS
-from tidegate_core.effects import Commit
+from tidegate_core.decisions.run_plane.quotas import COUNTED_FOR_MS, COUNTS_MAX
+from tidegate_core.effects import Commit, Effect
 from tidegate_core.model.quotas import Quota
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.codec import from_item, to_item
@@ -54,6 +54,17 @@ def made(name: str, again: str = "", **more: Any) -> Doc:
 
 def counted(bench: Bench) -> int:
     return from_item(ScheduleCount, bench.store.get([COUNT])[COUNT]).schedules
+
+
+def a_count(effect: Effect) -> bool:
+    return isinstance(effect, Commit) and effect.transaction.name == "count_schedules"
+
+
+def in_a_shard_apart(bench: Bench, others: list[str]) -> str:
+    """Returns a schedule's name whose shard is not that of any of these."""
+    shards = bench.holding.shards
+    taken = {schedule_shard("flights", name, shards) for name in others}
+    return next(name for number in range(99) if schedule_shard("flights", name := f"x{number}", shards) not in taken)
 
 
 def test_given_as_many_schedules_as_the_quota_then_another_is_rejected_until_one_is_deleted() -> None:
@@ -174,12 +185,8 @@ def test_given_a_delete_amid_the_first_count_then_it_is_counted_again() -> None:
     for number in range(4):
         assert status(before, made(f"s{number}")) == "accepted"
     bench = bench_with(Quota(schedules_max=4), beside=before)
-    shards = bench.holding.shards
-    names = (f"x{number}" for number in range(99))
-    other = next(
-        name for name in names if schedule_shard("flights", name, shards) != schedule_shard("flights", "s0", shards)
-    )
-    bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "count_schedules")
+    other = in_a_shard_apart(bench, ["s0"])
+    bench.hold_back(a_count)
     bench.request(made(other))
     bench.run(50)
     assert bench.holds_something
@@ -189,6 +196,29 @@ def test_given_a_delete_amid_the_first_count_then_it_is_counted_again() -> None:
     assert bench.receipts()[f"apply-{other}"]["status"] == "accepted"
     assert counted(bench) == 4
     assert status(bench, made("one-more")) == "rejected"
+
+
+def test_given_deletes_amid_each_first_count_then_who_creates_is_told_to_try_again() -> None:
+    """Found in review: it was told that the namespace is full, by a number that nobody had counted."""
+    before = Bench()
+    before.run(SECOND)
+    gone = [f"s{number}" for number in range(COUNTS_MAX)]
+    for name in gone:
+        assert status(before, made(name)) == "accepted"
+    bench = bench_with(Quota(schedules_max=2), beside=before)
+    new = in_a_shard_apart(bench, gone)
+    bench.hold_back(a_count, times=COUNTS_MAX)
+    bench.request(made(new))
+    for name in gone:
+        bench.run(SECOND)
+        assert bench.holds_something
+        assert status(bench, a_request("delete", name)) == "accepted"
+        bench.release()
+    bench.run(SECOND)
+    (problem,) = bench.receipts()[f"apply-{new}"]["errors"]
+    assert problem["problem"] == "is being counted"
+    assert status(bench, made(new, "-again")) == "accepted"
+    assert counted(bench) == 1
 
 
 def test_given_deletes_before_anybody_has_counted_then_a_create_counts() -> None:
