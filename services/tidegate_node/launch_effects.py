@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Final, Literal, TypeVar, cast
 
@@ -78,21 +79,35 @@ class LaunchEffects:
         self._cancels: dict[tuple[str, int], asyncio.Task[None]] = {}
         self._looks = looks or FileLooks()
         self._submits = asyncio.Semaphore(SUBMITS_UNDER_WAY_MAX)
+        self._in_line: Counter[tuple[str, int]] = Counter()
+        self._withdrawn: set[tuple[str, int]] = set()
+        """Those in line that were cancelled: the launcher does not know of them yet."""
 
     async def submit(self, effect: Submit, may_act: Callable[[], bool]) -> Submitted | SubmitFailed | NotSubmitted:
-        order = effect.order
-        async with self._submits:
-            # Asked once it is its turn: what was proven before the wait may have lapsed in it.
-            if not may_act():
-                message = "membership of the group is not proven, or the topic partition is another one's"
-                return self._counted(order, NotSubmitted(message))
-            try:
-                taken = await self._launcher.submit(self._launch(order))
-            except LaunchRejected as rejected:
-                message = rejected.message[:MESSAGE_CHARACTERS_MAX]
-                return self._counted(order, SubmitFailed(rejected.error_class, message))
-            except LaunchUnavailable as unavailable:
-                return self._counted(order, NotSubmitted(unavailable.message[:MESSAGE_CHARACTERS_MAX]))
+        name = (effect.order.run_id, effect.order.attempt)
+        self._in_line[name] += 1
+        try:
+            async with self._submits:
+                # Asked once it is its turn: what was proven before the wait may have lapsed in it.
+                if not may_act():
+                    message = "membership of the group is not proven, or the topic partition is another one's"
+                    return self._counted(effect.order, NotSubmitted(message))
+                if name in self._withdrawn:
+                    return self._counted(effect.order, NotSubmitted("it was cancelled before its turn"))
+                return await self._submit(effect.order)
+        finally:
+            self._in_line -= Counter((name,))
+            if name not in self._in_line:
+                self._withdrawn.discard(name)
+
+    async def _submit(self, order: LaunchOrder) -> Submitted | SubmitFailed | NotSubmitted:
+        try:
+            taken = await self._launcher.submit(self._launch(order))
+        except LaunchRejected as rejected:
+            message = rejected.message[:MESSAGE_CHARACTERS_MAX]
+            return self._counted(order, SubmitFailed(rejected.error_class, message))
+        except LaunchUnavailable as unavailable:
+            return self._counted(order, NotSubmitted(unavailable.message[:MESSAGE_CHARACTERS_MAX]))
         nominal = order.context.get("nominal")
         if isinstance(nominal, str):
             late_ms = self._clock.now_ms() - parse_instant(nominal)
@@ -126,6 +141,8 @@ class LaunchEffects:
     def cancel(self, effect: Cancel) -> None:
         """Sees to it in the background, beyond the life of who asked: nobody may be left to ask for a closed run."""
         name = (effect.run_id, effect.attempt)
+        if name in self._in_line:
+            self._withdrawn.add(name)
         if name not in self._cancels:
             task = asyncio.get_running_loop().create_task(self._cancel(effect))
             self._cancels[name] = task

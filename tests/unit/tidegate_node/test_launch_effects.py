@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,35 @@ async def test_given_a_guard_that_lapses_while_submits_wait_for_their_turn_then_
     answers = [type(each) for each in await asyncio.gather(*submits)]
     assert answers == [Submitted] * SUBMITS_UNDER_WAY_MAX + [NotSubmitted] * 3
     assert len(launcher.launches) == SUBMITS_UNDER_WAY_MAX
+
+
+async def test_given_a_cancel_while_a_submit_waits_for_its_turn_then_it_is_not_started(
+    around: Surroundings, until: Any
+) -> None:
+    """Found in review: the launcher knew of nothing to cancel, and started it then; only the gate kept its program from running."""
+    effects, launcher = around.launch_effects(), around.launcher
+    let_go = asyncio.Event()
+    launcher.out_of_reach = Absent()
+
+    async def slow(launch: Launch) -> Submission:
+        launcher.launches.append(launch)
+        await let_go.wait()
+        return Submission("pid 1", "host", "boot")
+
+    launcher.submit = slow  # type: ignore[method-assign]  # this one takes its time
+    orders = [replace(_order(), attempt=number) for number in range(SUBMITS_UNDER_WAY_MAX + 2)]
+    submits = [asyncio.create_task(effects.submit(Submit(order), around.bus.guard_holds)) for order in orders]
+    await until(lambda: len(launcher.launches) == SUBMITS_UNDER_WAY_MAX, "the first ones start")
+
+    effects.cancel(Cancel(RUN, SUBMITS_UNDER_WAY_MAX))
+    await until(lambda: launcher.cancelled, "the cancel")
+    let_go.set()
+
+    answers = [type(each) for each in await asyncio.gather(*submits)]
+    assert answers == [*[Submitted] * SUBMITS_UNDER_WAY_MAX, NotSubmitted, Submitted]
+    assert SUBMITS_UNDER_WAY_MAX not in [launch.attempt for launch in launcher.launches]
+    again = await effects.submit(Submit(orders[SUBMITS_UNDER_WAY_MAX]), around.bus.guard_holds)
+    assert isinstance(again, Submitted), "its owner knows whether it is wanted still"
 
 
 @pytest.mark.parametrize(
