@@ -11,13 +11,16 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
 
 from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import CredentialRetrievalError, NoCredentialsError
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials, ReadOnlyCredentials
+
+T = TypeVar("T")
 
 ASK_AGAIN_S: Final = 10.0
 """Between a try to have new keys and the next one, while the old ones are still good."""
@@ -94,7 +97,7 @@ class KeysOnLoop:
 
     def __init__(self, provided: Provided) -> None:
         self._provided = provided
-        self._fetch: asyncio.Task[None] | None = None
+        self._fetch: asyncio.Task[ReadOnlyCredentials] | None = None
         self._asks_again_at = 0.0
 
     async def of_now(self) -> ReadOnlyCredentials:
@@ -108,7 +111,7 @@ class KeysOnLoop:
         """
         credentials = self._provided
         if isinstance(credentials, Later):
-            found = credentials.found or await asyncio.to_thread(credentials.look)
+            found = credentials.found or await _on_thread(credentials.look, "the SDK's chain")
             if found is None:
                 raise NoCredentialsError
             credentials = self._provided = found
@@ -131,21 +134,22 @@ class KeysOnLoop:
             said = f"the keys have run out, and none came within {WAIT_S_MAX:g} s"
             raise CredentialRetrievalError(provider=credentials.method, error_msg=said) from silence
 
-    def _fetching(self, credentials: RefreshableCredentials) -> asyncio.Task[None]:
+    def _fetching(self, credentials: RefreshableCredentials) -> asyncio.Task[ReadOnlyCredentials]:
         if self._fetch is None:
-            self._fetch = asyncio.create_task(self._fetched(credentials))
+            self._fetch = asyncio.create_task(_on_thread(partial(keys_of, credentials), credentials.method))
             self._fetch.add_done_callback(self._has_ended)
         return self._fetch
 
-    async def _fetched(self, credentials: RefreshableCredentials) -> None:
-        try:
-            await asyncio.to_thread(keys_of, credentials)
-        except RuntimeError as none_left:  # No thread: the host has no more of them at the moment.
-            raise CredentialRetrievalError(provider=credentials.method, error_msg=str(none_left)) from none_left
-
-    def _has_ended(self, fetch: asyncio.Task[None]) -> None:
+    def _has_ended(self, fetch: asyncio.Task[ReadOnlyCredentials]) -> None:
         self._fetch = None
         self._asks_again_at = fetch.get_loop().time() + ASK_AGAIN_S
         with suppress(asyncio.CancelledError):
             # Looked at: whoever waits is told, and whoever had keys that are good needs to know nothing. The SDK logs it.
             fetch.exception()
+
+
+async def _on_thread(look: Callable[[], T], provider: str) -> T:
+    try:
+        return await asyncio.to_thread(look)
+    except RuntimeError as none_left:  # No thread: the host has no more of them at the moment.
+        raise CredentialRetrievalError(provider=provider, error_msg=str(none_left)) from none_left

@@ -209,18 +209,21 @@ def test_given_a_caller_that_gives_up_then_the_others_still_have_their_keys() ->
     asyncio.run(scenario())
 
 
-def test_given_keys_that_have_run_out_and_a_host_without_threads_then_nothing_was_sent_and_that_is_told(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("found", [True, False], ids=["run out", "not found yet"])
+def test_given_no_keys_that_are_good_and_a_host_without_threads_then_nothing_was_sent_and_that_is_told(
+    monkeypatch: pytest.MonkeyPatch, found: bool
 ) -> None:
+    """Found in review: where the SDK's chain was still to find any it was a bug, and took the node's actors."""
+
     def start(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     async def scenario() -> None:
-        at_hand = KeysOnLoop(credentials_for(-1, Service()))
+        at_hand = KeysOnLoop(credentials_for(-1, Service()) if found else Later(lambda: None))
         with monkeypatch.context() as full:
             full.setattr(threading.Thread, "start", start)
-            with pytest.raises(CredentialRetrievalError, match="new thread") as found:
+            with pytest.raises(CredentialRetrievalError, match="new thread") as refused:
                 await at_hand.of_now()
-        assert outcome_of(found.value, 1) == Throttled()
+        assert outcome_of(refused.value, 1) == Throttled()
 
     asyncio.run(scenario())
