@@ -110,14 +110,15 @@ class DeliveryPlane:
         self._firing.closed = self.checkpoints.closed = True
 
     def drain(self) -> Operation[None]:
-        """Stops firing, waits for what is under way, writes the checkpoint: an orderly hand-over repeats nothing.
+        """Stops firing, waits for what is under way, writes the checkpoint: an orderly hand-over repeats nothing. All that lies before what was
+        sent is loaded by now (`waits_for_the_log`).
 
         What the broker does not acknowledge is sent until it does, while something behind it was delivered; whoever waits for
         the hand-over may cut it.
         """
         self._draining = True
         self.stop_sending()
-        yield from self.host.wait_while(lambda: not self._is_still() or self.slots.late_fires_wait)
+        yield from self.host.wait_while(lambda: not self._is_still())
         self.window.closed = True
         yield from self.recurring.summoned.bring_near()
         while not (yield from self._firing.send_leftovers()) or self._holds_fires_up():
@@ -135,8 +136,8 @@ class DeliveryPlane:
         return self.slots.holds_position or self.slots.late_fires_wait
 
     def _is_still(self) -> bool:
-        under_way = self._writing or self.checkpoints.is_writing or self.slots.holds_position or self._is_held_up()
-        return self._firing.is_idle and not (under_way or self._is_sent_ahead())
+        under_way = self._writing or self.checkpoints.is_writing or self._holds_fires_up() or self._is_held_up()
+        return self._firing.is_idle and not under_way
 
     def _is_held_up(self) -> bool:
         """Whether what is left to be done keeps the position from passing what was sent: rows wait for it that lie before that."""
@@ -176,9 +177,7 @@ class DeliveryPlane:
         self.host.operations.raise_(self._work_signal)
 
     def _write_in_turn(self) -> Operation[None]:
-        """One send or cancel at a time, in order of arrival: two of one message never overlap. Amid a hand-over only while they hold it
-        up, which they may do again: rows that wait for them are still loaded.
-        """
+        """One send or cancel at a time, in order of arrival: two of one message never overlap. Amid a hand-over only while they hold it up."""
         while True:
             if not self._work or (self._draining and not self._is_held_up()):
                 yield self._work_signal
@@ -315,8 +314,6 @@ class DeliveryPlane:
                 self.take_loaded(timer)
         self.next_attempts.have_come(read)
         self.host.operations.raise_(self.changed)
-        if self._draining:
-            self.host.operations.raise_(self._work_signal)
 
     # -- payloads -----------------------------------------------------------------------------------------------------
 

@@ -54,6 +54,20 @@ def test_given_inbox_rows_that_are_left_as_a_drain_begins_then_those_before_what
     assert len(sent) == len(set(sent)) > 8, "a planned hand-over repeats none"
 
 
+def test_given_an_inbox_row_that_is_being_dealt_with_as_a_drain_begins_then_that_waits_for_it() -> None:
+    bench = with_a_row_of("inbox", receipt=True)
+    bench.hold_back(a_produce("tidegate.receipts"))
+    bench.run(10 * SECOND)
+    assert (len(bench.on("out")), len(bench.on("elsewhere"))) == (5, 0)
+    bench.drain()
+    bench.run(SECOND)
+    assert bench.all_asked(Drained) == []
+    bench.as_usual()
+    bench.run(SECOND)
+    assert len(bench.all_asked(Drained)) == 1
+    assert repeats_of_a_successor(bench) == 0, "a planned hand-over repeats none"
+
+
 def test_given_a_row_that_is_loaded_amid_a_drain_then_what_it_waits_for_is_dealt_with(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -99,16 +113,17 @@ def a_reading_of(low: str, *, but_first: int = 0) -> Callable[[Effect], bool]:
     return lambda effect: isinstance(effect, ReadRange) and effect.range.low == low and next(reads) > but_first
 
 
-def with_a_row_of(source: str) -> Bench:
+def with_a_row_of(source: str, **more: bool) -> Bench:
     """A successor of an owner that wrote a message's rows, for 3 s from then, and fell before that was durable: the message waits.
 
     Args:
         source: Of the message's create: `inbox`, where it lies still, or `log`, whose position has not passed it.
+        more: What the create says beside that.
     """
     bench = Bench(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_recurring(trigger=every("2s"))))
-    send = a_send("m-1", after="3s", topic="elsewhere")
+    send = a_send("m-1", after="3s", topic="elsewhere", **more)
     if source == "log":
         bench.lose(a_commit("cursor"), times=1_000)
         bench.request(send)
