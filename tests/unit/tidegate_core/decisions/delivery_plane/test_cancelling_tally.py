@@ -6,7 +6,9 @@ import pytest
 from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import WHICH, tally
 
 from tidegate_core.decisions.delivery_plane import plane
+from tidegate_core.decisions.delivery_plane.guarding import Guards
 from tidegate_core.effects import Effect, NotProduced, Produce, ReadRange
+from tidegate_core.records.messages import Guard
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit, a_produce
 from tidegate_testkit.builders import MINUTE, SECOND, a_cancel, a_send
@@ -77,6 +79,43 @@ def test_given_a_refused_message_whose_next_attempt_has_no_room_in_memory_then_i
     bench.request(a_cancel(**cancel))
     bench.run(10 * MINUTE)
     assert (bench.status_of("c-1"), tally(bench)) == ("cancelled", (0, 1))
+
+
+@WHICH
+def test_given_a_refused_message_that_an_earlier_owner_may_have_sent_and_whose_next_attempt_has_no_room_then_its_cancel_is_too_late(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, sent: dict[str, str], cancel: dict[str, str]
+) -> None:
+    monkeypatch.setattr(plane, "ROWS_MAX", 0)
+    bench.request(a_send("m-1", after="1s", **sent))
+    bench.hold_back(a_produce("out"))
+    bench.run(2 * SECOND)
+    bench.answer_with(a_produce("out"), NotProduced("refused", "unknown topic"), times=5)
+    bench.crash()
+    bench.run(77 * SECOND)
+    bench.request(a_cancel(**cancel))
+    bench.run(10 * MINUTE)
+    assert (bench.status_of("c-1"), tally(bench)) == ("too_late", (0, 0))
+
+
+@WHICH
+@pytest.mark.parametrize("successor", [False, True])
+def test_given_a_next_attempt_that_was_beyond_memory_and_is_sent_then_a_cancel_is_too_late(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, sent: dict[str, str], cancel: dict[str, str], successor: bool
+) -> None:
+    monkeypatch.setattr(plane, "ROWS_MAX", 0)
+    bench.answer_with(a_produce("out"), NotProduced("refused", "unknown topic"), times=5)
+    bench.request(a_send("m-1", after="1s", **sent))
+    bench.request(a_send("m-2", after="1s", topic="elsewhere"))
+    bench.run(90 * SECOND)
+    if successor:
+        bench.crash()
+        bench.run(SECOND)
+        bench.request(a_cancel("c-0", message_id="m-2"))  # From here on all next attempts are known.
+    bench.run(3 * MINUTE)
+    assert len(bench.on("out")) == 1
+    bench.request(a_cancel(**cancel))
+    bench.run(10 * SECOND)
+    assert (bench.status_of("c-1"), tally(bench)) == ("too_late", (2, 0))
 
 
 @WHICH
@@ -192,3 +231,19 @@ def test_given_a_message_that_is_loaded_while_its_guard_is_raised_then_its_cance
     assert bench.status_of("c-1") == ("too_late" if is_sent else "cancelled")
     assert tally(bench) == (1 + is_sent, 1 - is_sent)
     assert len(bench.on("out")) == 1 + is_sent
+
+
+def test_given_a_guard_that_is_being_raised_then_it_keeps_out_what_it_covered_before_and_what_it_refuses() -> None:
+    guards, found = Guards(), Guard(id="m", live_from="4", refused=frozenset({"3"}))
+
+    def kept_out() -> str:
+        return "".join(version for version in "12345" if guards.keep_out(found, version))
+
+    guards.begin(Guard(id="m", live_from="4"), Guard(id="m", live_from="2"))
+    assert kept_out() == "13"
+    guards.begin(Guard(id="another", live_from="4"), None)
+    assert kept_out() == "123"
+    guards.begin(Guard(id="m", live_from="4"), None)
+    assert kept_out() == "3"
+    guards.end()
+    assert kept_out() == "123"
