@@ -184,6 +184,25 @@ def test_given_a_drain_before_the_fact_is_written_then_nothing_is_sent_twice(ben
     assert is_complete(bench, 10 * SECOND)
 
 
+def test_given_a_drain_while_the_fact_is_being_written_then_nobody_else_writes_it_and_the_hand_over_waits(
+    bench: Bench,
+) -> None:
+    apply(bench, "10s")
+    bench.run(25 * SECOND)
+    bench.now += HOUR
+    bench.hold_back(a_commit("outage"))
+    bench.run(SECOND)
+    bench.drain()
+    bench.run(SECOND)
+    written = [each for each in bench.all_asked(Commit) if each.transaction.name == "outage"]
+    assert len(written) == 1
+    assert not bench.actor.has_ended
+    bench.as_usual()
+    bench.run(2 * SECOND)
+    assert bench.actor.has_ended
+    assert bench.notices("decision_failed") == []
+
+
 def test_given_a_silence_that_becomes_an_outage_amid_a_drain_then_the_hand_over_ends_and_nothing_is_sent_twice(
     bench: Bench,
 ) -> None:
