@@ -167,8 +167,19 @@ def test_given_brokers_that_do_not_tell_where_the_log_ends_then_it_is_served_and
     bench.answer_with(lambda effect: effect == ReadEndOffsets(REQUESTS), told, times=3)
     bench.run(500)
     assert bench.actor.is_serving
+    bench.request(a_send(None, after="1h"))
+    assert looked_up(bench) == (asked > 1)
     bench.run(MINUTE)
     assert bench.all_asked(ReadEndOffsets).count(ReadEndOffsets(REQUESTS)) == asked
+    before = len(bench.asked)
+    bench.request(a_send(None, after="1h"))
+    assert not looked_up(bench, before)
+
+
+def looked_up(bench: Bench, since: int = 0) -> bool:
+    """Whether somebody asked what there is of a message; of one without id or key only what is read again has to be asked for."""
+    reads = [each for each in bench.asked[since:] if isinstance(each, Read)]
+    return any(key.sk.startswith("M#") for each in reads for key in each.keys)
 
 
 # -- others -------------------------------------------------------------------------------------------------------------------
