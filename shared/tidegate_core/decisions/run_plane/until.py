@@ -7,7 +7,7 @@ row goes last.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
@@ -83,7 +83,13 @@ class ResumeWhenDue(ApplyRequest):
 
 @dataclass(frozen=True, slots=True)
 class ApplyBehindEnd(ApplyRequest):
-    """Applies a user's request: one on a schedule whose suspension has ended, and that nobody has resumed yet, finds it resumed."""
+    """Applies a user's request: one on a schedule whose suspension has ended, and that nobody has resumed yet, finds it resumed.
+
+    Attributes:
+        ends: How many readings of topics' ends had begun once an end was found: only later ones serve it. Of each, for one that is begun anew.
+    """
+
+    ends: dict[int, int] = field(default_factory=dict, compare=False)
 
     def _apply(self, lane: Lane, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
         if isinstance(request, ScheduleRequest) and not isinstance(request, ScheduleResume) and outcome.receipt is None:
@@ -98,7 +104,7 @@ class ApplyBehindEnd(ApplyRequest):
         assert state.until is not None
         timer = TimerRow(at=state.until, kind="U", ref=keys.schedule_ref(state.namespace, state.name))
         # Of what was read since this request arrived, some may have been before the end: what came between them was ignored.
-        begun = lane.host.readings.begun
+        begun = self.ends.setdefault(state.until, lane.host.readings.begun)
         try:
             yield from resume_when_due(timer, self.memory, self.recurring, begun).run(lane)
         except (Fenced, Closed, StandsAside):

@@ -114,6 +114,33 @@ def test_given_a_suspension_that_ends_meanwhile_then_it_is_resumed_once_the_topi
     assert [what for what, name, _, _ in bench.ledger() if name == "heard"] == ["launched"]
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [
+        an_apply(a_spec("heard", on_data(), args=["x"]), "it"),
+        a_request("delete", name="heard", request_id="it"),
+        a_request("suspend", name="heard", request_id="it"),
+    ],
+    ids=["update", "delete", "suspend"],
+)
+def test_given_a_broker_that_never_tells_at_once_then_a_request_that_finds_a_suspension_ended_is_applied(
+    bench: Bench, request_: Doc
+) -> None:
+    """Found in review: each time that it was begun anew it wanted ends that were read from then on, and stood aside for them, for good."""
+    until = bench.now + 30 * SECOND
+    bench.request(a_request("suspend", name="heard", mode="drop", until=format_instant(until)))
+    bench.run(5 * SECOND)
+    bench.drain()
+    bench.now = until + SECOND
+    bench.hold_back(asks_for_its_ends, times=1_000)
+    bench.request(request_)
+    bench.new_actor()
+    for _ in range(20):
+        bench.run(SECOND)
+        bench.release()
+    assert bench.status_of("it") == "accepted"
+
+
 def test_given_a_hand_over_then_it_does_not_wait_for_the_topic(bench: Bench) -> None:
     falls_silent(bench)
     bench.request(an_apply(a_spec("heard", on_data(count=2)), "update"))
