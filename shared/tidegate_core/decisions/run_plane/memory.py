@@ -135,6 +135,8 @@ class Memory:
             self._timers.pop(key, None)
             self._left.pop(key, None)
             self._taken.discard(key)
+        elif row.kind == "U" and key in self._taken:
+            return  # Whoever resumes by it may stand aside for hours; each read of the rows would bring another one.
         elif key not in self._timers and key not in self._left and row.at <= self.horizon:
             self._timers[key] = row
             heapq.heappush(self._due, (row.at, key.sk))
@@ -222,7 +224,7 @@ class Memory:
             row = self._timers.pop(Key(keys.shard_pk(self.shard), sk), None)
             if row is not None:
                 due.append(row)
-                if row.kind == "S":
+                if row.kind in {"S", "U"}:
                     self._taken.add(row.key(self.shard))
         return due
 

@@ -47,7 +47,9 @@ class ResumeWhenDue(ApplyRequest):
 
     def run(self, lane: Lane) -> Operation[None]:
         yield from self._receipt_once_told(lane)
-        yield from lane.host.write_for_good(Batch("until", (Delete(self.timer.key(lane.shard)),)))
+        key = self.timer.key(lane.shard)
+        yield from lane.host.write_for_good(Batch("until", (Delete(key),)))
+        self.memory.learn(key, None)
 
     def _decide(
         self,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from tests.unit.tidegate_core.decisions.test_controls import control
 
-from tidegate_core.effects import Effect, ReadEndOffsets
+from tidegate_core.effects import Effect, ReadEndOffsets, Write
 from tidegate_core.model.instants import format_instant
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import (
     EVENTS,
+    HOUR,
     MINUTE,
     SECOND,
     Doc,
@@ -112,6 +113,22 @@ def test_given_a_suspension_that_ends_meanwhile_then_it_is_resumed_once_the_topi
     bench.event(an_event("d1"))
     bench.run(5 * SECOND)
     assert [what for what, name, _, _ in bench.ledger() if name == "heard"] == ["launched"]
+
+
+def test_given_a_suspension_that_ends_meanwhile_then_its_row_brings_the_resume_once(bench: Bench) -> None:
+    """Found in review: each read of the timer rows brought one more, and all of them were gone through once the topic told: nothing fired meanwhile."""
+    bench.request(a_request("suspend", name="heard", until=format_instant(bench.now + 30 * SECOND)))
+    bench.run(5 * SECOND)
+    falls_silent(bench)
+    bench.run(HOUR)
+    bench.as_usual()
+    bench.run(SECOND)
+    state = bench.state_of("heard")
+    assert state is not None
+    assert state.status == "active"
+    assert [row for row in bench.rows("T#") if row["kind"] == "U"] == []
+    removals = [write for write in bench.all_asked(Write) if write.batch.name == "until"]
+    assert len(removals) == 1
 
 
 @pytest.mark.parametrize(
