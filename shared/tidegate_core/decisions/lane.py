@@ -112,6 +112,7 @@ class Lane:
         self._queue: deque[Work] = deque()
         self._urgent: deque[Procedure] = deque()
         self._aside: list[Procedure] = []
+        self._aside_of: set[str] = set()
         self._back: list[Procedure] = []
         self._work = Signal(f"lane {shard}")
         self._alone = 0
@@ -144,12 +145,17 @@ class Lane:
         return (work for work in self._queue if isinstance(work, kind))
 
     def wait_for_queued(self) -> Operation[None]:
-        """Waits until all that is queued now has been done, or dropped. For what goes on beside the lane; of one that closes the end
+        """Waits until all that is queued now has been done, or dropped, or stands aside. For what goes on beside the lane; of one that closes the end
         never comes.
         """
         passed = Signal(f"lane {self.shard} has come so far")
         self.add(_Mark(passed))
         yield passed
+
+    @property
+    def standing_aside(self) -> int:
+        """How many procedures stand aside: nobody deals with them for now."""
+        return len(self._aside)
 
     @property
     def is_idle(self) -> bool:
@@ -160,7 +166,7 @@ class Lane:
         self._closed = True
         self._queue.clear()
         self._urgent.clear()
-        self._aside.clear()
+        self._take_aside()
         self._back.clear()
 
     def serve(self) -> Operation[None]:
@@ -184,8 +190,7 @@ class Lane:
             self._busy = False
 
     def _run(self, procedure: Procedure) -> Operation[None]:
-        order = procedure.in_order_of
-        if order is not None and any(each.in_order_of == order for each in self._aside):
+        if procedure.in_order_of in self._aside_of:
             self._aside.append(procedure)
             return
         try:
@@ -203,14 +208,21 @@ class Lane:
         if self._closed:
             return
         self._aside.append(procedure)
+        if procedure.in_order_of is not None:
+            self._aside_of.add(procedure.in_order_of)
         if len(self._aside) == 1:
             self.host.operations.start(self._take_back(why))
 
     def _take_back(self, why: StandsAside) -> Operation[None]:
         """What stands aside comes before all that waits: it was there first. Not amid a group in the making, which counts on the order."""
         yield from why.until_known()
-        self._back, self._aside = self._aside, []
+        self._back = self._take_aside()
         self.host.operations.raise_(self._work)
+
+    def _take_aside(self) -> list[Procedure]:
+        aside, self._aside = self._aside, []
+        self._aside_of.clear()
+        return aside
 
     def _drop(self, work: Work, error: Exception) -> Operation[None]:
         """Tells of work that cannot be done; unless it only looks so, to an owner that is none any more.

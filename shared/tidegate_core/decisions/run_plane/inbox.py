@@ -31,7 +31,9 @@ ROWS_DEALT_WITH_PER_MS = 1
 
 LEFT_ROWS_READ_AGAIN_PER_MS = 1
 LEFT_ROWS_PAUSE_MS_MAX = 1_000
-"""A minute's rows that nobody deals with would be read at each poke: up to so much later for all others, until the wide suspend is over."""
+"""A minute's rows that nobody deals with would be read at each poke: up to so much later for all others, until the wide suspend is over, or
+what requests stand aside for is known.
+"""
 
 
 class Inbox:
@@ -92,8 +94,8 @@ class Inbox:
             yield from self._until_half_is_done()
 
     def _until_half_is_done(self) -> Operation[None]:
-        """What a wide suspend leaves here is read each time as well; nobody waits until it is dealt with."""
-        if left := len(self._memory.left_rows):
+        """What nobody deals with for now is read each time as well; nobody waits until it is dealt with."""
+        if left := self._left:
             yield from self._host.sleep(min(left // LEFT_ROWS_READ_AGAIN_PER_MS, LEFT_ROWS_PAUSE_MS_MAX))
         known = self._being_dealt_with
         latest = self._host.now + known // ROWS_DEALT_WITH_PER_MS
@@ -102,8 +104,13 @@ class Inbox:
             yield from self._host.sleep(pause)
 
     @property
+    def _left(self) -> int:
+        return len(self._memory.left_rows) + self._lane.standing_aside
+
+    @property
     def _being_dealt_with(self) -> int:
-        return len(self._memory.inbox) - len(self._memory.left_rows)
+        # What resumes a schedule by itself stands aside without a row here.
+        return max(0, len(self._memory.inbox) - self._left)
 
     def look(self) -> Operation[None]:
         """Reads all that is here, and hands on what is new."""

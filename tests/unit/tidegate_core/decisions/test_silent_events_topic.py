@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.tidegate_core.decisions.test_controls import control
 
+from tidegate_core.decisions.run_plane import inbox
 from tidegate_core.effects import Effect, ReadEndOffsets, Write
 from tidegate_core.model.instants import format_instant
 from tidegate_testkit.bench import Bench
@@ -113,6 +114,20 @@ def test_given_a_suspension_that_ends_meanwhile_then_it_is_resumed_once_the_topi
     bench.event(an_event("d1"))
     bench.run(5 * SECOND)
     assert [what for what, name, _, _ in bench.ledger() if name == "heard"] == ["launched"]
+
+
+def test_given_many_that_wait_for_it_then_others_do_not_wait_until_half_of_them_are_dealt_with(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found in review: each look at the inbox came a millisecond later for each of them, for hours."""
+    monkeypatch.setattr(inbox, "LEFT_ROWS_PAUSE_MS_MAX", 50)
+    falls_silent(bench)
+    for number in range(600):
+        bench.request(an_apply(a_spec("heard", on_data(count=2), args=[str(number)]), f"update-{number}"))
+    bench.run(MINUTE)
+    bench.request(an_apply(a_spec("other", every("10s")), "apply-other"))
+    bench.run(100)
+    assert bench.status_of("apply-other") == "accepted"
 
 
 def test_given_a_suspension_that_ends_meanwhile_then_its_row_brings_the_resume_once(bench: Bench) -> None:
