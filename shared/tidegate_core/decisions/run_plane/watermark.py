@@ -61,8 +61,6 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str], through: Ins
     while True:
         ends |= yield from _ends_of(host, [topic for topic in topics if topic not in ends], begun)
         unread = [f"{_named(host, topic)}, which does not answer" for topic in topics if topic not in ends]
-        # Where the brokers are away nobody reads anything either, so that no more of it counts as waiting.
-        counts = events in ends or (yield from _reaches_the_group(host))
         of_all = yield from _unread(host, as_vector(ends))
         for topic, offsets in list(ends.items()):
             behind = {place: span for place, span in of_all.items() if place in offsets}
@@ -76,11 +74,15 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str], through: Ins
                 numbers = sorted(int(place.split("/")[1]) for place in behind)
                 unread.append(f"topic partitions {', '.join(map(str, numbers))} of {_named(host, topic)}")
         unread += [f"runs of {ref}" for ref in (yield from _with_news_to_tell(host, upstream))]
-        patience -= min(host.now - looked_at, LOOKS_APART_MS_MAX) if counts else 0
-        looked_at = host.now
         if not unread or patience <= 0:
             return tuple(unread)
         yield from host.sleep(LOOK_MS)
+        while not (yield from _reaches_the_group(host)):
+            # Where the brokers are away nobody reads anything either: it does not count as waiting, and there is nothing to look at.
+            yield from host.sleep(LOOK_MS)
+            looked_at = host.now
+        patience -= min(host.now - looked_at, LOOKS_APART_MS_MAX)
+        looked_at = host.now
         # A source that is deleted meanwhile has no reader any more: its position stays where it is for good.
         still = (yield from present_sources(host)).topics_of(namespaces)
         topics = tuple(topic for topic in topics if topic in {events, *still})

@@ -318,6 +318,49 @@ def test_given_brokers_that_nobody_reaches_then_a_time_out_waits_until_they_are_
     assert dispositions(bench) == ["expired/trigger_timeout"]
 
 
+def test_given_brokers_that_nobody_reaches_any_more_while_something_is_unread_then_that_time_does_not_count_either(
+    bench: Bench,
+) -> None:
+    """Read again: it did not where the ends were untold; where they were known what came in time was given up amid the outage."""
+    bench.event(an_event("d1", "b"), 1)
+    bench.run(31 * SECOND)
+    bench.is_member = None
+    bench.run(3 * PATIENCE_MS)
+    assert dispositions(bench) == []
+    bench.is_member = True
+    bench.run(PATIENCE_MS - 2 * SECOND)
+    assert dispositions(bench) == []
+    read_by_the_other(bench, 1)
+    bench.run(SECOND)
+    assert dispositions(bench) == ["expired/trigger_timeout"]
+    (row,) = bench.rows("L#")
+    assert "did not wait" not in str(row["detail"])
+
+
+def test_given_brokers_that_nobody_reaches_then_those_that_wait_for_them_ask_the_store_for_nothing() -> None:
+    """Read again: each looked at all that may be unread twice a second; with a reminder a minute twenty minutes cost 200,000 reads."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec("up", every("10h"))))
+    for number in range(5):
+        spec = a_spec(f"s-{number}", all_of(on_data("a"), on_run_of("up"), at_least_every="1m"))
+        bench.request(an_apply(spec, f"apply-{number}"))
+    bench.run(SECOND)
+    bench.answer_with(lambda effect: isinstance(effect, ReadEndOffsets), Unavailable("broker"), times=100_000)
+    bench.is_member = None
+    reads: list[int] = []
+    for _ in range(10):
+        asked = len(bench.asked)
+        bench.run(2 * MINUTE)
+        reads.append(sum(isinstance(effect, Read | ReadRange) for effect in bench.asked[asked:]))
+    assert max(reads) < 200
+    assert dispositions(bench) == []
+    bench.is_member = True
+    bench.as_usual()
+    bench.run(10 * SECOND)
+    assert dispositions(bench) == ["skipped/nothing_new"] * 5 * 20
+
+
 def test_given_an_events_topic_that_answers_later_than_it_is_waited_for_then_its_answer_counts(bench: Bench) -> None:
     bench.run(SECOND)
     bench.hold_back(lambda effect: isinstance(effect, ReadEndOffsets), times=10_000)
