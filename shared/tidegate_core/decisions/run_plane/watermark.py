@@ -31,6 +31,9 @@ CLOCKS_APART_MS_MAX = 2 * CLOCK_OFF_MS_MAX
 """So far two of their clocks may be apart: events are dated by the broker's, ends of runs by that of who saw them (an owner, or an API)."""
 PATIENCE_MS = 5 * 60_000
 LOOK_MS = 500
+OFTEN_FOR_MS = 30_000
+SELDOM_LOOK_MS = 2_000
+"""Who has waited for so long may be one of hundreds: each namespace of each shard waits by itself, and for what comes meanwhile once more."""
 LOOKS_APART_MS_MAX = 10_000
 """Looks that lie further apart are those of a store that answered nobody, or of a process that stood still: in that time nobody has read
 anything either, so that no more of it counts as waiting.
@@ -74,9 +77,9 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str], through: Ins
                 numbers = sorted(int(place.split("/")[1]) for place in behind)
                 unread.append(f"topic partitions {', '.join(map(str, numbers))} of {_named(host, topic)}")
         unread += [f"runs of {ref}" for ref in (yield from _with_news_to_tell(host, upstream))]
-        if not unread or patience <= 0:
+        if not unread or patience <= min(host.now - looked_at, LOOKS_APART_MS_MAX):
             return tuple(unread)
-        yield from host.sleep(LOOK_MS)
+        yield from host.sleep(LOOK_MS if patience > PATIENCE_MS - OFTEN_FOR_MS else SELDOM_LOOK_MS)
         while not (yield from _reaches_the_group(host)):
             # Where the brokers are away nobody reads anything either: it does not count as waiting, and there is nothing to look at.
             yield from host.sleep(LOOK_MS)
@@ -110,6 +113,8 @@ def _unread(host: Host, ends: Mapping[str, int]) -> Operation[dict[str, tuple[in
 
     What there is to read is what the brokers say now: this node may have started before the topic grew, or was made anew.
     """
+    if not ends:
+        return {}
     places = {place: place.split("/") for place in sorted(ends)}
     cluster = host.holding.cluster_id
     wanted = {place: keys.topic_position(cluster, topic, int(number)) for place, (topic, number) in places.items()}

@@ -163,6 +163,21 @@ def test_given_a_topic_partition_that_nobody_reads_then_an_event_that_comes_whil
     assert {"a3", "b3"} <= {name for each in brought(bench) for name in each}
 
 
+def test_given_a_topic_partition_that_nobody_reads_and_events_all_the_while_then_what_is_asked_for_them_is_bounded() -> (
+    None
+):
+    """Read again: ten wait at once for one namespace, and each asked for all that is unread twice a second, 150 reads and questions together."""
+    bench = a_bench(all_of(A, B, timeout="30s"))
+    bench.log(EVENTS, 1).append(LogRecord(0, bench.now, None, json.dumps(an_event("x", "x")).encode()))
+    asked: list[int] = []
+    for number in range(2 * PATIENCE_MS // (10 * SECOND)):
+        bench.event(an_event(f"a{number}", "a"), 0)
+        before = len(bench.asked)
+        bench.run(10 * SECOND)
+        asked.append(len(bench.asked) - before)
+    assert max(asked) < 800
+
+
 @pytest.mark.parametrize("apart", [0, 3 * SECOND])
 def test_given_a_source_that_nobody_reads_then_what_waits_for_it_holds_up_no_other_namespace(apart: int) -> None:
     """Read again: who began to wait next had its turn when those before it were found out, up to five minutes later."""
