@@ -6,13 +6,11 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tidegate_core.decisions.delivery_plane import inboxed, loading
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
-from tidegate_core.decisions.inputs import Poked
-from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.shard_actor import ShardActor
 from tidegate_core.effects import Commit, Effect, NotProduced, Read, ReadRange, Write
 from tidegate_core.model.position import Position
@@ -44,18 +42,6 @@ def of_what_is_loaded(waits_for_the_log: property) -> Any:
 
 
 OF_WHAT_IS_LOADED = Patch(DeliveryPlane, "waits_for_the_log", of_what_is_loaded)
-
-
-def until_nothing_is_held_up(write: Callable[[DeliveryPlane], Operation[None]]) -> Any:
-    def written(plane: DeliveryPlane) -> Generator[Any, Any, None]:
-        operation, result = write(plane), None
-        while True:
-            wanted = operation.send(result)
-            if plane._draining and not plane._writing and not plane._is_held_up():
-                return
-            result = yield wanted
-
-    return written
 
 
 def in_the_lane_alone(write: Callable[[ShardActor], None]) -> Any:
@@ -140,29 +126,6 @@ def a_row_of_the_log_is_loaded_amid_a_hand_over() -> Iterable[str]:
     return repeats_of_the_next_owner(bench)
 
 
-def a_row_of_the_inbox_is_loaded_amid_a_hand_over() -> Iterable[str]:
-    """The request before its own is through by then, and nothing is held up that is known of."""
-    bench = a_bench("2s")
-    first = inboxed_row(a_send("m-1", after="1h", receipt=True), bench.now)
-    second = inboxed_row(a_send("m-2", after="7s", topic="elsewhere"), bench.now + 1)
-    bench.lose(a_commit("inboxed"), times=1_000)
-    bench.store.write([second])
-    bench.give(Poked(0))
-    bench.end_scripts()
-    bench.store.write([first])
-    bench.hold_back(a_produce("tidegate.receipts"))
-    bench.crash()
-    bench.run(SECOND)
-    bench.hold_back(reading_of_rows())
-    bench.run(9 * SECOND)
-    bench.drain()
-    bench._held.pop(0)()  # The receipt of the first one.
-    bench.run(SECOND)
-    bench.release()
-    bench.run(SECOND)
-    return repeats_of_the_next_owner(bench)
-
-
 RULES_OF_HAND_OVERS = (
     Mutant(
         "late fires among what is left",
@@ -186,13 +149,5 @@ RULES_OF_HAND_OVERS = (
         patches=(OF_WHAT_IS_LOADED,),
         beside=(Patch(loading, "WINDOW_MS", lambda _: 2 * SECOND),),
         scenario=a_row_of_the_log_is_loaded_amid_a_hand_over,
-    ),
-    Mutant(
-        "inbox left before all is loaded",
-        "a row that waits for the inbox is loaded amid a hand-over that takes nothing from there any more: what was sent is sent again",
-        breaks="I8",
-        patches=(Patch(DeliveryPlane, "_write_in_turn", until_nothing_is_held_up),),
-        beside=(ONE_BY_ONE, OF_WHAT_IS_LOADED, Patch(loading, "WINDOW_MS", lambda _: 4 * SECOND)),
-        scenario=a_row_of_the_inbox_is_loaded_amid_a_hand_over,
     ),
 )

@@ -139,7 +139,7 @@ def an_update_bounds_what_went_without_a_bound() -> Iterator[str]:
         yield f"I4: {bench.started[-1].run_id} runs beside two others of its schedule, which wants one at a time"
 
 
-def a_time_out_comes_due_in_an_outage() -> Iterator[str]:
+def an_outage_begins_as_a_time_out_waits() -> Iterator[str]:
     """The other half came in time, to a topic partition of another holder, who is away as well."""
     name = next(name for name in (f"s-{number}" for number in range(99)) if schedule_shard("flights", name, 4) % 2 == 0)
     bench = Bench(topic_partitions=2)
@@ -149,7 +149,7 @@ def a_time_out_comes_due_in_an_outage() -> Iterator[str]:
     bench.run(SECOND)
     bench.event(an_event("d1", "a"), 0)
     bench.event(an_event("d1", "b"), 1)
-    bench.run(28 * SECOND)
+    bench.run(33 * SECOND)
     bench.lose(lambda effect: isinstance(effect, Commit | Write | Read | ReadRange), times=EVERY_TIME)
     bench.run(2 * PATIENCE_MS)
     bench.as_usual()
@@ -329,7 +329,7 @@ RULES_OF_LONG_WAITS = (
         "the time-out of a pair waits by the clock for what nobody can read, and an outage ends it",
         breaks="I3",
         patches=(Patch(watermark, "LOOKS_APART_MS_MAX", by_the_clock),),
-        scenario=a_time_out_comes_due_in_an_outage,
+        scenario=an_outage_begins_as_a_time_out_waits,
     ),
     Mutant(
         "limit of before",
