@@ -18,7 +18,7 @@ from tidegate_testkit.simulation.ticking import TRAP
 from tidegate_testkit.simulation.timeline import START
 from tidegate_testkit.simulation.world import World, build
 
-SEED = 871_004
+SEED = 871_009
 """Of a calm world in which both schedules fire and go on to the end, and ticks come to nothing."""
 
 
