@@ -14,6 +14,7 @@ decides goes on, and so do other requests, an emergency stop among them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from tidegate_core.decisions.host import Host
@@ -43,19 +44,6 @@ class Untold(Exception):
         self.topics = tuple(topics)
 
 
-class EventsUntold(StandsAside, Untold):
-    """The events topic has not answered at once."""
-
-    def __init__(self, host: Host) -> None:
-        super().__init__([host.holding.events_topic])
-        self._host = host
-
-    def until_known(self) -> Operation[None]:
-        events = self._host.holding.events_topic
-        while events not in (yield from ends_within(self._host, [events], SILENT_AFTER_MS)):
-            yield from self._host.sleep(EVENTS_AGAIN_MS)
-
-
 def present_sources(host: Host) -> Operation[Sources]:
     """Reads all sources as they are now."""
     found = yield from host.read_for_good(Read((keys.SOURCES_KEY,)))
@@ -76,7 +64,7 @@ def log_ends(host: Host, namespaces: Iterable[str] | None, arrived: int) -> Oper
         arrived: Number of the last reading that had begun by then.
 
     Raises:
-        EventsUntold: The events topic did not answer at once.
+        StandsAside: The events topic did not answer at once.
         Untold: Some topics did not answer at once: find out (`find_out`), and begin anew.
     """
     sources = yield from present_sources(host)
@@ -87,7 +75,7 @@ def log_ends(host: Host, namespaces: Iterable[str] | None, arrived: int) -> Oper
 
 
 def _own_ends_at_once(host: Host, after: int) -> Operation[dict[str, dict[str, int]]]:
-    """Returns the ends of the events topic as a reading found them that began later than that one. Raises EventsUntold where they are not told
+    """Returns the ends of the events topic as a reading found them that began later than that one. Raises StandsAside where they are not told
     within half a second.
     """
     events = host.holding.events_topic
@@ -97,8 +85,13 @@ def _own_ends_at_once(host: Host, after: int) -> Operation[dict[str, dict[str, i
         if known is None:
             host.readings.found_out(events, host.readings.begin(), host.now, SILENT)
     if known is None:
-        raise EventsUntold(host)
+        raise StandsAside(f"no ends of {events}", partial(_until_told, host, events))
     return {events: known}
+
+
+def _until_told(host: Host, events: str) -> Operation[None]:
+    while events not in (yield from ends_within(host, [events], SILENT_AFTER_MS)):
+        yield from host.sleep(EVENTS_AGAIN_MS)
 
 
 def ends_at_once(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from tidegate_core.decisions.operations import Operation
@@ -58,11 +59,15 @@ class Procedure(ABC):
 
 
 class StandsAside(Exception):
-    """A procedure cannot go on before something is known that may take long. It is begun anew then; what stands behind it goes on."""
+    """A procedure cannot go on before something is known that may take long. It is begun anew then; what stands behind it goes on.
 
-    def until_known(self) -> Operation[None]:
-        """Waits until it is known."""
-        raise NotImplementedError
+    Attributes:
+        until_known: Waits until it is known.
+    """
+
+    def __init__(self, why: str, until_known: Callable[[], Operation[None]]) -> None:
+        super().__init__(why)
+        self.until_known = until_known
 
 
 Work = Decision | Procedure

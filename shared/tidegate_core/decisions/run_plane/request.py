@@ -100,8 +100,6 @@ class ApplyRequest(Procedure):
         while True:
             try:
                 return (yield from self._receipt(lane))
-            except StandsAside:
-                raise
             except Untold as untold:
                 yield from find_out(lane.host, self._topics_to_ask(lane, untold.topics), lane.give_way)
 
@@ -208,7 +206,7 @@ class ApplyRequest(Procedure):
                     applied = yield from self._decide(lane, request, position, before, definition, lane.host.now)
                     move = self._move(lane, request, request_id, position, applied, before, outcome)
                     yield from lane.decide_alone(move)
-            except (Fenced, Closed, Untold):
+            except (Fenced, Closed, Untold, StandsAside):
                 raise
             except Exception:
                 yield from self._hear_nothing_by(lane, request)

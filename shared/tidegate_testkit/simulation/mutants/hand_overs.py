@@ -84,20 +84,8 @@ def sending_what_was_taken(parted: Callable[..., Any]) -> Any:
     return all_of
 
 
-def leaving_what_is_held(_: Any) -> Any:
-    """As `drain`, but that nothing is waited for that is neither sent nor left to be sent."""
-
-    def drain(plane: DeliveryPlane) -> Operation[None]:
-        plane._draining = True
-        plane.stop_sending()
-        yield from plane.host.wait_while(lambda: not plane._is_still() or plane.slots.late_fires_wait)
-        plane.window.closed = True
-        yield from plane.recurring.summoned.bring_near()
-        while not (yield from plane._firing.send_leftovers()) and plane.slots.has_delivered:
-            yield from plane.checkpoints.write()
-        yield from plane.checkpoints.write(last=True)
-
-    return drain
+def behind_outages_alone(_: Any) -> Any:
+    return lambda plane: plane.slots.late_fires_wait
 
 
 def telling_delivery_planes_alone(_: Any) -> Any:
@@ -282,7 +270,7 @@ HAND_OVERS = (
         "held in front of what was sent",
         "a fire that a request holds amid a hand-over is taken for done, and what was sent behind it is sent again",
         breaks="I8",
-        patches=(Patch(DeliveryPlane, "drain", leaving_what_is_held),),
+        patches=(Patch(DeliveryPlane, "_holds_fires_up", behind_outages_alone),),
         scenario=a_request_holds_a_schedule_amid_a_hand_over,
     ),
     Mutant(
@@ -290,7 +278,7 @@ HAND_OVERS = (
         "a shard that is recovered amid a hand-over begins what lies in its inbox",
         breaks="I8",
         patches=(Patch(ShardActor, "drain", telling_delivery_planes_alone),),
-        beside=(Patch(DeliveryPlane, "drain", leaving_what_is_held),),
+        beside=(Patch(DeliveryPlane, "_holds_fires_up", behind_outages_alone),),
         scenario=a_hand_over_comes_before_all_is_recovered,
     ),
     Mutant(
