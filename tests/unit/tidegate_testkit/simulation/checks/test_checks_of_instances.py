@@ -49,6 +49,7 @@ def test_given_an_instance_with_what_came_behind_its_time_then_only_what_stood_s
         for each, found in case.entries_of["each"].items()
         if {entry["kind"] for entry in found} > {"tick"}
     )
+    case.entries_of["each"] = {evidence: entries}
     (tick,) = (entry["at"] for entry in entries if entry["kind"] == "tick")
     late = [entry if entry["kind"] == "tick" else {**entry, "at": tick + TIMEOUT_MS} for entry in entries]
     seen = case.record.evidence[evidence]
