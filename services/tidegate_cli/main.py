@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -26,10 +25,6 @@ def run(arguments: Sequence[str]) -> int:
         return request.code if isinstance(request.code, int) else Exit.FAILURE
     except CommandFailed as failure:
         return say(str(failure), failure.code)
-    except BrokenPipeError:
-        # `tidegate run list | head`: what is left to write has no reader, and the interpreter must not try again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.OK
     except Exception as error:  # noqa: BLE001 - raised again unless it is one of the client's, which is imported only then
         return _client_error(error)
     return Exit.OK

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from tidegate_cli.exits import CommandFailed
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -38,7 +41,7 @@ def show_list(views: Iterable[BaseModel], columns: Sequence[Column], output: For
     items = list(views)
     if output is Format.NAME:
         for item in items:
-            typer.echo(_name(item))
+            write(_name(item))
     elif output is Format.TABLE:
         show_table([heading for heading, _ in columns], [[_cell(take(item)) for _, take in columns] for item in items])
     else:
@@ -48,14 +51,14 @@ def show_list(views: Iterable[BaseModel], columns: Sequence[Column], output: For
 def show(view: BaseModel, output: Format) -> None:
     """Shows one thing: all of its fields, as a table one to a line, or only what scripts pass on."""
     if output is Format.NAME:
-        typer.echo(_name(view))
+        write(_name(view))
         return
     document = view.model_dump(mode="json")
     if output is Format.TABLE:
         present = {name: value for name, value in document.items() if value not in (None, [], {}, "")}
         width = max(map(len, present), default=0)
         for name, value in present.items():
-            typer.echo(f"{name.ljust(width)}  {_cell(value)}")
+            write(f"{name.ljust(width)}  {_cell(value)}")
     else:
         dump(document, output)
 
@@ -68,7 +71,42 @@ def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     widths = [max(len(row[number]) for row in [headings, *rows]) for number in range(len(headings))]
     for row in [[heading.upper() for heading in headings], *rows]:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        typer.echo(line.rstrip())
+        write(line.rstrip())
+
+
+def write(text: str, *, nl: bool = True) -> bool:
+    """Writes data to stdout.
+
+    Returns:
+        False once nobody reads it any more (`tidegate run list | head`). That is no failure: the command's exit code stays what it is, and
+        whoever would go on for the reader's sake may end.
+
+    Raises:
+        CommandFailed: It cannot be written; its disk is full, say.
+    """
+    return _out(lambda: typer.echo(text, nl=nl))
+
+
+def write_bytes(data: bytes) -> bool:
+    """The same of bytes as they are."""
+
+    def write_and_flush() -> None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+
+    return _out(write_and_flush)
+
+
+def _out(put: Callable[[], None]) -> bool:
+    try:
+        put()
+    except OSError as failure:
+        # What is left has nowhere to go, and the interpreter must not try again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(failure, BrokenPipeError):
+            return False
+        raise CommandFailed(f"the output cannot be written: {failure.strerror}") from failure
+    return True
 
 
 def note(message: str) -> None:
@@ -118,11 +156,11 @@ def dump(document: Any, output: Format) -> None:
     # What does not show is escaped: a line break of Unicode's, unescaped, is another text to who reads it as YAML.
     is_plain = json.dumps(document, ensure_ascii=False).isprintable()
     if output is Format.JSON:
-        typer.echo(json.dumps(document, indent=2, ensure_ascii=not is_plain))
+        write(json.dumps(document, indent=2, ensure_ascii=not is_plain))
         return
     import yaml
 
-    typer.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=is_plain).rstrip())
+    write(yaml.safe_dump(document, sort_keys=False, allow_unicode=is_plain).rstrip())
 
 
 def _cell(value: Any) -> str:

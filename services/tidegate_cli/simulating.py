@@ -10,13 +10,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
-import typer
-
 from tidegate_cli.commands.arguments import each_once
 from tidegate_cli.commands.simulate import SimulationFormat
 from tidegate_cli.documents import read_documents
 from tidegate_cli.exits import CommandFailed, Exit
-from tidegate_cli.output import EMPTY, dump, note, show_table
+from tidegate_cli.output import EMPTY, dump, note, show_table, write
 from tidegate_cli.output import Format as Output
 from tidegate_cli.simulation_notes import note_unheard, note_unmet, note_warnings, title_of
 from tidegate_core.model.durations import Duration, format_duration, parse_duration
@@ -70,13 +68,13 @@ def show_simulation(wanted: Wanted, output: SimulationFormat) -> None:
     match output:
         case SimulationFormat.TABLE:
             show_table(HEADINGS, [_row(each) for each in report.occurrences])
-            typer.echo(_summary(report))
+            write(_summary(report))
         case SimulationFormat.JSON:
             dump({**report.document(), "hash": report.digest}, Output.JSON)
         case SimulationFormat.JSONL:
             for each in report.occurrences:
-                typer.echo(json.dumps(each.document()))
-            typer.echo(json.dumps({"occurrences": len(report.occurrences), "hash": report.digest}))
+                write(json.dumps(each.document()))
+            write(json.dumps({"occurrences": len(report.occurrences), "hash": report.digest}))
     for answer in report.answers:
         note(answer)
 

@@ -6,11 +6,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
-import typer
-
 from tidegate_cli.commands.arguments import split_schedule
 from tidegate_cli.exits import CommandFailed, Exit
-from tidegate_cli.output import note
+from tidegate_cli.output import note, write
 from tidegate_client.errors import ApiUnavailable, ApiUnreachable, NotFound
 
 if TYPE_CHECKING:
@@ -77,7 +75,8 @@ def print_log(
             pause(POLL_S)
             continue
         begun, silent = True, False
-        typer.echo(piece.text, nl=False)
+        if not write(piece.text, nl=False):
+            return
         at_end = piece.next_offset >= piece.size or piece.next_offset == offset
         # The attempt that this began with: another one's log is another file.
         number, offset, empty = piece.attempt, piece.next_offset, empty and piece.next_offset == 0

@@ -12,7 +12,7 @@ import typer
 from tidegate_cli.commands.arguments import ActorOption, ReasonOption, moment_of
 from tidegate_cli.context import api_client
 from tidegate_cli.exits import CommandFailed, Exit, exit_of
-from tidegate_cli.output import Format, OutputOption, note, show, show_list
+from tidegate_cli.output import Format, OutputOption, note, show, show_list, write_bytes
 
 if TYPE_CHECKING:
     from tidegate_client.views import DeadLetterAnswer
@@ -95,7 +95,7 @@ def show_letter(
         raise CommandFailed("the value may hold anything, also orders to a terminal; send it to a file", Exit.USAGE)
     with api_client() as api:
         if value:
-            sys.stdout.buffer.write(api.dead_letter_value(letter))
+            write_bytes(api.dead_letter_value(letter))
         else:
             show(api.dead_letter(letter), output)
 

@@ -16,7 +16,7 @@ from tidegate_cli.commands.arguments import (
     chosen,
 )
 from tidegate_cli.context import api_client
-from tidegate_cli.output import Format, OutputOption, show, show_list
+from tidegate_cli.output import Format, OutputOption, show, show_list, write
 
 if TYPE_CHECKING:
     from tidegate_client.views import JobView
@@ -53,7 +53,7 @@ def get(job: JobArgument, output: OutputOption = Format.TABLE) -> None:
         show(view, output)
         return
     show(view.model_copy(update={"unmet": None}), output)
-    typer.echo()
+    write("")
     columns = [
         ("held back by", lambda verdict: verdict.code),
         ("next check", lambda verdict: verdict.until),

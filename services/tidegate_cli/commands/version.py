@@ -6,10 +6,12 @@ from importlib.metadata import version
 
 import typer
 
+from tidegate_cli.output import write
+
 app = typer.Typer(add_completion=False)
 
 
 @app.command("version")
 def show_version() -> None:
     """Show the version."""
-    typer.echo(f"tidegate {version('tidegate')}")
+    write(f"tidegate {version('tidegate')}")

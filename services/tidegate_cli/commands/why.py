@@ -10,7 +10,7 @@ import typer
 from tidegate_cli.commands.arguments import split_schedule
 from tidegate_cli.context import api_client
 from tidegate_cli.exits import CommandFailed, Exit
-from tidegate_cli.output import Format, OutputOption, dump, note, show_list
+from tidegate_cli.output import Format, OutputOption, dump, note, show_list, write
 
 if TYPE_CHECKING:
     from tidegate_client.views import WhyView
@@ -58,7 +58,7 @@ def _show(view: WhyView, output: Format) -> None:
         return
     if output is Format.NAME:
         for reason in view.reasons:
-            typer.echo(reason.code)
+            write(reason.code)
         return
     if view.local is not None:
         note(f"{view.about} at {view.local}")
