@@ -13,7 +13,7 @@ from fastapi import Request
 from pydantic_core import from_json
 from starlette.types import Message, Receive, Scope
 
-from tidegate_api.problems import BodyTooLarge, NoRoomForBody
+from tidegate_api.problems import BodyTooLarge, BodyUnfinished, NoRoomForBody
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.records import no_json, overgrown_text, repeated_names, repetition, unholdable_number
 from tidegate_core.model.requests import MAX_RECORD_BYTES
@@ -29,6 +29,9 @@ LARGE_BYTES = 128 * 1024
 LARGE_TOGETHER_BYTES = 48 * 1_048_576
 """Of the large bodies of a process. Read, checked and sent on a batch takes six times its bytes (87 to 95 MB of 15.4 MB), so that
 these take 270 MB: half of what the chart gives a pod, beside the 65 MB of one that idles. Not below one batch."""
+PAUSE_S_MAX = 30.0
+"""Between two pieces of a body. A client that has gone without a word, its network cut, would keep its connection, and a large body its room,
+until this process ends: three of them take all the room there is."""
 BATCH_PATHS = frozenset({"/api/v1/messages", "/api/v1/events", "/api/v1/schedules"})
 
 
@@ -49,12 +52,12 @@ class Room:
 
 
 @contextmanager
-def bounded(scope: Scope, receive: Receive, room: Room) -> Iterator[Receive]:
+def bounded(scope: Scope, receive: Receive, room: Room, pause_s: float = PAUSE_S_MAX) -> Iterator[Receive]:
     """Keeps the room that a request's body takes until the request has ended, however it ends.
 
     Yields:
-        A `receive` that raises BodyTooLarge instead of taking in more than the route's bound, and NoRoomForBody instead of
-        taking in a large body besides too many others.
+        A `receive` that raises BodyTooLarge instead of taking in more than the route's bound, NoRoomForBody instead of
+        taking in a large body besides too many others, and BodyUnfinished where `pause_s` pass without a piece of it.
     """
     bytes_max = BATCH_BYTES_MAX if scope["path"] in BATCH_PATHS else BODY_BYTES_MAX
     # What is sent in chunks declares nothing, so that what comes is counted, too.
@@ -62,10 +65,17 @@ def bounded(scope: Scope, receive: Receive, room: Room) -> Iterator[Receive]:
         (int(value) for name, value in scope["headers"] if name == b"content-length" and value.isdigit()), 0
     )
     taken = kept = 0
+    comes = True
 
     async def counted() -> Message:
-        nonlocal taken, kept
-        message = await receive()
+        nonlocal taken, kept, comes
+        # Behind a body only the client's leaving can come, for which an answer may wait as long as it likes.
+        try:
+            async with asyncio.timeout(pause_s if comes else None):
+                message = await receive()
+        except TimeoutError as silence:
+            raise BodyUnfinished(pause_s) from silence
+        comes = message.get("more_body", False)
         taken += len(message.get("body", b""))
         # All of it when it begins: refused half-way, what was sent of it would have been in vain.
         size = max(taken, declared)

@@ -27,6 +27,7 @@ NAMES = {
     403: "foreign-page",
     404: "not-found",
     405: "method-not-allowed",
+    408: "body-unfinished",
     409: "conflict",
     412: "version-changed",
     413: "too-large",
@@ -76,6 +77,13 @@ class BodyTooLarge(HTTPException):
         )
 
 
+class BodyUnfinished(HTTPException):
+    """Nothing more of a body has come for too long. Of this family for the same reason."""
+
+    def __init__(self, pause_s: float) -> None:
+        super().__init__(408, f"the request's body stopped coming for {pause_s:g} s; repeat it")
+
+
 class NoRoomForBody(HTTPException):
     """Large bodies of others take what there is for all. Of this family for the same reason."""
 
@@ -114,6 +122,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _request_invalid)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(BodyTooLarge, _body_too_large)
+    app.add_exception_handler(BodyUnfinished, _body_unfinished)
     app.add_exception_handler(NoRoomForBody, _no_room_for_body)
     app.add_exception_handler(StoreUnavailable, _store_unavailable)
 
@@ -162,6 +171,11 @@ def _http_error(request: Request, error: Exception) -> JSONResponse:
 def _body_too_large(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, BodyTooLarge)
     return respond(request, ApiProblem(413, str(error.problem), errors=[error.problem]))
+
+
+def _body_unfinished(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, BodyUnfinished)
+    return respond(request, ApiProblem(408, error.detail))
 
 
 def _no_room_for_body(request: Request, error: Exception) -> JSONResponse:

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive
 from tests.unit.tidegate_api.conftest import PUT_SCHEDULE, SPEC, FakeBus, Process, put_schedule
 
-from tidegate_api import main, openapi
+from tidegate_api import main, middleware, openapi
 from tidegate_api.bodies import (
     BATCH_BYTES_MAX,
     BODY_BYTES_MAX,
@@ -29,7 +30,7 @@ from tidegate_api.bodies import (
 from tidegate_api.bootstrap import SettingsRefused, build, dynamo_settings, kafka_settings, load
 from tidegate_api.hosts import Hosts
 from tidegate_api.middleware import RequestFrame
-from tidegate_api.problems import BodyTooLarge, NoRoomForBody, install
+from tidegate_api.problems import BodyTooLarge, BodyUnfinished, NoRoomForBody, install
 from tidegate_api.settings import OTHERS, ApiSettings, GateSettings, SettingsInvalid, read_secret
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Delete
@@ -470,7 +471,71 @@ async def test_given_large_bodies_whose_requests_end_badly_then_their_room_is_gi
         await receive()
 
 
-def test_given_no_room_for_a_large_body_then_503_and_when_to_repeat_it() -> None:
+async def _nothing_more() -> Message:
+    """What comes of a client that has gone without a word: its network was cut."""
+    await asyncio.Event().wait()
+    raise AssertionError("nothing comes")
+
+
+async def test_given_clients_that_go_amid_large_bodies_then_their_room_is_given_back() -> None:
+    """Nobody ever hears of it: three of them kept all the room, and each batch of others was 503 until the process was started anew."""
+    room = Room(LARGE_TOGETHER_BYTES)
+    first = {"type": "http.request", "body": b"x" * LARGE_BYTES, "more_body": True}
+
+    async def gone(number: int) -> None:
+        come: list[Message] = [first]
+
+        async def receive() -> Message:
+            return come.pop() if come else await _nothing_more()
+
+        headers = [(b"content-length", str(BATCH_BYTES_MAX).encode())]
+        scope = {"type": "http", "path": "/api/v1/messages", "headers": headers}
+        with bounded(scope, receive, room, pause_s=0.05) as counted:
+            await counted()
+            await counted()
+
+    many = LARGE_TOGETHER_BYTES // BATCH_BYTES_MAX
+    ends = await asyncio.gather(*map(gone, range(many)), return_exceptions=True)
+    assert list(map(type, ends)) == [BodyUnfinished] * many
+    room.take(LARGE_TOGETHER_BYTES)
+
+
+async def test_given_a_body_that_is_complete_then_its_client_may_be_waited_for_as_long_as_it_stays() -> None:
+    come: list[Message] = [{"type": "http.request", "body": b"{}", "more_body": False}]
+
+    async def receive() -> Message:
+        if come:
+            return come.pop()
+        await asyncio.sleep(0.1)
+        return {"type": "http.disconnect"}
+
+    scope = {"type": "http", "path": "/api/v1/messages", "headers": []}
+    with bounded(scope, receive, Room(), pause_s=0.01) as counted:
+        assert [(await counted())["type"] for _ in range(2)] == ["http.request", "http.disconnect"]
+
+
+@pytest.mark.parametrize("path", ["/raw", "/parsed"])
+async def test_given_a_body_that_stops_coming_then_408_and_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(middleware, "bounded", partial(bounded, pause_s=0.05))
+    frame = RequestFrame(_two_readers(), Metrics(API_METRICS), lambda event, **fields: None, Hosts("127.0.0.1"), Room())
+    headers = [(b"host", b"127.0.0.1:8080"), (b"content-type", b"application/json"), (b"content-length", b"100")]
+    scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "query_string": b"", "scheme": "http"}
+    answered: list[Message] = []
+
+    async def send(message: Message) -> None:
+        answered.append(message)
+
+    await frame({**scope, "server": ("127.0.0.1", 8080)}, _nothing_more, send)
+    assert answered[0]["status"] == 408
+    document = json.loads(answered[1]["body"])
+    assert (document["type"], document["status"]) == ("urn:tidegate:problem:body-unfinished", 408)
+    assert "repeat it" in document["detail"]
+
+
+def _two_readers() -> FastAPI:
+    """An application that reads bodies in both ways that the API's routes do."""
     app = FastAPI()
     install(app)
 
@@ -482,8 +547,13 @@ def test_given_no_room_for_a_large_body_then_503_and_when_to_repeat_it() -> None
     async def parsed(document: list[str]) -> int:
         return len(document)
 
+    return app
+
+
+def test_given_no_room_for_a_large_body_then_503_and_when_to_repeat_it() -> None:
     room = Room(BODY_BYTES_MAX)
-    frame = RequestFrame(app, Metrics(API_METRICS), lambda event, **fields: None, Hosts("127.0.0.1"), room)
+    hosts = Hosts("127.0.0.1")
+    frame = RequestFrame(_two_readers(), Metrics(API_METRICS), lambda event, **fields: None, hosts, room)
     http = TestClient(frame, "http://127.0.0.1:8080")
     large = ["x" * LARGE_BYTES]
     for path in ("/raw", "/parsed") * 5:  # More than the room has place for at once.
