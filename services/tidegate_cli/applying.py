@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Literal
 from tidegate_cli.documents import ScheduleDocument, read_documents
 from tidegate_cli.exits import CommandFailed, Exit, exit_of
 from tidegate_cli.output import Format, note, show_list
-from tidegate_client.errors import ApiFailed, ApiUnavailable, ApiUnreachable, InvalidRequest, TidegateError
+from tidegate_client.errors import (
+    AnswerPending,
+    ApiFailed,
+    ApiUnavailable,
+    ApiUnreachable,
+    InvalidRequest,
+    TidegateError,
+)
 from tidegate_client.views import DryRun, ReceiptView
 
 if TYPE_CHECKING:
@@ -80,12 +87,14 @@ def apply_all(api: Client, source: Path, wish: Wish, output: Format) -> None:
 def _apply_together(api: Client, documents: list[ScheduleDocument], wish: Wish, output: Format) -> None:
     """Applies all of them, or none of them as far as anybody could know beforehand."""
     try:
-        receipts = api.apply_schedules(
-            [document.spec for document in documents],
-            create_only=wish.create_only,
-            on_update=wish.on_update,
-            reason=wish.reason,
-            actor=wish.actor,
+        receipts = receipts_of(
+            lambda: api.apply_schedules(
+                [document.spec for document in documents],
+                create_only=wish.create_only,
+                on_update=wish.on_update,
+                reason=wish.reason,
+                actor=wish.actor,
+            )
         )
     except InvalidRequest as error:
         _report_places(documents, wish.kind, error)
@@ -94,15 +103,31 @@ def _apply_together(api: Client, documents: list[ScheduleDocument], wish: Wish, 
     fail_where_refused(receipts, "applied")
 
 
+def receipts_of(ask: Callable[[], Sequence[ReceiptView]]) -> Sequence[ReceiptView]:
+    """Returns the receipts of several requests, those that say `pending` as well: what became of the others is known all the same."""
+    try:
+        return ask()
+    except AnswerPending as some:
+        return some.receipts
+
+
 def fail_where_refused(receipts: Sequence[ReceiptView], done: str) -> None:
-    """Says which of several were refused after all, and why. Raises CommandFailed, if there are any."""
-    refused = [receipt for receipt in receipts if receipt.status not in {"accepted", "unchanged"}]
+    """Says which of several were refused after all, or are not answered, and why. Raises CommandFailed, if there are any."""
+    pending = [receipt for receipt in receipts if receipt.status == "pending"]
+    refused = [receipt for receipt in receipts if receipt.status not in {"accepted", "unchanged", "pending"}]
     for receipt in refused:
         problems = "; ".join(map(str, receipt.errors)) or "somebody else was quicker"
         note(f"{receipt.namespace}/{receipt.name}: {receipt.status}: {problems}")
+    for receipt in pending:
+        told = f"request {receipt.request_id} was taken, and will be applied once a node serves its shard"
+        note(f"{receipt.namespace}/{receipt.name}: pending: {'; '.join(map(str, receipt.errors)) or told}")
+    counts = [f"{len(refused)} of {len(receipts)} schedules were not {done}"] if refused else []
+    counts += [f"{len(pending)} of {len(receipts)} requests are not answered yet"] if pending else []
     if refused:
         code = Exit.FAILURE if any(receipt.status == "rejected" for receipt in refused) else Exit.CONFLICT
-        raise CommandFailed(f"{len(refused)} of {len(receipts)} schedules were not {done}", code)
+        raise CommandFailed("; ".join(counts), code)
+    if pending:
+        raise CommandFailed("; ".join(counts), Exit.TIMEOUT)
 
 
 def _report_places(documents: list[ScheduleDocument], kind: str, error: InvalidRequest) -> None:

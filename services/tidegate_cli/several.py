@@ -59,12 +59,14 @@ def delete_together(
     """Deletes all of them, or none when one does not exist.
 
     Raises:
-        CommandFailed: Somebody else has changed some of them meanwhile.
+        CommandFailed: Somebody else has changed some of them meanwhile, or some are not answered yet; what became of the others is shown.
         TidegateError: One does not exist, and none was deleted; or the API cannot be used.
     """
-    from tidegate_cli.applying import fail_where_refused
+    from tidegate_cli.applying import fail_where_refused, receipts_of
 
-    receipts = api.delete_schedules(names, reason=reason, actor=actor, cancel_running=cancel_running)
+    receipts = receipts_of(
+        lambda: api.delete_schedules(names, reason=reason, actor=actor, cancel_running=cancel_running)
+    )
     columns: list[Column] = [
         ("namespace", lambda receipt: receipt.namespace),
         ("name", lambda receipt: receipt.name),

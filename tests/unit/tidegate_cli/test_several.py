@@ -161,6 +161,48 @@ def test_given_one_that_was_refused_after_all_then_it_is_told(
     assert f"flights/b: {status}" in captured.err
 
 
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [
+        ({"a": "accepted", "b": "pending"}, 5),
+        ({"a": "conflict", "b": "pending"}, 4),
+        ({"a": "rejected", "b": "pending"}, 1),
+    ],
+)
+@pytest.mark.parametrize("command", ["apply", "delete"])
+def test_given_some_that_are_not_answered_yet_then_what_became_of_the_others_is_told_all_the_same(
+    api: FakeApi,
+    two_files: Path,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    statuses: dict[str, str],
+    code: int,
+) -> None:
+    """One shard of them had no owner at that moment: nothing was said of the others, not even that one of them was refused."""
+    api.answers["POST /schedules"] = api.answers["POST /schedules/delete"] = (202, receipts(**statuses))
+    arguments = {"apply": ["-f", str(two_files), "--all-or-none"], "delete": ["flights/a", "flights/b"]}
+    assert main.run(["schedule", command, *arguments[command]]) == code
+    captured = capsys.readouterr()
+    rows = [line.split() for line in captured.out.splitlines()[1:]]
+    assert {row[1]: row[2] for row in rows} == statuses
+    assert "flights/b: pending: request r-1 was taken" in captured.err
+    assert "1 of 2 requests are not answered yet" in captured.err
+    assert (f"flights/a: {statuses['a']}" in captured.err) == (statuses["a"] != "accepted")
+
+
+def test_given_one_that_the_broker_did_not_take_then_how_it_is_repeated_is_told(
+    api: FakeApi, two_files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = receipts(a="accepted", b="pending")
+    error = {"field": "", "problem": "the broker did not take it", "hint": "send it again with the id r-1"}
+    told["items"][1] = {**told["items"][1], "errors": [error]}
+    api.answers["POST /schedules"] = (202, told)
+    assert main.run(["schedule", "apply", "-f", str(two_files), "--all-or-none"]) == 5
+    captured = capsys.readouterr()
+    assert "accepted" in captured.out
+    assert "flights/b: pending: the broker did not take it; send it again with the id r-1" in captured.err
+
+
 def test_given_several_names_then_they_are_deleted_in_one_request(api: FakeApi) -> None:
     api.answers["POST /schedules/delete"] = (200, receipts(a="accepted", b="accepted"))
     assert main.run(["schedule", "delete", "flights/a", "flights/b", "--cancel-running"]) == 0
