@@ -13,9 +13,10 @@ from tidegate_api.announcing import Announcement, put_events
 from tidegate_api.bodies import read_json
 from tidegate_api.openapi import body, ref
 from tidegate_api.problems import ApiProblem
-from tidegate_api.routes.common import IdempotencyKey, ServicesOf, identified
+from tidegate_api.routes.common import IdempotencyKey, ServicesOf, identified, placed
 from tidegate_api.submission import BATCH_MAX, check_batch_size
 from tidegate_client.views import EventView, Page
+from tidegate_core.decisions.forged import EVERY, refuse_forged_events
 from tidegate_core.model.events import DataPartitionEvent, Event
 from tidegate_core.model.parsing import parse_events
 from tidegate_core.model.problems import InvalidInput, Problem
@@ -48,7 +49,7 @@ async def send_events(
             raise InvalidInput([Problem("Idempotency-Key", "cannot name a whole list", "give each event its own id")])
         documents = [identified(each, idempotency_key) if isinstance(each, dict) else each for each in documents]
     # On a thread, like a batch of messages: programs could not start meanwhile.
-    events = await services.pools.read(lambda: _all_parsed(documents))
+    events = await services.pools.read(lambda: _all_parsed(documents, services.topics.events))
     problems = await put_events(
         services, [Announcement(event.id or "", _key_of(event), value) for event, value in events]
     )
@@ -76,20 +77,22 @@ def _require_all(events: Sequence[Event], problems: Sequence[ApiProblem | None])
     )
 
 
-def _all_parsed(documents: list[Any]) -> list[tuple[Event, bytes]]:
+def _all_parsed(documents: list[Any], topic: str) -> list[tuple[Event, bytes]]:
     """Returns the events with their records' values. Raises InvalidInput."""
-    found = (event for number, each in enumerate(documents) for event in _parsed(each, number, len(documents)))
+    found = (event for number, each in enumerate(documents) for event in _parsed(each, number, len(documents), topic))
     return [(event, event.canonical_json().encode()) for event in found]
 
 
-def _parsed(document: Any, number: int, count: int) -> list[Event]:
+def _parsed(document: Any, number: int, count: int, topic: str) -> list[Event]:
     try:
         events = parse_events(json.dumps(document).encode())
+        # Which namespaces the topic is for is a setting of the nodes'; that tidegate's own is nobody's is known here.
+        refuse_forged_events(events, EVERY, topic)
     except InvalidInput as refusal:
-        if count == 1:
-            raise
-        problems = [Problem(f"[{number}].{each.field}", each.problem, each.hint) for each in refusal.problems]
-        raise InvalidInput(problems, refusal.error_class) from refusal
+        problems = refusal.problems if count == 1 else placed(number, refusal.problems)
+        # 400, as an owner's refusal has it; 403 is of pages and their hosts.
+        error_class = "invalid" if refusal.error_class == "forbidden" else refusal.error_class
+        raise InvalidInput(problems, error_class) from refusal
     return [event if event.id is not None else event.model_copy(update={"id": str(uuid.uuid4())}) for event in events]
 
 

@@ -139,6 +139,17 @@ def test_given_events_then_they_have_ids_and_lie_on_their_topic(process: Process
     assert (wrong.status_code, wrong.json()["errors"][0]["field"]) == (400, "[1].namespace")
 
 
+def test_given_an_event_of_the_namespace_that_is_nobodys_then_it_is_refused_here(process: Process) -> None:
+    """It was answered 200 with its id, and lay among the dead letters: no schedule ever heard it."""
+    own = {"type": "custom.x", "namespace": "tidegate"}
+    other = {**own, "namespace": "a"}
+    for sent, field in ((own, "namespace"), ([other, own], "[1].namespace")):
+        answer = process.http.post("/api/v1/events", json=sent)
+        (error,) = answer.json()["errors"]
+        assert (answer.status_code, error["field"], error["problem"]) == (400, field, "is tidegate's own")
+    assert process.bus.produced == []
+
+
 @pytest.mark.parametrize(
     ("method", "path", "content", "name"),
     [
