@@ -13,17 +13,20 @@ from tidegate_core.model.schedule_checks import check_schedule
 from tidegate_ports.program_files import FileSystemSilent
 
 
-async def dry_run(services: Services, wanted: ScheduleApply, *, with_file: bool = True) -> DryRun:
+async def dry_run(
+    services: Services, wanted: ScheduleApply, *, with_file: bool = True, if_match: bool = False
+) -> DryRun:
     """Returns what the request would do now; writes nothing.
 
     Args:
         services: Of this process.
         wanted: The request.
         with_file: Whether the program's file is looked for here. At the apply a node looks for it, on its own host.
+        if_match: The version came as a precondition: its failure is 412 and not 409.
 
     Raises:
         InvalidInput: It would be rejected.
-        ApiProblem: 409, another version is expected.
+        ApiProblem: 409 or 412, another version is expected.
     """
     now = services.clock.now_ms()
     try:
@@ -53,4 +56,4 @@ async def dry_run(services: Services, wanted: ScheduleApply, *, with_file: bool 
                 problems += (Problem("target.program.file", unusable, hint),)
         return problems
 
-    return await services.schedules.try_apply(wanted, now, found)
+    return await services.schedules.try_apply(wanted, now, found, conflict=412 if if_match else 409)

@@ -81,7 +81,7 @@ class ScheduleReads:
         found = await self.definitions([(shard, namespace, name, state.version)])
         return await self._pools.read(lambda: schedule_view(state, found.get(key), now))
 
-    async def try_apply(self, request: ScheduleApply, now: int, check: Check) -> DryRun:
+    async def try_apply(self, request: ScheduleApply, now: int, check: Check, conflict: int = 409) -> DryRun:
         """Returns what the request would do now, by the very functions that decide it.
 
         Args:
@@ -89,18 +89,19 @@ class ScheduleReads:
             now: The present.
             check: Finds what is wrong with a definition that changes something (an unchanged one may have run its course).
                 Its instants are searched for only when that is nothing.
+            conflict: Status where another version is expected.
 
         Raises:
-            ApiProblem: 409, another version is expected.
+            ApiProblem: Another version is expected.
             InvalidInput: The update cannot be done in this way, or the check has found something.
         """
         spec = request.spec
         shard = await self.shard_of(spec.namespace, spec.name)
         before = await self._state(shard, spec.namespace, spec.name)
-        conflict = version_conflict(request, before)
-        if conflict is not None:
-            detail = f"{spec.namespace}/{spec.name}: {conflict}"
-            raise ApiProblem(409, detail, errors=[conflict], reason=ReceiptStatus.CONFLICT.value)
+        stale = version_conflict(request, before)
+        if stale is not None:
+            detail = f"{spec.namespace}/{spec.name}: {stale}"
+            raise ApiProblem(conflict, detail, errors=[stale], reason=ReceiptStatus.CONFLICT.value)
         how = request.on_update or spec.on_update
         unchanged = await self._pools.read(lambda: is_unchanged(before, spec))
         exists = before is not None and before.status != "deleted"

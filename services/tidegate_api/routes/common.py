@@ -128,6 +128,14 @@ def placed(number: int, problems: Sequence[Problem]) -> list[Problem]:
     ]
 
 
+def version_expected(expected_version: int | None, if_match: str | None) -> int | None:
+    """Returns the version that a write expects, however that was said. Raises InvalidInput when both ways say it and differ."""
+    of_etag = version_of_etag(if_match)
+    if None not in (expected_version, of_etag) and expected_version != of_etag:
+        raise InvalidInput([Problem("expected_version", "differs from the header If-Match", "give one of them")])
+    return of_etag if expected_version is None else expected_version
+
+
 def version_of_etag(if_match: str | None) -> int | None:
     """Returns the version that an If-Match header names; `*` names any that exists and is no check here.
 

@@ -32,7 +32,7 @@ from tidegate_api.routes.common import (
     instant_of,
     known,
     request_of,
-    version_of_etag,
+    version_expected,
     write,
 )
 from tidegate_client.views import DryRun, Page, ReceiptView, ScheduleView, WhyView
@@ -129,7 +129,7 @@ async def apply_schedule(
 
     A dry run looks for the program's file where this API process runs; at the apply a node looks for it on its own host.
     """
-    version = version_of_etag(if_match) if expected_version is None else expected_version
+    version = version_expected(expected_version, if_match)
     document = {
         "type": "schedule.apply",
         "namespace": namespace,
@@ -142,7 +142,9 @@ async def apply_schedule(
     # Read before anything is sent: what cannot be read then is no answer to an apply that was made.
     warnings = await warnings_of(services.schedules, services.pools, wanted.spec, services.clock.now_ms())
     if dry_run:
-        return (await check_apply(services, wanted)).model_copy(update={"warnings": warnings})
+        return (await check_apply(services, wanted, if_match=if_match is not None)).model_copy(
+            update={"warnings": warnings}
+        )
     answer = await services.submission.submit(wanted)
     return answer_with(answer, if_match=if_match is not None, warnings=warnings)
 
@@ -167,7 +169,7 @@ async def delete_schedule(
     """Its jobs and the runs before the start gate are cancelled; runs past it are listed as `running` and go on, unless
     `cancel_running`.
     """
-    version = version_of_etag(if_match) if expected_version is None else expected_version
+    version = version_expected(expected_version, if_match)
     document = {
         "type": "schedule.delete",
         "namespace": namespace,

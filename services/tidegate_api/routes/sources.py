@@ -20,7 +20,7 @@ from tidegate_api.routes.common import (
     Reason,
     ServicesOf,
     known,
-    version_of_etag,
+    version_expected,
     write,
 )
 from tidegate_client.views import Page, ReceiptView, SourceView
@@ -60,7 +60,7 @@ async def apply_source(
     idempotency_key: IdempotencyKey = None,
 ) -> JSONResponse:
     """The body is the definition. A new source begins where its topic ends; what is produced after the answer is read."""
-    version = version_of_etag(if_match) if expected_version is None else expected_version
+    version = version_expected(expected_version, if_match)
     document: dict[str, Any] = {
         "type": "source.apply",
         "namespace": namespace,
@@ -85,7 +85,7 @@ async def delete_source(
     idempotency_key: IdempotencyKey = None,
 ) -> JSONResponse:
     """Nothing that is produced after the answer becomes an event."""
-    version = version_of_etag(if_match) if expected_version is None else expected_version
+    version = version_expected(expected_version, if_match)
     document = {
         "type": "source.delete",
         "namespace": namespace,

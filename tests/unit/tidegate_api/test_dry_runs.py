@@ -151,6 +151,14 @@ def test_given_dry_run_of_messages_to_a_topic_of_tidegates_own_then_it_is_refuse
         assert in_a_list.json()["errors"][0]["field"] == "[0].spec.target.topic"
 
 
+def test_given_dry_run_with_if_match_then_another_version_is_412_as_of_the_apply(process: Process) -> None:
+    spec = runnable(process)
+    put_schedule(process, spec, version=2)
+    for etag, status in (('"2"', 200), ('"1"', 412)):
+        answer = process.http.put(PUT_SCHEDULE, json=spec, params={"dry_run": "true"}, headers={"If-Match": etag})
+        assert answer.status_code == status
+
+
 def test_given_dry_run_that_expects_another_version_then_409_as_the_apply(process: Process) -> None:
     spec = runnable(process)
     put_schedule(process, spec, version=2)

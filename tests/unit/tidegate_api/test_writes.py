@@ -112,6 +112,19 @@ def test_given_modes_then_they_reach_the_owner_as_they_came(process: Process) ->
     assert delete["cancel_running"] is True
 
 
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+def test_given_if_match_and_another_expected_version_then_neither_is_dropped_in_silence(
+    process: Process, method: str
+) -> None:
+    """The query won: who had the ETag of version 4 replaced what stood at 5, and was never told."""
+    sent = SPEC if method == "PUT" else None
+    for version, status in ((5, 400), (4, 200)):
+        query, headers = {"expected_version": version}, {"If-Match": '"4"'}
+        answer = process.http.request(method, PUT_SCHEDULE, params=query, headers=headers, json=sent)
+        assert answer.status_code == status
+    assert [each["expected_version"] for each in process.bus.on(TOPICS.requests)] == [4]
+
+
 def test_given_if_match_then_a_conflict_is_412(process: Process) -> None:
     process.bus.owner = lambda document: accepted(document, status=ReceiptStatus.CONFLICT)
     answer = process.http.put(PUT_SCHEDULE, json=SPEC, headers={"If-Match": '"4"'})
