@@ -59,10 +59,14 @@ def request_of(document: Mapping[str, Any], idempotency_key: str | None) -> Writ
 
 
 def identified(document: Mapping[str, Any], idempotency_key: str | None) -> dict[str, Any]:
-    """Returns the document with the id of the header, if it came that way. Raises InvalidInput when both differ."""
+    """Returns the document with the id of the header, if it came that way. Raises InvalidInput when both differ, or a header cannot carry it."""
     given = document.get("id")
     if idempotency_key is None or given == idempotency_key:
         return dict(document)
+    if not idempotency_key.isascii():
+        # Its bytes say no encoding: read as one that was not meant it is another id, under which nobody asks or cancels.
+        problem = Problem("Idempotency-Key", "has other characters than ASCII", "give it as id in the body")
+        raise InvalidInput([problem])
     if given is not None:
         problem = Problem("id", "differs from the header Idempotency-Key", "give one of them")
         raise InvalidInput([problem])

@@ -125,6 +125,20 @@ def test_given_if_match_and_another_expected_version_then_neither_is_dropped_in_
     assert [each["expected_version"] for each in process.bus.on(TOPICS.requests)] == [4]
 
 
+@pytest.mark.parametrize("path", ["/api/v1/messages", "/api/v1/events"])
+def test_given_a_header_that_no_id_fits_into_then_it_is_refused_and_the_body_takes_it(
+    process: Process, path: str
+) -> None:
+    """A header has bytes and no encoding: the message was sent under an id of other letters, by which nobody could cancel it."""
+    sent = {"namespace": "a"}
+    sent |= {"topic": "t", "after": "1h", "payload_text": "x"} if path.endswith("messages") else {"type": "custom.x"}
+    answer = process.http.post(path, json=sent, headers={b"Idempotency-Key": "größe".encode()})
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["field"], process.bus.produced) == (400, "Idempotency-Key", [])
+    assert process.http.post(path, json={**sent, "id": "größe"}).status_code == 200
+    assert json.loads(process.bus.produced[0].value)["id"] == "größe"
+
+
 def test_given_if_match_then_a_conflict_is_412(process: Process) -> None:
     process.bus.owner = lambda document: accepted(document, status=ReceiptStatus.CONFLICT)
     answer = process.http.put(PUT_SCHEDULE, json=SPEC, headers={"If-Match": '"4"'})
