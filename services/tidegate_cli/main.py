@@ -10,6 +10,7 @@ import typer.main
 
 from tidegate_cli.app import app
 from tidegate_cli.exits import CommandFailed, Exit, exit_of
+from tidegate_cli.output import in_plain_lines
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -31,7 +32,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def say(message: str, code: int) -> int:
-    sys.stderr.write(f"tidegate: {message}\n")
+    sys.stderr.write(f"tidegate: {in_plain_lines(message)}\n")
     return code
 
 

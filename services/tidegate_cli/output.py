@@ -111,7 +111,7 @@ def _out(put: Callable[[], None]) -> bool:
 
 def note(message: str) -> None:
     """Says something that is no data."""
-    typer.echo(message, err=True)
+    typer.echo(in_plain_lines(message), err=True)
 
 
 def _show_rich(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -177,6 +177,11 @@ def _cell(value: Any) -> str:
     if isinstance(value, dict | list):
         return _plain(json.dumps(value, ensure_ascii=False))
     return _plain(str(value))
+
+
+def in_plain_lines(text: str) -> str:
+    """The same of a message, which may have several lines: what the API tells of a refusal holds other users' texts, too."""
+    return "\n".join(map(_plain, text.split("\n")))
 
 
 def _plain(text: str) -> str:

@@ -100,3 +100,18 @@ def test_given_no_letters_id_then_nothing_is_asked(api: FakeApi, capsys: pytest.
     assert main.run(["dlq", "show", "../schedules"]) == 1
     assert api.asked == []
     assert "such as requests-3-17" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["dlq", "replay", "requests-0-1"], ["dlq", "show", "requests-0-1"]])
+def test_given_a_refusal_that_holds_another_users_text_then_the_terminal_takes_it_for_no_order(
+    api: FakeApi, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    """Whoever drops a letter says by which name; only what goes to stdout was escaped."""
+    detail = "it was dropped by \x1b]0;mine\x07\x9b2J\nsay --again"
+    refusal = (409, {"title": "t", "status": 409, "detail": detail})
+    api.answers["POST /dlq/requests-0-1/replay"] = api.answers["GET /dlq/requests-0-1"] = refusal
+    assert main.run(command) == 4
+    told = capsys.readouterr().err
+    assert r"it was dropped by \x1b]0;mine\x07\x9b2J" in told
+    assert all(line.isprintable() for line in told.split("\n"))
+    assert "\nsay --again" in told
