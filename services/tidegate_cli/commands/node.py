@@ -10,7 +10,7 @@ import typer
 from tidegate_cli.commands.arguments import ActorOption, IdOption, ReasonOption, seconds_of
 from tidegate_cli.context import api_client
 from tidegate_cli.exits import CommandFailed, Exit
-from tidegate_cli.output import Format, OutputOption, show, show_list
+from tidegate_cli.output import Format, OutputOption, note, show, show_list
 from tidegate_cli.processes import NODE, become
 
 if TYPE_CHECKING:
@@ -121,10 +121,23 @@ def start_firing(
 
 
 def _drained(api: Client, ordered: NodeView, patience_s: float) -> NodeView:
-    """Waits until the process holds nothing. Raises CommandFailed."""
+    """Waits until the process holds nothing. An API that does not answer for a while is asked again. Raises CommandFailed."""
+    from tidegate_client import ApiUnavailable, ApiUnreachable, NotFound
+
     deadline = time.monotonic() + patience_s
-    while (seen := api.node(ordered.id)).state != "drained":
+    while True:
+        try:
+            seen = api.node(ordered.id)
+        except NotFound:
+            # Only who ends well takes its line along.
+            note(f"node {ordered.name} has ended meanwhile")
+            return ordered.model_copy(update={"state": "drained", "shards": 0, "topic_partitions": []})
+        except (ApiUnreachable, ApiUnavailable) as silence:
+            state = f"could not be asked for ({silence})"
+        else:
+            if seen.state == "drained":
+                return seen
+            state = f"still has {seen.shards} shards"
         if time.monotonic() > deadline:
-            raise CommandFailed(f"node {seen.name} still has {seen.shards} shards; the order stands", Exit.TIMEOUT)
+            raise CommandFailed(f"node {ordered.name} {state}; the order stands", Exit.TIMEOUT)
         time.sleep(LOOK_EVERY_S)
-    return seen

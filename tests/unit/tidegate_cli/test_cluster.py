@@ -58,6 +58,29 @@ def test_given_a_drain_then_it_waits_until_the_node_holds_nothing(
     assert len(api.asked) == 3
 
 
+def test_given_an_api_that_is_away_while_a_node_drains_then_it_is_asked_again(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The order stood, and the exit code said that it had failed: a script that waits for it went no further."""
+    monkeypatch.setattr(node, "LOOK_EVERY_S", 0)
+    api.answers["POST /nodes/one/drain"] = (200, a_node(state="draining"))
+    away = (503, {"title": "t", "status": 503, "detail": "the store does not answer"})
+    api.answers["GET /nodes/1111aaaa"] = [away, away, (200, a_node(state="drained", shards=0))]
+    assert main.run(["node", "drain", "one"]) == 0
+
+
+def test_given_a_node_that_ends_well_while_it_drains_then_it_holds_nothing(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It takes its card along: what was asked for is so, and was told as `there is none`, exit 3."""
+    api.answers["POST /nodes/one/drain"] = (200, a_node(state="draining"))
+    assert main.run(["node", "drain", "one", "-o", "json"]) == 0
+    told = capsys.readouterr()
+    shown = json.loads(told.out)
+    assert (shown["state"], shown["shards"], shown["topic_partitions"]) == ("drained", 0, [])
+    assert told.err == "node one has ended meanwhile\n"
+
+
 def test_given_a_node_that_keeps_its_shards_then_exit_5_says_how_many(
     api: FakeApi, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
