@@ -108,7 +108,7 @@ class ScheduleDocument:
 
 
 def read_documents(source: Path, kind: str = "schedule", *, absolute: bool = True) -> list[ScheduleDocument]:
-    """Returns the schedules of a file, or of all YAML and JSON files of a folder, in order.
+    """Returns the schedules of a file, or of all YAML and JSON files of a folder and those within it, in order; hidden ones are left out.
 
     Args:
         source: File or folder.
@@ -145,10 +145,21 @@ def steps_of(field: str) -> list[Step]:
 
 def _files(source: Path) -> Sequence[Path]:
     if source.is_dir():
-        return sorted(path for path in source.rglob("*") if path.suffix in SUFFIXES and path.is_file())
+        return sorted(
+            path
+            for path in source.rglob("*")
+            if path.suffix in SUFFIXES and not _is_hidden(path.relative_to(source)) and path.is_file()
+        )
     if not source.exists():
         raise CommandFailed(f"{source}: there is no such file or folder", Exit.USAGE)
     return [source]
+
+
+def _is_hidden(path: Path) -> bool:
+    """Whether it, or a folder on the way to it, begins with a dot: nobody's definitions but an editor's, git's, or Kubernetes', which
+    mounts each file of a ConfigMap as a link to one in such a folder.
+    """
+    return any(part.startswith(".") for part in path.parts)
 
 
 def _read(path: Path, *, absolute: bool) -> Iterator[ScheduleDocument]:

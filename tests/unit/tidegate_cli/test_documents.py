@@ -74,3 +74,22 @@ def test_given_two_documents_of_one_name_then_both_places_are_told_and_nothing_i
         f"give each {kind} a name of its own\n"
     )
     assert api.asked == []
+
+
+def test_given_a_folder_as_kubernetes_mounts_it_then_each_definition_stands_there_once(tmp_path: Path) -> None:
+    """Each file of a ConfigMap is a link into a hidden folder beside it: both were read, and refused as two of one name."""
+    kept = tmp_path / "..2026_11_20_22_00_00.17"
+    kept.mkdir()
+    (kept / "land.yaml").write_text(HEAD)
+    (tmp_path / "..data").symlink_to(kept.name)
+    (tmp_path / "land.yaml").symlink_to("..data/land.yaml")
+    (tmp_path / ".land.yaml").write_text(HEAD)  # An editor's.
+    (document,) = read_documents(tmp_path)
+    assert document.path == tmp_path / "land.yaml"
+
+
+def test_given_a_hidden_folder_by_its_name_then_it_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / ".tidegate" / "flights"
+    folder.mkdir(parents=True)
+    (folder / "land.yaml").write_text(HEAD)
+    assert [document.title for document in read_documents(tmp_path / ".tidegate")] == ["flights/land"]
