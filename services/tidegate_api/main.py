@@ -9,6 +9,7 @@ from types import FrameType
 import uvicorn
 
 from tidegate_api.bootstrap import SettingsRefused, build, load
+from tidegate_api.connections import ImpatientProtocol
 from tidegate_api.settings import SettingsInvalid
 from tidegate_telemetry.logs import Notifier, set_up_logs
 from tidegate_telemetry.metric_names import API_METRICS
@@ -33,6 +34,7 @@ def run() -> int:
             app,
             host=settings.api.host,
             port=settings.api.port,
+            http=ImpatientProtocol,
             limit_concurrency=settings.api.connections_max,
             timeout_graceful_shutdown=settings.api.drain_s,
             log_config=None,  # The standard library's logging goes where ours goes.

@@ -1,0 +1,47 @@
+"""Connections on which nobody asks for anything. Used by `main` alone, which hands the protocol to the server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_S_MAX: Final = 30.0
+"""For the head of a request, from the connection's begin or the answer before. Above the 5 s behind which the server itself closes a
+connection on which nothing at all follows an answer."""
+
+
+class ImpatientProtocol(H11Protocol):
+    """Closes a connection on which no whole head of a request comes.
+
+    The server waits for one for as long as the connection stands, and one whose client has gone without a word stands for good: in the end
+    they are as many as `connections_max`, and everybody is answered 503, programs at the start gate as well.
+    """
+
+    _patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the server has it
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._await_head()
+
+    def _await_head(self) -> None:
+        self._stop_waiting()
+        self._patience = self.loop.call_later(HEAD_S_MAX, self._close_unless_asked)
+
+    def _stop_waiting(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+
+    def _close_unless_asked(self) -> None:
+        # A request that is under way waits anew once it is answered.
+        if self.cycle is None or self.cycle.response_complete:  # type: ignore[redundant-expr]  # None before the first one
+            self.transport.close()
