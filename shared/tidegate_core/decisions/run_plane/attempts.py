@@ -14,7 +14,7 @@ from tidegate_core.decisions.run_plane.entries import Entry, chunk_range, merged
 from tidegate_core.decisions.run_plane.launching import launch_order
 from tidegate_core.decisions.run_plane.listening import RUNS
 from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.retrying import is_overdue
+from tidegate_core.decisions.run_plane.retrying import comes_too_late, is_overdue
 from tidegate_core.decisions.run_plane.run_news import run_record
 from tidegate_core.decisions.run_plane.runs import (
     BEFORE_GATE,
@@ -199,7 +199,7 @@ class Attempts:
                 return
             if found.where == "absent" and run.state == "submitting":
                 if is_overdue(run, self._host.now):
-                    self._lane.add(PlanAnew(self._lane.shard, run.id, self._memory, self._ask_again))
+                    self._plan_anew(run)
                 else:
                     yield from self._launch(run)
                 return
@@ -231,6 +231,9 @@ class Attempts:
         entries = yield from self._manifest(run)
         pause = SUBMIT_RETRY_MS
         while self._is_open(run) and not self._closed:
+            if comes_too_late(run, self._host.now):
+                self._plan_anew(run)
+                return
             answer: Submitted | SubmitFailed | NotSubmitted = yield Submit(launch_order(run, entries))
             match answer:
                 case Submitted():
@@ -244,6 +247,9 @@ class Attempts:
                     self._host.note("not_submitted", run_id=run.id, attempt=run.attempt, message=message)
                     yield from self._host.sleep(pause)
                     pause = min(2 * pause, SUBMIT_RETRY_LAST_MS)
+
+    def _plan_anew(self, run: Run) -> None:
+        self._lane.add(PlanAnew(self._lane.shard, run.id, self._memory, self._ask_again))
 
     def _submitted(self, run: Run, submitted: Submitted) -> None:
         node = self._host.holding.node

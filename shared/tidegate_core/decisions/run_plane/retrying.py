@@ -147,6 +147,11 @@ def is_overdue(run: Run, now: int) -> bool:
     return is_waited_for(run) and (run.not_before + BUDGET_WINDOW_MS <= now or is_too_late(run, now))
 
 
+def comes_too_late(run: Run, at: int) -> bool:
+    """Whether its next attempt may not be submitted any more, or not once more: its program has failed, and its day is over."""
+    return run.failure is not None and is_too_late(run, at)
+
+
 def is_too_late(run: Run, at: int) -> bool:
     """Whether no further attempt of the run may begin at an instant."""
     return at > run.admitted_at + RETRY_AGE_MS

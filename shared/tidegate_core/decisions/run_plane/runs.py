@@ -17,6 +17,7 @@ from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.retrying import (
     TOO_LATE,
     as_it_failed,
+    comes_too_late,
     is_overdue,
     is_too_late,
     retries_beside,
@@ -361,8 +362,11 @@ def submit_again(unit: UnitOfWork, run: Run, message: str, error_class: str, now
     elif error_class not in PASSING:
         end_before_gate(unit, run, "failed", message, error_class, now)
     elif _submissions(run) < SUBMIT_TRIES_MAX:
-        # One transaction closes attempt k and makes k + 1: the gate admits the current attempt only.
         pause = submit_pause(run)
+        if comes_too_late(run, now + pause):
+            finish(unit, as_it_failed(run, TOO_LATE), now, TOO_LATE)
+            return
+        # One transaction closes attempt k and makes k + 1: the gate admits the current attempt only.
         again = replace(
             run,
             attempt=run.attempt + 1,

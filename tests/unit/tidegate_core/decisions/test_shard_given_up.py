@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.unit.tidegate_core.decisions.retry_bench import FAILS, a_schedule, ends, failing
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench, a_submit
 
 from tidegate_core.decisions.run_plane.retrying import TOO_LATE
 from tidegate_core.decisions.run_plane.runs import SUBMIT_TRIES_MAX
-from tidegate_core.effects import NotSubmitted
+from tidegate_core.effects import NotSubmitted, Submit
 from tidegate_testkit.bench import Behaviour
 from tidegate_testkit.builders import HOUR, MINUTE, RUNS, RUNS_DLQ, SECOND, a_request
 
@@ -65,6 +66,29 @@ def test_given_an_outage_behind_which_a_try_would_come_too_late_then_the_run_is_
     assert letter.headers["tidegate.error.message"] == TOO_LATE
     assert letter.document["state"] == "failed"
     assert ends(bench) == ["failed"]
+
+
+@pytest.mark.parametrize("passing", ["it dies before the gate", "no launcher takes it"])
+def test_given_a_try_that_does_not_begin_before_its_day_is_over_then_the_run_is_given_up(passing: str) -> None:
+    """It was planned in time: what is submitted again, or once more, begins within 24 h of the admission as well."""
+    bench = a_bench()
+    bench.behaves = lambda order: FAILS if order.attempt == 1 else Behaviour(starts_after=None)
+    dies = passing == "it dies before the gate"
+    if not dies:
+        bench.answer_with(
+            lambda effect: isinstance(effect, Submit) and effect.order.attempt == 2, NotSubmitted("away"), times=60
+        )
+    run_id = a_schedule(bench, tries=1, retry={"backoff": "1439m"})
+    bench.run(24 * HOUR - 55 * SECOND)
+    for attempt in range(2, 9):
+        if dies and bench.rows("R#") and (run_id, attempt) in {(row["id"], row["attempt"]) for row in bench.rows("R#")}:
+            bench.vanish(run_id, attempt)
+        bench.run(5 * MINUTE)
+    begun_at = [at - bench.submitted_at[0][1] for attempt, at in bench.submitted_at if attempt > 1]
+    assert len(begun_at) == (2 if dies else 0)
+    assert max(begun_at, default=0) < 24 * HOUR
+    (letter,) = bench.on(RUNS_DLQ)
+    assert (letter.headers["tidegate.error.message"], letter.document["state"]) == (TOO_LATE, "failed")
 
 
 def test_given_an_outage_behind_which_there_is_time_for_a_try_then_it_comes() -> None:
