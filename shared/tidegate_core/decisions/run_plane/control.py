@@ -341,7 +341,8 @@ def first_nominal(spec: ScheduleSpec, ref: str, state: ScheduleState, now: int, 
     """
     if isinstance(spec.trigger, EventTrigger):
         every = spec.trigger.at_least_every
-        return NEVER if every is None else Next(now + every)
+        # By the clock of an owner before this one the last job may have been made later: a reminder before that counts as dealt with.
+        return NEVER if every is None else Next(max(now, state.made_at) + every)
     if spec.trigger.fires_left(state.fires) == 0:
         return NEVER
     # Of what lay in the suspended span nothing is made up for, an `at` included (SEMANTICS 10).

@@ -128,6 +128,25 @@ def test_given_a_schedule_that_was_stopped_then_nothing_reminds_of_it(how: str) 
     assert [row for row in bench.rows("T#") if row["kind"] in {"S", "E"}] == []
 
 
+@pytest.mark.parametrize("how", ["update", "resume"])
+def test_given_a_job_by_a_clock_that_was_ahead_then_the_first_reminder_of_what_begins_anew_is_not_left_out(
+    how: str,
+) -> None:
+    """A hand-over to a node whose clock is behind, and a request right behind it: the reminder passed for dealt with."""
+    bench = a_bench({**SIZED, "allow_empty": True})
+    bench.request(a_request("trigger"))
+    bench.crash()
+    bench.now -= 400
+    if how == "update":
+        bench.request(an_apply(a_spec(trigger={**SIZED, "allow_empty": True}, priority="high"), "again"))
+    else:
+        bench.request(a_request("suspend"))
+        bench.request(a_request("resume"))
+    before = dispositions(bench)
+    bench.run(4 * HOUR + MINUTE)
+    assert dispositions(bench) == [*before, "launched"]
+
+
 def test_given_downtime_then_a_reminder_takes_in_what_was_appended_before_it() -> None:
     bench = a_bench(SIZED)
     clicks(bench, 1, 1)
