@@ -23,7 +23,15 @@ from tidegate_core.decisions.run_plane.inbox import Inbox
 from tidegate_core.decisions.run_plane.latch_ticks import LatchTicks
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.request import ApplyRequest
-from tidegate_core.decisions.run_plane.runs import LookAtRun, MarkSubmitted, PlanAnew, RejectRun, RunGone
+from tidegate_core.decisions.run_plane.runs import (
+    LookAtRun,
+    MarkLost,
+    MarkSubmitted,
+    PlanAnew,
+    RejectRun,
+    RequestCancel,
+    RunGone,
+)
 from tidegate_core.decisions.run_plane.until import ResumeWhenDue
 from tidegate_core.decisions.run_plane.upstream_gone import UpstreamGone
 from tidegate_core.decisions.run_plane.waiting import Waiting
@@ -70,6 +78,9 @@ class Quarantine:
                 self._host.start_safely("refuse", work.about, self._refuse(work, error))
             case LookAtRun() | FireSchedule() | ExpireEvidence() | LatchTicks():
                 pass  # The sweep brings it again.
+            case MarkLost() | RequestCancel():
+                # Whoever asks for it asks again for as long as it is so: by then the program may be found, or its place not wanted.
+                pass
             case (
                 MarkSubmitted(run_id=run_id)
                 | RejectRun(run_id=run_id)

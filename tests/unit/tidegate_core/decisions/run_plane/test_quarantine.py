@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tidegate_core.decisions import lane
+from tidegate_core.decisions.run_plane.attempts import PROBE_GAP_MS
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
-from tidegate_core.effects import Commit, Effect, Invalid
+from tidegate_core.effects import Commit, Effect, Invalid, LookedUp, Lookup
 from tidegate_core.model.identity import nominal_mark, run_id
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.store.values import Key, Put
@@ -21,6 +22,7 @@ from tidegate_testkit.builders import (
     DAY,
     HOUR,
     MINUTE,
+    RUNS,
     SECOND,
     Doc,
     a_request,
@@ -311,6 +313,62 @@ def test_given_poison_for_hours_then_it_is_said_at_a_bounded_pace(bench: Bench) 
     said = len(bench.notices("decision_failed"))
     assert 20 <= said <= 20 * (3 * HOUR // TRY_AGAIN_MS + 1)
     assert len(of(bench, GOOD)) >= 175
+
+
+def a_run(bench: Bench) -> str:
+    """A program that runs for ever, of a schedule whose next job ends it."""
+    bench.behaves = lambda order: Behaviour(runs_for=None)
+    bench.request(an_apply(a_spec(trigger=every("9h"), overlap="cancel_running")))
+    bench.request(a_request("trigger"))
+    bench.run(SECOND)
+    return str(bench.receipts()["trigger-nightly"]["id"])
+
+
+def test_given_a_loss_that_cannot_be_written_and_a_program_that_is_found_then_it_is_not_told_as_lost(
+    bench: Bench,
+) -> None:
+    """It was written ten minutes later, when its host had long answered, and whoever waits for a loss was fired."""
+    run = a_run(bench)
+    bench.crash()
+    bench.answer_with(lambda each: isinstance(each, Lookup), LookedUp("unknown"), times=65)
+    refuse(bench, lambda sk: sk == f"R#{run}", "lost")
+    bench.run(PROBE_GAP_MS + 30 * SECOND)
+    assert failed(bench) == {"lost"}
+    bench.as_usual()
+    bench.run(2 * TRY_AGAIN_MS)
+    assert [str(each.document["state"]) for each in bench.on(RUNS)] == ["running"]
+
+
+def test_given_a_run_that_cannot_be_asked_to_end_for_a_job_then_it_is_not_once_that_job_is_gone(bench: Bench) -> None:
+    """It was asked for ten minutes later, when nobody wanted its place any more."""
+    run = a_run(bench)
+    refuse(bench, lambda sk: sk == f"R#{run}", "cancel_run")
+    bench.request(a_request("trigger", request_id="second"))
+    bench.run(SECOND)
+    assert failed(bench) == {"cancel_run"}
+    job = str(bench.receipts()["second"]["id"])
+    bench.request({"id": "gone", "type": "job.cancel", "namespace": "flights", "job_id": job})
+    assert bench.status_of("gone") == "cancelled"
+    bench.as_usual()
+    bench.run(2 * TRY_AGAIN_MS)
+    assert of(bench, "nightly") == ["cancelled/by_request"]
+    assert [row["state"] for row in bench.rows("R#") if "ended_at" not in row] == ["running"]
+
+
+def test_given_a_run_that_cannot_be_asked_to_end_for_hours_then_that_is_said_at_a_steady_pace(bench: Bench) -> None:
+    """Each time that it was asked for, every ten seconds, came again every ten minutes."""
+    run = a_run(bench)
+    refuse(bench, lambda sk: sk == f"R#{run}", "cancel_run")
+    bench.request(a_request("trigger", request_id="second"))
+    said = []
+    for _ in range(4):
+        before = len(bench.notices("decision_failed"))
+        bench.run(TRY_AGAIN_MS)
+        said.append(len(bench.notices("decision_failed")) - before)
+    assert max(said) <= said[0] + 1
+    bench.as_usual()
+    bench.run(MINUTE)
+    assert "launched" in of(bench, "nightly")
 
 
 @pytest.mark.parametrize("raised", [KeyError("x"), AssertionError()], ids=["key", "assertion"])
