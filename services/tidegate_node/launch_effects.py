@@ -39,7 +39,7 @@ from tidegate_ports.run_tokens import run_token
 from tidegate_telemetry.metrics import Metrics
 
 ASK_AGAIN_S: Final = 5.0
-"""Pause before a launcher that could not be reached is asked again about a running program."""
+"""Pause before a launcher that could not be reached is asked again to end a program."""
 SUBMITS_UNDER_WAY_MAX: Final = 4
 """Each start costs a process or two, and on a busy machine seconds: more at once would only make all of them slower."""
 CANCEL_TRIES_MAX: Final = 120
@@ -127,16 +127,14 @@ class LaunchEffects:
             case Elsewhere():
                 return LookedUp("elsewhere")
 
-    async def watch(self, effect: Watch) -> Gone:
-        """Waits for as long as the program lives."""
-        while True:
-            try:
-                ended = await self._launcher.wait_until_gone(effect.run_id, effect.attempt)
-            except LaunchUnavailable as unavailable:
-                self._notices("watch_failed", run_id=effect.run_id, attempt=effect.attempt, message=unavailable.message)
-                await asyncio.sleep(self._ask_again_s)
-            else:
-                return Gone(ended.exit_code, ended.error_class, ended.reason)
+    async def watch(self, effect: Watch) -> Gone | LookedUp:
+        """Waits for as long as the program lives, or until its launcher cannot tell."""
+        try:
+            ended = await self._launcher.wait_until_gone(effect.run_id, effect.attempt)
+        except LaunchUnavailable as unavailable:
+            self._notices("watch_failed", run_id=effect.run_id, attempt=effect.attempt, message=unavailable.message)
+            return LookedUp("unknown")
+        return Gone(ended.exit_code, ended.error_class, ended.reason)
 
     def cancel(self, effect: Cancel) -> None:
         """Sees to it in the background, beyond the life of who asked: nobody may be left to ask for a closed run."""

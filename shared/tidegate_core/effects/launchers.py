@@ -80,7 +80,9 @@ class LookedUp:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Tell me once nothing of the attempt is left. Answer, maybe much later: `Gone`."""
+    """Tell me once nothing of the attempt is left. Answer, maybe much later: `Gone`, or `LookedUp` with `unknown` where the launcher cannot
+    say it any more.
+    """
 
     run_id: str
     attempt: int

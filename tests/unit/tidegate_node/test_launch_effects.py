@@ -156,12 +156,14 @@ async def test_given_look_ups_then_each_answer_has_its_word(around: Surroundings
     assert await effects.lookup(lookup) == LookedUp("unknown")
 
 
-async def test_given_a_program_that_ends_then_it_is_gone_even_if_the_launcher_was_away(around: Surroundings) -> None:
+async def test_given_a_program_that_ends_then_it_is_gone_unless_the_launcher_cannot_tell(around: Surroundings) -> None:
     around.launcher.ended = Ended(3, None, "transient", "it fell")
-    around.launcher.unavailable = 2
+    around.launcher.unavailable = 1
+    effects = around.launch_effects()
 
-    assert await around.launch_effects().watch(Watch(RUN, 1)) == Gone(3, "transient", "it fell")
-    assert around.notes.names() == ["watch_failed", "watch_failed"]
+    assert await effects.watch(Watch(RUN, 1)) == LookedUp("unknown")
+    assert around.notes.names() == ["watch_failed"]
+    assert await effects.watch(Watch(RUN, 1)) == Gone(3, "transient", "it fell")
 
 
 async def test_given_a_cancel_then_it_is_tried_until_it_worked_and_once_at_a_time(

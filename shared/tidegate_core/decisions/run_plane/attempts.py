@@ -267,10 +267,15 @@ class Attempts:
         known = self._memory.runs.get(run.id)
         if known is not None and known.state == RunState.LOST:
             self._find(known)
-        gone = yield Watch(run.id, run.attempt)
-        assert isinstance(gone, Gone)
+        told: Gone | LookedUp = yield Watch(run.id, run.attempt)
         self._watched.discard((run.id, run.attempt, host))
-        self._gone(run, gone, host)
+        if isinstance(told, Gone):
+            self._gone(run, told, host)
+            return
+        # The launcher cannot tell any more: it is asked anew, as of a predecessor's run, until it can or the run is lost.
+        yield from self._host.sleep(LOOKUP_AGAIN_MS)
+        if self._is_open(run):
+            self.adopt(run.id)
 
     def _find(self, lost: Run) -> None:
         """Has a program that is watched run again: its launcher knows of it, whoever asked, a look-up or a submission that was repeated."""

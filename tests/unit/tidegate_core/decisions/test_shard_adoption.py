@@ -17,7 +17,7 @@ from tests.unit.tidegate_core.decisions.shard_bench import (
 
 from tidegate_core.decisions.inputs import Poked
 from tidegate_core.decisions.run_plane.attempts import LOOKUP_AGAIN_MS, PROBE_GAP_MS
-from tidegate_core.effects import Cancel, Commit, LookedUp, Lookup, NotSubmitted, Submit
+from tidegate_core.effects import Cancel, Commit, LookedUp, Lookup, NotSubmitted, Submit, Watch
 from tidegate_core.transactions.gate import start_run
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import HOUR, MINUTE, RUNS, SECOND, a_request, a_spec, an_apply, every, on_run_of
@@ -363,6 +363,39 @@ def test_given_a_try_whose_time_has_not_come_then_a_successor_that_can_ask_nobod
     bench.run(20 * MINUTE)
     assert [order.attempt for order in bench.started] == [1, 2]
     assert [entry[3] for entry in bench.ledger()] == ["succeeded"]
+
+
+@pytest.mark.parametrize("away", [30 * SECOND, PROBE_GAP_MS + MINUTE], ids=["for a while", "beyond the gap"])
+def test_given_a_launcher_that_cannot_tell_any_more_of_what_it_has_started_then_its_run_is_lost_after_the_gap(
+    away: int,
+) -> None:
+    """It was asked for as long as the program might live: with an owner that stays, a run was never lost."""
+    bench = a_bench(Behaviour(runs_for=5 * HOUR))
+    bench.answer_with(lambda effect: isinstance(effect, Watch), LookedUp("unknown"))
+    bench.answer_with(a_lookup, LookedUp("unknown"), times=10_000)
+    triggered(bench)
+    bench.run(away)
+    run = the_run(bench)
+    assert run is not None
+    assert run.state == ("lost" if away > PROBE_GAP_MS else "running")
+    bench.end_scripts()
+    bench.run(MINUTE)
+    run = the_run(bench)
+    assert run is not None
+    assert (run.state, run.attempt) == ("running", 1)
+    bench.run(5 * HOUR)
+    assert bench.ledger()[0][3] == "succeeded"
+
+
+def test_given_a_launcher_that_cannot_tell_any_more_of_what_has_not_begun_then_it_is_submitted_again() -> None:
+    bench = a_bench(Behaviour(starts_after=None))
+    bench.answer_with(lambda effect: isinstance(effect, Watch), LookedUp("unknown"))
+    bench.answer_with(a_lookup, LookedUp("unknown"), times=10_000)
+    triggered(bench)
+    bench.run(PROBE_GAP_MS + MINUTE)
+    run = the_run(bench)
+    assert run is not None
+    assert (run.state, run.attempt) == ("submitted", 2)
 
 
 @pytest.mark.parametrize("away", [False, True])
