@@ -91,7 +91,7 @@ class LaunchEffects:
                 # Asked once it is its turn: what was proven before the wait may have lapsed in it.
                 if not may_act():
                     message = "membership of the group is not proven, or the topic partition is another one's"
-                    return self._counted(effect.order, NotSubmitted(message))
+                    return self._counted(effect.order, NotSubmitted(message, by_guard=True))
                 if name in self._withdrawn:
                     return self._counted(effect.order, NotSubmitted("it was cancelled before its turn"))
                 return await self._submit(effect.order)

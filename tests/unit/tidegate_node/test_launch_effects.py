@@ -69,7 +69,9 @@ async def test_given_an_order_then_the_launch_says_all_of_it_and_is_signed(aroun
 async def test_given_no_guard_then_nothing_is_submitted(around: Surroundings) -> None:
     around.bus.holds = False
 
-    assert isinstance(await around.launch_effects().submit(Submit(_order()), around.bus.guard_holds), NotSubmitted)
+    answer = await around.launch_effects().submit(Submit(_order()), around.bus.guard_holds)
+    assert isinstance(answer, NotSubmitted)
+    assert answer.by_guard
     assert around.launcher.launches == []
 
 

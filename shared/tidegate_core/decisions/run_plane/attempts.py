@@ -63,6 +63,8 @@ class Attempts:
         self._index = index
         self._launching: set[tuple[str, int]] = set()
         self._watched: set[tuple[str, int, str | None]] = set()
+        self._unasked: set[tuple[str, int]] = set()
+        """Attempts that the guard keeps from the launcher."""
         self._closed = False
 
     def recover(self) -> None:
@@ -85,8 +87,10 @@ class Attempts:
 
     def look(self, run_id: str) -> None:
         """The run's item may have changed, or its time may be up."""
-        if run_id in self._memory.runs:
-            self._lane.add(LookAtRun(self._lane.shard, run_id, self._seen, self._memory))
+        run = self._memory.runs.get(run_id)
+        if run is not None:
+            is_unasked = (run_id, run.attempt) in self._unasked
+            self._lane.add(LookAtRun(self._lane.shard, run_id, self._seen, self._memory, is_unasked))
 
     def look_at_all(self) -> None:
         """Whatever nobody has told of; those at which a look is still to be taken get no other one: a lane behind its work has enough."""
@@ -120,6 +124,7 @@ class Attempts:
         """A transaction of this shard has written the run's item, or removed it."""
         if before is not None and (run is None or run.attempt != before.attempt):
             self._launching.discard((before.id, before.attempt))
+            self._unasked.discard((before.id, before.attempt))
         if run is None:
             return
         if run.state == "submitting" and (before is None or before.attempt != run.attempt):
@@ -234,6 +239,7 @@ class Attempts:
             if comes_too_late(run, self._host.now):
                 self._plan_anew(run)
                 return
+            self._unasked.discard((run.id, run.attempt))
             answer: Submitted | SubmitFailed | NotSubmitted = yield Submit(launch_order(run, entries))
             match answer:
                 case Submitted():
@@ -243,8 +249,10 @@ class Attempts:
                 case SubmitFailed(error_class, message):
                     self._lane.add(RejectRun(self._lane.shard, run.id, run.attempt, error_class, message))
                     return
-                case NotSubmitted(message):
+                case NotSubmitted(message, by_guard):
                     self._host.note("not_submitted", run_id=run.id, attempt=run.attempt, message=message)
+                    if by_guard:
+                        self._unasked.add((run.id, run.attempt))
                     yield from self._host.sleep(pause)
                     pause = min(2 * pause, SUBMIT_RETRY_LAST_MS)
 

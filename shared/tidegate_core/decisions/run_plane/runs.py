@@ -127,10 +127,12 @@ class LookAtRun(_AboutRun):
 
     Attributes:
         memory: Knows the outages: no time-out runs while nobody was there to submit it, to let it start, or to find it.
+        is_unasked: The guard keeps it from the launcher: nor does one run then.
     """
 
     seen: Callable[[Run], None]
     memory: Memory | None = None
+    is_unasked: bool = False
     name: str = "look"
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
@@ -139,6 +141,11 @@ class LookAtRun(_AboutRun):
             return
         if run.ended_at is not None:
             conclude(unit, run, self.memory, now)
+        elif run.state == "submitting" and self.is_unasked:
+            if (
+                run.start_by - now < SUBMIT_WITHIN_MS // 2
+            ):  # So much is left for a successor, who knows nothing of this.
+                unit.put(replace(run, start_by=now + SUBMIT_WITHIN_MS), run.key(unit.shard))
         elif run.state in BEFORE_GATE and self._is_over(run.start_by, START_WITHIN[run.state], now):
             reason = "submit_timeout" if run.state == "submitting" else "start_timeout"
             given_up = "no launcher has taken it within an hour" if run.state == "submitting" else None

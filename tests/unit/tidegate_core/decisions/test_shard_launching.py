@@ -180,6 +180,41 @@ def test_given_a_guard_that_lapses_for_long_then_the_time_to_start_begins_with_t
     assert [entry[3] for entry in bench.ledger()] == ["succeeded"]
 
 
+@pytest.mark.parametrize("falls", [False, True])
+def test_given_a_guard_that_lapses_for_hours_then_the_program_starts_behind_that(falls: bool) -> None:
+    """Brokers that answer too slowly for the guard, and fast enough for the group: each run of that time was given up, for no launcher had
+    taken it within an hour, and none had been asked.
+    """
+    bench = a_bench()
+    bench.answer_with(a_submit, NotSubmitted("the guard has lapsed", by_guard=True), times=10_000)
+    triggered(bench)
+    bench.run(3 * HOUR)
+    assert bench.ledger() == []
+    bench.end_scripts()
+    if falls:
+        bench.answer_with(a_submit, NotSubmitted("the launcher is away"), times=40)
+        bench.crash()
+        bench.run(25 * MINUTE)
+    bench.run(MINUTE)
+    assert [entry[3] for entry in bench.ledger()][:1] == ["succeeded"]
+    assert [order.attempt for order in bench.started][:1] == [1]
+
+
+def test_given_a_guard_that_lapsed_for_hours_and_a_launcher_that_takes_nothing_then_the_run_ends_within_an_hour_of_that() -> (
+    None
+):
+    bench = a_bench()
+    bench.answer_with(a_submit, NotSubmitted("the guard has lapsed", by_guard=True), times=10_000)
+    triggered(bench)
+    bench.run(3 * HOUR)
+    bench.end_scripts()
+    bench.answer_with(a_submit, NotSubmitted("the launcher is away"), times=10_000)
+    bench.run(28 * MINUTE)
+    assert bench.ledger() == []
+    bench.run(HOUR)
+    assert [row["detail"] for row in bench.rows("L#")][:1] == ["submit_timeout"]
+
+
 def test_given_nothing_that_can_be_submitted_for_an_hour_then_the_run_ends_and_says_why() -> None:
     bench = a_bench()
     bench.answer_with(a_submit, NotSubmitted("the launcher is away"), times=10_000)
