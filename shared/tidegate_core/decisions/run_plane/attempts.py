@@ -5,6 +5,7 @@ The launcher's names and the start gate absorb a repeat, so each step is simply 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from tidegate_core.decisions.event_index import EventIndex
@@ -62,7 +63,8 @@ class Attempts:
         self._memory = memory
         self._index = index
         self._launching: set[tuple[str, int]] = set()
-        self._watched: set[tuple[str, int, str | None]] = set()
+        self._watched: defaultdict[tuple[str, int], set[str | None]] = defaultdict(set)
+        """Hosts whose copies of an attempt are watched."""
         self._unasked: set[tuple[str, int]] = set()
         """Attempts that the guard keeps from the launcher."""
         self._closed = False
@@ -90,7 +92,9 @@ class Attempts:
         run = self._memory.runs.get(run_id)
         if run is not None:
             is_unasked = (run_id, run.attempt) in self._unasked
-            self._lane.add(LookAtRun(self._lane.shard, run_id, self._seen, self._memory, is_unasked))
+            self._lane.add(
+                LookAtRun(self._lane.shard, run_id, self._seen, self._memory, is_unasked, self._is_watched(run))
+            )
 
     def look_at_all(self) -> None:
         """Whatever nobody has told of; those at which a look is still to be taken get no other one: a lane behind its work has enough."""
@@ -271,12 +275,17 @@ class Attempts:
         return merged_entries([str(item["entries"]) for item in items[: run.chunks]])
 
     def _watch(self, run: Run, host: str | None) -> Operation[None]:
-        self._watched.add((run.id, run.attempt, host))
+        name = (run.id, run.attempt)
+        if host in self._watched[name]:
+            return  # Who watches it already tells what becomes of it.
+        self._watched[name].add(host)
         known = self._memory.runs.get(run.id)
         if known is not None and known.state == RunState.LOST:
             self._find(known)
         told: Gone | LookedUp = yield Watch(run.id, run.attempt)
-        self._watched.discard((run.id, run.attempt, host))
+        self._watched[name].discard(host)
+        if not self._watched[name]:
+            del self._watched[name]
         if isinstance(told, Gone):
             self._gone(run, told, host)
             return
@@ -287,9 +296,13 @@ class Attempts:
 
     def _find(self, lost: Run) -> None:
         """Has a program that is watched run again: its launcher knows of it, whoever asked, a look-up or a submission that was repeated."""
-        hosts = {host for run_id, attempt, host in self._watched if (run_id, attempt) == (lost.id, lost.attempt)}
-        if hosts and (lost.driver_host is None or lost.driver_host in hosts):
+        if self._is_watched(lost):
             self._lane.add(MarkFound(self._lane.shard, lost.id, lost.attempt))
+
+    def _is_watched(self, run: Run) -> bool:
+        """Whether it is the driver that is watched, where its host is known."""
+        hosts = self._watched.get((run.id, run.attempt), ())
+        return bool(hosts) and (run.driver_host is None or run.driver_host in hosts)
 
     def _gone(self, run: Run, gone: Gone, host: str | None) -> None:
         """`run`: as it was known when the launcher was asked."""

@@ -128,11 +128,13 @@ class LookAtRun(_AboutRun):
     Attributes:
         memory: Knows the outages: no time-out runs while nobody was there to submit it, to let it start, or to find it.
         is_unasked: The guard keeps it from the launcher: nor does one run then.
+        is_watched: It is found, whether or not that can be written down.
     """
 
     seen: Callable[[Run], None]
     memory: Memory | None = None
     is_unasked: bool = False
+    is_watched: bool = False
     name: str = "look"
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
@@ -156,6 +158,7 @@ class LookAtRun(_AboutRun):
                 unit.after(Cancel(run.id, run.attempt))  # Again until it is gone: whoever asked first may have fallen.
             if (
                 run.external_id is None
+                and not self.is_watched
                 and run.started_at is not None
                 and self._is_unfound(run.passed_at or max(run.started_at, run.not_before), now)
             ):

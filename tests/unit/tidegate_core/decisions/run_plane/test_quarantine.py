@@ -11,7 +11,7 @@ from tidegate_core.decisions import lane
 from tidegate_core.decisions.run_plane.attempts import PROBE_GAP_MS
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
-from tidegate_core.effects import Commit, Effect, Invalid, LookedUp, Lookup
+from tidegate_core.effects import Commit, Effect, Invalid, LookedUp, Lookup, Watch
 from tidegate_core.model.identity import nominal_mark, run_id
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.store.values import Key, Put
@@ -322,6 +322,19 @@ def a_run(bench: Bench) -> str:
     bench.request(a_request("trigger"))
     bench.run(SECOND)
     return str(bench.receipts()["trigger-nightly"]["id"])
+
+
+def test_given_a_submission_that_cannot_be_written_down_for_hours_then_its_program_is_watched_once_and_never_lost(
+    bench: Bench,
+) -> None:
+    """Each time that it was asked for anew one more waited for its end."""
+    refuse(bench, lambda sk: sk.startswith("R#"), "submitted")
+    a_run(bench)
+    bench.run(3 * HOUR)
+    assert len(bench.notices("decision_failed")) >= 3 * HOUR // TRY_AGAIN_MS - 1
+    assert len([effect for effect in bench.asked if isinstance(effect, Watch)]) == 1
+    # Ten minutes behind its start it was lost, found, lost and found again with each look, and each loss was told.
+    assert [str(each.document["state"]) for each in bench.on(RUNS)] == ["running"]
 
 
 def test_given_a_loss_that_cannot_be_written_and_a_program_that_is_found_then_it_is_not_told_as_lost(
