@@ -36,14 +36,14 @@ async def dry_run(
         # 400, as the apply has it from the owner's receipt; 403 is of pages and their hosts.
         raise InvalidInput(refusal.problems) from refusal
 
-    async def found() -> tuple[Problem, ...]:
+    async def found(stays: bool) -> tuple[Problem, ...]:
         # The owner decides by its own setting; this process's counts where no node has told its own.
         told = await services.schedules.minimum_period_of(wanted.spec.namespace, wanted.spec.name)
         minimum_ms = told or services.minimum_period_ms
         quota = quota_of(services.quotas, wanted.spec.namespace)
         # On a thread: an instant that never comes is searched for half a second, in which no program could start.
         problems = await services.pools.read(
-            lambda: check_schedule(wanted.spec, now=now, minimum_period_ms=minimum_ms, quota=quota)
+            lambda: check_schedule(wanted.spec, now=now, minimum_period_ms=minimum_ms, quota=quota, trigger_stays=stays)
         )
         target = wanted.spec.target
         if with_file and isinstance(target, ProgramTarget):

@@ -17,7 +17,7 @@ from tidegate_api.reads.ranges import Keep, RangeReader, Span
 from tidegate_client.views import DryRun, Page, ScheduleView
 from tidegate_core.decisions.outage_watch import MINIMUM_PERIOD
 from tidegate_core.decisions.run_plane.control import applied_spec, is_unchanged, status_after, version_conflict
-from tidegate_core.decisions.run_plane.updating import update_problems
+from tidegate_core.decisions.run_plane.updating import trigger_stays, update_problems
 from tidegate_core.model.modes import OnUpdate
 from tidegate_core.model.position import FIRST_POSITION
 from tidegate_core.model.problems import InvalidInput, Problem
@@ -32,7 +32,8 @@ from tidegate_core.store.values import Item, Key, Value
 from tidegate_core.triggers.preview import reading_of
 from tidegate_ports.store import Store
 
-Check: TypeAlias = Callable[[], Awaitable[tuple[Problem, ...]]]
+Check: TypeAlias = Callable[[bool], Awaitable[tuple[Problem, ...]]]
+"""Finds what is wrong with a definition; is told whether its trigger stays as it was taken."""
 
 SHOWN_SEPARATELY = frozenset({"kind", "namespace", "name"})
 
@@ -110,7 +111,7 @@ class ScheduleReads:
             found = await self.definitions([(shard, spec.namespace, spec.name, before.version)])
             definition = found.get(_definition_key(shard, before))
             changed = await self._pools.read(partial(_changed, spec, how, before, definition))
-        if not unchanged and (problems := await check()):
+        if not unchanged and (problems := await check(trigger_stays(how, exists=exists))):
             raise InvalidInput(problems)
         # Its instants are searched for: on a thread, as programs could not start meanwhile.
         applied = await self._pools.read(lambda: applied_spec(before, spec, FIRST_POSITION, None, None, now, how))

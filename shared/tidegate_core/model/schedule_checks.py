@@ -196,6 +196,7 @@ def check_schedule(
     now: Instant,
     minimum_period_ms: int = DEFAULT_MINIMUM_PERIOD_MS,
     quota: Quota = NO_QUOTA,
+    trigger_stays: bool = False,
 ) -> tuple[Problem, ...]:
     """Returns what is wrong with a schedule at `now`, under the rules of the process that looks at it.
 
@@ -206,18 +207,17 @@ def check_schedule(
         now: When it is to be activated.
         minimum_period_ms: The process's setting; never below 1 s.
         quota: Of its namespace.
+        trigger_stays: It is an update that leaves the trigger as it was taken: that may have run its course, and is not looked at.
     """
     identity = f"{spec.namespace}/{spec.name}"
     minimum_ms = max(minimum_period_ms, quota.minimum_period_ms or 0, SHORTEST_PERIOD_MS)
     setting = MINIMUM_PERIOD_SETTING if minimum_period_ms >= minimum_ms else f"{QUOTAS_SETTING} ({spec.namespace})"
     # One search for all: an apply is a step of the shard's lane, whatever is nested in it.
     search = Search(STEPS_PER_SEARCH, TEN_YEARS_MS)
-    found: list[Problem | None] = [
-        _catch_up_problem(spec, quota),
-        _pending_problem(spec, quota),
-        _reminder_problem(spec, quota),
-    ]
-    for place, trigger in _of_time(spec):
+    found: list[Problem | None] = [_catch_up_problem(spec, quota), _pending_problem(spec, quota)]
+    if not trigger_stays:
+        found.append(_reminder_problem(spec, quota))
+    for place, trigger in () if trigger_stays else _of_time(spec):
         found += [
             _period_problem(trigger, identity, minimum_ms, place, setting),
             _horizon_problem(trigger, now, identity, search, place),

@@ -176,3 +176,17 @@ def test_given_dry_run_of_an_unchanged_schedule_that_has_run_its_course_then_it_
     assert process.http.put(PUT_SCHEDULE, json=ended, params=query).json()["would"] == "unchanged"
     changed = process.http.put(PUT_SCHEDULE, json={**ended, "overlap": "allow"}, params=query)
     assert (changed.status_code, changed.json()["errors"][0]["field"]) == (400, "trigger.end")
+
+
+def test_given_a_carried_update_of_what_has_run_its_course_then_dry_run_and_list_take_it_as_the_apply_does(
+    process: Process,
+) -> None:
+    """What waits of it goes on under other constraints: the owner takes that, a dry run and a list refused it."""
+    spec = runnable(process)
+    ended = {**spec, "trigger": {**SPEC["trigger"], "start": "2020-01-01T00:00:00Z", "end": "2021-01-01T00:00:00Z"}}
+    put_schedule(process, ended, next_nominal=None)
+    changed, query = {**ended, "priority": "high"}, {"dry_run": "true", "on_update": "carry"}
+    answer = process.http.put(PUT_SCHEDULE, json=changed, params=query)
+    assert (answer.status_code, answer.json().get("would")) == (200, "replace")
+    in_a_list = process.http.post("/api/v1/schedules", json=[changed], params={"on_update": "carry"})
+    assert in_a_list.status_code == 200

@@ -24,7 +24,7 @@ from tidegate_core.decisions.run_plane.pages import LEAVES_INDEX, page_of
 from tidegate_core.decisions.run_plane.quotas import counted_problems
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.decisions.run_plane.suspending import resumed, suspended
-from tidegate_core.decisions.run_plane.updating import update_problems
+from tidegate_core.decisions.run_plane.updating import trigger_stays, update_problems
 from tidegate_core.decisions.work import Decision, Procedure, StandsAside
 from tidegate_core.effects import Inspect, Inspected
 from tidegate_core.model.parsing import parse_request
@@ -365,8 +365,9 @@ class ApplyRequest(Procedure):
         # Its instants are searched for only where the checks found, within their bound, that there is one.
         errors = update_problems(how, spec, former, control.status_after(before, spec))
         quota = quota_of(holding.quotas, spec.namespace)
-        if how != "carry" or former is None:  # A trigger that stays as it is may have run its course.
-            errors += check_schedule(spec, now=now, minimum_period_ms=holding.minimum_period_ms, quota=quota)
+        stays = trigger_stays(how, exists=former is not None)
+        minimum_ms = holding.minimum_period_ms
+        errors += check_schedule(spec, now=now, minimum_period_ms=minimum_ms, quota=quota, trigger_stays=stays)
         if not spec.sends_messages:
             inspected = yield Inspect(spec.program.type, spec.program.file)
             assert isinstance(inspected, Inspected)

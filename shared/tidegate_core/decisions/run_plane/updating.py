@@ -36,6 +36,11 @@ def update_problems(how: OnUpdate, spec: ScheduleSpec, former: ScheduleSpec | No
     return (*_kept_problems(how, spec, former), *already)
 
 
+def trigger_stays(how: OnUpdate, *, exists: bool) -> bool:
+    """Whether an update leaves the trigger as it was taken: it may have run its course since, and is not looked at anew."""
+    return exists and how == "carry"
+
+
 def _kept_problems(how: OnUpdate, spec: ScheduleSpec, former: ScheduleSpec | None) -> tuple[Problem, ...]:
     if former is None or how == "restart":
         return ()

@@ -108,3 +108,20 @@ def test_given_a_namespaces_quota_then_the_owner_refuses_what_is_beyond_it_and_k
     assert answer(strict, an_apply(spec, "the-same"))["status"] == "unchanged"
     refused = answer(strict, an_apply(a_spec(trigger=every("90m")), "shorter"))
     assert (refused["status"], refused["errors"][0]["field"]) == ("rejected", "trigger.period")
+
+
+def test_given_a_carried_update_then_a_quota_bounds_what_it_changes_and_its_trigger_stays() -> None:
+    """A carried update was looked at by no quota at all: max_pending and max_runs could be raised to whatever somebody wanted."""
+    spec = a_spec(trigger=every("1h"), max_pending=5, overlap="queue")
+    bench = Bench()
+    bench.run(SECOND)
+    assert answer(bench, an_apply(spec, "before"))["status"] == "accepted"
+    quota = Quota(minimum_period_ms=2 * HOUR, pending_max=5, catch_up_runs_max=24)
+    strict = Bench(beside=bench, owner="strict", quotas={str(spec["namespace"]): quota})
+    strict.run(SECOND)
+    wider: list[dict[str, object]] = [{"max_pending": 6}, {"catchup": {"max_runs": 25}}]
+    for number, more in enumerate(wider):
+        refused = answer(strict, {**an_apply({**spec, **more}, f"more-{number}"), "on_update": "carry"})
+        assert (refused["status"], len(refused["errors"])) == ("rejected", 1)
+    fewer = {**an_apply({**spec, "max_pending": 4}, "fewer"), "on_update": "carry"}
+    assert answer(strict, fewer)["status"] == "accepted"
