@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from tidegate_core.decisions.delivery_plane.loading import WINDOW_MS
 from tidegate_core.model.instants import Instant
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key, RangeRead
 from tidegate_memory.store import MemoryStore
 
-NEAR_MS = 60_000
-"""How long before its time a row is brought into memory: less than half of the window in which an owner holds timer rows, and
-no less than the delivery plane's."""
-RECURRING_NEAR_MS = 2 * NEAR_MS
+NEAR_MS = WINDOW_MS // 2
+"""How long before its time a row is brought into memory: an owner extends a window that ends sooner than that, whenever it did so last. The one
+in which it holds timer rows of the run plane is longer. Any earlier, and what else has happened shortly before would have the look come too soon."""
+RECURRING_NEAR_MS = 2 * WINDOW_MS
 """Recurring messages whose next fire is further ahead have a timer row of their own, which says when to be near."""
 RECURRING_LOOK_MS = 30_000
 """How far time may jump while a recurring message is near: its fires have no rows, and are found half a window ahead."""

@@ -92,6 +92,18 @@ def test_given_a_recurring_message_then_its_deliveries_are_told() -> None:
     ]
 
 
+@pytest.mark.parametrize("seconds", range(0, 75, 15))
+def test_given_something_else_that_happens_shortly_before_then_a_message_is_told_at_its_own_time(seconds: int) -> None:
+    """What was looked ahead for then ended before its row, and the look at the row itself came too soon: it was told hours late."""
+    target = {"type": "message", "topic": "out", "payload": "ping"}
+    message = a_schedule("ping", every("1h", phase="2m"), target=target, overlap="allow")
+    program = a_schedule(trigger=every("1h", phase=f"{seconds}s"))
+    report = ran(message, program, hours=4, takes="30m")
+    pings = [each for each in report.occurrences if each.schedule == "flights/ping"]
+    assert [each.ended_at for each in pings] == [each.nominal for each in pings]
+    assert len(pings) == 4
+
+
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
