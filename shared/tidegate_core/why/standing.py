@@ -20,13 +20,16 @@ def standing(facts: Facts) -> list[Reason]:
 
 def _own(facts: Facts) -> list[Reason]:
     state = facts.state
-    by = _by(state.actor, state.reason)
     if state.status == "deleted":
         values: dict[str, Compared] = {"since": format_instant(state.changed_at)}
+        by = _by(state.actor, state.reason)
         return [Reason("deleted", f"deleted at {format_instant(state.changed_at)}{by}", None, values)]
     if state.status == "suspended":
         since = format_instant(state.suspended_at)
         ends = "" if state.until is None else f", until {format_instant(state.until)}"
+        # An update leaves it suspended, and has put its own words in the place of the suspend's, of which the first hundred characters are kept.
+        was_updated = state.stopped_by is not None and state.changed_at != state.suspended_at
+        by = _by(state.stopped_by, state.stopped_for) if was_updated else _by(state.actor, state.reason)
         text = f"suspended since {since} (mode {state.mode}){ends}{by}"
         reason = Reason("suspended", text, state.until, {"mode": state.mode, "since": since})
         return [reason, *(_resuming(state) if state.mode == "drain" else ())]
