@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
+
+from pydantic import ValidationError
 
 from tidegate_api.cluster_map import MapReader
 from tidegate_api.page_tokens import Place
@@ -15,8 +18,15 @@ from tidegate_api.reads.convert import moment, schedule_view
 from tidegate_api.reads.definitions import spec_or_none
 from tidegate_api.reads.ranges import Keep, RangeReader, Span
 from tidegate_client.views import DryRun, Page, ScheduleView
+from tidegate_core.decisions.delivery_plane.recurring import Series
 from tidegate_core.decisions.outage_watch import MINIMUM_PERIOD
-from tidegate_core.decisions.run_plane.control import applied_spec, is_unchanged, status_after, version_conflict
+from tidegate_core.decisions.run_plane.control import (
+    Applied,
+    applied_spec,
+    is_unchanged,
+    status_after,
+    version_conflict,
+)
 from tidegate_core.decisions.run_plane.updating import trigger_stays, update_problems
 from tidegate_core.model.modes import OnUpdate
 from tidegate_core.model.position import FIRST_POSITION
@@ -26,9 +36,11 @@ from tidegate_core.model.requests import ScheduleApply
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.codec import from_item
+from tidegate_core.records.recurring import Recurring
 from tidegate_core.records.run_plane import Definition, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key, Value
+from tidegate_core.transactions.delivery import progress_of
 from tidegate_core.triggers.preview import reading_of
 from tidegate_ports.store import Store
 
@@ -113,8 +125,13 @@ class ScheduleReads:
             changed = await self._pools.read(partial(_changed, spec, how, before, definition))
         if not unchanged and (problems := await check(trigger_stays(how, exists=exists))):
             raise InvalidInput(problems)
+
+        def would_be() -> Applied:
+            made = before if before is None or unchanged else self._with_sent(shard, before)
+            return applied_spec(made, spec, FIRST_POSITION, None, None, now, how)
+
         # Its instants are searched for: on a thread, as programs could not start meanwhile.
-        applied = await self._pools.read(lambda: applied_spec(before, spec, FIRST_POSITION, None, None, now, how))
+        applied = await self._pools.read(would_be)
         would = "unchanged" if unchanged else "replace" if exists else "create"
         return DryRun.model_validate(
             {
@@ -127,6 +144,23 @@ class ScheduleReads:
                 "reading": reading_of(spec.trigger) or None,
             }
         )
+
+    def _with_sent(self, shard: int, before: ScheduleState) -> ScheduleState:
+        """Returns the state with what a schedule that sends messages has sent, which an update does not make again. Its owner knows more: it
+        may have sent what no checkpoint has told of yet.
+        """
+        where, progress = keys.recurring_of(shard, before.namespace, before.name), keys.progress(shard)
+        found = self._store.get([*where, progress])
+        records = [from_item(Recurring, found[key]) for key in where if key in found]
+        if progress not in found:
+            return before
+        position = progress_of(found[progress]).place
+        spans = [(record, span) for record in records for span in record.spans() if span.is_open]
+        try:
+            sent = [Series(record.namespace, record.name, span).made_through(position) or 0 for record, span in spans]
+        except ValidationError:
+            return before  # Of a newer release: its owner can read it.
+        return replace(before, fired_through=max([before.fired_through, *sent]))
 
     async def definitions(self, wanted: Iterable[tuple[int, str, str, int]]) -> dict[Key, Definition]:
         """Returns definitions of (shard, namespace, name, version) by key; absent ones are left out."""

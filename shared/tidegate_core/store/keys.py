@@ -275,6 +275,11 @@ def recurring_far(shard: int, namespace: str, name: str) -> Key:
     return Key(shard_pk(shard), f"CF#{schedule_ref(namespace, name)}")
 
 
+def recurring_of(shard: int, namespace: str, name: str) -> tuple[Key, Key]:
+    """Returns both places of a recurring message's record: near, and far."""
+    return recurring(shard, namespace, name), recurring_far(shard, namespace, name)
+
+
 def index_shard_of(event_key: str) -> int:
     return int.from_bytes(hashlib.blake2b(event_key.encode(), digest_size=8).digest(), "big") % INDEX_SHARDS
 

@@ -61,6 +61,12 @@ class Progress:
     outages: tuple[Outage, ...] = ()
     gaps: tuple[Outage, ...] = ()
 
+    @property
+    def place(self) -> tuple[int, str, str]:
+        """Slot, id and version: the order of the timer rows' sort keys."""
+        message_id, _, version = self.id.partition("#")
+        return (self.slot, message_id, version)
+
 
 def progress_of(item: Item) -> Progress:
     """Returns the record of a PROGRESS item."""

@@ -11,11 +11,13 @@ from tests.unit.tidegate_api.conftest import NOW, PUT_SCHEDULE, SHARDS, SPEC, TO
 from tidegate_api.reads.schedules import ScheduleReads
 from tidegate_api.reads.warnings import UPSTREAMS_READ_MAX
 from tidegate_core.decisions.outage_watch import sign_of_life
+from tidegate_core.model.instants import format_instant
 from tidegate_core.model.receipts import ReceiptStatus
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.shards import schedule_shard
+from tidegate_core.records.recurring import Interval, Recurring
 from tidegate_core.store import keys
-from tidegate_core.store.values import Put
+from tidegate_core.store.values import Item, Put
 from tidegate_testkit.builders import on_run_of
 
 
@@ -190,3 +192,37 @@ def test_given_a_carried_update_of_what_has_run_its_course_then_dry_run_and_list
     assert (answer.status_code, answer.json().get("would")) == (200, "replace")
     in_a_list = process.http.post("/api/v1/schedules", json=[changed], params={"on_update": "carry"})
     assert in_a_list.status_code == 200
+
+
+@pytest.mark.parametrize("sent", [False, True])
+def test_given_dry_run_of_an_update_of_a_message_at_an_instant_that_has_passed_then_it_comes_again_only_if_it_was_not_sent(
+    process: Process, sent: bool
+) -> None:
+    """Nothing is written when it is sent, so a dry run named its instant as what comes next, and the apply then sent nothing."""
+    instant = NOW - 3_600_000
+    trigger = {"type": "at", "instant": format_instant(instant)}
+    spec = {**SPEC, "target": {"type": "message", "topic": "flights.due", "payload": "x"}, "trigger": trigger}
+    state, shard = put_schedule(process, spec, next_nominal=None), schedule_shard("flights", "land-day", SHARDS)
+    definition = ScheduleSpec.model_validate(spec)
+    span = Interval(
+        generation=state.generation,
+        version=state.version,
+        incarnation=state.incarnation,
+        origin="",
+        begin=NOW - 1_000,
+        since=instant,
+        trigger=definition.trigger.canonical_json(),
+        size=1,
+    )
+    process.put(
+        Recurring(namespace="flights", name="land-day").with_spans([span]),
+        keys.recurring_far(shard, "flights", "land-day"),
+    )
+    progress = keys.progress(shard)
+    tally = dict.fromkeys(("epoch", "delivered", "expired", "cancelled", "dead", "digest"), 0)
+    slot = NOW if sent else NOW - 2_000
+    item: Item = {"pk": progress.pk, "sk": progress.sk, **tally, "fired_slot": slot, "fired_id": ""}
+    process.store.write([Put(progress, item)])
+    changed = {**spec, "target": {**spec["target"], "payload": "y"}}
+    answer = process.http.put(PUT_SCHEDULE, json=changed, params={"dry_run": "true"}).json()
+    assert (answer["would"], answer["next"]) == ("replace", [] if sent else [trigger["instant"]])

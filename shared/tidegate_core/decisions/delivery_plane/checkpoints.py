@@ -63,7 +63,7 @@ class Checkpoints:
         changed: Signal,
     ) -> None:
         self.durable = progress
-        self.promised = _place(progress)
+        self.promised = progress.place
         self.sent_through = NOWHERE
         self.is_writing = False
         self.closed = False
@@ -87,7 +87,7 @@ class Checkpoints:
     @property
     def stored(self) -> Place:
         """The durable position: a successor goes on behind it."""
-        return _place(self.durable)
+        return self.durable.place
 
     def slot_for(self, nominal: int) -> int:
         """Returns a slot that no checkpoint covers, behind what was sent: else a stream of late creates would hold it up."""
@@ -235,7 +235,7 @@ class Checkpoints:
         if isinstance(verdict, Refused):
             raise Fenced(keys.progress(self._shard))
         self.durable = replace(self.durable, slot=slot, id=text, tally=stored)
-        covered = _place(self.durable)
+        covered = self.durable.place
         self._uncovered = {each: sent_at for each, sent_at in self._uncovered.items() if each > covered}
 
     def _closed_tally(self, tally: Tally, slot: int, text: str) -> Put | None:
@@ -260,8 +260,3 @@ class Checkpoints:
         }
         self._tally_from = self._host.now
         return Put(key, item)
-
-
-def _place(progress: Progress) -> Place:
-    message_id, _, version = progress.id.partition("#")
-    return (progress.slot, message_id, version)

@@ -184,6 +184,11 @@ class Series:
         last = self._times.last_before(ends, keys.schedule_ref(self.namespace, self.name), search)
         return last if last is not None and since <= last and max(last, begin) < slot else None
 
+    def made_through(self, position: Place) -> int | None:
+        """Returns the last nominal of the interval that has been dealt with, by a delivery position; what was refused too."""
+        following = self.after(position)
+        return self.last_before(position[0] + 1 if following is None else following.slot)
+
     # -- how they follow each other ------------------------------------------------------------------------------------
 
     def _from(self, slot: int) -> Iterator[Fire]:

@@ -31,13 +31,9 @@ MISSED_TOLD_MAX: Final = 1_000
 """Fires that were missed, and are counted: some 50 ms of the lane, once."""
 
 
-def _keys(shard: int, namespace: str, name: str) -> tuple[Key, Key]:
-    return keys.recurring(shard, namespace, name), keys.recurring_far(shard, namespace, name)
-
-
 def record_of(unit: UnitOfWork, namespace: str, name: str) -> Recurring:
     """Returns the record, wherever it lies; an empty one where there is none."""
-    near, far = _keys(unit.shard, namespace, name)
+    near, far = keys.recurring_of(unit.shard, namespace, name)
     unit.items([near, far])
     found = unit.record(Recurring, near) or unit.record(Recurring, far)
     return found or Recurring(namespace=namespace, name=name)
@@ -49,7 +45,7 @@ def write_record(unit: UnitOfWork, source: RecurringSource, before: Recurring, s
     Its own revision begins anew whenever it comes back to a place, so the same transaction has to write the schedule's state,
     whose revision never does: else a send of it that arrives twice would move, or remove, a later record.
     """
-    near, far = _keys(unit.shard, before.namespace, before.name)
+    near, far = keys.recurring_of(unit.shard, before.namespace, before.name)
     belongs = source.belongs(before, spans)
     is_stored_near = unit.item(near) is not None
     first = None if belongs.is_near or belongs.first is None else belongs.first.slot
@@ -133,7 +129,7 @@ class PlaceRecord:
         """Of one that could not be dealt with before the record is read anew: it may be readable by now."""
         if self.summons is None or self.source.summoned.asked_anew(self.summons) is None:
             return ()
-        return _keys(self.source.plane.shard, *self.ref.split("/", 1))
+        return keys.recurring_of(self.source.plane.shard, *self.ref.split("/", 1))
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         namespace, name = self.ref.split("/", 1)
@@ -200,7 +196,7 @@ class RecurringChange:
         while self._lane.host.now < give_up and any(row.stage is Stage.SENDING for row in self._rows()):
             yield from self._lane.give_way()
             yield from self._lane.host.sleep(WIRE_LOOK_MS)
-        yield from self._lane.fetch(NotAtHand(keys=_keys(self._lane.shard, self._namespace, self._name)))
+        yield from self._lane.fetch(NotAtHand(keys=keys.recurring_of(self._lane.shard, self._namespace, self._name)))
 
     def _hold_position(self) -> None:
         """No checkpoint passes what the request will open, however long that takes to be written."""
@@ -263,6 +259,6 @@ class RecurringChange:
         return self._source.open_rows(self.ref)
 
     def _stored(self) -> Recurring:
-        found = [self._lane.view.item(key) for key in _keys(self._lane.shard, self._namespace, self._name)]
+        found = [self._lane.view.item(key) for key in keys.recurring_of(self._lane.shard, self._namespace, self._name)]
         items = [item for item in found if item is not None]
         return from_item(Recurring, items[0]) if items else Recurring(namespace=self._namespace, name=self._name)
