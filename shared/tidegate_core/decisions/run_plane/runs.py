@@ -144,9 +144,8 @@ class LookAtRun(_AboutRun):
         if run.ended_at is not None:
             conclude(unit, run, self.memory, now)
         elif run.state == "submitting" and self.is_unasked:
-            if (
-                run.start_by - now < SUBMIT_WITHIN_MS // 2
-            ):  # So much is left for a successor, who knows nothing of this.
+            # So much is left for a successor, who knows nothing of this.
+            if run.start_by - now < SUBMIT_WITHIN_MS // 2:
                 unit.put(replace(run, start_by=now + SUBMIT_WITHIN_MS), run.key(unit.shard))
         elif run.state in BEFORE_GATE and self._is_over(run.start_by, START_WITHIN[run.state], now):
             reason = "submit_timeout" if run.state == "submitting" else "start_timeout"
