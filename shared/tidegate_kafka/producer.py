@@ -28,7 +28,7 @@ from tidegate_kafka.delivery import Deliveries, Group, Waiter
 from tidegate_kafka.membership import CLOSE_MS_MAX
 from tidegate_kafka.outcomes import GUARD, REFUSED, UNAVAILABLE, not_produced
 from tidegate_kafka.post import post_to
-from tidegate_kafka.reach import CutOff, OthersFind, Reach, others_find
+from tidegate_kafka.reach import CutOff, OthersFind, Reach, let_go_aside, others_find
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_kafka.standstill import HasLeader, Standstill, has_leader
 from tidegate_ports.bus import Notices, Settled
@@ -67,11 +67,19 @@ def make_producer(settings: KafkaSettings, guarded: bool) -> ProducerClient:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One client and those who wait for its reports; both end together."""
+    """One client and those who wait for its reports; both end together.
 
-    client: ProducerClient
+    Attributes:
+        held: The client, and none once it was let go.
+    """
+
+    held: list[ProducerClient]
     deliveries: Deliveries
     reach: Reach
+
+    @property
+    def client(self) -> ProducerClient:
+        return self.held[0]
 
 
 class KafkaPublisher:
@@ -219,7 +227,7 @@ class KafkaPublisher:
         client = self._make(self._settings, self._guard_holds is not None)
         reach = Reach(self._settings, self._others, self._clock.monotonic_ms())
         self._standstill.begin_again()
-        line = _Line(client, Deliveries(self._post, self._standstill), reach)
+        line = _Line([client], Deliveries(self._post, self._standstill), reach)
         with self._lock:
             self._line = line
         return line
@@ -251,6 +259,7 @@ class KafkaPublisher:
             self._hear_out(line)
         finally:
             line.deliveries.abandon()
+            let_go_aside(line.held)
 
     def _hear_out(self, line: _Line) -> None:
         """The reports of purged records. Not by the client's `flush`: a fatal error among them is raised, and it calls for the reports behind

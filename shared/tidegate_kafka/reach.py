@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Final, Protocol, TypeAlias
+from contextlib import suppress
+from typing import Any, Final, Protocol, TypeAlias
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -27,6 +28,11 @@ PATIENCE_MS: Final = 10_000
 stranger finds one does not count; else a client would be given up, with all that it has under way, for a broker that answered the
 second question of two."""
 
+GOING_MAX: Final = 8
+"""Clients of this process that are being let go at a time: with so many nobody makes another stranger. Each has a few threads, which end when
+the look-ups of names do that nobody answers."""
+FORMER: Final = "tidegate-former-client"
+
 
 class CutOff(Exception):
     """The client finds no broker, and a new one does."""
@@ -43,12 +49,38 @@ OthersFind: TypeAlias = Callable[[KafkaSettings], bool]
 
 
 def others_find(settings: KafkaSettings) -> bool:
-    """Makes a client, and asks it. One that cannot be made, while certificates are replaced, say, or no descriptor is left, finds none either."""
+    """Asks a stranger."""
+    return stranger_says(settings, lambda stranger: _finds(stranger, settings))
+
+
+def stranger_says(settings: KafkaSettings, ask: Callable[[AdminClient], bool]) -> bool:
+    """Makes a client, and asks it; it is let go aside. One that cannot be made, while certificates are replaced, say, or no descriptor is left,
+    says no, and so do those that are still looking for the brokers' names.
+
+    Args:
+        settings: Its.
+        ask: Keeps nothing of it, and raises nothing.
+    """
+    if sum(thread.name == FORMER for thread in threading.enumerate()) >= GOING_MAX:
+        return False
     try:
-        stranger = AdminClient({**admin_config(settings), "allow.auto.create.topics": False})
+        held = [AdminClient({**admin_config(settings), "allow.auto.create.topics": False})]
     except KafkaException:
         return False
-    return _finds(stranger, settings)
+    try:
+        return ask(held[0])
+    finally:
+        let_go_aside(held)
+
+
+def let_go_aside(held: list[Any]) -> None:
+    """Lets the clients in a list go, which nobody else holds any more. The end of a client waits for the look-up of a name that is under way,
+    for a minute where no name server answers, and its thread serves others.
+    """
+    with suppress(
+        RuntimeError
+    ):  # The host has no more threads at the moment: whoever holds the list lets them go with it.
+        threading.Thread(target=held.clear, name=FORMER, daemon=True).start()
 
 
 def close_aside(client: Closed) -> None:
@@ -56,7 +88,7 @@ def close_aside(client: Closed) -> None:
 
     Whoever lets it go must not wait for it; a thread that hangs ends with the process.
     """
-    threading.Thread(target=client.close, name="tidegate-former-client", daemon=True).start()
+    threading.Thread(target=client.close, name=FORMER, daemon=True).start()
 
 
 class Closed(Protocol):

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tidegate_kafka.client_config import admin_config
+from tidegate_kafka.reach import stranger_says
 from tidegate_kafka.settings import KafkaSettings
 
 ASK_EVERY_MS: Final = 5_000
@@ -40,14 +40,17 @@ HasLeader: TypeAlias = Callable[[KafkaSettings, Place], bool]
 
 
 def has_leader(settings: KafkaSettings, place: Place) -> bool:
-    """Makes a client, and asks it: what the one in doubt knows is what is in doubt."""
+    """Asks a stranger: what the client in doubt knows is what is in doubt."""
     topic, number = place
-    try:
-        stranger = AdminClient({**admin_config(settings), "allow.auto.create.topics": False})
-        found = stranger.list_topics(topic, ASK_S_MAX).topics[topic].partitions.get(number)
-    except KafkaException:
-        return False
-    return found is not None and found.leader >= 0
+
+    def is_told(stranger: AdminClient) -> bool:
+        try:
+            found = stranger.list_topics(topic, ASK_S_MAX).topics[topic].partitions.get(number)
+        except KafkaException:
+            return False
+        return found is not None and found.leader >= 0
+
+    return stranger_says(settings, is_told)
 
 
 @dataclass(slots=True)

@@ -6,7 +6,6 @@ Asynchronous and off the polling threads: the admin client answers through its o
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -17,6 +16,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from tidegate_core.effects import EndOffsets, Unavailable
 from tidegate_kafka.client_config import admin_config
+from tidegate_kafka.reach import let_go_aside
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_ports.bus import BeginOffsets, Topic
 
@@ -168,5 +168,4 @@ class TopicFacts:
         elif now > self._silent_since + SILENT_S_MAX:
             self._silent_since = now
             former, self._admin = [self._admin], AdminClient(admin_config(self._settings))
-            # Collected aside: the loop must not wait for its threads.
-            threading.Thread(target=former.clear, name="tidegate-former-admin", daemon=True).start()
+            let_go_aside(former)

@@ -86,7 +86,14 @@ class FakeProducer:
 
 
 class Stage:
-    def __init__(self, clock: ManualClock, notes: Notes, guard_holds: Callable[[], bool] | None) -> None:
+    def __init__(
+        self,
+        clock: ManualClock,
+        notes: Notes,
+        guard_holds: Callable[[], bool] | None,
+        kind: type[FakeProducer] = FakeProducer,
+    ) -> None:
+        self._kind = kind
         self.made: list[FakeProducer] = []
         self.is_made = asyncio.Event()
         self.asked_for: list[Place] = []
@@ -116,7 +123,7 @@ class Stage:
         return self.made[-1]
 
     def _make(self, settings: KafkaSettings, guarded: bool) -> FakeProducer:
-        self.made.append(FakeProducer())
+        self.made.append(self._kind())
         self._loop.call_soon_threadsafe(self.is_made.set)
         return self.made[-1]
 
@@ -450,4 +457,29 @@ async def test_given_one_topic_partition_to_which_all_records_expire_although_it
     client.answer(None)
     assert isinstance(await asyncio.wait_for(delivered, PATIENCE_S), Produced)
     assert stage.asked_for == [("t", 3)] * rounds
+    assert await stage.publisher.stop()
+
+
+async def test_given_a_client_whose_end_takes_long_then_the_publisher_goes_on(clock: ManualClock, notes: Notes) -> None:
+    """Where no name server answers, a client's end takes as long as the look-up that is under way; a thread that does not turn has its node restarted."""
+    holds, has_ended = [True], threading.Event()
+
+    class Lingers(FakeProducer):
+        def __del__(self) -> None:
+            assert has_ended.wait(2 * PATIENCE_S)
+
+    stage = Stage(clock, notes, lambda: holds[0], Lingers)
+    await stage.client()
+    stage.made.clear()
+    holds[0] = False
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while "kafka_producer_dropped" not in notes.names():  # noqa: ASYNC110 - what is looked at comes from a thread
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.1)  # Its last turn may be told still.
+            clock.now = 1_000
+            while stage.publisher.polled_at_ms < clock.now:  # noqa: ASYNC110 - likewise
+                await asyncio.sleep(0.01)
+    finally:
+        has_ended.set()
     assert await stage.publisher.stop()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from tidegate_kafka import reach
-from tidegate_kafka.reach import ASK_EVERY_MS, PATIENCE_MS, CutOff, Reach, others_find
+from tidegate_kafka.reach import ASK_EVERY_MS, GOING_MAX, PATIENCE_MS, CutOff, Reach, others_find
 from tidegate_kafka.settings import KafkaSettings
 
 SETTINGS = KafkaSettings(allow_plaintext=True)
@@ -120,3 +124,51 @@ def test_given_a_stranger_that_cannot_be_made_then_the_client_stays(
     world.finds = False
     world.look_for(3 * PATIENCE_MS)
     assert not world.reach.suspects
+
+
+class Lingering:
+    """A client whose end waits for a name server that answers nobody, as long as one cares to ask."""
+
+    made = 0
+    answers = threading.Event()
+    gone = threading.Semaphore(0)
+
+    def __init__(self, _: object) -> None:
+        type(self).made += 1
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> object:
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+    def __del__(self) -> None:
+        assert self.answers.wait(20)
+        self.gone.release()
+
+
+@contextmanager
+def lingering_strangers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(reach, "AdminClient", Lingering)
+    Lingering.made = 0
+    Lingering.answers.clear()
+    try:
+        yield
+    finally:
+        Lingering.answers.set()
+        for _ in range(Lingering.made):
+            assert Lingering.gone.acquire(timeout=20)
+
+
+def test_given_a_name_server_that_answers_nobody_then_no_thread_waits_for_the_end_of_a_stranger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A node that lost its network was restarted for it, and its programs with it: each look at strangers took its threads as long as a look-up of
+    the brokers' names, which is 40 s in a pod, and beyond 30 s they count as hanging.
+    """
+    with lingering_strangers(monkeypatch):
+        assert not others_find(SETTINGS)
+        assert not Lingering.gone.acquire(blocking=False), "it is still being let go"
+
+
+def test_given_strangers_that_do_not_go_then_no_more_are_made_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    with lingering_strangers(monkeypatch):
+        assert not any(others_find(SETTINGS) for _ in range(3 * GOING_MAX))
+        assert Lingering.made == GOING_MAX
