@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -27,6 +28,10 @@ PAUSE_FIRST_S: Final = 1.0
 PAUSE_LAST_S: Final = 30.0
 NOT_STARTED: Final = 71
 """Status of a worker whose process the system did not start: no room for one more, or its interpreter is being replaced."""
+LOOK_EVERY_S: Final = 0.05
+"""Whether a worker has ended. By looks: asyncio waits for a process with a thread of its own (Python 3.11), and where the host has none left it
+leaves one behind that runs and of which nobody knows.
+"""
 STEADY_S: Final = 60.0
 """A worker that has run so long is started again after the first pause."""
 
@@ -52,8 +57,7 @@ class Workers:
         self._notices = notices
         self._command = command
         self._pause_first_s = pause_first_s
-        self._running: dict[int, asyncio.subprocess.Process] = {}
-        self._orders = b""
+        self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._ends = asyncio.Event()
 
     async def run(self) -> int:
@@ -70,7 +74,7 @@ class Workers:
     async def _keep(self, worker: int) -> int:
         """Runs one worker until the end; returns the status that it ended with."""
         pause_s = self._pause_first_s
-        while True:
+        while not self._ends.is_set():
             begun = asyncio.get_running_loop().time()
             status = await self._live(worker)
             if self._ends.is_set():
@@ -83,42 +87,48 @@ class Workers:
                 pause_s = self._pause_first_s
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ends.wait(), pause_s)
-                return 0  # There was nothing to hand over.
             pause_s = min(2 * pause_s, PAUSE_LAST_S)
+        return 0  # There is nothing to hand over.
 
     async def _live(self, worker: int) -> int:
         """One life of a worker. Its own session: a terminal's Ctrl-C reaches it once, from here."""
         try:
-            process = await asyncio.create_subprocess_exec(
-                *self._command,
-                stdin=asyncio.subprocess.PIPE,
-                env=dict(self._environments[worker]),
-                start_new_session=True,
-            )
+            process = self._started(worker)
         except OSError as error:
             # Let out, it would end this process, and leave the others behind without anybody who ends them.
             self._notices("worker_not_started", worker=worker + 1, error=str(error))
             return NOT_STARTED
         self._running[worker] = process
-        _pass_on(process, self._orders)  # They came while it was being started.
+        assert process.stdin is not None
         try:
-            status = await process.wait()
+            with process.stdin:
+                while (status := process.poll()) is None:  # noqa: ASYNC110 - nobody tells of a process's end without a thread
+                    await asyncio.sleep(LOOK_EVERY_S)
         finally:
             del self._running[worker]
         return status if status >= 0 else EXIT_SIGNAL_BASE - status
 
+    def _started(self, worker: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 - the command is ours
+            self._command,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            env=dict(self._environments[worker]),
+            start_new_session=True,
+        )
+
     def _end(self, number: signal.Signals) -> None:
         """Passes an order on to all: the first one drains them, a second one ends them at once."""
-        self._orders += bytes((number,))
         self._ends.set()
         for process in self._running.values():
             _pass_on(process, bytes((number,)))
 
 
-def _pass_on(process: asyncio.subprocess.Process, orders: bytes) -> None:
+def _pass_on(process: subprocess.Popen[bytes], order: bytes) -> None:
     """Tells a worker; one that is gone hears nothing. It is a byte an order: they fit into a pipe that nobody has read yet."""
     assert process.stdin is not None
-    process.stdin.write(orders)
+    with suppress(BrokenPipeError):
+        process.stdin.write(order)
 
 
 def environments_of(count: int, node: str, health_port: int, environment: Mapping[str, str]) -> list[dict[str, str]]:

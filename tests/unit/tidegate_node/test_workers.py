@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -134,14 +135,15 @@ def test_given_a_worker_that_the_system_does_not_start_then_it_is_tried_again_an
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Found in review: the supervisor ended for it, and the healthy worker lived on with nobody to end it."""
-    start, refusals = asyncio.create_subprocess_exec, iter([OSError("no room"), OSError("no room")])
+    start: Any = subprocess.Popen
+    refusals = iter([OSError("no room"), OSError("no room")])
 
-    async def refuses_the_second(*command: str, env: dict[str, str], **more: Any) -> Any:
+    def refuses_the_second(*command: Any, env: dict[str, str], **more: Any) -> Any:
         if env["TIDEGATE_NODE"] == "n-2" and (refusal := next(refusals, None)) is not None:
             raise refusal
-        return await start(*command, env=env, **more)
+        return start(*command, env=env, **more)
 
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", refuses_the_second)
+    monkeypatch.setattr(subprocess, "Popen", refuses_the_second)
     told = Told()
     assert run_workers(tmp_path, WAITS.format(status=0), told, both_said(tmp_path, "up")) == 0
     assert (
@@ -152,6 +154,20 @@ def test_given_a_worker_that_the_system_does_not_start_then_it_is_tried_again_an
         ]
         * 2
     )
+
+
+def test_given_a_host_without_threads_then_workers_are_looked_after_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asyncio waits for each process with a thread of its own: without one the command ended, and a worker ran on of which nobody knew."""
+
+    def none_left(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", none_left)
+    told = Told()
+    assert run_workers(tmp_path, WAITS.format(status=0), told, both_said(tmp_path, "up")) == 0
+    assert told.all == []
 
 
 def test_given_settings_that_cannot_be_then_all_end_and_none_is_started_again(tmp_path: Path) -> None:
