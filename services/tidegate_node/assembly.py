@@ -156,7 +156,7 @@ def assemble(around: Surroundings) -> Node:
         Presence(facts.owner, around.store, notices, card, node.drain, holdings.migrated, node.outdated),
         watching,
         MapWatch(facts, holdings, around.store, around.topics, clock, notices),
-        ReadingWatch(facts, clients.membership, around.topics, gaps, notices),
+        ReadingWatch(facts, clients.membership, clients.reader, around.topics, gaps, notices),
         Keeping(around.run_folders, lambda: around.store.answered_at_ms, clock, metrics, notices),
     )
     return node

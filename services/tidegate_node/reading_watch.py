@@ -1,4 +1,4 @@
-"""Has a topic partition of the requests topic read again that the client has forgotten.
+"""Has topic partitions read again that a client has forgotten, or that it asks the wrong broker for: of requests, events, sources and pokes.
 
 Seen once on a real broker: three topic partitions whose reading began while the group was still being balanced were never
 fetched, and no error told of it. Whatever the cause, the remedy is one order. Nobody else could give it: a stranger who watches
@@ -8,12 +8,14 @@ fetched, and no error told of it. Whatever the cause, the remedy is one order. N
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from tidegate_core.effects import Unavailable
 from tidegate_node.facts import NodeFacts
 from tidegate_node.log_gaps import LogGaps
-from tidegate_ports.bus import Membership, Notices, Topics
+from tidegate_ports.bus import Membership, Notices, PartitionReader, Topics
 
 LOOK_EVERY_S: Final = 30.0
 """A fetch of the largest records over a slow line ends within it; a reading that stands goes on after one to two of them."""
@@ -24,15 +26,23 @@ class ReadingWatch:
 
     Args:
         membership: Reads the requests topic.
-        topics: Asks the brokers, one question a look.
+        reader: Reads all others.
+        topics: Asks the brokers, one question for each topic in a look.
         gaps: What is behind its end because of offsets that are no records' does not stand.
     """
 
     def __init__(
-        self, facts: NodeFacts, membership: Membership, topics: Topics, gaps: LogGaps, notices: Notices
+        self,
+        facts: NodeFacts,
+        membership: Membership,
+        reader: PartitionReader,
+        topics: Topics,
+        gaps: LogGaps,
+        notices: Notices,
     ) -> None:
         self._facts = facts
         self._membership = membership
+        self._reader = reader
         self._topics = topics
         self._gaps = gaps
         self._notices = notices
@@ -47,18 +57,32 @@ class ReadingWatch:
                 self._notices("task_failed", task="reading", exc_info=bug)
 
     async def look(self) -> None:
-        """One round; nothing comes of it where the brokers do not answer, or tell of another topic under the name."""
+        """One round."""
         requests = self._facts.requests
-        found = await self._topics.end_offsets(requests.name)
+        await self._look_at(requests.name, requests.id, self._membership.standing, self._membership.restart)
+        reader = self._reader
+        for topic in reader.being_read():
+            standing, restart = partial(reader.standing, topic.name), partial(reader.restart, topic.name)
+            await self._look_at(topic.name, topic.id, standing, restart)
+
+    async def _look_at(
+        self,
+        topic: str,
+        topic_id: str,
+        standing_at: Callable[[Mapping[int, int]], Mapping[int, int]],
+        restart: Callable[[int, int], None],
+    ) -> None:
+        """Nothing comes of it where the brokers do not answer, or tell of another topic under the name."""
+        found = await self._topics.end_offsets(topic)
         if isinstance(found, Unavailable):
             return
         places = {tuple(place.split("/")): offset for place, offset in found.offsets.items()}
-        ends = {int(number): offset for (topic_id, number), offset in places.items() if topic_id == requests.id}
-        standing = self._membership.standing(ends)
+        ends = {int(number): offset for (its_id, number), offset in places.items() if its_id == topic_id}
+        standing = standing_at(ends)
         spans = {number: (offset, ends[number]) for number, offset in standing.items()}
-        gaps = await self._gaps.among(requests.name, requests.id, spans)
+        gaps = await self._gaps.among(topic, topic_id, spans)
         if isinstance(gaps, Unavailable):
             return
         for number, offset in standing.items():
             if number not in gaps:
-                self._membership.restart(number, offset)
+                restart(number, offset)

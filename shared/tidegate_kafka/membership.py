@@ -92,8 +92,6 @@ class KafkaMembership:
             self._made_anew.know(topic)
         self._probes = Probes(topic.name, self._guard, settings.probe_every_ms, post_to(loop), notices)
         self._thread = ClientThread("tidegate-membership", self._serve, notices, settings.restart_wait_ms)
-        self._restarted: dict[int, tuple[int, int]] = {}
-        """Where readings were started again last, and how often in a row."""
         self.rebalances = 0
         self.joined = False
         self.polled_at_ms = clock.monotonic_ms()
@@ -134,17 +132,11 @@ class KafkaMembership:
         return dict(self._teller.progress.standing(ends))
 
     def restart(self, topic_partition: int, offset: int) -> None:
-        """A client that still brings nothing hands over and is replaced: one that was told of leaders in the wrong order asks a broker for ever that
-        leads the topic partition no more (`standstill.py`), wherever it begins.
-        """
-        if self._teller.progress.stands_at(topic_partition, offset):
-            before, times = self._restarted.get(topic_partition, (offset, 0))
-            times = times + 1 if before == offset else 1
-            self._restarted[topic_partition] = (offset, times)
-            if times.bit_count() == 1 and times > 1:
-                # The 2nd, 4th, 8th time, and so on: nobody can read behind a transaction that is open, whatever client it is.
-                self._renew(self._topic.name)
-                return
+        """Another client comes behind a hand-over."""
+        remedy = self._teller.progress.remedy(topic_partition, offset)
+        if remedy == "another client":
+            self._renew(self._topic.name)
+        elif remedy is not None:
             self._notices(
                 "kafka_reading_restarted", topic=self._topic.name, topic_partition=topic_partition, offset=offset
             )

@@ -7,7 +7,8 @@ from it: after a failed client the new one goes on where the listener stands, an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -23,6 +24,7 @@ from tidegate_kafka.made_anew import MadeAnew
 from tidegate_kafka.membership import CLOSE_MS_MAX
 from tidegate_kafka.orders import Orders, Where
 from tidegate_kafka.post import post_to
+from tidegate_kafka.progress import Progress
 from tidegate_kafka.reach import CutOff, OthersFind, Reach, close_aside, others_find
 from tidegate_kafka.reading import read_batch
 from tidegate_kafka.settings import KafkaSettings
@@ -78,6 +80,8 @@ class KafkaPartitionReader:
         self._post = post_to(loop)
         self._orders = Orders()
         self._stands: dict[Where, _Stand] = {}
+        self._progress: defaultdict[str, Progress] = defaultdict(Progress)
+        """By topic."""
         self._ids = TopicIds(topics, self._hand_on, loop=loop, notices=notices)
         self._made_anew = MadeAnew(topics, self._renew, loop=loop, notices=notices)
         self._renewals = 0
@@ -114,13 +118,36 @@ class KafkaPartitionReader:
         stand = self._stands.pop(where, None)
         if stand is not None and stand.asking is not None:
             stand.asking.cancel()
+        self._progress[topic].ended(topic_partition)
+        if not any(name == topic for name, _ in self._stands):
+            del self._progress[topic]  # Users' topics come and go.
         self._orders.leave(where)
 
     def taken(self, topic: str, topic_partition: int, count: int) -> None:
+        if topic in self._progress:
+            self._progress[topic].taken(topic_partition, count)
         self._orders.taken((topic, topic_partition), count)
+
+    def being_read(self) -> Sequence[Topic]:
+        read = {stand.topic.name: stand.topic for stand in self._stands.values() if stand.next is not None}
+        return [read[name] for name in sorted(read)]
+
+    def standing(self, topic: str, ends: Mapping[int, int]) -> Mapping[int, int]:
+        return dict(self._progress[topic].standing(ends)) if topic in self._progress else {}
+
+    def restart(self, topic: str, topic_partition: int, offset: int) -> None:
+        """Another client goes on with all topic partitions where the listener stands."""
+        where = (topic, topic_partition)
+        remedy = self._progress[topic].remedy(topic_partition, offset) if topic in self._progress else None
+        if remedy == "another client":
+            self._renew(topic)
+        elif remedy is not None:
+            self._notices("kafka_reading_restarted", topic=topic, topic_partition=topic_partition, offset=offset)
+            self._start_at(where, self._stands[where], offset)
 
     def _start_at(self, where: Where, stand: _Stand, offset: int) -> None:
         self._made_anew.know(stand.topic)
+        self._progress[where[0]].begun(where[1], offset)
         stand.next = offset
         self._orders.seek(where, offset, stand.topic)
 
@@ -200,13 +227,21 @@ class KafkaPartitionReader:
     def _hand_on(self, found: Read | PositionGone, topic_id: str | None) -> None:
         if self._orders.era(found.where) != found.era:
             return  # Read anew meanwhile, from what was handed on before.
+        topic, number = found.where
         if isinstance(found, PositionGone):
+            self._progress[topic].ended(number)
             self._listener.position_gone(*found.where, found.offset)
             return
         stand, records = self._stands[found.where], found.records
         if topic_id is not None and topic_id != stand.topic.id:
             records = [record._replace(topic_id=topic_id) for record in records]
-        self._listener.records(*found.where, records)
+        progress = self._progress[topic]
+        progress.handed(number, records[-1].offset + 1, len(records))
+        try:
+            self._listener.records(topic, number, records)
+        except Exception:
+            progress.taken(number, len(records))  # They are handed on once more.
+            raise
         stand.next = records[-1].offset + 1  # Only now: what was not taken is read again.
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Remedy: TypeAlias = Literal["begin again", "another client"]
 
 
 @dataclass(slots=True)
@@ -24,6 +27,8 @@ class Progress:
 
     def __init__(self) -> None:
         self._readings: dict[int, _Reading] = {}
+        self._remedied: dict[int, tuple[int, int]] = {}
+        """Where readings were begun again last, and how often in a row."""
 
     def begun(self, topic_partition: int, offset: int) -> None:
         self._readings[topic_partition] = _Reading(offset)
@@ -40,10 +45,20 @@ class Progress:
         if (reading := self._readings.get(topic_partition)) is not None:
             reading.out = max(0, reading.out - count)
 
-    def stands_at(self, topic_partition: int, offset: int) -> bool:
-        """Whether it is read from there next, and none of its records is out."""
+    def remedy(self, topic_partition: int, offset: int) -> Remedy | None:
+        """What is to be done now about one that stands there; None where it has moved on, or is not read any more.
+
+        A client that still brings nothing when it has begun again is to be replaced: one that was told of leaders in the wrong order asks a broker
+        for ever that leads the topic partition no more (`standstill.py`), wherever it begins.
+        """
         reading = self._readings.get(topic_partition)
-        return reading is not None and reading.out == 0 and reading.next == offset
+        if reading is None or reading.out or reading.next != offset:
+            return None
+        before, times = self._remedied.get(topic_partition, (offset, 0))
+        times = times + 1 if before == offset else 1
+        self._remedied[topic_partition] = (offset, times)
+        # The 2nd, 4th, 8th time, and so on: nobody can read behind a transaction that is open, whatever client it is.
+        return "another client" if times.bit_count() == 1 and times > 1 else "begin again"
 
     def standing(self, ends: Mapping[int, int]) -> list[tuple[int, int]]:
         """Returns topic partitions that did not move since the last look although there was more, each with its next offset.

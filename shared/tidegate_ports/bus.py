@@ -169,6 +169,18 @@ class PartitionReader(Protocol):
 
     def taken(self, topic: str, topic_partition: int, count: int) -> None: ...
 
+    def being_read(self) -> Sequence[Topic]:
+        """Returns those that are being read, each once, as it was known when its reading began."""
+        ...
+
+    def standing(self, topic: str, ends: Mapping[int, int]) -> Mapping[int, int]:
+        """What `Membership.standing` returns, of one topic."""
+        ...
+
+    def restart(self, topic: str, topic_partition: int, offset: int) -> None:
+        """Starts its reading again, as `Membership.restart` does."""
+        ...
+
 
 class Publisher(Protocol):
     """Sends records."""

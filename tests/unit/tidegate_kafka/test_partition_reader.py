@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from tidegate_core.effects import EndOffsets, Unavailable
-from tidegate_kafka import made_anew
+from tidegate_kafka import made_anew, topic_ids
 from tidegate_kafka.partition_reader import KafkaPartitionReader
 from tidegate_kafka.reach import ASK_EVERY_MS
 from tidegate_kafka.settings import KafkaSettings
@@ -278,3 +278,53 @@ async def test_given_a_question_about_the_end_that_fails_then_it_is_asked_again(
         while (POKES.name, 0) not in client.assigned:  # noqa: ASYNC110 - it is assigned on the reader's thread
             await asyncio.sleep(0.001)
     assert "kafka_topic_unknown" in notes.names()
+
+
+async def test_given_a_reading_that_stands_although_there_is_more_then_it_begins_again_and_then_with_another_client(
+    world: World, client: FakeClient, notes: Notes, a_record: MakeRecord
+) -> None:
+    """A client that was told of leaders in the wrong order asks for ever a broker that leads no more: events were read again only when its node was
+    restarted by hand.
+    """
+    reader, listener, others = world.reader, world.listener, world.clients[-1]
+    reader.start()
+    reader.assign(EVENTS, 1, 5)
+    client.batches = [[a_record(1, 5, topic=EVENTS.name)]]
+    assert await listener.next() == (EVENTS.name, 1, [5])
+    assert reader.being_read() == [EVENTS]
+
+    def stands() -> list[Mapping[int, int]]:
+        return [reader.standing(EVENTS.name, {1: 9}) for _ in range(2)]
+
+    assert stands() == [{}, {}], "it is out, and somebody is at it"
+    reader.taken(EVENTS.name, 1, 1)
+    assert stands() == [{}, {1: 6}]
+    reader.restart(EVENTS.name, 1, 5)  # It has moved on since that was seen.
+    reader.restart(EVENTS.name, 1, 6)
+    until(lambda: client.calls.count("assign [(1, 6)]") == 1)
+    assert stands() == [{}, {1: 6}]
+    reader.restart(EVENTS.name, 1, 6)
+    async with asyncio.timeout(PATIENCE_S):
+        while others.assigned != {(EVENTS.name, 1): 6}:  # noqa: ASYNC110 - what is looked at comes from a thread
+            await asyncio.sleep(0.01)
+    assert client.closed
+    assert [name for name in notes.names() if name.startswith("kafka_")] == [
+        "kafka_reading_restarted",
+        "kafka_client_renewed",
+    ]
+    reader.unassign(EVENTS.name, 1)
+    reader.restart(EVENTS.name, 1, 6)
+    assert (reader.being_read(), reader.standing(EVENTS.name, {1: 9})) == ([], {})
+
+
+async def test_given_records_that_are_handed_on_twice_for_a_bug_then_they_count_as_out_once(
+    world: World, client: FakeClient, a_record: MakeRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_ids, "ASK_AGAIN_S", 0.001)
+    world.listener.failing.add(EVENTS.name)
+    world.reader.start()
+    world.reader.assign(EVENTS, 1, 5)
+    client.batches = [[a_record(1, 5, topic=EVENTS.name)]]
+    assert await world.listener.next() == (EVENTS.name, 1, [5])
+    world.reader.taken(EVENTS.name, 1, 1)
+    assert [world.reader.standing(EVENTS.name, {1: 9}) for _ in range(2)] == [{}, {1: 6}]

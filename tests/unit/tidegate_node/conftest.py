@@ -70,6 +70,8 @@ class FakeBus:
     """Those that are not as all others are."""
     on_produce: Callable[[Produce], None] = lambda _: None
     stands: dict[int, int] = field(default_factory=dict)
+    read: list[Topic] = field(default_factory=list)
+    stands_of_topics: dict[str, dict[int, int]] = field(default_factory=dict)
     ends_shown: list[dict[int, int]] = field(default_factory=list)
     records_at: dict[int, int] | Unavailable = field(default_factory=dict)
     """Where the next record of each topic partition lies, or would lie."""
@@ -91,14 +93,15 @@ class FakeBus:
     def stop_reading(self, topic_partition: int) -> None:
         self.calls.append(("stop", topic_partition))
 
-    def standing(self, ends: Mapping[int, int]) -> Mapping[int, int]:
-        self.ends_shown.append(dict(ends))
-        return self.stands
-
-    def restart(self, topic_partition: int, offset: int) -> None:
-        self.calls.append(("restart", topic_partition, offset))
-
     # Membership and reader: the latter also names the topic
+    def standing(self, *topic_and_ends: Any) -> Mapping[int, int]:
+        *topic, ends = topic_and_ends
+        self.ends_shown.append(dict(ends))
+        return self.stands_of_topics.get(topic[0], {}) if topic else self.stands
+
+    def restart(self, *where: Any) -> None:
+        self.calls.append(("restart", *where))
+
     def taken(self, *where: Any) -> None:
         self.calls.append(("taken", *where))
 
@@ -111,6 +114,9 @@ class FakeBus:
 
     def unassign(self, topic: str, topic_partition: int) -> None:
         self.calls.append(("unassign", topic, topic_partition))
+
+    def being_read(self) -> Sequence[Topic]:
+        return self.read
 
     # Publisher
     async def produce(self, order: Produce) -> Outcome:

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 from tidegate_core.effects import EndOffsets, Unavailable
 from tidegate_node.log_gaps import LogGaps
 from tidegate_node.reading_watch import ReadingWatch
+from tidegate_ports.bus import Topic
 
 if TYPE_CHECKING:
     from tests.unit.tidegate_node.conftest import Surroundings
 
 
 def watch(around: Surroundings) -> ReadingWatch:
-    return ReadingWatch(around.facts, around.bus, around.bus, LogGaps(around.bus, around.clock), around.notes)
+    return ReadingWatch(
+        around.facts, around.bus, around.bus, around.bus, LogGaps(around.bus, around.clock), around.notes
+    )
 
 
 async def test_given_ends_then_what_stands_before_those_of_the_topic_that_is_read_is_begun_again(
@@ -61,3 +64,21 @@ async def test_given_the_brokers_do_not_answer_then_nothing_is_restarted(around:
     await watch(around).look()
 
     assert around.bus.calls == []
+
+
+async def test_given_other_topics_that_are_read_then_what_stands_of_them_is_begun_again_as_well(
+    around: Surroundings,
+) -> None:
+    """A reader of events that asked a former leader for ever was told of by the watchdog alone, until somebody restarted its node."""
+    events, orders = Topic("tidegate.events", "cd" * 16, 4), Topic("orders", "ef" * 16, 2)
+    around.bus.read = [events, orders]
+    around.bus.ends_by_topic[around.facts.requests.name] = EndOffsets({})
+    around.bus.ends_by_topic[events.name] = EndOffsets({f"{events.id}/1": 9, f"{'00' * 16}/2": 9})
+    around.bus.ends_by_topic[orders.name] = EndOffsets({f"{orders.id}/0": 4, f"{orders.id}/1": 4})
+    around.bus.stands_of_topics = {events.name: {1: 5}, orders.name: {0: 2, 1: 3}}
+    around.bus.records_at = {1: 4}
+
+    await watch(around).look()
+
+    assert around.bus.ends_shown == [{}, {1: 9}, {0: 4, 1: 4}]
+    assert around.bus.calls == [("restart", "tidegate.events", 1, 5), ("restart", "orders", 0, 2)], "the rest is a mark"
