@@ -194,6 +194,27 @@ def test_given_keys_that_have_run_out_and_a_service_that_hangs_then_calls_are_to
     assert len(service.asked) == 1
 
 
+def test_given_a_program_that_gives_keys_and_hangs_then_the_process_ends_without_it() -> None:
+    """A node that was told to end handed everything over, and then stayed until it was killed: up to ten minutes for a pod."""
+    service = Service()
+    service.may_answer.clear()
+
+    async def scenario() -> None:
+        await KeysOnLoop(credentials_for(5, service)).of_now()
+        await asyncio.to_thread(service.was_asked.wait, 20)
+
+    # Else both would wait for each other: the loop's end for the thread, and the thread for this.
+    give_up = threading.Timer(10, service.may_answer.set)
+    give_up.start()
+    try:
+        asyncio.run(scenario())
+        assert not service.may_answer.is_set(), "the loop's end has waited for the program"
+        assert all(thread.daemon for thread in threading.enumerate() if thread.ident in service.asked)
+    finally:
+        service.may_answer.set()
+        give_up.cancel()
+
+
 def test_given_a_caller_that_gives_up_then_the_others_still_have_their_keys() -> None:
     service = Service()
     service.may_answer.clear()
