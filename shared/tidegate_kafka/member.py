@@ -158,7 +158,7 @@ class Member:
     def on_assign(self, parts: Sequence[TopicPartition]) -> None:
         def assign() -> None:
             self.rebalances += 1
-            self._joining.given()
+            self._joining.given(self._clock.monotonic_ms())
             self._expelled_at = None
             new = sorted(set(self._ours(parts)) - self.owned)
             self._lanes.add(self._topic, new)
@@ -209,8 +209,11 @@ class Member:
 
     def _insist_on_joining(self) -> None:
         """A client that does not come into its group, or finds no broker where others do, is replaced."""
+        now = self._clock.monotonic_ms()
+        if self._guard.holds(now):
+            self._joining.proven(now)
         try:
-            if self._joining.is_overdue(self._client, self._clock.monotonic_ms()):
+            if self._joining.is_overdue(self._client, now):
                 raise RuntimeError("the client has not come into its group")
         except (RuntimeError, CutOff):
             self._given_up = True

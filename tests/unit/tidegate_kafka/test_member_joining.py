@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.unit.tidegate_kafka.test_member import Parts, Stage
 
-from tidegate_kafka.reach import PATIENCE_MS, CutOff
+from tidegate_kafka.reach import ASK_EVERY_MS, PATIENCE_MS, CutOff
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_ports.bus import Topic
 
@@ -102,3 +102,54 @@ def test_given_kip_848_then_a_member_of_which_nobody_knows_whether_it_has_joined
     clock.now += 10 * settings.joining_ms_max
     stage.member.turn()
     assert stage.member.may_say_goodbye
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_given_a_member_without_a_share_that_has_lost_the_broker_for_good_then_it_is_given_up(
+    client: FakeClient,
+    settings: KafkaSettings,
+    topic: Topic,
+    clock: ManualClock,
+    notes: Notes,
+    parts: Parts,
+    protocol: str,
+) -> None:
+    """A node that stands by is told nothing as its session runs out: it counted as joined for ever, and took over from nobody."""
+    stage = Stage(client, settings.model_copy(update={"group_protocol": protocol}), topic, clock, notes)
+    stage.member.on_assign(parts([]))
+    client.brokers_answer, client.others_find_brokers = False, True
+    begun = clock.now
+
+    def turns() -> None:
+        while clock.now < begun + 10 * PATIENCE_MS:
+            clock.now += 500
+            stage.member.turn()
+
+    with pytest.raises(CutOff):
+        turns()
+    assert clock.now - begun <= PATIENCE_MS + ASK_EVERY_MS
+    assert not stage.member.may_say_goodbye
+
+
+def test_given_a_member_without_a_share_and_brokers_that_are_away_then_it_stays(
+    stage: Stage, client: FakeClient, settings: KafkaSettings, parts: Parts
+) -> None:
+    stage.member.on_assign(parts([]))
+    client.brokers_answer = False
+    for _ in range(100):
+        stage.clock.now += settings.joining_ms_max // 2
+        stage.member.turn()
+    assert stage.member.joined
+
+
+def test_given_a_member_that_is_proven_then_its_client_is_not_asked(
+    stage: Stage, client: FakeClient, settings: KafkaSettings, parts: Parts
+) -> None:
+    """Each question takes the thread's time, and a proof says as much."""
+    stage.member.on_assign(parts([0]))
+    client.brokers_answer, client.others_find_brokers = False, True
+    for _ in range(100):
+        stage.clock.now += settings.half_session_ms // 2
+        stage.member.turn()
+        stage.proven()
+    assert stage.member.joined
