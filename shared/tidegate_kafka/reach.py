@@ -29,9 +29,11 @@ stranger finds one does not count; else a client would be given up, with all tha
 second question of two."""
 
 GOING_MAX: Final = 8
-"""Clients of this process that are being let go at a time: with so many nobody makes another stranger. Each has a few threads, which end when
+"""Strangers of this process that are being let go at a time: with so many nobody makes another one. Each has a few threads, which end when
 the look-ups of names do that nobody answers."""
 FORMER: Final = "tidegate-former-client"
+STRANGER: Final = "tidegate-former-stranger"
+"""Not as the others: a client that was in a group may take for ever to end, and would count as long."""
 
 
 class CutOff(Exception):
@@ -61,7 +63,7 @@ def stranger_says(settings: KafkaSettings, ask: Callable[[AdminClient], bool]) -
         settings: Its.
         ask: Keeps nothing of it, and raises nothing.
     """
-    if sum(thread.name == FORMER for thread in threading.enumerate()) >= GOING_MAX:
+    if sum(thread.name == STRANGER for thread in threading.enumerate()) >= GOING_MAX:
         return False
     try:
         held = [AdminClient({**admin_config(settings), "allow.auto.create.topics": False})]
@@ -70,17 +72,17 @@ def stranger_says(settings: KafkaSettings, ask: Callable[[AdminClient], bool]) -
     try:
         return ask(held[0])
     finally:
-        let_go_aside(held)
+        let_go_aside(held, STRANGER)
 
 
-def let_go_aside(held: list[Any]) -> None:
+def let_go_aside(held: list[Any], name: str = FORMER) -> None:
     """Lets the clients in a list go, which nobody else holds any more. The end of a client waits for the look-up of a name that is under way,
     for a minute where no name server answers, and its thread serves others.
     """
     with suppress(
         RuntimeError
     ):  # The host has no more threads at the moment: whoever holds the list lets them go with it.
-        threading.Thread(target=held.clear, name=FORMER, daemon=True).start()
+        threading.Thread(target=held.clear, name=name, daemon=True).start()
 
 
 def close_aside(client: Closed) -> None:

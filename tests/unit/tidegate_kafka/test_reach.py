@@ -172,3 +172,17 @@ def test_given_strangers_that_do_not_go_then_no_more_are_made_beside_them(monkey
     with lingering_strangers(monkeypatch):
         assert not any(others_find(SETTINGS) for _ in range(3 * GOING_MAX))
         assert Lingering.made == GOING_MAX
+
+
+def test_given_clients_that_never_end_then_strangers_are_asked_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member's client that was given up amid a join may take for ever to close: after some of them nobody would be found to be cut off any more."""
+
+    class Endless:
+        def close(self) -> None:
+            Lingering.answers.wait(20)
+
+    with lingering_strangers(monkeypatch):
+        for _ in range(2 * GOING_MAX):
+            reach.close_aside(Endless())
+        others_find(SETTINGS)
+        assert Lingering.made == 1
