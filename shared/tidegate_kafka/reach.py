@@ -79,9 +79,8 @@ def let_go_aside(held: list[Any], name: str = FORMER) -> None:
     """Lets the clients in a list go, which nobody else holds any more. The end of a client waits for the look-up of a name that is under way,
     for a minute where no name server answers, and its thread serves others.
     """
-    with suppress(
-        RuntimeError
-    ):  # The host has no more threads at the moment: whoever holds the list lets them go with it.
+    # Where the host has no more threads at the moment, whoever holds the list lets them go with it.
+    with suppress(RuntimeError):
         threading.Thread(target=held.clear, name=name, daemon=True).start()
 
 

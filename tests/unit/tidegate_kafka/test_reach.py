@@ -153,6 +153,9 @@ def lingering_strangers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
     finally:
         Lingering.answers.set()
+        for thread in threading.enumerate():
+            if thread.name in (reach.STRANGER, reach.FORMER):
+                thread.join(20)
         for _ in range(Lingering.made):
             assert Lingering.gone.acquire(timeout=20)
 
