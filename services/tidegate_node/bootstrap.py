@@ -60,6 +60,7 @@ from tidegate_node.startup import Difference, NotYet, StartRefused, TopicNames, 
 from tidegate_node.steady_clock import SteadyClock
 from tidegate_node.store_effects import StoreEffects
 from tidegate_node.threaded_store import ThreadedStore
+from tidegate_ports.apart import apart
 from tidegate_ports.bus import Notices, Topic
 from tidegate_ports.clock import Clock, SystemClock
 from tidegate_ports.landed import LandedRecords
@@ -153,7 +154,11 @@ async def _run(settings: Settings, metrics: Metrics, notices: Notifier, orders: 
     notices("node_starting", version=version("tidegate"), brokers=kafka.bootstrap_servers, pid=os.getpid())
     secret = gate_secret(settings.gate.secret_file)
     loads = _samplers(settings)
-    bricks, brokers = _adapters(settings, metrics)
+    # The SDK asks for its keys as its client is made, and what gives them may hang.
+    made = await unless_stopped(apart(partial(_adapters, settings, metrics), "tidegate-start"), stop)
+    if made is None:
+        return 0
+    bricks, brokers = made
     names = TopicNames.by(kafka.topic)
 
     async def look() -> tuple[NodeFacts, KafkaSettings]:

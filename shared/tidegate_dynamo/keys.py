@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
 from botocore.credentials import RefreshableCredentials
 from botocore.exceptions import CredentialRetrievalError, NoCredentialsError
 
+from tidegate_ports.apart import apart
+
 if TYPE_CHECKING:
     from botocore.credentials import Credentials, ReadOnlyCredentials
 
@@ -149,25 +151,7 @@ class KeysOnLoop:
 
 
 async def _on_thread(look: Callable[[], T], provider: str) -> T:
-    """On one of its own, and none of a pool: the process's end waits for those, and a program that gives keys may hang for ever."""
-    loop = asyncio.get_running_loop()
-    found: asyncio.Future[T] = loop.create_future()
-
-    def tell(set_it: Callable[[], None]) -> None:
-        if not found.done():  # Else nobody waits any more.
-            set_it()
-
-    def go() -> None:
-        set_it: Callable[[], None]
-        try:
-            set_it = partial(found.set_result, look())
-        except Exception as error:  # noqa: BLE001 - whatever it is, who waits is told
-            set_it = partial(found.set_exception, error)
-        with suppress(RuntimeError):  # The loop has ended meanwhile.
-            loop.call_soon_threadsafe(tell, set_it)
-
     try:
-        threading.Thread(target=go, name="tidegate-keys", daemon=True).start()
-    except RuntimeError as none_left:  # The host has no more of them at the moment.
+        return await apart(look, "tidegate-keys")
+    except RuntimeError as none_left:  # No thread: the host has no more of them at the moment.
         raise CredentialRetrievalError(provider=provider, error_msg=str(none_left)) from none_left
-    return await found

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -234,3 +237,21 @@ def test_given_a_source_with_the_hosts_own_name_then_the_node_refuses_to_start(
 ) -> None:
     assert main.run(settings({"load": {"sources": {"local": PAGE}}})) == EXIT_CONFIGURATION
     assert "load.sources: local is the host of the node itself" in capsys.readouterr().out
+
+
+def test_given_a_start_that_waits_for_aws_keys_then_an_order_to_end_ends_it(
+    settings: Callable[[dict[str, Any]], bootstrap.Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that gives keys and hangs held up the loop, and with it the order: the node ended only when it was killed."""
+    may_answer = threading.Event()
+
+    def hangs(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        may_answer.wait(10)
+        raise StartRefused("it was waited for")
+
+    monkeypatch.setattr(bootstrap, "_adapters", hangs)
+    try:
+        assert main.run(settings({"dynamodb": {"region": "eu-central-1"}})) == 0
+    finally:
+        may_answer.set()
