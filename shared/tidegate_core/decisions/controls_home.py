@@ -7,8 +7,10 @@ next control need not wait for this one.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from tidegate_core.decisions.event_index import vector_item
 from tidegate_core.decisions.lane import Lane
@@ -26,7 +28,7 @@ from tidegate_core.model.problems import Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import Request
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.controls import NO_CONTROLS, Controls, Scope, StoredControls
+from tidegate_core.records.controls import NO_CONTROLS, Controls, Scope, StoredControls, stored_bytes
 from tidegate_core.records.receipts import StoredReceipt, expiry, subject_of
 from tidegate_core.records.run_plane import InboxRow, Run
 from tidegate_core.store import keys
@@ -35,10 +37,15 @@ from tidegate_core.transactions.ownership import carried_by
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 SCOPES_MAX = 250
-"""Namespaces that may be suspended at once. The item holds so many scopes, of about 1.3 KB each at most, and two more: the whole system,
-and what is resumed beside them. So it stays below DynamoDB's 400 KB."""
+"""Namespaces that may be suspended at once; of 1.4 KB each at most they take 350 KB of the item."""
+OVER_MAX = 250
+"""Scopes that go on and are remembered beside them, as far as `ITEM_BYTES` has room: some 300 bytes each is usual."""
+ITEM_BYTES = 385_000
+"""Of all scopes: the item stays below DynamoDB's 400 KB."""
 TEXT_CHARACTERS_MAX = 100
 """Of actor and reason, beside each scope; the request in the topic has all of them."""
+TEXT_BYTES_MAX = 400
+"""The same, as JSON: a control character takes six."""
 SCOPE_KEPT_MS = 8 * 86_400_000
 """A scope that goes on is remembered for longer than the requests topic keeps what could be older than its last request."""
 VECTOR_DAYS = 30
@@ -168,16 +175,26 @@ def moved(
 
 
 def _worth_keeping(scopes: list[Scope], now: int) -> list[Scope]:
-    """Drops what is long over; when there are too many, those first that have been over for longest."""
-    over = sorted((scope for scope in scopes if not scope.is_suspended), key=lambda scope: scope.position)
+    """Drops what is long over; when there are too many, those first that have been over for longest.
+
+    What goes on has room of its own: a shard may not have heard of its resume, and only its span tells what is no miss.
+    """
+    over = sorted((scope for scope in scopes if not scope.is_suspended), key=lambda scope: scope.position, reverse=True)
     recent = [scope for scope in over if Position.parse(scope.position).append_time > now - SCOPE_KEPT_MS]
     suspended = [scope for scope in scopes if scope.is_suspended]
-    room = max(0, SCOPES_MAX - 1 - len(suspended))
-    return [*suspended, *recent[max(0, len(recent) - room) :]]
+    left = ITEM_BYTES - sum(map(stored_bytes, suspended))
+    sizes = accumulate(map(stored_bytes, recent[:OVER_MAX]))
+    kept = [scope for scope, size in zip(recent, sizes, strict=False) if size <= left]
+    return [*suspended, *reversed(kept)]
 
 
 def _shortened(text: str | None) -> str | None:
-    return None if text is None else text[:TEXT_CHARACTERS_MAX]
+    if text is None:
+        return None
+    short = text[:TEXT_CHARACTERS_MAX]
+    while len(json.dumps(short, ensure_ascii=False).encode()) > TEXT_BYTES_MAX + 2:
+        short = short[:-1]
+    return short
 
 
 # -- all shards -------------------------------------------------------------------------------------------------------------

@@ -156,12 +156,24 @@ class StoredControls:
 
     @classmethod
     def of(cls, controls: Controls) -> StoredControls:
-        scopes = [{name: value for name, value in asdict(each).items() if value} for each in controls.scopes]
-        return cls(version=controls.version, scopes=json.dumps(scopes, separators=(",", ":"), ensure_ascii=False))
+        return cls(version=controls.version, scopes=_json([_stored(each) for each in controls.scopes]))
 
     @property
     def controls(self) -> Controls:
         return Controls(version=self.version, scopes=tuple(_scope(each) for each in json.loads(self.scopes)))
+
+
+def stored_bytes(scope: Scope) -> int:
+    """Returns the bytes that a scope takes in the item, with what parts it from the next one."""
+    return len(_json(_stored(scope)).encode()) + 1
+
+
+def _json(document: Any) -> str:
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+
+
+def _stored(scope: Scope) -> dict[str, Any]:
+    return {name: value for name, value in asdict(scope).items() if value}
 
 
 def _scope(stored: dict[str, Any]) -> Scope:

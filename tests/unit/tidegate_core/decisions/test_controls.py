@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tidegate_core.decisions.controls_home import SCOPES_MAX
+from tidegate_core.decisions.controls_home import SCOPES_MAX, moved
 from tidegate_core.effects import Commit, EndOffsets, Read, ReadEndOffsets
+from tidegate_core.model.controls import ControlResume, ControlSuspend
+from tidegate_core.model.parsing import parse_request
+from tidegate_core.model.position import Position
 from tidegate_core.model.shards import controls_shard, schedule_shard
 from tidegate_core.records.codec import from_item, to_item
-from tidegate_core.records.controls import Controls, StoredControls
+from tidegate_core.records.controls import NO_CONTROLS, SPANS_KEPT, Controls, StoredControls
 from tidegate_core.records.receipts import RECEIPT_DAYS
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store import keys
-from tidegate_core.store.values import Key, Put
+from tidegate_core.store.values import ITEM_BYTES_MAX, Key, Put
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
     EVENTS,
@@ -413,3 +417,66 @@ def test_given_as_many_suspended_namespaces_as_may_be_then_only_another_one_is_r
     assert ask(bench, control("resume", "n-0"))["status"] == "accepted"
     assert ask(bench, control("suspend", "flights"))["status"] == "accepted"
     assert sum(scope.is_suspended for scope in controls(bench).scopes) == SCOPES_MAX
+
+
+def test_given_as_many_suspended_namespaces_as_may_be_then_what_was_resumed_beside_them_is_not_forgotten(
+    bench: Bench,
+) -> None:
+    """Found in review: with 249 others suspended there was no room for one that goes on, and the next suspend of another forgot its span: a
+    shard that had not heard of the resume yet made all instants of the span.
+    """
+    for number in range(SCOPES_MAX - 1):
+        bench.request(control("suspend", f"n-{number}"))
+    bench.run(20 * SECOND)
+    bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
+    bench.run(30 * SECOND)
+    ask(bench, control("suspend"))
+    before = len(bench.started)
+    bench.run(2 * MINUTE)
+    moved = len(bench.commits("move_controls"))
+
+    def shards_look(effect: Any) -> bool:
+        is_look = isinstance(effect, Read) and effect.keys == (keys.CONTROLS_KEY,)
+        return is_look and len(bench.commits("move_controls")) > moved
+
+    bench.hold_back(shards_look)
+    bench.request(control("resume"))
+    bench.run(SECOND)
+    resumed = bench.now
+    bench.request(control("suspend", "one-more"))
+    bench.run(2 * SECOND)
+    assert controls(bench).version == SCOPES_MAX + 2, "both are in the item, and no shard has heard of either"
+    bench.as_usual()
+    bench.run(30 * SECOND)
+    assert {bench.status_of("resume-flights"), bench.status_of("suspend-one-more")} == {"accepted"}
+    late = [nominal for _, _, nominal, _ in made(bench)[before:]]
+    assert late
+    assert all(nominal >= resumed - 2 * SECOND for nominal in late)
+
+
+def test_given_scopes_of_the_largest_size_then_their_item_stays_below_an_items_limit() -> None:
+    """Found in review: texts were bounded in characters, of which some take six bytes, so that the store refused what was to stop."""
+    texts = {"actor": "\x01" * 1024, "reason": "\x01" * 1024}
+    begun, topic_id = 1_763_000_000_000, "a" * 32
+    controls = NO_CONTROLS
+    for turn in range(2 * SPANS_KEPT):
+        document = control("resume" if turn % 2 else "suspend", "n".ljust(128, "x"), "r", **texts)
+        request = parse_request(json.dumps(document).encode())
+        assert isinstance(request, ControlSuspend | ControlResume)
+        _, controls = moved(controls, request, Position(begun + turn, topic_id, 9, turn), "v" * 26)
+    (over,) = controls.scopes
+    suspended = replace(over, spans=(*over.spans[1:], (begun, None)))
+    full = Controls(
+        version=10**9,
+        scopes=(
+            replace(suspended, namespace=None),
+            *(replace(suspended, namespace=f"n{number:03d}".ljust(128, "x")) for number in range(SCOPES_MAX - 1)),
+            *(replace(over, namespace=f"o{number:03d}".ljust(128, "x")) for number in range(SCOPES_MAX)),
+        ),
+    )
+    one_more = parse_request(json.dumps(control("suspend", "z" * 128, "r", **texts)).encode())
+    assert isinstance(one_more, ControlSuspend)
+    _, after = moved(full, one_more, Position(begun + 99, topic_id, 9, 99), None)
+    assert len(StoredControls.of(after).scopes.encode()) < ITEM_BYTES_MAX - 1_000
+    assert sum(scope.is_suspended for scope in after.scopes) == SCOPES_MAX + 1
+    assert sum(not scope.is_suspended for scope in after.scopes) > 0
