@@ -87,7 +87,8 @@ class OwnEvents:
         try:
             events = judged(lambda: _own_events(record, allowed, topic))
         except RefusedRecord as refused:
-            return ReadEvents(record, (), refused)
+            # Without its id: an event has no receipt, and a request of the same id would be answered by it.
+            return ReadEvents(record, (), RefusedRecord(refused.problems, refused.error_class))
         if len(events) == 1:
             return ReadEvents(record, ((FIRST_TAG, events[0]),))
         return ReadEvents(record, tuple((f"{number:04d}", event) for number, event in enumerate(events)))

@@ -140,6 +140,14 @@ def test_given_a_successor_then_it_copies_what_was_left_open_and_counts_nothing_
     assert taken[-1].next_offset == 6
 
 
+def test_given_a_refused_event_then_no_receipt_stands_under_its_id(bench: Bench) -> None:
+    """Found in review: whoever waited for the answer to a request of the same id took the event's refusal for it."""
+    bench.append(EVENTS, 0, b'{"id": "same", "type": "data.partition", "namespace": "flights", "dataset": "No Name"}')
+    bench.run(2 * SECOND)
+    assert len(letters(bench)) == 1
+    assert bench.receipts() == {}
+
+
 def test_given_a_refused_request_then_its_sender_is_answered_by_whoever_copies_it(bench: Bench) -> None:
     away(bench)
     bench.request(b'{"id": "r", "type": "schedule.undo"}')
