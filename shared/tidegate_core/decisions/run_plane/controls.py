@@ -2,7 +2,8 @@
 
 Each change goes through five steps, and a successor that finds the lease in between goes through all of them again: the
 delivery plane stops; the lease carries the new version; jobs, evidence and runs before the gate end; what is on its way to
-the broker has settled and what was held back is let go; the lease says that it is done.
+the broker has settled and what was held back is let go; the lease says that it is done. Where something was suspended it says so
+before anything is let go: a stop waits for no broker.
 """
 
 from __future__ import annotations
@@ -104,11 +105,15 @@ class ShardControls:
                     yield from self._let_go()  # Of other namespaces, it may be: what cannot end is none of their business.
                     raise
                 yield from self._plane.holding.settle(on_their_way)
-                yield from self._let_go()
-                if self._something_is_left and self._wanted is not controls:
-                    continue  # The next one may be a stop; what is left of this one is its part as well.
+                is_a_stop = controls.names_dropped(self._done)
+                if not is_a_stop:
+                    yield from self._let_go()
+                    if self._something_is_left and self._wanted is not controls:
+                        continue  # The next one may be a stop; what is left of this one is its part as well.
                 yield from self._in_lane(FinishControls)
                 self._done = controls.version
+                if is_a_stop:
+                    yield from self._let_go()  # Of other namespaces, and of what was resumed just before it.
         except Exception:
             self._under_way = False
             if controls.version < self._wanted.version:
@@ -122,6 +127,7 @@ class ShardControls:
             self._try_again_later()
 
     def _let_go(self) -> Operation[None]:
+        self._something_is_left = True  # Until it is known: whoever fails here comes back.
         self._something_is_left = not (yield from self._plane.holding.let_go())
 
     def _try_again_later(self) -> None:

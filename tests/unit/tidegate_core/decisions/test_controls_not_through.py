@@ -171,6 +171,41 @@ def test_given_more_held_messages_than_are_let_go_ahead_and_no_broker_then_a_sto
     assert bench.rows("H#") == []
 
 
+@pytest.mark.parametrize("order", ["resumed before", "resumed behind", "successor"])
+def test_given_more_held_messages_than_are_let_go_ahead_and_no_broker_then_a_stop_of_others_is_answered(
+    monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    """Found in review: all was stopped, and who asked for it heard nothing until the broker took another namespace's messages."""
+    monkeypatch.setattr(holding, "LET_GO_AHEAD_MAX", 10)
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
+    bench.request(control("suspend", "orders"))
+    bench.run(SECOND)
+    for number in range(100):
+        bench.request(a_send(f"m-{number}"))
+    bench.run(20 * SECOND)
+    bench.hold_back(a_produce("out"), times=1_000)
+    if order == "resumed behind":
+        bench.request(control("suspend"))
+        bench.request(control("resume", "orders"))
+    else:
+        bench.request(control("resume", "orders"))
+        bench.run(10 * SECOND)
+        bench.request(control("suspend"))
+    if order == "successor":
+        bench.run(100)
+        bench.crash()
+    bench.run(20 * SECOND)
+    assert bench.status_of("suspend-flights") == "accepted"
+    assert len(bench.rows("H#")) > 0
+    bench.as_usual()
+    bench.run(MINUTE)
+    assert bench.status_of("resume-orders") == "accepted"
+    assert len(set(bench.delivered())) == 100
+    assert bench.rows("H#") == []
+
+
 @pytest.mark.parametrize("overlap", ["coalesce", "keep_latest"])
 def test_given_a_job_that_waits_then_nothing_that_comes_behind_the_resume_takes_its_place(overlap: str) -> None:
     """Review: one that was merged with it would have run for what was dropped, too."""
