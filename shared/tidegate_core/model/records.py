@@ -32,6 +32,8 @@ _COLON_APART = re.compile(rb"[ \t\n\r]:")
 _ID = re.compile(FREE_TEXT_PATTERN)
 _STRUCTURED = "application/cloudevents"
 _ENVELOPE = {"ce_id": "id", "ce_type": "type"}
+_READ = (*_ENVELOPE, "ce_time")
+"""Headers that say something of the record; others of an envelope are the senders' own."""
 
 
 class ReadRecord(NamedTuple):
@@ -45,7 +47,7 @@ def read_record(value: bytes | None, headers: Headers) -> ReadRecord:
     """Returns a record's document with its CloudEvents envelope taken in.
 
     Raises:
-        RefusedRecord: Too large, not JSON, not an object, a field twice, or an envelope that contradicts the data.
+        RefusedRecord: Too large, not JSON, not an object, a field twice, or an envelope that is no text or contradicts the data.
     """
     envelope = _envelope(headers) if headers else {}
     if value is not None and len(value) > MAX_RECORD_BYTES:
@@ -63,6 +65,8 @@ def read_record(value: bytes | None, headers: Headers) -> ReadRecord:
         raise _wrong_text(document, [problem], (), envelope)
     if repeated := repeated_names(value or b"", document):
         raise _ambiguous(document, repeated, envelope)
+    if headers and (unreadable := _not_utf8(headers)):
+        raise _wrong_text(document, unreadable, (), envelope)
     return ReadRecord(_with_envelope(document, envelope) if envelope else document, envelope)
 
 
@@ -211,13 +215,31 @@ def read_text(document: Mapping[str, Any], name: str) -> str | None:
 
 
 def _envelope(headers: Headers) -> dict[str, str]:
+    return {name: text for name, text in _envelope_texts(headers).items() if text is not None}
+
+
+def _not_utf8(headers: Headers) -> list[Problem]:
+    """Returns the problems of an envelope's headers that are no texts. With what stands for their bytes two ids would be the same one."""
+    texts = _envelope_texts(headers)
+    return [Problem("", f"has the header {name}, which is not UTF-8") for name in _READ if texts.get(name, "") is None]
+
+
+def _envelope_texts(headers: Headers) -> dict[str, str | None]:
+    """Returns the headers of an envelope, by their names in lower case; None for one that is not UTF-8."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
-    texts: dict[str, str] = {}
+    texts: dict[str, str | None] = {}
     for name, value in pairs:
         lowered = name.lower()
         if value is not None and (lowered.startswith("ce_") or lowered == "content-type"):
-            texts[lowered] = value if isinstance(value, str) else value.decode(errors="replace")
+            texts[lowered] = value if isinstance(value, str) else _text_of(value)
     return texts
+
+
+def _text_of(value: bytes) -> str | None:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _own_id(envelope: Mapping[str, str]) -> str | None:

@@ -71,6 +71,12 @@ def test_given_somebody_elses_cloudevent_then_it_is_refused() -> None:
     assert refused.request_id == "x"
 
 
+def test_given_an_id_that_is_not_utf8_then_it_is_nobodys_and_the_one_in_the_record_is_told() -> None:
+    headers = [("ce_id", b"\xff"), ("ce_type", b"tidegate.message.send")]
+    assert refusal(b"{}", headers).request_id is None
+    assert refusal(b'{"id": "mine"}', headers).request_id == "mine"
+
+
 def test_given_structured_mode_then_it_is_planned() -> None:
     refused = refusal(b'{"specversion": "1.0"}', [("content-type", b"application/cloudevents+json")])
 
