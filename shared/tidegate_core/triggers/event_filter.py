@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, Strict, StringConst
 from tidegate_core.model.document import AtMost, Document, Flag
 from tidegate_core.model.events import CustomEvent, DataPartitionEvent
 from tidegate_core.model.problems import refused
+from tidegate_core.sources.pointers import MISSING, value_at
 
 MAX_DEPTH = 5
 MAX_COMPARISONS = 50
@@ -23,7 +24,6 @@ LARGEST_NUMBER = 1.7976931348623157e308
 
 _FIELDS = ("partition", "kind", "version", "producer", "bytes", "rows", "subject")
 _DATA = "/data"
-_ABSENT = object()
 
 FilteredEvent: TypeAlias = DataPartitionEvent | CustomEvent
 
@@ -164,7 +164,7 @@ class Filter(Document):
     def _compares(self, value: Any) -> bool:
         """Returns whether all comparisons with a value hold; there may be several of one field."""
         return (
-            (self.exists is None or self.exists == (value is not _ABSENT))
+            (self.exists is None or self.exists == (value is not MISSING))
             and (self.equals is None or _same(value, self.equals))
             and (self.one_of is None or any(_same(value, each) for each in self.one_of))
             and (self.prefix is None or (isinstance(value, str) and value.startswith(self.prefix)))
@@ -196,16 +196,5 @@ def _found(event: dict[str, Any], name: str) -> Any:
     """Returns what a field or a JSON pointer (RFC 6901) leads to."""
     if not name.startswith("/"):
         value = event.get(name)
-        return _ABSENT if value is None else value
-    value = event
-    for step in name[1:].split("/"):
-        key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict):
-            value = value.get(key, _ABSENT)
-        elif isinstance(value, list) and key.isascii() and key.isdigit() and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            return _ABSENT
-        if value is _ABSENT:
-            return _ABSENT
-    return value
+        return MISSING if value is None else value
+    return value_at(event, name)

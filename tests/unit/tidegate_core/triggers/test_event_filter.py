@@ -58,6 +58,10 @@ def test_given_what_the_event_says_then_the_filter_holds(fields: dict[str, Any])
         {"field": "/data/cold", "at_least": 0},
         {"field": "/data/none", "at_most": 5},
         {"field": "/data/a~1b/9", "exists": True},
+        {
+            "field": "/data/a~1b/00",
+            "exists": True,
+        },  # RFC 6901: an index has no leading zero, and a source's pointer takes none.
         {"field": "/data/pallets/x", "exists": True},
     ],
 )
