@@ -161,14 +161,21 @@ class ApplyRequest(Procedure):
         request = parse_request(self.row.body.encode())
         problem = f"could not be applied: internal error {type(error).__name__}"
         hint = "the node's log says more, under decision_failed"
-        return self._refusal(RefusedRecord([Problem("", problem, hint)], request_id=request.id), now)
+        refused = RefusedRecord(
+            [Problem("", problem, hint)],
+            request_id=request.id,
+            namespace=request.namespace,
+            name=getattr(request, "name", None),
+        )
+        return self._refusal(refused, now)
 
     def _refusal(self, refused: RefusedRecord, now: int) -> str:
         receipt = Receipt.model_construct(
             request_id=request_id_of(refused.request_id, self.row.origin),
             status=ReceiptStatus.REJECTED,
-            namespace=self.row.namespace,
-            name=self.row.name,
+            # As the request names them: its row may lie under words that stand for all of its kind.
+            namespace=refused.namespace,
+            name=refused.name,
             errors=refused.problems,
             at=now,
         )

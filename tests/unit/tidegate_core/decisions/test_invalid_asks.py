@@ -256,3 +256,48 @@ def test_given_a_record_that_cannot_be_kept_behind_a_move_then_what_that_move_pa
     bench.run(HOUR)
     assert len(bench.on(LETTERS)) == 1
     assert len(bench.on("out")) == 1
+
+
+@pytest.mark.parametrize(
+    ("document", "transaction", "told"),
+    [
+        pytest.param(
+            {"type": "control.suspend", "scope": "namespace", "namespace": "flights"},
+            "move_controls",
+            {"namespace": "flights", "name": None},
+            id="a wide control",
+        ),
+        pytest.param(
+            {"type": "control.suspend", "scope": "system"},
+            "move_controls",
+            {"namespace": None, "name": None},
+            id="of the whole system",
+        ),
+        pytest.param(
+            {"type": "source.delete", "namespace": "flights", "name": "landed"},
+            "move_sources",
+            {"namespace": "flights", "name": "landed"},
+            id="a source",
+        ),
+        pytest.param(
+            {"type": "run.cancel", "run_id": "0000-mfrggzdfmztwq2lkn5wg63tqoe"},
+            "cancel_run",
+            {"namespace": None, "name": None},
+            id="a run without a namespace",
+        ),
+    ],
+)
+def test_given_a_request_that_the_store_refuses_then_its_receipt_names_what_the_request_named(
+    document: Doc, transaction: str, told: Doc
+) -> None:
+    """Found in review: it named the words under which such requests lie in the inbox (`-/controls`), and the API, which waits for an answer
+    of the request's namespace, told nobody.
+    """
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.answer_with(a_commit(transaction), Invalid("scripted"), times=100)
+    bench.request({"id": "r", **document})
+    bench.run(5 * SECOND)
+    receipt = bench.receipts()["r"]
+    assert receipt["status"] == "rejected"
+    assert {field: receipt[field] for field in told} == told
