@@ -12,6 +12,7 @@ from typing import Final
 
 from tidegate_core.audit.facts import Window
 from tidegate_core.audit.instants import instants_between, next_instant
+from tidegate_core.decisions.controls_home import forgotten_before
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.model.schedule import ScheduleSpec
@@ -48,7 +49,8 @@ class WideSuspends:
     @classmethod
     def of(cls, controls: Controls, namespace: str) -> WideSuspends:
         scopes = [scope for scope in controls.scopes if scope.namespace in (None, namespace)]
-        forgotten = max((scope.spans[0][0] for scope in scopes if len(scope.spans) == SPANS_KEPT), default=0)
+        begins = (scope.spans[0][0] for scope in scopes if len(scope.spans) == SPANS_KEPT)
+        forgotten = max([forgotten_before(controls), *begins])
         ends = tuple(end for scope in scopes for _, end in scope.spans if end is not None)
         return cls(controls, namespace, forgotten, ends)
 

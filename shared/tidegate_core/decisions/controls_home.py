@@ -18,6 +18,7 @@ from tidegate_core.decisions.log_ends import as_vector, log_ends
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.ending import LISTED_MAX
+from tidegate_core.decisions.run_plane.jobs import LEDGER_DAYS
 from tidegate_core.decisions.run_plane.request import ApplyRequest
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE
 from tidegate_core.effects import Items, Poke, Read
@@ -40,14 +41,17 @@ SCOPES_MAX = 250
 """Namespaces that may be suspended at once; of 1.4 KB each at most they take 350 KB of the item."""
 OVER_MAX = 250
 """Scopes that go on and are remembered beside them, as far as `ITEM_BYTES` has room: some 300 bytes each is usual."""
+SCOPE_BYTES_MAX = 1_500
+"""Above the largest one."""
 ITEM_BYTES = 385_000
 """Of all scopes: the item stays below DynamoDB's 400 KB."""
 TEXT_CHARACTERS_MAX = 100
 """Of actor and reason, beside each scope; the request in the topic has all of them."""
 TEXT_BYTES_MAX = 400
 """The same, as JSON: a control character takes six."""
-SCOPE_KEPT_MS = 8 * 86_400_000
-"""A scope that goes on is remembered for longer than the requests topic keeps what could be older than its last request."""
+SCOPE_KEPT_MS = (LEDGER_DAYS + 1) * 86_400_000
+"""A scope that goes on is remembered for as long as somebody may ask what became of its spans (the audit, `why`): longer than the requests
+topic keeps what could be older than its last request."""
 VECTOR_DAYS = 30
 CARRIED_OUT = frozenset({ReceiptStatus.ACCEPTED, ReceiptStatus.UNCHANGED})
 """Answers that say that all is stopped, or goes on: also one that changes nothing waits for the change before it."""
@@ -186,6 +190,15 @@ def _worth_keeping(scopes: list[Scope], now: int) -> list[Scope]:
     sizes = accumulate(map(stored_bytes, recent[:OVER_MAX]))
     kept = [scope for scope, size in zip(recent, sizes, strict=False) if size <= left]
     return [*suspended, *reversed(kept)]
+
+
+def forgotten_before(controls: Controls) -> int:
+    """Returns an instant before which scopes may have been suspended that had to be dropped; 0 where none was."""
+    asked_at = [Position.parse(scope.position).append_time for scope in controls.scopes]
+    over = [at for at, scope in zip(asked_at, controls.scopes, strict=True) if not scope.is_suspended]
+    has_no_room = sum(map(stored_bytes, controls.scopes)) > ITEM_BYTES - SCOPE_BYTES_MAX
+    too_old = max(asked_at, default=0) - SCOPE_KEPT_MS
+    return max(0, too_old, min(over, default=0) if has_no_room or len(over) >= OVER_MAX else 0)
 
 
 def _shortened(text: str | None) -> str | None:

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from tidegate_core.audit.expected import BOUNDED_AND_SUSPENDED, Expected, Generation, expected_of
 from tidegate_core.audit.facts import Window
+from tidegate_core.decisions.controls_home import OVER_MAX, moved
+from tidegate_core.model.controls import ControlResume, ControlSuspend
 from tidegate_core.model.instants import format_instant
+from tidegate_core.model.parsing import parse_request
+from tidegate_core.model.position import Position
 from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_core.records.controls import SPANS_KEPT, Controls, Scope
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, a_spec, every
+from tidegate_core.records.controls import NO_CONTROLS, SPANS_KEPT, Controls, Scope
+from tidegate_testkit.builders import HOUR, MINUTE, NOW, a_position, a_spec, every
 
 INSTANT = NOW + MINUTE
 ACTIVATED = INSTANT + 30 * MINUTE
 
 
+def of_one_span(*span: int) -> Controls:
+    scope = Scope(namespace="flights", position=a_position(2).text(), spans=((span[0], span[1]),), dropped=1)
+    return Controls(version=2, scopes=(scope,))
+
+
+def asked(before: Controls, kind: str, at: int, namespace: str = "flights") -> Controls:
+    """Returns what a request makes of the controls."""
+    document = {"type": f"control.{kind}", "scope": "namespace", "namespace": namespace}
+    request = parse_request(json.dumps(document).encode())
+    assert isinstance(request, ControlSuspend | ControlResume)
+    _, after = moved(before, request, Position(at, "0" * 32, 0, at), "vector")
+    return after
+
+
 def expected(
-    suspended: tuple[int, int], must_before: int | None = None, suspended_since: int | None = None
+    suspended: tuple[int, int] | Controls, must_before: int | None = None, suspended_since: int | None = None
 ) -> Expected:
     """Returns what is due of an `at` that was asked for in time, and applied half an hour late."""
     spec = ScheduleSpec.model_validate(a_spec(trigger={"type": "at", "instant": format_instant(INSTANT)}))
@@ -34,7 +53,7 @@ def expected(
         may_through=None if must_before is None else ACTIVATED + 1,
         suspended_since=suspended_since,
     )
-    controls = Controls(version=2, scopes=(Scope(namespace="flights", position="2", spans=(suspended,), dropped=1),))
+    controls = suspended if isinstance(suspended, Controls) else of_one_span(*suspended)
     return expected_of(
         "flights/nightly", [generation], lambda version: spec.model_dump_json(), controls, Window(NOW, NOW + 9 * HOUR)
     )
@@ -45,6 +64,32 @@ def test_given_a_past_instant_that_is_activated_within_a_wide_suspend_then_it_ne
     found = expected(suspended=(INSTANT + MINUTE, ACTIVATED + MINUTE))
 
     assert (found.must, found.suspended) == ({}, {INSTANT})
+
+
+@pytest.mark.parametrize("days", [9, 89])
+def test_given_other_controls_since_then_a_wide_suspend_of_long_ago_is_remembered_as_long_as_the_ledger(
+    days: int,
+) -> None:
+    """Found in review: the next control, of whatever namespace, dropped a scope that had gone on for 8 days, and the audit called all
+    instants of its spans missing.
+    """
+    controls = asked(NO_CONTROLS, "suspend", INSTANT + MINUTE)
+    controls = asked(controls, "resume", ACTIVATED + MINUTE)
+    controls = asked(controls, "suspend", ACTIVATED + days * 24 * HOUR, "orders")
+    found = expected(controls)
+
+    assert (found.must, found.suspended, found.unsure) == ({}, {INSTANT}, set())
+
+
+def test_given_a_wide_suspend_that_had_to_be_forgotten_then_nobody_says_that_something_is_missing() -> None:
+    controls = asked(NO_CONTROLS, "suspend", INSTANT + MINUTE)
+    controls = asked(controls, "resume", ACTIVATED + MINUTE)
+    for number in range(OVER_MAX + 1):
+        controls = asked(controls, "resume", ACTIVATED + HOUR + number, f"n-{number}")
+    found = expected(controls)
+
+    assert controls.scope("flights") is None
+    assert (found.must, found.suspended, found.unsure) == ({}, set(), {INSTANT})
 
 
 def test_given_a_past_instant_that_is_activated_after_a_wide_suspend_then_it_has_to_be_made() -> None:
@@ -93,7 +138,9 @@ def made_up_for(by_update: bool, *spans: tuple[int, int], **more: Any) -> Expect
         missed_until=ACTIVATED,
         missed_by_update=by_update,
     )
-    controls = Controls(version=2, scopes=(Scope(namespace="flights", position="2", spans=spans, dropped=1),))
+    controls = Controls(
+        version=2, scopes=(Scope(namespace="flights", position=a_position(2).text(), spans=spans, dropped=1),)
+    )
     window = Window(NOW, ACTIVATED + MINUTE)
     return expected_of("flights/nightly", [generation], lambda version: spec.model_dump_json(), controls, window)
 
