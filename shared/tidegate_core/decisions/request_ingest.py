@@ -29,7 +29,6 @@ from tidegate_core.model.requests import (
     MessageSend,
     Request,
     RunCancel,
-    ScheduleApply,
     SourceRequest,
     check_delivery,
 )
@@ -51,8 +50,6 @@ INBOX_ROWS_PER_MOVE = 80
 """Below DynamoDB's 100 actions, with the cursor's own."""
 INBOX_BYTES_PER_MOVE = 3_000_000
 """Below DynamoDB's 4 MB a transaction."""
-SCHEDULE_BYTES_MAX = 65_536
-"""A schedule: its program's order, with arguments of an upstream run beside it, stays far below an item's 400 KB."""
 INBOX_BODY_BYTES_MAX = 390_000
 """A request that has to be kept as an item: DynamoDB's 400 KB less keys and names, some 1 KB. A message always fits: its payload is
 kept as it is, at most 256 KiB, and the rest of it has at most 119 KB: headers, `message_key`, `actor` and `reason` may be control
@@ -144,9 +141,8 @@ class RequestIngest:
         namespace, name = _inbox_name(request, position)
         kind = "M" if isinstance(request, MessageSend | MessageCancel) else "Q"
         row = InboxRow(namespace=namespace, name=name, kind=kind, origin=position.text(), body=body, payload=payload)
-        most = SCHEDULE_BYTES_MAX if isinstance(request, ScheduleApply) else INBOX_BODY_BYTES_MAX
-        if row.size > most:
-            problem = Problem("", f"the request has {row.size} bytes, at most {most} can be kept")
+        if row.size > INBOX_BODY_BYTES_MAX:
+            problem = Problem("", f"the request has {row.size} bytes, at most {INBOX_BODY_BYTES_MAX} can be kept")
             raise RefusedRecord([problem], "too_large", request_id=request.id, type=request.type)
         return _Inboxed(shard, row)
 

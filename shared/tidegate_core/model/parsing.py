@@ -26,7 +26,15 @@ from tidegate_core.model.problems import (
     internal_problem,
 )
 from tidegate_core.model.records import Headers, ReadRecord, read_id, read_record, read_text
-from tidegate_core.model.requests import PLANNED_TYPES, REQUEST_TYPES, MessageSend, Request, ScheduleApply, SourceApply
+from tidegate_core.model.requests import (
+    PLANNED_TYPES,
+    REQUEST_TYPES,
+    SCHEDULE_BYTES_MAX,
+    MessageSend,
+    Request,
+    ScheduleApply,
+    SourceApply,
+)
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.schedule_checks import fitting_problems
 from tidegate_core.model.sources import SourceSpec
@@ -162,9 +170,20 @@ def _apply(document: dict[str, Any], model: type[_Applying], parse: _ParseSpec, 
         request = model.model_validate(envelope)
     except ValidationError as error:
         raise _refusal(outer, dict.fromkeys([*problems, *problems_of(error, model)])) from error
+    if not problems and isinstance(request, ScheduleApply):
+        problems += _too_large_to_keep(request)
     if problems:
         raise _refusal(outer, problems)
     return request
+
+
+def _too_large_to_keep(request: ScheduleApply) -> list[Problem]:
+    """Here, and not where it is kept: a dry run, and who looks at a list as a whole, are told as well."""
+    size = len(request.to_json())
+    if size <= SCHEDULE_BYTES_MAX:
+        return []
+    problem = f"{TOO_LARGE}: the apply has {size} bytes, at most {SCHEDULE_BYTES_MAX} (64 KiB) are allowed"
+    return [Problem("spec", problem, "let the program read what is large")]
 
 
 def parse_events(value: bytes | None, headers: Headers = None) -> tuple[Event, ...]:

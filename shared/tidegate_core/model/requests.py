@@ -29,6 +29,7 @@ __all__ = [
     "PAYLOAD_FIELDS",
     "PLANNED_TYPES",
     "REQUEST_TYPES",
+    "SCHEDULE_BYTES_MAX",
     "ControlRequest",
     "ControlResume",
     "ControlSuspend",
@@ -48,6 +49,10 @@ __all__ = [
     "SourceRequest",
     "check_delivery",
 ]
+
+
+SCHEDULE_BYTES_MAX = 65_536
+"""Of an apply as it is kept: its program's order, with arguments of an upstream run beside it, stays far below an item's 400 KB."""
 
 
 class ScheduleRequest(RequestBase):

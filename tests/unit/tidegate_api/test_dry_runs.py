@@ -35,6 +35,19 @@ def runnable(process: Process) -> dict[str, Any]:
     return {**SPEC, "target": {"type": "program", "program": {"type": "python", "file": str(file)}}}
 
 
+@pytest.mark.parametrize("query", [{"dry_run": "true"}, {}])
+def test_given_a_definition_that_is_too_large_to_be_kept_then_it_is_refused_with_413(
+    process: Process, query: dict[str, str]
+) -> None:
+    """Found in review: a dry run said that it would be created, and the apply was a 400."""
+    large = runnable(process)
+    large["target"]["program"]["args"] = ["x" * 1_000] * 66
+    answer = process.http.put(PUT_SCHEDULE, json=large, params=query)
+    assert (answer.status_code, [each["field"] for each in answer.json()["errors"]]) == (413, ["spec"])
+    assert "at most 65536 (64 KiB) are allowed" in answer.json()["detail"]
+    assert process.bus.produced == []
+
+
 def test_given_dry_run_then_it_says_what_would_happen_and_sends_nothing(process: Process) -> None:
     spec = runnable(process)
     query = {"dry_run": "true"}

@@ -77,6 +77,15 @@ def test_given_one_at_another_version_than_expected_then_none_is_deleted(process
     assert process.http.post(DELETE, json=[{**named("b")[0], "expected_version": 2}]).status_code == 200
 
 
+def test_given_one_that_is_too_large_to_be_kept_then_none_is_applied(process: Process) -> None:
+    """Found in review: only the node found out, so that the others were applied."""
+    target = {"type": "program", "program": {"type": "python", "file": "/jobs/b.py", "args": ["x" * 1_000] * 66}}
+    large = {**SPEC, "name": "b", "target": target}
+    answer = process.http.post(BATCH, json=[*specs("a"), large])
+    assert (answer.status_code, fields_of(answer)) == (400, ["[1].spec"])
+    assert process.bus.produced == []
+
+
 def test_given_mistakes_in_some_then_all_are_named_with_their_places_and_nothing_is_sent(process: Process) -> None:
     batch = [SPEC, {**SPEC, "name": "b", "overlapp": "queue"}, 7, {**SPEC, "name": "c", "trigger": {"type": "every"}}]
     answer = process.http.post(BATCH, json=batch)
