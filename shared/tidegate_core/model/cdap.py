@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from pydantic_core import from_json
+
 from tidegate_core.model.instants import LATEST_INSTANT, format_instant
-from tidegate_core.model.problems import InvalidInput, Problem
+from tidegate_core.model.problems import InvalidInput, Problem, shortened
+from tidegate_core.model.records import repeated_names
 
 MAX_DATA_PARTITIONS = 1_000
 """Data partitions of one notification: more than a record of theirs ever carried."""
@@ -61,9 +63,12 @@ def _data_partitions(given: Any) -> list[str]:
     keys = given
     if isinstance(given, str):  # theirs is a list inside of a text
         try:
-            keys = json.loads(given)
-        except (ValueError, RecursionError) as error:
+            keys = from_json(given, allow_inf_nan=False)
+        except ValueError as error:
             raise InvalidInput([Problem("payload.partitionKeys", "is not a JSON list")]) from error
+        if isinstance(keys, list) and (repeated := repeated_names(given.encode(), keys)):
+            problem = f'has the field "{shortened(repeated[0])}" twice in one object'
+            raise InvalidInput([Problem("payload.partitionKeys", problem, "keep one")])
     if not isinstance(keys, list) or not 1 <= len(keys) <= MAX_DATA_PARTITIONS:
         problem = f"is not a list of 1 to {MAX_DATA_PARTITIONS} keys"
         raise InvalidInput([Problem("payload.partitionKeys", problem)])
@@ -76,5 +81,10 @@ def _data_partition(key: Any, number: int) -> str:
     fields = key.get("fields", key) if isinstance(key, Mapping) else None
     if not isinstance(fields, Mapping) or not fields:
         raise InvalidInput([Problem(f"payload.partitionKeys[{number}]", "is neither a text nor a mapping of fields")])
+    for name, value in fields.items():
+        if not isinstance(value, str | int) or isinstance(value, bool):
+            # Of other kinds CDAP has no keys, and each language would write them another way.
+            place = f"payload.partitionKeys[{number}].{shortened(str(name))}"
+            raise InvalidInput([Problem(place, "is neither a text nor a whole number")])
     # Hive's way of writing it; quoted, so that no value can be taken for two fields.
     return "/".join(f"{quote(str(name), safe='')}={quote(str(value), safe='')}" for name, value in fields.items())

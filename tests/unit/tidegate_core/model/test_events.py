@@ -136,6 +136,13 @@ def test_given_cdaps_list_of_keys_then_each_is_an_event() -> None:
         ({"partitionKeys": []}, "payload.partitionKeys"),
         ({"partitionKeys": ["x"] * 1001}, "payload.partitionKeys"),
         ({"partitionKeys": [5]}, "payload.partitionKeys[0]"),
+        # Found in review: a text that holds JSON was read by rules of its own, and what Python calls True became a name.
+        ({"partitionKeys": '[{"day": 1, "day": 2}]'}, "payload.partitionKeys"),
+        ({"partitionKeys": '["\\ud800"]'}, "payload.partitionKeys"),
+        ({"partitionKeys": '[{"day": NaN}]'}, "payload.partitionKeys"),
+        ({"partitionKeys": [{"day": True}]}, "payload.partitionKeys[0].day"),
+        ({"partitionKeys": ["a", {"fields": {"day": None}}]}, "payload.partitionKeys[1].day"),
+        ({"partitionKeys": [{"day": [1]}]}, "payload.partitionKeys[0].day"),
         ({"datasetId": "flights"}, "payload.datasetId"),
         ({"datasetId": None}, "payload.datasetId"),
         ({"datasetId": "Flights.raw"}, "namespace"),
