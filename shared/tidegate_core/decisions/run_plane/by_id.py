@@ -132,7 +132,9 @@ class CancelJob:
         job = unit.record(Job, keys.job(unit.shard, self.job_id))
         ended = None if job is not None else _ended(unit, self.job_id) or _closed(unit, self.job_id)
         found = job or ended
-        if found is None or self.namespace not in (None, found.namespace):
+        if found is not None and self.namespace not in (None, found.namespace):
+            found = None  # Another namespace's, of which nothing is told.
+        if found is None:
             status = ReceiptStatus.NOT_FOUND
         elif job is None or job.state != "pending_constraint":
             status = ReceiptStatus.TOO_LATE
@@ -181,7 +183,9 @@ class CancelRun:
             run = unit.record(Run, run.key(unit.shard)) or run
         run = run or _ended(unit, self.run_id)
         running: tuple[str, ...] = ()
-        if run is None or not self._is_meant(run):
+        if run is not None and not self._is_meant(run):
+            run = None  # Another namespace's, of which nothing is told.
+        if run is None:
             status = ReceiptStatus.NOT_FOUND
         elif run.ended_at is not None:
             status = ReceiptStatus.TOO_LATE

@@ -97,3 +97,14 @@ def test_given_a_job_cancel_of_a_run_that_is_over_then_it_is_too_late(bench: Ben
     assert answer(bench, {"id": "it", "type": "job.cancel", "job_id": run})["status"] == "too_late"
     other = {"id": "it2", "type": "run.cancel", "run_id": run, "namespace": "elsewhere"}
     assert answer(bench, other)["status"] == "not_found"
+
+
+@pytest.mark.parametrize("kind", ["job", "run"])
+def test_given_a_cancel_of_what_is_another_namespaces_then_its_receipt_names_nothing_of_it(
+    bench: Bench, kind: str
+) -> None:
+    """Found in review: `not_found` had the name of the other namespace's schedule beside the namespace that was asked in."""
+    bench.request(an_apply(a_spec(constraints=[{"type": "delay", "after": "1h"}] if kind == "job" else [])))
+    made = answer(bench, {"id": "go", "type": "schedule.trigger", "namespace": "flights", "name": "nightly"})["id"]
+    told = answer(bench, {"id": "it", "type": f"{kind}.cancel", f"{kind}_id": made, "namespace": "others"})
+    assert (told["status"], told["namespace"], told["name"], told["id"]) == ("not_found", "others", None, made)
