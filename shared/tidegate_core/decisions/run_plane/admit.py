@@ -49,6 +49,12 @@ ASKED_TOGETHER = 8
 """Jobs of one schedule in the queue of a shared limit: those behind them come after them in any case, and as soon as one of
 these goes the next one joins.
 """
+ASKED_APART = 32
+"""Jobs of one schedule that wait at a time, each for limits of its own: of keys there is one for each value, and who waits for one keeps
+nobody from another. Each look reads the limits of all of them.
+"""
+LINE_MAX = 500
+"""Jobs in line of which a look asks whether they need other limits than those before them."""
 REVISIONS_PER_ATTEMPT = 1_000_000
 """More than one attempt ever writes its run's item. An attempt that a suspend took back leaves no item behind, and writes of it
 that come late must not fit to the next one's."""
@@ -122,7 +128,7 @@ class AdmitNext:
             return ()
         asking = [job for job_id in self.memory.waiting(self.ref) if (job := self.memory.jobs[job_id]).asked]
         # Some of them may be passed over: those behind them are looked at as well.
-        return (*limits, *(key_of(text) for job in asking[: 2 * ASKED_TOGETHER] for text in job.asked))
+        return (*limits, *(key_of(text) for job in asking[: 2 * ASKED_APART] for text in job.asked))
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         namespace, schedule = self.ref.split("/", 1)
@@ -147,14 +153,14 @@ class AdmitNext:
         """Goes through the jobs in order; returns whether there may be more to do.
 
         The first that has to wait is the last that is looked at, unless shared limits are all that it waits for: those
-        behind it then join their queues as well, and one of them may have been offered a slot before it. One that makes
+        behind it then join their queues as well, and one of them may have been offered a slot before it. Of a crowd the first few do, and
+        those that need none of the limits which these wait for. One that makes
         up for the past, and waits for another such run, holds up nobody. Of those behind it the ones that have waited too long are
         looked at: what stands before them may wait for longer.
         """
-        gone, waiting, paced, behind, leaving = set[str](), list[_Waiting](), list[_Waiting](), list[str](), False
+        gone, waiting, paced, leaving = set[str](), list[_Waiting](), list[_Waiting](), False
+        passed_by, behind = list[str](), list[str]()
         pacing = Pacing.of(self.memory, self.ref)
-        # A decision on one job is what is tried when one on several has failed: it has to show whose fault it is.
-        looked_at = 1 if self.most == 1 else ASKED_TOGETHER
         line = self.memory.waiting(self.ref)
         for place, job_id in enumerate(line):
             known = self.memory.jobs[job_id]
@@ -166,6 +172,9 @@ class AdmitNext:
                 break
             if paced and not known.asked and pacing.hold_of(known) is not None:
                 continue  # The first of them tells what all wait for: they are not read, there may be more than the view holds.
+            if self._comes_behind(unit, state, known, place, waiting, now):
+                passed_by.append(job_id)
+                continue
             job = unit.record(Job, keys.job(unit.shard, job_id))
             if job is None or job.state != "pending_constraint":
                 continue
@@ -190,12 +199,12 @@ class AdmitNext:
                 continue
             waiting.append(waits)
             leaving = not waits.queues or waits.alone
-            if leaving or len(waiting) >= looked_at:
+            if leaving:
                 behind = line[place + 1 :]
                 break
         if self._is_enough(gone):
             return True
-        if behind and self._decide_overdue(unit, state, behind, waiting, now):
+        if (passed_by or behind) and self._decide_overdue(unit, state, [*passed_by, *behind], waiting, now):
             return True
         # One tells what all of them wait for. Those in queues leave them: a slot would stand free for nobody.
         waiting += [each for number, each in enumerate(paced) if number == 0 or each.job.asked]
@@ -206,6 +215,33 @@ class AdmitNext:
         if goes_on:
             return True
         return leaving and self._leave_queues(unit, behind, {waits.job.id for waits in waiting})
+
+    def _comes_behind(
+        self,
+        unit: UnitOfWork,
+        state: ScheduleState,
+        known: Job,
+        place: int,
+        waiting: Sequence[_Waiting],
+        now: int,
+    ) -> bool:
+        """Whether a job comes behind those that wait, whatever else: a limit that it needs is one that they wait for.
+
+        Without a read: there may be thousands. The first few are looked at in any case, so that as many slots are taken at once.
+        """
+        # A decision on one job is what is tried when one on several has failed: it has to show whose fault it is.
+        if len(waiting) < (1 if self.most == 1 else ASKED_TOGETHER):
+            return False
+        if self.most == 1 or len(waiting) >= ASKED_APART or place >= LINE_MAX:
+            return True
+        job = present_job(state, known, now)
+        spec = spec_of(unit, job.namespace, job.name, job.version)
+        assert spec is not None
+        waited_for = {each.shared for waits in waiting for each in waits.unmet}
+        try:
+            return any(permits.limit_key(unit.shard, each) in waited_for for each in permits.limits_of(spec, job))
+        except Unresolved:
+            return False  # It ends.
 
     def _decide_overdue(
         self,

@@ -28,14 +28,18 @@ class Unmet(NamedTuple):
     aborts: bool
     own: str | None = None
     """Key of the schedule's own limit, if it is that."""
-    is_shared: bool = False
-    """It is a shared limit: there is a queue before it."""
+    shared: Key | None = None
+    """Key of the shared limit, if it is that: there is a queue before it."""
     is_rate: bool = False
     """It is a shared limit whose permits come back by time."""
     load: LoadKey | None = None
     """The load, if it is that."""
     behind: Key | None = None
     """Key of the shared limit, if that has room and others wait for it since longer."""
+
+    @property
+    def is_shared(self) -> bool:
+        return self.shared is not None
 
     @property
     def is_limit(self) -> bool:
@@ -97,9 +101,9 @@ def unmet_shared(state: SharedLimit, limit: LimitRef, key: Key, job: Job) -> lis
     behind = key if others_wait else None
     if limit.span is not None:
         reached = _reached(limit, limit.span, state, others_wait)
-        return [Unmet(reached, aborts, is_shared=True, is_rate=True, behind=behind)]
+        return [Unmet(reached, aborts, shared=key, is_rate=True, behind=behind)]
     full = _full(limit, state.in_use, state.holders, others_wait=others_wait)
-    return [Unmet(full, aborts, is_shared=True, behind=behind)]
+    return [Unmet(full, aborts, shared=key, behind=behind)]
 
 
 def _full(limit: LimitRef, in_use: int, holders: Iterable[str], *, ahead: int = 0, others_wait: bool = False) -> Hold:
