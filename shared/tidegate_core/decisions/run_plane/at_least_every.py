@@ -69,7 +69,7 @@ def remind_anew(unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, n
 
 @dataclass(frozen=True, slots=True)
 class AtLeastEvery:
-    """Decides on a reminder: what is there becomes a job, or nothing does where nothing is.
+    """Decides on a reminder: what is there becomes a job, or nothing does where nothing is, or where a job waits already.
 
     Attributes:
         through: All that was appended by then is counted.
@@ -119,7 +119,11 @@ class AtLeastEvery:
         held = gathering.stored("")
         if held is None:
             self._without_evidence(unit, gathering, state, spec, now)
-        elif not held.evidence.job:
+        elif held.evidence.job:
+            gathering.reminded(
+                self.row.at
+            )  # A job is there already, and waits. Undecided it would stand before those behind it.
+        else:
             gathering.fire_with_what_is_there(held)
 
     def _is_due(self, unit: UnitOfWork, state: ScheduleState) -> bool:

@@ -307,7 +307,7 @@ class Gathering:
         return self._state.made_at
 
     def reminded(self, at: int) -> None:
-        """A reminder has found nothing: as if a job had been made then, so that looking at it again finds it dealt with."""
+        """A reminder has made nothing: as if a job had been made then, so that looking at it again finds it dealt with."""
         self._state = replace(self._state, made_at=at, reminder=None)
 
     def close(self) -> None:

@@ -26,8 +26,8 @@ class ScheduleState:
         searched_from: Behind which no instant lies before `next_nominal`, where that took several searches.
         fired_through: Latest instant of a time trigger that was made in this incarnation; none is ever made twice.
         seals: Evidence opened so far; numbers the jobs of event triggers.
-        made_at: When the last job of a trigger with `at_least_every` was made, by itself or by hand, or a reminder found nothing
-            to make one of; `next_nominal` is its next reminder.
+        made_at: When the last job of a trigger with `at_least_every` was made, by itself or by hand, or a reminder made
+            none; `next_nominal` is its next reminder.
         reminder: The earliest reminder that has come and is not decided: it waits for what was appended before it. None, as older versions
             write it: nobody knows of it but its timer row.
         next_tick: Next instant of a composite's time leaves; a timer row of kind `E` stands there.

@@ -158,3 +158,29 @@ def test_us_11_given_so_much_or_so_long_then_firing_the_one_resets_the_other() -
         pytest.approx(4 * HOUR, abs=5 * SECOND),
         pytest.approx(8 * HOUR, abs=5 * SECOND),
     ]
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_us_11_given_a_reminder_amid_a_job_that_waits_then_the_one_behind_it_has_its_turn_after_an_outage(
+    *, away: bool
+) -> None:
+    """The first one, of which nothing was made, stood in the next one's way: the outage over it and the time-out behind it gave up the data
+    of which it was to make a job.
+    """
+    story = Story()
+    pairs = all_of(on_data("raw"), on_data("weather"), timeout="6m", at_least_every="4m")
+    story.apply("pairs", pairs, {"type": "time_window", "opens": "02:26", "closes": "04:00"})
+    story.until("02:15")
+    story.data("d1")
+    story.data("d1", dataset="weather")
+    story.until("02:26")
+    state = story.state_of("pairs")
+    assert state is not None
+    assert state.reminder is None
+    story.data("d2")
+    story.run(10 * SECOND)
+    if away:
+        story.away(10 * MINUTE)
+    story.until("02:40")
+    assert [list(brought(story, number)) for number in range(2)] == [["d1"], ["d2"]]
+    assert {word for word in story.words("pairs") if word.startswith("expired")} == set()
