@@ -23,7 +23,7 @@ from tidegate_core.decisions.run_plane.pacing import Pacing
 from tidegate_core.decisions.run_plane.past_runs import note_admission, remembered_by
 from tidegate_core.decisions.run_plane.pending_timeout import after_pending_timeout, served_until
 from tidegate_core.decisions.run_plane.settling import holders_of, settle_jobs
-from tidegate_core.decisions.run_plane.standing import admits, awaits_cut, kept_from, parks, present_job
+from tidegate_core.decisions.run_plane.standing import admits, awaits_cut, kept_from, parks, present_job, version_of
 from tidegate_core.decisions.run_plane.unmet import (
     Unmet,
     is_told,
@@ -152,14 +152,14 @@ class AdmitNext:
     def _decide_first(self, unit: UnitOfWork, state: ScheduleState, now: int) -> bool:
         """Goes through the jobs in order; returns whether there may be more to do.
 
-        The first that has to wait is the last that is looked at, unless shared limits are all that it waits for: those
+        The first that has to wait is the last of its version that is looked at, unless shared limits are all that it waits for: those
         behind it then join their queues as well, and one of them may have been offered a slot before it. Of a crowd the first few do, and
         those that need none of the limits which these wait for. One that makes
         up for the past, and waits for another such run, holds up nobody. Of those behind it the ones that have waited too long are
         looked at: what stands before them may wait for longer.
         """
-        gone, waiting, paced, leaving = set[str](), list[_Waiting](), list[_Waiting](), False
-        passed_by, behind = list[str](), list[str]()
+        gone, waiting, paced = set[str](), list[_Waiting](), list[_Waiting]()
+        held_up_by, passed_by, behind = set[int](), list[str](), list[str]()
         pacing = Pacing.of(self.memory, self.ref)
         line = self.memory.waiting(self.ref)
         for place, job_id in enumerate(line):
@@ -172,6 +172,9 @@ class AdmitNext:
                 break
             if paced and not known.asked and pacing.hold_of(known) is not None:
                 continue  # The first of them tells what all wait for: they are not read, there may be more than the view holds.
+            if held_up_by and self._is_held_up(unit, state, known, held_up_by):
+                behind.append(job_id)
+                continue
             if self._comes_behind(unit, state, known, place, waiting, now):
                 passed_by.append(job_id)
                 continue
@@ -192,16 +195,14 @@ class AdmitNext:
                 self.looked_at[:] = before  # It can be read: what cannot be written from here on is another one's.
                 unit.put(job, job.key(unit.shard))  # It is in its turn, also for whoever decides on it next.
                 break
-            waits = self._decide_one(unit, state, spec, job, now, ahead=len(waiting))
+            waits = self._decide_one(unit, state, spec, job, now, ahead=sum(each.queues for each in waiting))
             if waits is None:
                 gone.add(job.id)
                 pacing.note_end(job, has_run=unit.record(Run, keys.run(unit.shard, job.id)) is not None)
                 continue
             waiting.append(waits)
-            leaving = not waits.queues or waits.alone
-            if leaving:
-                behind = line[place + 1 :]
-                break
+            if not waits.queues or waits.alone:
+                held_up_by.add(job.version)
         if self._is_enough(gone):
             return True
         if (passed_by or behind) and self._decide_overdue(unit, state, [*passed_by, *behind], waiting, now):
@@ -214,7 +215,20 @@ class AdmitNext:
         self.memory.remember_shared_limits(self.ref, [need.limit for each in waiting for need in each.needs])
         if goes_on:
             return True
-        return leaving and self._leave_queues(unit, behind, {waits.job.id for waits in waiting})
+        return bool(held_up_by) and self._leave_queues(unit, behind, {waits.job.id for waits in waiting})
+
+    def _is_held_up(self, unit: UnitOfWork, state: ScheduleState, known: Job, held_up_by: AbstractSet[int]) -> bool:
+        """Whether a job waits behind one that holds up those behind it, of one of these versions.
+
+        Under `allow` jobs stand beside one another: what the same constraints hold up is held up together, and what an update has let finish
+        waits for its own.
+        """
+        version = version_of(state, known.version)
+        if version in held_up_by:
+            return True
+        spec = spec_of(unit, known.namespace, known.name, version)
+        assert spec is not None
+        return spec.overlap != "allow"
 
     def _comes_behind(
         self,
