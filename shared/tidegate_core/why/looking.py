@@ -31,6 +31,8 @@ LOOKED_AT_MAX = 1_000
 """A look comes to a few jobs, and passes over those that make up for the past; nobody waits behind a thousand of these for long."""
 DECIDED_AGAIN_MAX = 100
 """A look asks once for each limit that it comes upon: far more than the jobs of one look have."""
+ANY_NUMBER = 1 << 30
+"""Of actions: what the owner tells of in several looks is told at once."""
 _NO_EPOCH = 0
 """Nothing of what is decided here is ever sent."""
 
@@ -113,7 +115,7 @@ def _decided(views: Views, facts: Facts, jobs: Sequence[Job], memory: Memory) ->
         view.learn(*_rows(facts, jobs))
         unit = UnitOfWork(view, facts.shard, _NO_EPOCH, NO_CONTROLS)
         try:
-            AdmitNext(facts.ref, memory, _nobody).decide(unit, facts.now)
+            AdmitNext(facts.ref, memory, _nobody, waiting_actions=ANY_NUMBER).decide(unit, facts.now)
         except NotAtHand as need:
             known = views()
             if need.ranges or need.elsewhere or not all(known.knows(key) for key in need.keys):

@@ -106,6 +106,7 @@ class AdmitNext:
         most: Jobs to decide on.
         cancel: Called with each run that has to end for a job that waits (`cancel_running`).
         looked_at: The job that was decided on last; of a decision on one it says whose fault it is that it cannot be taken.
+        waiting_actions: Behind so many actions it has no further job wait. A look that is never written need not be bounded so.
     """
 
     ref: str
@@ -114,6 +115,7 @@ class AdmitNext:
     most: int = ADMITTED_TOGETHER
     cancel: Callable[[str], None] = _nobody
     looked_at: list[str] = field(default_factory=list, compare=False)
+    waiting_actions: int = WAITING_ACTIONS
     name: str = "admit"
 
     @property
@@ -461,7 +463,7 @@ class AdmitNext:
         before = unit.actions
         for waits in waiting:
             to_mark = {limit for place in places for limit in place.joined}
-            if places and unit.actions - before + 2 * len(to_mark) > WAITING_ACTIONS:
+            if places and unit.actions - before + 2 * len(to_mark) > self.waiting_actions:
                 break
             job, unmet, needs, priority, *_ = waits
             if waits.queues:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench
+from tests.unit.tidegate_core.decisions.test_keys_apart import ONE_OF_A_DAY, a_story, all_wait_behind_a_run
 from tests.unit.tidegate_core.why.telling import served, the_jobs, told, why, why_job
 
+from tidegate_core.decisions.run_plane.memory import place_in_line
 from tidegate_core.effects import Commit, Invalid
 from tidegate_core.model.instants import format_instant
 from tidegate_testkit.bench import Behaviour
@@ -67,3 +69,13 @@ def test_given_a_drain_while_a_backlog_is_being_ended_then_a_job_that_was_to_go_
     assert {reason.code for reason in why_job(bench, last).reasons} >= {"resuming"}
     assert "suspended" not in {reason.code for reason in why_job(bench, last).reasons}
     assert [reason.code for reason in why(bench).reasons][:2] == ["suspended", "resuming"]
+
+
+def test_given_more_jobs_before_keys_of_their_own_than_the_owner_tells_of_at_one_look_then_none_is_said_to_be_behind_others() -> (
+    None
+):
+    """Each waits for its own key alone, and goes as soon as that is free."""
+    story = a_story(ONE_OF_A_DAY)
+    all_wait_behind_a_run(story, 20)
+    *_, last = sorted((job for job in the_jobs(served(story)) if job.state == "pending_constraint"), key=place_in_line)
+    assert [each.code for each in why_job(story, last.id).reasons] == ["concurrency"]
