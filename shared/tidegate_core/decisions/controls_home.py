@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from typing import NamedTuple
 
 from tidegate_core.decisions.event_index import vector_item
 from tidegate_core.decisions.lane import Lane
@@ -61,7 +62,15 @@ LOOK_MS = 250
 
 @dataclass(frozen=True, slots=True)
 class ApplyControl(ApplyRequest):
-    """Applies a request on wide controls; what it comes to is announced once all shards have done their part."""
+    """Applies a request on wide controls; what it comes to is announced once all shards have done their part.
+
+    Attributes:
+        spread: Waits for them.
+        done: Removes the inbox row of a repeat, whose answer is still to come under its id.
+    """
+
+    spread: Spread = field(kw_only=True)
+    done: Callable[[InboxRow], None] = field(kw_only=True)
 
     @property
     def in_order_of(self) -> str | None:
@@ -76,7 +85,8 @@ class ApplyControl(ApplyRequest):
             return
         for shard in range(lane.host.holding.topic_partitions):
             lane.host.tell(Poke(shard, controls=True))  # Holder p has shard p.
-        lane.host.start_safely("spread", self.about, _spread(lane, self.row, receipt, self.announce))
+        if not self.spread.begin(Spreading(self.row, receipt, self.announce)):
+            self.done(self.row)
 
     def _apply(self, lane: Lane, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
         assert isinstance(request, ControlSuspend | ControlResume)
@@ -213,26 +223,75 @@ def _shortened(text: str | None) -> str | None:
 # -- all shards -------------------------------------------------------------------------------------------------------------
 
 
-def _spread(lane: Lane, row: InboxRow, receipt: Receipt, announce: Callable[[InboxRow, str], None]) -> Operation[None]:
-    """Waits until all shards have done their part, then stores and announces the final answer."""
-    assert receipt.version is not None
-    behind = [*range(lane.host.holding.shards)]
-    while behind:
-        behind = yield from _behind(lane, behind, receipt.version)
+class Spreading(NamedTuple):
+    """A control whose final answer waits until all shards have done their part."""
+
+    row: InboxRow
+    receipt: Receipt
+    announce: Callable[[InboxRow, str], None]
+
+    @property
+    def version(self) -> int:
+        assert self.receipt.version is not None
+        return self.receipt.version
+
+
+class Spread:
+    """All controls whose answers wait; one per home shard.
+
+    One look at the leases serves them all: where a shard has no owner senders ask again for hours, by the same request and by others.
+    """
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+        self._waiting: dict[Key, Spreading] = {}
+        self._done: dict[int, int] = {}
+        self._looks = False
+
+    def begin(self, spreading: Spreading) -> bool:
+        """Returns False for a repeat of one that waits: its answer will be that one's, and bears its id."""
+        receipt = spreading.receipt
+        key = keys.receipt(self._lane.shard, receipt.namespace, receipt.request_id)
+        if key in self._waiting:
+            return False
+        self._waiting[key] = spreading
+        if not self._looks:
+            self._looks = True
+            self._lane.host.start_safely("spread", f"shard {self._lane.shard}", self._look())
+        return True
+
+    def _look(self) -> Operation[None]:
+        """Looks until nobody waits, and has those settled for which nothing is left to be waited for."""
+        try:
+            while self._waiting:
+                done = yield from self._done_by_all(max(each.version for each in self._waiting.values()))
+                through = [key for key, each in self._waiting.items() if each.version <= done]
+                for each in [self._waiting.pop(key) for key in through]:
+                    self._lane.host.start_safely("spread", each.receipt.request_id, _settle(self._lane, each))
+                if self._waiting:
+                    yield from self._lane.host.sleep(LOOK_MS)
+        finally:
+            self._looks = False
+
+    def _done_by_all(self, wanted: int) -> Operation[int]:
+        """Returns the version of which all shards have done their part, as far as that one; only those that are behind it are asked."""
+        shards = range(self._lane.host.holding.shards)
+        behind = {shard: keys.lease(shard) for shard in shards if self._done.get(shard, 0) < wanted}
         if behind:
-            yield from lane.host.sleep(LOOK_MS)
+            answer = yield from self._lane.host.read_for_good(Read(tuple(behind.values())))
+            assert isinstance(answer, Items)
+            leases = {shard: answer.found.get(key) for shard, key in behind.items()}
+            self._done |= {shard: 0 if lease is None else carried_by(lease).done for shard, lease in leases.items()}
+        return min(wanted, *(self._done[shard] for shard in shards))
+
+
+def _settle(lane: Lane, spreading: Spreading) -> Operation[None]:
+    """Stores and announces the final answer."""
+    row, receipt, announce = spreading
     running: tuple[str, ...] = ()
     if isinstance(parse_request(row.body.encode()), ControlSuspend):
         running = yield from _running(lane, receipt.namespace)
     lane.add(SettleControl(row, receipt, running, announce))
-
-
-def _behind(lane: Lane, shards: list[int], version: int) -> Operation[list[int]]:
-    wanted = {shard: keys.lease(shard) for shard in shards}
-    answer = yield from lane.host.read_for_good(Read(tuple(wanted.values())))
-    assert isinstance(answer, Items)
-    leases = {shard: answer.found.get(key) for shard, key in wanted.items()}
-    return [shard for shard, lease in leases.items() if lease is None or carried_by(lease).done < version]
 
 
 def _running(lane: Lane, namespace: str | None) -> Operation[tuple[str, ...]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
-from tidegate_core.decisions.controls_home import ApplyControl
+from tidegate_core.decisions.controls_home import ApplyControl, Spread
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation, Signal
@@ -49,6 +50,7 @@ class Inbox:
         self._memory = memory
         self._plane = plane
         self._poked = Signal(f"inbox {lane.shard}")
+        self._spread = Spread(lane)
         self._reads = 0
         self._put_off: set[Key] = set()
         self._closed = False
@@ -190,8 +192,8 @@ class Inbox:
             self._plane.inboxed.take(sorted(messages, key=lambda row: row.origin), self._memory.inbox_row_gone)
 
     def _application_of(self, row: InboxRow) -> ApplyRequest:
-        kinds: dict[tuple[str, str], type[ApplyRequest]] = {
-            (keys.NO_NAMESPACE, keys.CONTROLS_NAME): ApplyControl,
+        kinds: dict[tuple[str, str], Callable[..., ApplyRequest]] = {
+            (keys.NO_NAMESPACE, keys.CONTROLS_NAME): partial(ApplyControl, spread=self._spread, done=self._done),
             (keys.NO_NAMESPACE, keys.SOURCES_NAME): ApplySource,
         }
         kind = kinds.get((row.namespace, row.name), ApplyBehindEnd)

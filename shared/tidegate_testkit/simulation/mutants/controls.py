@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
-from tidegate_core.decisions import controls_home
+from tidegate_core.decisions.controls_home import Spread
 from tidegate_core.decisions.delivery_plane.holding import Holding
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
@@ -49,9 +49,9 @@ def deciding_from_the_first(init: Callable[..., None]) -> Any:
 
 
 def waiting_for_nobody(_: Any) -> Any:
-    def nobody(*_: Any) -> Generator[Any, Any, list[int]]:
+    def nobody(_: Spread, wanted: int) -> Generator[Any, Any, int]:
         yield from ()
-        return []
+        return wanted
 
     return nobody
 
@@ -214,7 +214,7 @@ CONTROLS = (
         "early receipt",
         "a suspend is acknowledged before all shards have stopped",
         breaks="I7",
-        patches=(Patch(controls_home, "_behind", waiting_for_nobody),),
+        patches=(Patch(Spread, "_done_by_all", waiting_for_nobody),),
         within=2,
         trap="wide_controls",
     ),

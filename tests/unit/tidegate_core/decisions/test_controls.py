@@ -375,6 +375,36 @@ def test_given_a_shard_without_an_owner_for_longer_than_answers_are_kept_then_th
     assert bench.rows("I#") == []
 
 
+def test_given_a_shard_without_an_owner_then_senders_who_ask_again_cost_no_further_reads_and_are_answered_in_the_end() -> (
+    None
+):
+    """Review: each repeat, and each further control, looked at the leases four times a second for as long as it waited."""
+    home = controls_shard(4) % 2
+    bench = Bench(topic_partitions=2, topic_partition=home, owner="home")
+    bench.run(SECOND)
+    bench.request(control("suspend"), home)
+    bench.run(5 * SECOND)
+
+    def looks() -> int:
+        before = len(bench.asked)
+        bench.run(10 * SECOND)
+        asked = [each for each in bench.asked[before:] if isinstance(each, Read)]
+        return sum(any(key.sk == "LEASE" for key in each.keys) for each in asked)
+
+    alone = looks()
+    for number in range(20):
+        bench.request(control("suspend"), home)
+        bench.request(control("suspend", request_id=f"again-{number}"), home)
+    assert looks() == alone
+    assert len(bench.rows("I#")) == 21, "a repeat's answer is that of the first one"
+    other = Bench(beside=bench, topic_partitions=2, topic_partition=1 - home, owner="other")
+    other.run(10 * SECOND)
+    bench.run(SECOND)
+    assert bench.rows("I#") == []
+    assert bench.status_of("suspend-flights") == "accepted"
+    assert {bench.status_of(f"again-{number}") for number in range(20)} == {"unchanged"}
+
+
 def test_given_nobody_was_there_during_the_span_then_it_is_no_miss_either(bench: Bench) -> None:
     bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
     bench.run(30 * SECOND)
