@@ -92,7 +92,7 @@ class ShardActor:
         plane.elsewhere.connect(self._inbox.hand_messages)
         self._attempts = Attempts(self._lane, self.memory, index)
         self._outgoing = Outgoing(self._lane, self.memory, index, self._attempts)
-        self._quarantine = Quarantine(self._lane, self.memory, self._waiting, self._inbox, self._attempts)
+        self._quarantine = Quarantine(self._lane, self.memory, self._waiting, self._attempts)
         self._controls = ShardControls(self._lane, self.memory, plane, carried.done, self._look_again)
         self._draining = False
         self._wake_at: int | None = None

@@ -57,6 +57,7 @@ NOT_SENT_HERE: Final[Mapping[str, str]] = {
     "schema": "`tidegate init` and `tidegate migrate` write it, no node; the latter's steps are taken without faults (`upgrading.py`)",
     "count_schedules": "no simulated namespace has a quota",
     "outputs": "simulated programs report their outputs with their end",
+    "refuse": "no request of a simulated user fails",
     "reject": "no simulated platform refuses a program for good",
     "rearm": "no world takes rows out of the store by hand",
     "mend_recurring": "likewise",

@@ -6,20 +6,19 @@ the process, and must never be silent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tidegate_core.decisions.delivery_plane.recurring_change import PlaceRecord
 from tidegate_core.decisions.lane import Lane
-from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.admit import AdmitNext
+from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.attempts import Attempts
 from tidegate_core.decisions.run_plane.controls import EndCovered, FinishControls
 from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.decisions.run_plane.expire import ExpireEvidence
 from tidegate_core.decisions.run_plane.fire import FireSchedule
-from tidegate_core.decisions.run_plane.inbox import Inbox
 from tidegate_core.decisions.run_plane.latch_ticks import LatchTicks
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.request import ApplyRequest
@@ -36,8 +35,10 @@ from tidegate_core.decisions.run_plane.until import ResumeWhenDue
 from tidegate_core.decisions.run_plane.upstream_gone import UpstreamGone
 from tidegate_core.decisions.run_plane.waiting import Waiting
 from tidegate_core.decisions.work import Work
-from tidegate_core.effects import Items, Read
+from tidegate_core.model.parsing import parse_request
+from tidegate_core.records.receipts import subject_of
 from tidegate_core.store.values import Key
+from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 TRY_AGAIN_MS = 10 * 60_000
 """Longer than a roll-out of a corrected version may have to wait, and a line in the log every ten minutes is enough."""
@@ -46,12 +47,11 @@ TRY_AGAIN_MS = 10 * 60_000
 class Quarantine:
     """One per shard."""
 
-    def __init__(self, lane: Lane, memory: Memory, waiting: Waiting, inbox: Inbox, attempts: Attempts) -> None:
+    def __init__(self, lane: Lane, memory: Memory, waiting: Waiting, attempts: Attempts) -> None:
         self._lane = lane
         self._host = lane.host
         self._memory = memory
         self._waiting = waiting
-        self._inbox = inbox
         self._attempts = attempts
 
     def take(self, work: Work, error: Exception) -> None:
@@ -75,7 +75,7 @@ class Quarantine:
             case ResumeWhenDue() | UpstreamGone():
                 self._later(work)  # Nobody waits for its answer.
             case ApplyRequest():
-                self._host.start_safely("refuse", work.about, self._refuse(work, error))
+                self._lane.add_first(RefuseRequest(work, error, self._later))
             case LookAtRun() | FireSchedule() | ExpireEvidence() | LatchTicks():
                 pass  # The sweep brings it again.
             case MarkLost() | RequestCancel():
@@ -108,11 +108,37 @@ class Quarantine:
         self._memory.take_back(job_id)
         self._waiting.look(ref)
 
-    def _refuse(self, request: ApplyRequest, error: Exception) -> Operation[None]:
-        """Tells who waits for the answer, unless something was done already: that has to be brought to its end."""
-        found = yield from self._host.read_for_good(Read((request.receipt_key(self._lane.shard),)))
-        assert isinstance(found, Items)
-        if found.found:
-            self._later(request)
-        else:
-            self._inbox.announce(request.row, request.refusal_for(error, self._host.now))
+
+@dataclass(frozen=True, slots=True)
+class RefuseRequest:
+    """Tells who waits for the answer to a request that cannot be applied, unless something was done already: that has to be brought to its end.
+
+    Under the lease, as every answer: a former owner that failed at it must not say `rejected` of what its successor has applied.
+
+    Attributes:
+        request: What could not be applied.
+        error: Why.
+        later: Tries it again some time.
+    """
+
+    request: ApplyRequest
+    error: Exception
+    later: Callable[[Work], None]
+    name: str = "refuse"
+
+    @property
+    def about(self) -> str:
+        return self.request.about
+
+    @property
+    def stale(self) -> tuple[Key, ...]:
+        return ()
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        asked, request = parse_request(self.request.row.body.encode()), self.request
+        if unit.item(request.receipt_key(unit.shard)) is not None:
+            unit.after(partial(self.later, request))
+            return
+        outcome, receipt = Outcome(subject_of(asked)), request.refusal_for(self.error, now)
+        answer(unit, outcome, receipt, now, under=asked.namespace)
+        unit.after(partial(request.announce, request.row, receipt.to_json().decode()))

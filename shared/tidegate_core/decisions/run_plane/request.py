@@ -112,7 +112,7 @@ class ApplyRequest(Procedure):
             request = parse_request(self.row.body.encode())
         except RefusedRecord as refused:
             # Ingest accepted it; only a newer node's grammar can lead here (rolling downgrade).
-            return self._refusal(refused, lane.host.now)
+            return self._refusal(refused, lane.host.now).to_json().decode()
         request_id = request_id_of(request.id, self.row.origin)
         key = keys.receipt(lane.shard, request.namespace, request_id)
         known = _answer_at_hand(lane, key)
@@ -156,7 +156,7 @@ class ApplyRequest(Procedure):
         request = parse_request(self.row.body.encode())
         return keys.receipt(shard, request.namespace, request_id_of(request.id, self.row.origin))
 
-    def refusal_for(self, error: Exception, now: int) -> str:
+    def refusal_for(self, error: Exception, now: int) -> Receipt:
         """Returns the receipt of a request whose application failed, before anything of it was done."""
         request = parse_request(self.row.body.encode())
         problem = f"could not be applied: internal error {type(error).__name__}"
@@ -169,8 +169,8 @@ class ApplyRequest(Procedure):
         )
         return self._refusal(refused, now)
 
-    def _refusal(self, refused: RefusedRecord, now: int) -> str:
-        receipt = Receipt.model_construct(
+    def _refusal(self, refused: RefusedRecord, now: int) -> Receipt:
+        return Receipt.model_construct(
             request_id=request_id_of(refused.request_id, self.row.origin),
             status=ReceiptStatus.REJECTED,
             # As the request names them: its row may lie under words that stand for all of its kind.
@@ -179,7 +179,6 @@ class ApplyRequest(Procedure):
             errors=refused.problems,
             at=now,
         )
-        return receipt.to_json().decode()
 
     def _apply(self, lane: Lane, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
         position = Position.parse(self.row.origin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,17 +12,19 @@ from tidegate_core.decisions import lane
 from tidegate_core.decisions.run_plane.attempts import PROBE_GAP_MS
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
-from tidegate_core.effects import Commit, Effect, Invalid, LookedUp, Lookup, Watch
+from tidegate_core.effects import Commit, Effect, Invalid, LookedUp, Lookup, Produce, Read, Watch
 from tidegate_core.model.identity import nominal_mark, run_id
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.store.values import Key, Put
 from tidegate_core.transactions import view
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.bench_pair import BenchPair
 from tidegate_testkit.builders import (
     DAY,
     HOUR,
     MINUTE,
+    RECEIPTS,
     RUNS,
     SECOND,
     Doc,
@@ -87,6 +90,32 @@ def test_given_a_poisoned_request_then_its_sender_is_told_its_row_goes_and_the_n
     assert bench.status_of(f"apply-{GOOD}") == "accepted"
     assert bench.rows("I#") == []
     assert failed(bench) == {"request"}
+
+
+@pytest.mark.parametrize("answer_only", [True, False], ids=["its answer is late", "it is late"])
+def test_given_a_holder_that_freezes_as_it_refuses_a_request_then_nobody_is_told_otherwise_than_its_successor_tells(
+    answer_only: bool,
+) -> None:
+    """Review: it said `rejected`, and removed the inbox row, of what its successor had applied and answered meanwhile."""
+    pair = BenchPair(shards=1)
+    pair.run(SECOND)
+    refuse(pair.first, lambda sk: sk.startswith("S#"))
+
+    def behind_the_failure(effect: Effect) -> bool:
+        return isinstance(effect, Read | Commit | Produce) and bool(pair.first.notices("decision_failed"))
+
+    pair.first.hold_back(behind_the_failure, answer_only=answer_only)
+    pair.request(an_apply(a_spec()))
+    assert pair.first.holds_something
+    pair.take_over()
+    pair.run(SECOND)
+    pair.first.end_scripts()
+    pair.thaw(pair.first)
+    pair.first.release()
+    pair.run(SECOND)
+    told = {json.loads(each.value)["status"] for bench in (pair.first, pair.second) for each in bench.on(RECEIPTS)}
+    assert told == ({"accepted"} if pair.second.state_of() else {"rejected"})
+    assert pair.second.rows("I#") == []
 
 
 def test_given_a_request_that_is_half_done_then_it_is_tried_again_and_answered_once_it_can_be_ended(
