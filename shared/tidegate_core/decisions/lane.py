@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from tidegate_core.decisions.host import RETRY_FIRST_MS, RETRY_LAST_MS, Fenced, Host, InvalidWrite
+from tidegate_core.decisions.host import RETRY_FIRST_MS, RETRY_LAST_MS, Fenced, Host, InvalidRead, InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.decisions.work import Decision, Procedure, StandsAside, Work
 from tidegate_core.effects import Committed, Items, Read, ReadRange, Refused
@@ -407,7 +408,8 @@ class Lane:
             except Exception:  # noqa: BLE001, S112 - met again, and dealt with, when it is decided
                 continue
         if wanted:
-            yield from self.fetch(NotAtHand(keys=tuple(wanted)))
+            with suppress(InvalidRead):  # Whoever is to blame meets it again, alone.
+                yield from self.fetch(NotAtHand(keys=tuple(wanted)))
 
     def _decide_with_reads(self, unit: UnitOfWork, decision: Decision) -> Operation[None]:
         self.view.forget_elsewhere()

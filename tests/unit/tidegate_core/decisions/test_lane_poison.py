@@ -11,6 +11,7 @@ from tidegate_core.decisions.host import Fenced
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.work import Decision, Procedure, Work
+from tidegate_core.effects import Effect, Invalid, Read
 from tidegate_core.store import keys
 from tidegate_core.store.values import ITEM_BYTES_MAX, Key, Put
 from tidegate_core.transactions.unit_of_work import AlreadyThere, UnitOfWork
@@ -102,6 +103,37 @@ def test_given_a_decision_that_cannot_be_made_then_it_alone_is_dropped_and_told_
     assert [failed for failed, _ in rig.failed] == [work]
     assert [rig.attempt(number) for number in (1, 2, 3)] == [2, 2, 2]
     assert rig.lane.is_idle
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_given_a_decision_that_asks_for_what_no_item_can_be_then_the_others_of_its_group_are_done(
+    rig: Rig, place: int
+) -> None:
+    """Review: the read ahead for the whole group ended the lane, and with it the topic partition, as often as it was taken up again."""
+
+    @dataclass(eq=False)
+    class Nameless:
+        stale: tuple[Key, ...] = ()
+        name: str = "nameless"
+        about: str = "a job"
+
+        def decide(self, unit: UnitOfWork, now: int) -> None:
+            unit.item(Key(keys.shard_pk(0), ""))
+
+    def refused(effect: Effect) -> Invalid | None:
+        asked = effect.keys if isinstance(effect, Read) else ()
+        return Invalid("an empty key") if any(not key.sk for key in asked) else None
+
+    rig.lay(1, 2, 3)
+    rig.script = refused
+    nameless = Nameless()
+    queue: list[Work] = [Touch(1, rig.done), Touch(2, rig.done)]
+    queue.insert(place, nameless)
+    rig.lane._queue.extend(queue)
+    rig.lane.add(Touch(3, rig.done))
+    rig.go()
+    assert rig.done == [1, 2, 3]
+    assert [failed for failed, _ in rig.failed] == [nameless]
 
 
 def test_given_a_used_key_then_a_procedure_does_not_ask_for_it_for_ever(rig: Rig) -> None:
