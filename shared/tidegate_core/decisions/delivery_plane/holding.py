@@ -38,6 +38,12 @@ MOVED_TOGETHER = 30
 LET_GO_AHEAD_MAX = 5_000
 """Messages that are let go and not delivered yet: the others wait in the store, not in memory."""
 LOOK_MS = 10
+ENDLESS_FIRST_MS = 10 * 60_000
+"""After a take-over: what a former owner had sent has come by then, however late."""
+ENDLESS_AGAIN_MS = 7 * 86_400_000
+"""Far below the 30 days after which a payload with an end is gone."""
+ENDLESS_APART_MS = 1_000
+"""Between two groups: a million messages held back in a shard are gone through in nine hours."""
 
 
 class Move(Protocol):
@@ -250,6 +256,41 @@ class Holding:
             else:
                 yield from self._plane.host.sleep(LOOK_MS)
 
+    # -- payloads without an end --------------------------------------------------------------------------------------
+
+    def keep_endless(self) -> Operation[None]:
+        """Looks, for good, whether the payloads of what is held back have no end: a row of a former owner's that comes late has one, and lies
+        over that without.
+        """
+        pause = ENDLESS_FIRST_MS + self._plane.host.jitter(f"held {self._plane.shard}", ENDLESS_FIRST_MS)
+        while True:
+            yield from self._plane.host.sleep(pause, routine=True)
+            if self.controls.version and self._empty_under != self.controls.version:
+                yield from self._plane.host.safely("keep_endless", f"shard {self._plane.shard}", self._look_for_ends())
+            pause = ENDLESS_AGAIN_MS
+
+    def _look_for_ends(self) -> Operation[None]:
+        after: str | None = ""
+        while after is not None:
+            # Amid no move: what is held back then is so when its payload is written.
+            after = yield from self._turn.of(self._take_ends_away(after))
+            yield from self._plane.host.sleep(ENDLESS_APART_MS, routine=True)
+
+    def _take_ends_away(self, after: str) -> Operation[str | None]:
+        """Goes through the next group; returns behind which row the one after it begins, None: there is none."""
+        plane = self._plane
+        wanted = RangeRead(keys.shard_pk(plane.shard), "H#", f"H#{keys.LAST}", MOVED_TOGETHER, after or None)
+        page = yield from plane.host.read_for_good(ReadRange(wanted))
+        assert isinstance(page, Page)
+        rows = [from_item(HeldMessage, item) for item in page.items]
+        messages = yield from self._payloads_of(rows)
+        # What a guard covers is discarded by the request that raised it, and gets its end there.
+        ended = [
+            each for each in messages if each.expires_at is not None and not plane.guards.cover(each.id, each.version)
+        ]
+        yield from self._keep(ended, for_ever=True)
+        return page.next_after
+
     # -- cancelled or replaced ----------------------------------------------------------------------------------------
 
     def discard(self, messages: Sequence[Message]) -> Operation[Mapping[str, bool]]:
@@ -311,11 +352,15 @@ class Holding:
 
     def _give_an_end(self, group: Sequence[HeldMessage]) -> Operation[None]:
         """Payloads of what was let go expire again; a crash before this leaves one behind, which nobody reads once it is sent."""
-        plane = self._plane
-        wanted = tuple(keys.message(plane.shard, row.id, row.version) for row in group)
-        found = yield from plane.host.read_for_good(Read(wanted))
+        yield from self._keep((yield from self._payloads_of(group)), for_ever=False)
+
+    def _payloads_of(self, held: Sequence[HeldMessage]) -> Operation[list[Message]]:
+        wanted = tuple(keys.message(self._plane.shard, row.id, row.version) for row in held)
+        if not wanted:
+            return []
+        found = yield from self._plane.host.read_for_good(Read(wanted))
         assert isinstance(found, Items)
-        yield from self._keep([from_item(Message, item) for item in found.found.values()], for_ever=False)
+        return [from_item(Message, item) for item in found.found.values()]
 
     def _keep(self, messages: Sequence[Message], *, for_ever: bool) -> Operation[None]:
         plane = self._plane

@@ -101,6 +101,7 @@ class DeliveryPlane:
             self._write_in_turn(),
             self._load_payloads_ahead(),
             self.recurring.keep_placed(),
+            self.holding.keep_endless(),
         )
         for operation in serving:
             self.host.operations.start(operation)

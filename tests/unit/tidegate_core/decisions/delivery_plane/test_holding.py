@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from tidegate_core.decisions.delivery_plane.cancelling import CANCEL_MARK
-from tidegate_core.effects import Commit, Drained, NotProduced, Produce, Read, Unavailable, Write
+from tidegate_core.decisions.delivery_plane.holding import MOVED_TOGETHER
+from tidegate_core.effects import Commit, Drained, NotProduced, Produce, Read, ReadRange, Unavailable, Write
 from tidegate_core.model.position import Position
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import Guard, HeldMessage, Message
 from tidegate_core.records.run_plane import InboxRow
-from tidegate_core.store.values import Put
+from tidegate_core.store.values import Key, Put
 from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_pair import BenchPair
 from tidegate_testkit.builders import MINUTE, REQUESTS_ID, SECOND, Doc, a_cancel, a_send
 
 
@@ -352,3 +354,51 @@ def test_given_a_timer_row_that_is_written_once_more_after_it_was_held_then_a_su
     ask(bench, control("resume"))
     bench.run(MINUTE)
     assert len(bench.delivered()) == 1
+
+
+@pytest.mark.parametrize("of", ["messages", "kept"])
+def test_given_a_payload_of_a_former_owner_that_comes_late_then_what_is_held_back_for_months_is_delivered_all_the_same(
+    of: str,
+) -> None:
+    """Review: it has an end, and lies over the one without: the message was gone before the resume.
+
+    It is that of the message's create, or that of a resume behind which all is suspended anew.
+    """
+    pair = BenchPair(shards=1)
+    pair.run(SECOND)
+    pair.request(control("suspend"))
+    pair.run(3 * SECOND)
+    if of == "kept":
+        pair.request(a_send("m-1", after="1s"))
+        pair.run(3 * SECOND)
+    pair.first.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == of)
+    pair.request(control("resume") if of == "kept" else a_send("m-1", after="1s"))
+    assert pair.first.holds_something
+    pair.second.answer_with(to_out, NotProduced("unavailable", "scripted"), times=10)
+    pair.take_over()
+    pair.request(control("suspend", request_id="again"))
+    pair.run(10 * SECOND)
+    assert (len(held(pair.second)), pair.delivered()) == (1, [])
+    pair.first.release()
+    assert [row["expires_at"] is None for row in pair.second.rows("M#")] == [False]
+    pair.second.end_scripts()
+    pair.run(30 * MINUTE)
+    pair.second.months(2)
+    pair.request(control("resume", request_id="last"))
+    pair.run(2 * SECOND)
+    assert pair.delivered() == ["m-1"]
+
+
+def test_given_a_cancel_as_payloads_are_looked_through_then_that_of_what_was_cancelled_has_an_end(bench: Bench) -> None:
+    ask(bench, control("suspend"))
+    ask(bench, a_send("m-1", key="k", after="1s", receipt=True))
+    (row,) = bench.rows("M#")
+    bench.store.write([Put(Key(str(row["pk"]), str(row["sk"])), {**row, "expires_at": bench.now // 1_000 + 100})])
+    bench.hold_back(lambda effect: isinstance(effect, ReadRange) and effect.range.limit == MOVED_TOGETHER)
+    bench.run(30 * MINUTE)
+    assert bench.holds_something
+    assert ask(bench, a_cancel(key="k"))["status"] == "cancelled"
+    bench.as_usual()
+    bench.run(MINUTE)
+    assert held(bench) == []
+    assert [row["expires_at"] is None for row in bench.rows("M#")] == [False]
