@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -407,9 +406,12 @@ class Lane:
                 wanted.update(dict.fromkeys(need.keys))
             except Exception:  # noqa: BLE001, S112 - met again, and dealt with, when it is decided
                 continue
-        if wanted:
-            with suppress(InvalidRead):  # Whoever is to blame meets it again, alone.
-                yield from self.fetch(NotAtHand(keys=tuple(wanted)))
+        if not wanted:
+            return
+        try:
+            yield from self.fetch(NotAtHand(keys=tuple(wanted)))
+        except InvalidRead:
+            return  # Whoever is to blame meets it again, alone.
 
     def _decide_with_reads(self, unit: UnitOfWork, decision: Decision) -> Operation[None]:
         self.view.forget_elsewhere()
