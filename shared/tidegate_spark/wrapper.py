@@ -21,7 +21,7 @@ from tidegate_spark.current import set_gate
 from tidegate_spark.gate import Answer, Deadline, GateClient, GateMisconfigured, GateUnreachable
 from tidegate_spark.identity import IdentityIncomplete, RunIdentity
 from tidegate_spark.reports import outputs_so_far
-from tidegate_spark.user_program import TERMINATED, Outcome, Terminated, run_script
+from tidegate_spark.user_program import EXIT_TERMINATED, TERMINATED, Outcome, Terminated, run_script
 
 EXIT_DUPLICATE = 79
 """Another driver has the run, or it was closed: nothing is wrong with this one. A code of its own, because the launcher
@@ -33,8 +33,10 @@ EXIT_GATE_UNREACHABLE = 75
 EXIT_CONFIG = 78
 """EX_CONFIG: the launcher reads it as `config`, which is never retried."""
 
-TERMINATED_REPORT_WAIT_S = 5.0
-"""After SIGTERM a kill follows, 60 s later by default; a cancelled run's end is known without the report, too."""
+TERMINATED_WAIT_S = 5.0
+"""For the gate's word and for the report. After SIGTERM a kill follows, 60 s later by default; where its host stays, a run's end is known
+without the report, too.
+"""
 
 
 class NotRun(Exception):
@@ -51,11 +53,17 @@ class Ending:
 
     It hangs on `atexit` and is registered before the program runs, so it comes last: after the program's own exit
     handlers and after the threads that Python waits for. A program is over when those are.
+
+    Attributes:
+        gate: Where it is reported.
+        deadline: Of what is under way and has to be answered: at the gate, and for the report. None: the program runs.
+        outcome: What is to be reported.
+        process_id: Of the driver; a forked child reports nothing.
     """
 
     gate: GateClient
+    deadline: Deadline | None
     outcome: Outcome | None = None
-    deadline: Deadline | None = None
     process_id: int = field(default_factory=os.getpid)
 
     def on_sigterm(self, _signal: int, _frame: FrameType | None) -> None:
@@ -63,8 +71,11 @@ class Ending:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGTERM)
             return
-        if self.deadline is not None:  # The report is already on its way: only hurry, or it would be lost.
-            self.deadline.shorten(TERMINATED_REPORT_WAIT_S)
+        if self.deadline is not None:
+            # The report is on its way, or the gate has let this driver pass, perhaps, and its word is not here: only hurry, or
+            # the run's end would be lost.
+            self.outcome = self.outcome or TERMINATED
+            self.deadline.shorten(TERMINATED_WAIT_S)
             return
         self.outcome = TERMINATED  # Also where Python swallows what is raised: while it waits for threads.
         raise Terminated
@@ -82,7 +93,7 @@ class Ending:
         if os.getpid() != self.process_id or self.outcome is None:
             return
         terminated = self.outcome is TERMINATED
-        self.deadline = Deadline(TERMINATED_REPORT_WAIT_S if terminated else self.gate.identity.report_wait_s)
+        self.deadline = Deadline(TERMINATED_WAIT_S if terminated else self.gate.identity.report_wait_s)
         fields = {
             "outcome": self.outcome.outcome,
             "reason": self.outcome.reason,
@@ -101,25 +112,28 @@ class Ending:
 def main(argv: list[str]) -> NoReturn:
     """Runs `argv` = [file, *args] as the attempt that the environment names, and exits with the program's code."""
     try:
-        gate = claim(argv)
+        gate = GateClient(_identity(argv))
+        ending = Ending(gate, Deadline(gate.identity.gate_wait_s))
+        signal.signal(signal.SIGTERM, ending.on_sigterm)
+        claim(ending)
     except NotRun as answer:
         say(str(answer))
         sys.exit(answer.exit_code)
     set_gate(gate)
-    ending = Ending(gate)
     atexit.register(ending.report)
-    signal.signal(signal.SIGTERM, ending.on_sigterm)
     os.register_at_fork(after_in_child=ending.in_a_forked_child)
-    # Kept before the program's own `exit` is known: SIGTERM between these lines must not find a success.
-    ending.outcome = run_script(argv[0], argv[1:])
+    ending.deadline = None
+    if ending.outcome is None:
+        # Kept before the program's own `exit` is known: SIGTERM between these lines must not find a success.
+        ending.outcome = run_script(argv[0], argv[1:])
     sys.exit(ending.outcome.exit_code)
 
 
-def claim(argv: list[str]) -> GateClient:
-    """Passes the start gate.
+def _identity(argv: list[str]) -> RunIdentity:
+    """Returns who this process is.
 
     Raises:
-        NotRun: The script is missing, the run belongs to another driver, or the gate cannot be passed.
+        NotRun: The environment does not say it, or the script is missing.
     """
     try:
         identity = RunIdentity.take(os.environ)
@@ -130,19 +144,30 @@ def claim(argv: list[str]) -> GateClient:
         raise NotRun(
             EXIT_CONFIG, f"program file {argv[0] if argv else '(none)'} does not exist; restore it or apply anew"
         )
-    gate = GateClient(identity)
+    return identity
+
+
+def claim(ending: Ending) -> None:
+    """Passes the start gate. Asked to end meanwhile, it waits for the gate's word all the same: who has passed owes the run its end.
+
+    Raises:
+        NotRun: The run belongs to another driver, or the gate cannot be passed.
+    """
+    identity, deadline = ending.gate.identity, ending.deadline
+    assert deadline is not None
     told = {"host": socket.gethostname(), "pid": os.getpid(), "launcher_host": identity.launcher_host}
     try:
-        answer = gate.post("start", told, Deadline(identity.gate_wait_s))
+        answer = ending.gate.post("start", told, deadline)
     except GateMisconfigured as error:
         raise NotRun(EXIT_CONFIG, str(error)) from error
     except GateUnreachable as error:
+        no_word = f"no word from the start gate {identity.gate_url}"
+        if ending.outcome is TERMINATED:
+            raise NotRun(EXIT_TERMINATED, f"asked to end, {no_word}, not run (last: {error})") from error
         raise NotRun(
-            EXIT_GATE_UNREACHABLE,
-            f"no word from the start gate {identity.gate_url} within {identity.gate_wait_s:g} s, not run (last: {error})",
+            EXIT_GATE_UNREACHABLE, f"{no_word} within {identity.gate_wait_s:g} s, not run (last: {error})"
         ) from error
     _require_go(answer, identity)
-    return gate
 
 
 def _require_go(answer: Answer, identity: RunIdentity) -> None:

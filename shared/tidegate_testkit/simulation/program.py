@@ -45,6 +45,7 @@ class Program:
         self._ended = ended
         self._calls = 0
         self._body: Body | None = None
+        self._is_asked_to_end = False
         self._deadline = cluster.timeline.now + cluster.swarm.launcher.gate_wait_ms
 
     def begin(self) -> None:
@@ -68,9 +69,14 @@ class Program:
         self._ended()
 
     def terminate(self) -> None:
-        """It is asked to end."""
-        if self.host is None or self._body is None:
+        """It is asked to end. At the gate a host's wrapper waits for its word all the same: it may have passed, and owes the run its end."""
+        if not self.process.alive:
+            return
+        if self.host is None:
             self.die("cancelled")
+        elif self._body is None:
+            self.cluster.trace.counted("asked_to_end_at_the_gate", self.order.run_id)
+            self._is_asked_to_end = True
         else:
             self._end("failed")
 
@@ -94,7 +100,11 @@ class Program:
     def _knocked(self, verdict: Verdict) -> None:
         if isinstance(verdict, Committed):
             self._poke()
-            self._run()
+            if self._is_asked_to_end:
+                self.cluster.record.never_ran.add(self.order.run_id)
+                self._report()
+            else:
+                self._run()
         elif getattr(verdict, "failed", ()):
             self.cluster.trace.counts["gate_refused"] += 1
             self._exit(self._refused())
@@ -155,21 +165,24 @@ class Program:
             self._report()
 
     def _report(self) -> None:
-        assert self._body is not None
-        order, outcome, now = self.order, self._body.outcome or "failed", self.cluster.timeline.now
+        order, outcome, now = self.order, self._outcome(), self.cluster.timeline.now
         outputs = json.dumps({"driver": self.driver}, separators=(",", ":"))
         finish = finish_run(
             order.run_id, order.attempt, self.driver, outcome, 0, None, None, outputs, now, self._token()
         )
         self._call("report", lambda answer: self._api.commit(finish, answer), self._reported, self._report)
 
+    def _outcome(self) -> str:
+        """Returns what is reported; without a body it was asked to end before that began."""
+        return (self._body and self._body.outcome) or "failed"
+
     def _reported(self, verdict: Verdict) -> None:
-        assert self._body is not None
-        outcome = self._body.outcome or "failed"
+        outcome = self._outcome()
         failed = dict(getattr(verdict, "failed", ()))
         run = failed.get(keys.run(keys.shard_of_run(self.order.run_id), self.order.run_id))
         if isinstance(verdict, Committed) or was_finished_by(run, self.order.attempt, self.driver, outcome):
-            self._body.reported = True
+            if self._body is not None:
+                self._body.reported = True
             self._poke()
             self._exit(0)
         elif failed:

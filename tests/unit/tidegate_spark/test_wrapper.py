@@ -297,6 +297,48 @@ def test_given_sigterm_then_cleanup_runs_and_the_report_says_terminated(gate: Ga
     assert finished(gate)["exit_code"] == 143
 
 
+def test_given_sigterm_at_the_gate_that_let_it_pass_and_was_not_heard_then_nothing_runs_and_its_end_is_reported(
+    gate: Gate, program: Program
+) -> None:
+    """By then the run is this driver's: nobody on another host could say that it is gone."""
+    gate.first_answers("start", (503, ""), (503, ""))
+    with program.start() as process:
+        gate.wait_for("start", 1)
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=30)
+    assert (process.returncode, output) == (143, "")
+    assert finished(gate)["driver"] == gate.of("start")[0].body["driver"]
+    assert (finished(gate)["outcome"], finished(gate)["reason"]) == ("failed", "terminated")
+    assert finished(gate)["exit_code"] == 143
+
+
+def test_given_sigterm_at_the_gate_that_refuses_then_the_exit_tells_the_launcher_and_nothing_is_reported(
+    gate: Gate, program: Program
+) -> None:
+    refusal = json.dumps({"type": "urn:tidegate:problem:test", "status": 409, "detail": "the run was cancelled"})
+    gate.answers("start", (503, ""), (409, refusal))
+    with program.start() as process:
+        gate.wait_for("start", 1)
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=30)
+    assert (process.returncode, output) == (79, "")
+    assert gate.of("finished") == []
+
+
+def test_given_sigterm_at_a_gate_that_stays_silent_then_it_ends_after_seconds_and_nothing_ran(
+    gate: Gate, program: Program
+) -> None:
+    gate.answers("start", (503, ""))
+    program.environment["TIDEGATE_GATE_WAIT_S"] = "600"
+    with program.start() as process:
+        gate.wait_for("start", 1)
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate(timeout=30)
+    assert (process.returncode, output) == (143, "")
+    assert "asked to end" in errors
+    assert gate.of("finished") == []
+
+
 def test_given_sigterm_during_the_report_then_the_report_still_arrives(gate: Gate, program: Program) -> None:
     gate.first_answers("finished", (503, ""), (503, ""))
     with program.start() as process:

@@ -24,7 +24,7 @@ class LauncherFaults:
     names_kept_ms: How long a name lasts after its last artefact has gone; None = as long as the world.
     body_ms: How long a program runs, on the average.
     hosts: Each node has a host of its own, whose launcher sees what was started there and nothing else, as the local one does. A
-        program that is asked to end gets its report through, and `early_death` is that of copies which the gate has refused: a
+        program that is asked to end, at the gate or behind it, gets its report through, and `early_death` is that of copies which the gate has refused: a
         driver that dies unseen is `lost` by design until a node of its host comes, and a world with one never comes to rest.
     """
 
