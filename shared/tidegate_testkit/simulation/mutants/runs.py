@@ -141,6 +141,7 @@ RUNS = (
         patches=(Patch(program, "start_run", silent_about_the_host),),
         within=3,
         trap="copies",
+        directed=(13,),
     ),
     Mutant(
         "before the gate",
