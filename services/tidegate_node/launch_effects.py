@@ -42,6 +42,8 @@ ASK_AGAIN_S: Final = 5.0
 """Pause before a launcher that could not be reached is asked again to end a program."""
 SUBMITS_UNDER_WAY_MAX: Final = 4
 """Each start costs a process or two, and on a busy machine seconds: more at once would only make all of them slower."""
+IN_LINE_S: Final = 600.0
+"""Then its owner hears that no launcher was asked yet, and asks again: well below the hour that a run has to be taken, which does not run then."""
 CANCEL_TRIES_MAX: Final = 120
 """Ten minutes of a launcher that cannot be reached; then the run's owner sees the program run and may ask again."""
 MESSAGE_CHARACTERS_MAX: Final = 1_000
@@ -67,6 +69,7 @@ class LaunchEffects:
         metrics: Metrics,
         notices: Notices,
         ask_again_s: float = ASK_AGAIN_S,
+        in_line_s: float = IN_LINE_S,
         looks: FileLooks | None = None,
     ) -> None:
         self._launcher = launcher
@@ -76,6 +79,7 @@ class LaunchEffects:
         self._metrics = metrics
         self._notices = notices
         self._ask_again_s = ask_again_s
+        self._in_line_s = in_line_s
         self._cancels: dict[tuple[str, int], asyncio.Task[None]] = {}
         self._looks = looks or FileLooks()
         self._submits = asyncio.Semaphore(SUBMITS_UNDER_WAY_MAX)
@@ -87,14 +91,21 @@ class LaunchEffects:
         name = (effect.order.run_id, effect.order.attempt)
         self._in_line[name] += 1
         try:
-            async with self._submits:
+            try:
+                async with asyncio.timeout(self._in_line_s):
+                    await self._submits.acquire()
+            except TimeoutError:
+                return self._counted(effect.order, NotSubmitted("others are in line before it", unasked=True))
+            try:
                 # Asked once it is its turn: what was proven before the wait may have lapsed in it.
                 if not may_act():
                     message = "membership of the group is not proven, or the topic partition is another one's"
-                    return self._counted(effect.order, NotSubmitted(message, by_guard=True))
+                    return self._counted(effect.order, NotSubmitted(message, unasked=True))
                 if name in self._withdrawn:
                     return self._counted(effect.order, NotSubmitted("it was cancelled before its turn"))
                 return await self._submit(effect.order)
+            finally:
+                self._submits.release()
         finally:
             self._in_line -= Counter((name,))
             if name not in self._in_line:

@@ -53,15 +53,15 @@ class SubmitFailed:
 
 @dataclass(frozen=True, slots=True)
 class NotSubmitted:
-    """The guard had lapsed, or the launcher could not be reached: ask again later.
+    """The guard had lapsed, others were in line before it, or the launcher could not be reached: ask again later.
 
     Attributes:
         message: What was in the way.
-        by_guard: The guard alone was, and no launcher was asked; else it may have been accepted.
+        unasked: The node itself was, and no launcher was asked; else it may have been accepted.
     """
 
     message: str
-    by_guard: bool = False
+    unasked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ class Carrier:
             self._cluster.launcher.submit(self._node, order, partial(self._tenure.answer, token))
         else:
             self._cluster.trace.counted("guard_lapsed", "submit")
-            self._answer_soon(token, NotSubmitted("the guard has lapsed", by_guard=True))
+            self._answer_soon(token, NotSubmitted("the guard has lapsed", unasked=True))
 
     def _notice(self, event: str, fields: dict[str, object]) -> None:
         trace = self._cluster.trace

@@ -253,7 +253,7 @@ class Surroundings:
             notices=self.notes,
         )
 
-    def launch_effects(self, looks: FileLooks | None = None) -> LaunchEffects:
+    def launch_effects(self, looks: FileLooks | None = None, in_line_s: float = PATIENCE_S) -> LaunchEffects:
         return LaunchEffects(
             self.launcher,
             gate_url="http://gate",
@@ -262,6 +262,7 @@ class Surroundings:
             metrics=self.metrics,
             notices=self.notes,
             ask_again_s=0.0,
+            in_line_s=in_line_s,
             looks=looks,
         )
 

@@ -44,6 +44,7 @@ from tidegate_ports.program_files import FileLooks
 if TYPE_CHECKING:
     from tests.unit.tidegate_node.conftest import Surroundings
 
+PATIENCE_S = 20.0
 RUN = "0007-abcdefghijklmnopqrstuvwxyz"
 
 
@@ -71,7 +72,7 @@ async def test_given_no_guard_then_nothing_is_submitted(around: Surroundings) ->
 
     answer = await around.launch_effects().submit(Submit(_order()), around.bus.guard_holds)
     assert isinstance(answer, NotSubmitted)
-    assert answer.by_guard
+    assert answer.unasked
     assert around.launcher.launches == []
 
 
@@ -100,6 +101,34 @@ async def test_given_a_guard_that_lapses_while_submits_wait_for_their_turn_then_
     answers = [type(each) for each in await asyncio.gather(*submits)]
     assert answers == [Submitted] * SUBMITS_UNDER_WAY_MAX + [NotSubmitted] * 3
     assert len(launcher.launches) == SUBMITS_UNDER_WAY_MAX
+
+
+async def test_given_more_programs_than_can_start_then_those_behind_hear_that_no_launcher_was_asked(
+    around: Surroundings, until: Any
+) -> None:
+    """Found in review: they stood in line for as long as it took, and behind an hour their owners gave them up as taken by no launcher."""
+    effects, launcher = around.launch_effects(in_line_s=0.05), around.launcher
+    let_go = asyncio.Event()
+
+    async def slow(launch: Launch) -> Submission:
+        launcher.launches.append(launch)
+        await let_go.wait()
+        return Submission("pid 1", "host", "boot")
+
+    launcher.submit = slow  # type: ignore[method-assign]  # this one takes its time
+    orders = [replace(_order(), attempt=number) for number in range(SUBMITS_UNDER_WAY_MAX)]
+    first = [asyncio.create_task(effects.submit(Submit(order), around.bus.guard_holds)) for order in orders]
+    await until(lambda: len(launcher.launches) == SUBMITS_UNDER_WAY_MAX, "the first ones start")
+
+    behind = Submit(replace(_order(), attempt=99))
+    async with asyncio.timeout(PATIENCE_S):
+        answer = await effects.submit(behind, around.bus.guard_holds)
+    assert isinstance(answer, NotSubmitted)
+    assert answer.unasked
+    let_go.set()
+    assert [type(each) for each in await asyncio.gather(*first)] == [Submitted] * SUBMITS_UNDER_WAY_MAX
+    for _ in range(SUBMITS_UNDER_WAY_MAX + 1):
+        assert isinstance(await effects.submit(behind, around.bus.guard_holds), Submitted), "no turn was lost"
 
 
 async def test_given_a_cancel_while_a_submit_waits_for_its_turn_then_it_is_not_started(

@@ -66,7 +66,7 @@ class Attempts:
         self._watched: defaultdict[tuple[str, int], set[str | None]] = defaultdict(set)
         """Hosts whose copies of an attempt are watched."""
         self._unasked: set[tuple[str, int]] = set()
-        """Attempts that the guard keeps from the launcher."""
+        """Attempts that their node keeps from the launcher, by what it said last: the guard, or those in line before them."""
         self._closed = False
 
     def recover(self) -> None:
@@ -243,7 +243,6 @@ class Attempts:
             if comes_too_late(run, self._host.now):
                 self._plan_anew(run)
                 return
-            self._unasked.discard((run.id, run.attempt))
             answer: Submitted | SubmitFailed | NotSubmitted = yield Submit(launch_order(run, entries))
             match answer:
                 case Submitted():
@@ -253,10 +252,12 @@ class Attempts:
                 case SubmitFailed(error_class, message):
                     self._lane.add(RejectRun(self._lane.shard, run.id, run.attempt, error_class, message))
                     return
-                case NotSubmitted(message, by_guard):
+                case NotSubmitted(message, unasked):
                     self._host.note("not_submitted", run_id=run.id, attempt=run.attempt, message=message)
-                    if by_guard:
+                    if unasked and self._is_open(run):
                         self._unasked.add((run.id, run.attempt))
+                    else:
+                        self._unasked.discard((run.id, run.attempt))
                     yield from self._host.sleep(pause)
                     pause = min(2 * pause, SUBMIT_RETRY_LAST_MS)
 

@@ -127,7 +127,7 @@ class LookAtRun(_AboutRun):
 
     Attributes:
         memory: Knows the outages: no time-out runs while nobody was there to submit it, to let it start, or to find it.
-        is_unasked: The guard keeps it from the launcher: nor does one run then.
+        is_unasked: Its node keeps it from the launcher: nor does one run then.
         is_watched: It is found, whether or not that can be written down.
     """
 

@@ -186,7 +186,7 @@ def test_given_a_guard_that_lapses_for_hours_then_the_program_starts_behind_that
     taken it within an hour, and none had been asked.
     """
     bench = a_bench()
-    bench.answer_with(a_submit, NotSubmitted("the guard has lapsed", by_guard=True), times=10_000)
+    bench.answer_with(a_submit, NotSubmitted("the guard has lapsed", unasked=True), times=10_000)
     triggered(bench)
     bench.run(3 * HOUR)
     assert bench.ledger() == []
@@ -200,11 +200,27 @@ def test_given_a_guard_that_lapses_for_hours_then_the_program_starts_behind_that
     assert [order.attempt for order in bench.started][:1] == [1]
 
 
+def test_given_a_line_of_programs_that_takes_hours_then_the_last_one_starts_behind_that() -> None:
+    """Found in review: ten thousand runs admitted at once, each start some seconds, four at a time. Whoever stood in line behind an hour was
+    given up, for no launcher had taken it, with a dead letter; and none had been asked.
+    """
+    bench = a_bench()
+    bench.answer_with(a_submit, NotSubmitted("others are in line before it", unasked=True))
+    bench.hold_back(a_submit)
+    triggered(bench)
+    bench.run(3 * HOUR)
+    assert bench.ledger() == []
+    bench.as_usual()
+    bench.run(MINUTE)
+    assert [entry[3] for entry in bench.ledger()][:1] == ["succeeded"]
+    assert [order.attempt for order in bench.started][:1] == [1]
+
+
 def test_given_a_guard_that_lapsed_for_hours_and_a_launcher_that_takes_nothing_then_the_run_ends_within_an_hour_of_that() -> (
     None
 ):
     bench = a_bench()
-    bench.answer_with(a_submit, NotSubmitted("the guard has lapsed", by_guard=True), times=10_000)
+    bench.answer_with(a_submit, NotSubmitted("the guard has lapsed", unasked=True), times=10_000)
     triggered(bench)
     bench.run(3 * HOUR)
     bench.end_scripts()
