@@ -189,12 +189,13 @@ def moved(
 
 
 def _worth_keeping(scopes: list[Scope], now: int) -> list[Scope]:
-    """Drops what is long over; when there are too many, those first that have been over for longest.
+    """Drops what is long over; when there are too many, those first that never were suspended, then those that have been over for longest.
 
     What goes on has room of its own: a shard may not have heard of its resume, and only its span tells what is no miss.
     """
     over = sorted((scope for scope in scopes if not scope.is_suspended), key=lambda scope: scope.position, reverse=True)
     recent = [scope for scope in over if Position.parse(scope.position).append_time > now - SCOPE_KEPT_MS]
+    recent.sort(key=lambda scope: not scope.spans)
     suspended = [scope for scope in scopes if scope.is_suspended]
     left = ITEM_BYTES - sum(map(stored_bytes, suspended))
     sizes = accumulate(map(stored_bytes, recent[:OVER_MAX]))

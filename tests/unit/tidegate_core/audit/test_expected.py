@@ -85,11 +85,26 @@ def test_given_a_wide_suspend_that_had_to_be_forgotten_then_nobody_says_that_som
     controls = asked(NO_CONTROLS, "suspend", INSTANT + MINUTE)
     controls = asked(controls, "resume", ACTIVATED + MINUTE)
     for number in range(OVER_MAX + 1):
-        controls = asked(controls, "resume", ACTIVATED + HOUR + number, f"n-{number}")
+        controls = asked(controls, "suspend", ACTIVATED + HOUR + 2 * number, f"n-{number}")
+        controls = asked(controls, "resume", ACTIVATED + HOUR + 2 * number + 1, f"n-{number}")
     found = expected(controls)
 
     assert controls.scope("flights") is None
     assert (found.must, found.suspended, found.unsure) == ({}, set(), {INSTANT})
+
+
+def test_given_resumes_of_very_many_that_never_were_suspended_then_a_wide_suspend_is_remembered() -> None:
+    """Found in review: a script that resumes each namespace, suspended or not, pushed out the spans of those that had been: a shard that
+    had not heard of their resume yet made all instants of the span.
+    """
+    controls = asked(NO_CONTROLS, "suspend", INSTANT + MINUTE)
+    controls = asked(controls, "resume", ACTIVATED + MINUTE)
+    for number in range(2 * OVER_MAX):
+        controls = asked(controls, "resume", ACTIVATED + HOUR + number, f"n-{number}")
+    found = expected(controls)
+
+    assert len(controls.scopes) <= OVER_MAX + 1
+    assert (found.must, found.suspended, found.unsure) == ({}, {INSTANT}, set())
 
 
 def test_given_a_past_instant_that_is_activated_after_a_wide_suspend_then_it_has_to_be_made() -> None:
