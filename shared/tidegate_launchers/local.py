@@ -179,10 +179,11 @@ class LocalLauncher:
             ) as process:
                 assert process.stdin is not None
                 assert process.stdout is not None
+                deadline = time.monotonic() + self._settings.submit_timeout_s
                 with contextlib.suppress(BrokenPipeError):  # It died; the empty word says so.
-                    process.stdin.write(plan)
+                    _write_by(deadline, process.stdin.fileno(), plan)
                     process.stdin.close()
-                ready, _, _ = select.select([process.stdout], [], [], self._settings.submit_timeout_s)
+                ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
                 word = process.stdout.readline().decode().strip() if ready else ""
                 process.kill()  # Only reaches one that hangs before it left us, and so before it started anything.
         finally:
@@ -232,3 +233,11 @@ class LocalLauncher:
             return await begun
         except OSError as error:
             raise LaunchUnavailable(f"local launcher: {error}; ask again") from error
+
+
+def _write_by(deadline: float, pipe: int, data: bytes) -> None:
+    """Writes to a pipe as far as somebody reads it; a plan may be larger than what it holds, and half a plan starts nothing."""
+    os.set_blocking(pipe, False)
+    rest = memoryview(data)
+    while rest and select.select([], [pipe], [], max(0.0, deadline - time.monotonic()))[1]:
+        rest = rest[os.write(pipe, rest) :]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -91,3 +93,26 @@ async def test_given_a_host_without_threads_then_it_may_be_asked_again(
         with pytest.raises(LaunchUnavailable, match="new thread"):
             await launcher.lookup("0007-abc", 2, None, None)
     assert await launcher.lookup("0007-abc", 2, None, None) == Absent()
+
+
+async def test_given_an_interpreter_that_reads_no_plan_then_it_may_be_asked_again_in_time(
+    a_launch: Callable[..., Launch], settings: LocalSettings, tmp_path: Path
+) -> None:
+    """Found in review: a plan larger than a pipe was written until somebody read it, and one of the node's four starts was taken for as long."""
+    silent = tmp_path / "silent"
+    silent.write_text("#!/bin/sh\nexec sleep 20\n")
+    silent.chmod(0o755)
+    launcher = LocalLauncher(replace(settings, python=str(silent), submit_timeout_s=0.2))
+    begun = time.monotonic()
+    with pytest.raises(LaunchUnavailable, match="its supervisor did not start"):
+        await launcher.submit(a_launch(args=("x" * 100_000, "y" * 100_000)))
+    assert time.monotonic() - begun < 10
+
+
+async def test_given_a_plan_larger_than_a_pipe_then_its_program_starts(
+    a_launch: Callable[..., Launch], settings: LocalSettings
+) -> None:
+    launcher = LocalLauncher(replace(settings, python=sys.executable))
+    launch = a_launch(args=("x" * 100_000, "y" * 100_000))
+    assert (await launcher.submit(launch)).host == settings.host
+    assert isinstance(await launcher.cancel(launch.run_id, launch.attempt), Ended)
