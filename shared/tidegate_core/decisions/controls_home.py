@@ -289,26 +289,26 @@ class Spread:
 def _settle(lane: Lane, spreading: Spreading) -> Operation[None]:
     """Stores and announces the final answer."""
     row, receipt, announce = spreading
-    running: tuple[str, ...] = ()
+    running: list[str] = []
     if isinstance(parse_request(row.body.encode()), ControlSuspend):
-        running = yield from _running(lane, receipt.namespace)
-    lane.add(SettleControl(row, receipt, running, announce))
+        for shard in range(lane.host.holding.shards):
+            # All is stopped by now: one shard whose runs cannot be read costs the answer those, and the log says so.
+            listing = _list_running(lane, shard, receipt.namespace, running)
+            yield from lane.host.safely("list_running", keys.shard_pk(shard), listing)
+            if len(running) >= LISTED_MAX:
+                break
+    lane.add(SettleControl(row, receipt, tuple(running[:LISTED_MAX]), announce))
 
 
-def _running(lane: Lane, namespace: str | None) -> Operation[tuple[str, ...]]:
-    """Returns the runs of the scope that are past the start gate: they go on (SEMANTICS 10)."""
-    found: list[str] = []
-    for shard in range(lane.host.holding.shards):
-        items = yield from lane.read_range("R#", f"R#{keys.LAST}", keys.shard_pk(shard))
-        runs = [from_item(Run, item) for item in items]
-        found += [
-            run.id
-            for run in runs
-            if run.state not in BEFORE_GATE and run.ended_at is None and namespace in (None, run.namespace)
-        ]
-        if len(found) >= LISTED_MAX:
-            break
-    return tuple(found[:LISTED_MAX])
+def _list_running(lane: Lane, shard: int, namespace: str | None, running: list[str]) -> Operation[None]:
+    """Adds the scope's runs of a shard that are past the start gate: they go on (SEMANTICS 10)."""
+    items = yield from lane.read_range("R#", f"R#{keys.LAST}", keys.shard_pk(shard))
+    runs = [from_item(Run, item) for item in items]
+    running += [
+        run.id
+        for run in runs
+        if run.state not in BEFORE_GATE and run.ended_at is None and namespace in (None, run.namespace)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,19 @@ def test_given_what_waits_then_it_is_cancelled_before_the_receipt_and_what_runs_
     assert [row["state"] for row in bench.rows("J#")] == ["pending_launch"]
 
 
+def test_given_a_run_that_cannot_be_read_as_a_suspend_is_answered_then_its_sender_hears_of_it_all_the_same() -> None:
+    """Found in review: all was stopped, and nobody said so: whoever took over met the same run, and a repeat of the request did."""
+    bench = Bench(behaviour=Behaviour(runs_for=600 * SECOND))
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec("open", every("10s"), overlap="allow")))
+    bench.run(12 * SECOND)
+    (run,) = bench.rows("R#")
+    strange = Key(str(run["pk"]), "R#strange")
+    bench.store.write([Put(strange, {"pk": strange.pk, "sk": strange.sk, "of_a_later_release": 1})])
+    assert ask(bench, control("suspend", None))["status"] == "accepted"
+    assert "list_running" in {notice.fields["name"] for notice in bench.notices("decision_failed")}
+
+
 @pytest.mark.parametrize("what", ["J#", "E#"])
 def test_given_a_suspend_that_a_node_falls_in_then_a_successor_whose_clock_is_behind_ends_all_that_is_pending(
     bench: Bench, what: str
