@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from tidegate_core.decisions.event_index import EventIndex
+from tidegate_core.decisions.host import ERROR_CHARACTERS_MAX
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.entries import Entry, chunk_range, merged_entries
@@ -237,7 +238,13 @@ class Attempts:
         self._launching.add((run.id, run.attempt))
         if run.not_before > self._host.now:
             yield from self._host.sleep(run.not_before - self._host.now)
-        entries = yield from self._manifest(run)
+        try:
+            entries = yield from self._manifest(run)
+        except Exception as error:  # noqa: BLE001 - whatever it is: no launcher is to blame for it, and its user has to hear of it
+            self._host.failed("manifest", run.id, error)
+            message = f"its manifest cannot be read: {error}"[:ERROR_CHARACTERS_MAX]
+            self._lane.add(RejectRun(self._lane.shard, run.id, run.attempt, "config", message))
+            return
         pause = SUBMIT_RETRY_MS
         while self._is_open(run) and not self._closed:
             if comes_too_late(run, self._host.now):

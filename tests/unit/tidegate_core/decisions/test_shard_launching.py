@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.tidegate_core.decisions.shard_bench import FOR_EVER, a_bench, a_submit, states, triggered
 
-from tidegate_core.effects import Cancel, Commit, Effect, Gone, NotSubmitted, Read, SubmitFailed
+from tidegate_core.effects import Cancel, Commit, Effect, Gone, Invalid, NotSubmitted, Read, ReadRange, SubmitFailed
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
     HOUR,
@@ -51,6 +51,24 @@ def test_given_a_submission_that_will_never_work_then_the_run_fails_with_its_cla
     (ended,) = bench.rows("R#")
     assert (ended["error_class"], ended["reason"]) == ("config", "no such file")
     assert bench.rows("LIM#")[0].get("holders") is None
+
+
+def test_given_a_manifest_that_cannot_be_read_then_the_run_fails_at_once_and_says_so() -> None:
+    """Found in review: it ended after an hour, with the words that no launcher had taken it."""
+    bench = a_bench()
+    bench.request(an_apply(a_spec("late", on_data("a"))))
+    bench.run(SECOND)
+    answer = Invalid("no item can have this key")
+    bench.answer_with(
+        lambda effect: isinstance(effect, ReadRange) and effect.range.low.startswith("EC#"), answer, times=99
+    )
+    bench.event(an_event("a1", "a"))
+    bench.run(MINUTE)
+    assert [entry[3] for entry in bench.ledger()] == ["failed"]
+    (ended,) = [row for row in bench.rows("R#") if "ended_at" in row]
+    assert ended["error_class"] == "config"
+    assert "its manifest cannot be read" in str(ended["reason"])
+    assert bench.started == []
 
 
 def test_given_a_program_that_starts_before_its_submission_is_known_then_it_runs_on() -> None:
