@@ -224,6 +224,26 @@ async def test_given_a_program_on_another_host_then_a_cancel_says_that_it_is_out
     assert around.launcher.cancelled == [(RUN, 1)], "once: the run's owner asks again while it is wanted"
 
 
+async def test_given_a_program_on_another_host_for_days_then_that_is_said_now_and_then(
+    around: Surroundings, until: Any
+) -> None:
+    """Found in review: its run's owner asks with each look, and each time was a line of the log: 8,640 a day for each such run."""
+    around.launcher.out_of_reach = Elsewhere("host-2")
+    effects = around.launch_effects()
+
+    async def ask() -> None:
+        effects.cancel(Cancel(RUN, 1))
+        await until(lambda: not effects._cancels, "the answer")
+
+    for _ in range(60):
+        await ask()
+        around.clock.pass_ms(10_000)
+    assert around.notes.names() == ["cancel_out_of_reach"]
+    await ask()
+    assert around.notes.names() == ["cancel_out_of_reach"] * 2
+    assert len(around.launcher.cancelled) == 61
+
+
 async def test_given_a_launcher_that_stays_away_then_cancels_are_bounded(around: Surroundings, until: Any) -> None:
     around.launcher.unavailable = 10_000
     effects = around.launch_effects()
