@@ -153,10 +153,10 @@ class Gathering:
             through: All that was appended by then is counted, or among it.
         """
         tick = self._state.next_tick
-        reminder = self._reminder()
+        reminder = self._reminder(through + 1)
         if tick is not None and tick <= last_at:
             return True
-        if reminder is not None and through < reminder <= last_at:
+        if reminder is not None and reminder <= last_at:
             return True
         known, clock = self._clock(through), self._clock(last_at)
         times = {entry["at"] for _, entries in groups.values() for entry in entries}
@@ -307,8 +307,13 @@ class Gathering:
         return self._state.made_at
 
     def reminded(self, at: int) -> None:
-        """A reminder has made nothing: as if a job had been made then, so that looking at it again finds it dealt with."""
-        self._state = replace(self._state, made_at=at, reminder=None)
+        """A reminder has made nothing: as if a job had been made then, so that looking at it again finds it dealt with. Where something was
+        unread for long the next one has come by now, and waits as well.
+        """
+        every, following = self._trigger.at_least_every, self._state.next_nominal
+        assert every is not None
+        has_come = at + every <= self._now and (following is None or at + every < following)
+        self._state = replace(self._state, made_at=at, reminder=at + every if has_come else None)
 
     def close(self) -> None:
         """Writes the schedule's state, once for all that has happened."""
@@ -413,8 +418,8 @@ class Gathering:
                 # A node had counted its log by another rule: no deadline is left to wait for.
                 return self._passed(held, Due(at, "fire"))
             due = held.latches.due()
-            reminder = self._reminder()
-            if reminder is not None and held.evidence.first_at <= reminder and not held.apart:
+            reminder = self._reminder(held.evidence.first_at)
+            if reminder is not None and not held.apart:
                 reminds_at = self._clock(reminder)
                 has_come = reminds_at < at or (reminds_at == at and reminder <= appended)
                 if has_come and (due is None or reminds_at < due.at):
@@ -424,13 +429,18 @@ class Gathering:
             held = self._passed(held, due)
         return held
 
-    def _reminder(self) -> int | None:
-        """Returns the reminder that has come and is not decided: what is there then makes a job, before what comes later is looked at."""
+    def _reminder(self, since: int) -> int | None:
+        """Returns the first reminder from an instant on that has come and is not decided: what is there then makes a job, before what comes
+        later is looked at. The state names the earliest one; where more than one waits the others follow it at their pace.
+        """
         every = self._trigger.at_least_every
         if every is None or not fires(self._state):
             return None
         found = pending_reminder(self._state, every, self._unit.controls.resumed_at(self._state.namespace))
-        return found if found is not None and found <= self._now else None
+        if found is not None and found == self._state.reminder and found < since:
+            found += -(-(since - found) // every) * every
+            found = min(found, max(since, self._state.next_nominal or found))
+        return found if found is not None and since <= found <= self._now else None
 
     def _passed(self, held: Held, due: Due) -> Held | None:
         if due.outcome in {"fire", "partial"} and fires(self._state):

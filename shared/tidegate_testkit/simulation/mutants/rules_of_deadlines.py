@@ -40,7 +40,7 @@ def the_shortest_alone(waits: Callable[[Gathering, int], list[int]]) -> Any:
 
 
 def knowing_no_reminder(_: Any) -> Any:
-    return lambda gathering: None
+    return lambda gathering, since: None
 
 
 def leaving_them_to_their_rows(_: Any) -> Any:

@@ -328,6 +328,39 @@ def test_given_a_deadline_right_before_a_reminder_then_it_passes_first_whoever_o
     assert [row[0] for row in bench.ledger()] == ledger
 
 
+@pytest.mark.parametrize("first_is_decided", [False, True])
+@pytest.mark.parametrize(
+    "trigger",
+    [pytest.param(all_of(A, B, timeout="70s"), id="time-out"), pytest.param(all_of({**A, "ttl": "70s"}, B), id="ttl")],
+)
+def test_given_a_topic_partition_unread_over_two_reminders_then_what_the_second_one_is_to_make_a_job_of_is_not_given_up(
+    trigger: Doc, first_is_decided: bool
+) -> None:
+    """Found in review: the state names the earliest of those that wait, which has nothing to do with what came behind it, and none once that
+    was decided: a time-out behind the second one gave its evidence up.
+    """
+    bench = a_bench({**trigger, "at_least_every": "1m"})
+    state = bench.state_of()
+    assert state is not None
+    assert state.next_nominal is not None
+    reminder = state.next_nominal
+    bench.run(reminder - 10_000 - bench.now)
+    unread = bench.log(EVENTS, 1)
+    unread.append(LogRecord(0, bench.now, None, json.dumps(an_event("x", "x")).encode()))
+    bench.run(reminder + 10_100 - bench.now)
+    if first_is_decided:
+        unread.append(LogRecord(1, bench.now, None, json.dumps(an_event("a1", "a")).encode()))
+        bench.run(reminder + 95_000 - bench.now)
+        bench.give(RecordsArrived(EVENTS, 1, tuple(unread[:1]), EVENTS_ID))
+    else:
+        bench.event(an_event("a1", "a"), 0)
+    bench.run(reminder + 100_500 - bench.now)
+    bench.hand_over(EVENTS, 1, int(first_is_decided))
+    bench.run(MINUTE)
+    assert brought(bench) == [["a1"]]
+    assert [row[0] for row in bench.ledger()].count("skipped/nothing_new") == int(first_is_decided)
+
+
 PATIENT = all_of(A, B, timeout="20m", at_least_every="15m")
 
 
