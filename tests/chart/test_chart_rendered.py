@@ -161,6 +161,20 @@ def test_given_the_node_then_it_is_probed_drained_and_kept_apart(render: Render)
 
 
 @pytest.mark.parametrize(
+    ("settings", "seconds"),
+    [({}, 120), ({"TIDEGATE_STARTUP_WAIT_S": "5"}, 120), ({"TIDEGATE_STARTUP_WAIT_S": "300"}, 360)],
+)
+def test_given_a_patience_with_bricks_then_the_start_probe_waits_a_minute_longer(
+    render: Render, settings: dict[str, str], seconds: int
+) -> None:
+    """Found in review: a node that was to wait five minutes for its brokers was killed after two."""
+    node = _one(render({"settings": settings}), "StatefulSet", "tide-tidegate-node")
+    (container,) = node["spec"]["template"]["spec"]["containers"]
+    probe = container["startupProbe"]
+    assert probe["periodSeconds"] * probe["failureThreshold"] == seconds
+
+
+@pytest.mark.parametrize(
     ("values", "seconds"),
     [
         ({"node": {"programsEndSeconds": 0}}, 120),
