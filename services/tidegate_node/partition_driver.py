@@ -136,7 +136,10 @@ class PartitionDriver:
     def begin(self) -> None:
         """Takes the topic partition over."""
         self._rebuild = None
-        self._actor = self._make_actor()
+        try:
+            self._actor = self._make_actor()
+        except Exception as failure:  # noqa: BLE001 - one that cannot be built is a bug like one that fails, and is tried again like it
+            self._fail(failure)
         self.give(Begin())
 
     def give(self, incoming: Input) -> None:

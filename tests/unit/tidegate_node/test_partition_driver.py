@@ -269,6 +269,23 @@ async def test_given_an_effect_that_raises_then_it_is_a_bug_of_the_actor_as_well
     watched.driver.drop()
 
 
+async def test_given_an_actor_that_cannot_be_built_then_it_is_tried_again(around: Surroundings, until: Any) -> None:
+    """Found in review: the loop logged it, and the topic partition waited for the next rebalance."""
+    builds: list[int] = []
+
+    def make() -> ScriptedActor:
+        builds.append(1)
+        if len(builds) == 1:
+            raise RuntimeError("a bug")
+        return ScriptedActor()
+
+    watched = Watched(around, make)
+
+    await until(lambda: watched.actors and watched.actors[0].given, "an actor that begins")
+    assert [(str(failure), too_many) for failure, too_many in watched.failures] == [("a bug", False)]
+    watched.driver.drop()
+
+
 async def test_given_too_many_bugs_within_a_minute_then_it_says_so_and_stops(
     around: Surroundings, until: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
