@@ -204,12 +204,16 @@ def _worth_keeping(scopes: list[Scope], now: int) -> list[Scope]:
 
 
 def forgotten_before(controls: Controls) -> int:
-    """Returns an instant before which scopes may have been suspended that had to be dropped; 0 where none was."""
+    """Returns an instant before which scopes may have been suspended that had to be dropped; 0 where none was.
+
+    Those that were too many may be suspended again by now, and are in the item all the same.
+    """
     asked_at = [Position.parse(scope.position).append_time for scope in controls.scopes]
     over = [at for at, scope in zip(asked_at, controls.scopes, strict=True) if not scope.is_suspended]
     has_no_room = sum(map(stored_bytes, controls.scopes)) > ITEM_BYTES - SCOPE_BYTES_MAX
     too_old = max(asked_at, default=0) - SCOPE_KEPT_MS
-    return max(0, too_old, min(over, default=0) if has_no_room or len(over) >= OVER_MAX else 0)
+    had_to_drop = has_no_room or len(controls.scopes) >= OVER_MAX
+    return max(0, too_old, min(over, default=max(asked_at, default=0)) if had_to_drop else 0)
 
 
 def _shortened(text: str | None) -> str | None:

@@ -81,12 +81,18 @@ def test_given_other_controls_since_then_a_wide_suspend_of_long_ago_is_remembere
     assert (found.must, found.suspended, found.unsure) == ({}, {INSTANT}, set())
 
 
-def test_given_a_wide_suspend_that_had_to_be_forgotten_then_nobody_says_that_something_is_missing() -> None:
+@pytest.mark.parametrize("suspended_again", [0, 3, OVER_MAX])
+def test_given_a_wide_suspend_that_had_to_be_forgotten_then_nobody_says_that_something_is_missing(
+    suspended_again: int,
+) -> None:
+    """Found in review: once some of those that had pushed it out were suspended again there seemed to be room, and nothing forgotten."""
     controls = asked(NO_CONTROLS, "suspend", INSTANT + MINUTE)
     controls = asked(controls, "resume", ACTIVATED + MINUTE)
     for number in range(OVER_MAX + 1):
         controls = asked(controls, "suspend", ACTIVATED + HOUR + 2 * number, f"n-{number}")
         controls = asked(controls, "resume", ACTIVATED + HOUR + 2 * number + 1, f"n-{number}")
+    for number in range(suspended_again):
+        controls = asked(controls, "suspend", ACTIVATED + 2 * HOUR + number, f"n-{number + 1}")
     found = expected(controls)
 
     assert controls.scope("flights") is None
