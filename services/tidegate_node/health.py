@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from tidegate_telemetry.connections import ImpatientProtocol
 from tidegate_telemetry.metrics import Metrics
 
 POLL_SILENCE_MS_MAX: Final = 30_000
@@ -129,7 +130,13 @@ class HealthServer:
             Route("/metrics", self._metrics_page),
         ]
         config = uvicorn.Config(
-            Starlette(routes=routes), log_config=None, access_log=False, lifespan="off", ws="none", loop="none"
+            Starlette(routes=routes),
+            http=ImpatientProtocol,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            loop="none",
         )
         self._server = _Server(config)
         self._task: asyncio.Task[None] | None = None

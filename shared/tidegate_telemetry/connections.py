@@ -1,4 +1,4 @@
-"""Connections on which nobody asks for anything. Used by `main` alone, which hands the protocol to the server."""
+"""Connections on which nobody asks for anything. Used by whoever listens, the API and the nodes' health, who hand the protocol to their server."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ connection on which nothing at all follows an answer."""
 class ImpatientProtocol(H11Protocol):
     """Closes a connection on which no whole head of a request comes.
 
-    The server waits for one for as long as the connection stands, and one whose client has gone without a word stands for good: in the end
-    they are as many as `connections_max`, and everybody is answered 503, programs at the start gate as well.
+    The server waits for one for as long as the connection stands, and one whose client has gone without a word stands for good. In the end
+    they are as many as the API's `connections_max`, and everybody is answered 503, programs at the start gate as well; of a node's health they
+    are as many as its process may have descriptors, and it opens no connection to broker or store any more.
     """
 
     _patience: asyncio.TimerHandle | None = None

@@ -11,8 +11,8 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from tidegate_api import connections
-from tidegate_api.connections import ImpatientProtocol
+from tidegate_telemetry import connections
+from tidegate_telemetry.connections import ImpatientProtocol
 
 ASKED = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
 PATIENCE_S = 0.1
