@@ -5,6 +5,7 @@ route takes raw.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -32,6 +33,8 @@ these take 270 MB: half of what the chart gives a pod, beside the 65 MB of one t
 PAUSE_S_MAX = 30.0
 """Between two pieces of a body. A client that has gone without a word, its network cut, would keep its connection, and a large body its room,
 until this process ends: three of them take all the room there is."""
+BODY_S_MAX = 300.0
+"""For a whole body: a byte every few seconds keeps connection and room as well. The largest batch comes in time at 56 KB/s."""
 BATCH_PATHS = frozenset({"/api/v1/messages", "/api/v1/events", "/api/v1/schedules"})
 
 
@@ -52,12 +55,14 @@ class Room:
 
 
 @contextmanager
-def bounded(scope: Scope, receive: Receive, room: Room, pause_s: float = PAUSE_S_MAX) -> Iterator[Receive]:
+def bounded(
+    scope: Scope, receive: Receive, room: Room, pause_s: float = PAUSE_S_MAX, body_s: float = BODY_S_MAX
+) -> Iterator[Receive]:
     """Keeps the room that a request's body takes until the request has ended, however it ends.
 
     Yields:
         A `receive` that raises BodyTooLarge instead of taking in more than the route's bound, NoRoomForBody instead of
-        taking in a large body besides too many others, and BodyUnfinished where `pause_s` pass without a piece of it.
+        taking in a large body besides too many others, and BodyUnfinished where `pause_s` pass without a piece of it, or `body_s` without its end.
     """
     bytes_max = BATCH_BYTES_MAX if scope["path"] in BATCH_PATHS else BODY_BYTES_MAX
     # What is sent in chunks declares nothing, so that what comes is counted, too.
@@ -66,15 +71,16 @@ def bounded(scope: Scope, receive: Receive, room: Room, pause_s: float = PAUSE_S
     )
     taken = kept = 0
     comes = True
+    must_end_at = time.monotonic() + body_s
 
     async def counted() -> Message:
         nonlocal taken, kept, comes
         # Behind a body only the client's leaving can come, for which an answer may wait as long as it likes.
         try:
-            async with asyncio.timeout(pause_s if comes else None):
+            async with asyncio.timeout(min(pause_s, must_end_at - time.monotonic()) if comes else None):
                 message = await receive()
         except TimeoutError as silence:
-            raise BodyUnfinished(pause_s) from silence
+            raise BodyUnfinished(pause_s, body_s) from silence
         comes = message.get("more_body", False)
         taken += len(message.get("body", b""))
         # All of it when it begins: refused half-way, what was sent of it would have been in vain.

@@ -78,10 +78,12 @@ class BodyTooLarge(HTTPException):
 
 
 class BodyUnfinished(HTTPException):
-    """Nothing more of a body has come for too long. Of this family for the same reason."""
+    """Nothing more of a body has come for too long, or it has no end. Of this family for the same reason."""
 
-    def __init__(self, pause_s: float) -> None:
-        super().__init__(408, f"the request's body stopped coming for {pause_s:g} s; repeat it")
+    def __init__(self, pause_s: float, body_s: float) -> None:
+        super().__init__(
+            408, f"the request's body stopped coming for {pause_s:g} s, or had not come after {body_s:g} s; repeat it"
+        )
 
 
 class NoRoomForBody(HTTPException):

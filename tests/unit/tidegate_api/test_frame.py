@@ -500,6 +500,27 @@ async def test_given_clients_that_go_amid_large_bodies_then_their_room_is_given_
     room.take(LARGE_TOGETHER_BYTES)
 
 
+async def test_given_bodies_that_drip_then_they_end_and_give_their_room_back() -> None:
+    """A byte in each pause kept a large body's room for good; three such clients refused everybody else's batches."""
+    room = Room()
+
+    async def receive() -> Message:
+        await asyncio.sleep(0.01)
+        return {"type": "http.request", "body": b" ", "more_body": True}
+
+    headers = [(b"content-length", str(BATCH_BYTES_MAX).encode())]
+    scope = {"type": "http", "path": "/api/v1/messages", "headers": headers}
+
+    async def taken_in() -> None:
+        with bounded(scope, receive, room, pause_s=5, body_s=0.1) as counted:
+            for _ in range(1_000):
+                await counted()
+
+    with pytest.raises(BodyUnfinished):
+        await taken_in()
+    room.take(LARGE_TOGETHER_BYTES)
+
+
 async def test_given_a_body_that_is_complete_then_its_client_may_be_waited_for_as_long_as_it_stays() -> None:
     come: list[Message] = [{"type": "http.request", "body": b"{}", "more_body": False}]
 
