@@ -73,6 +73,12 @@ def identified(document: Mapping[str, Any], idempotency_key: str | None) -> dict
     return {**document, "id": idempotency_key}
 
 
+def refuse_key_of_list(idempotency_key: str | None, instead: str) -> None:
+    """Raises InvalidInput where the header is given with a list: it names one request, and each of a list is one of its own."""
+    if idempotency_key is not None:
+        raise InvalidInput([Problem("Idempotency-Key", "cannot name a whole list", instead)])
+
+
 async def write(
     services: Services,
     document: Mapping[str, Any],

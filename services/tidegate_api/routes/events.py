@@ -13,7 +13,7 @@ from tidegate_api.announcing import Announcement, put_events
 from tidegate_api.bodies import read_json
 from tidegate_api.openapi import body, ref
 from tidegate_api.problems import ApiProblem
-from tidegate_api.routes.common import IdempotencyKey, ServicesOf, identified, placed
+from tidegate_api.routes.common import IdempotencyKey, ServicesOf, identified, placed, refuse_key_of_list
 from tidegate_api.submission import BATCH_MAX, check_batch_size
 from tidegate_client.views import EventView, Page
 from tidegate_core.decisions.forged import EVERY, refuse_forged_events
@@ -44,9 +44,9 @@ async def send_events(
     document = await read_json(request)
     documents = document if isinstance(document, list) else [document]
     check_batch_size(len(documents))
-    if idempotency_key is not None:
-        if len(documents) > 1:
-            raise InvalidInput([Problem("Idempotency-Key", "cannot name a whole list", "give each event its own id")])
+    if isinstance(document, list):
+        refuse_key_of_list(idempotency_key, "give each event an id of its own")
+    elif idempotency_key is not None:
         documents = [identified(each, idempotency_key) if isinstance(each, dict) else each for each in documents]
     # On a thread, like a batch of messages: programs could not start meanwhile.
     events = await services.pools.read(lambda: _all_parsed(documents, services.topics.events))

@@ -11,7 +11,17 @@ from tidegate_api.bodies import read_json
 from tidegate_api.openapi import body, ref
 from tidegate_api.parts import Services
 from tidegate_api.receipt_answers import location_of, view_of
-from tidegate_api.routes.common import Actor, IdempotencyKey, Reason, ServicesOf, known, placed, request_of, write
+from tidegate_api.routes.common import (
+    Actor,
+    IdempotencyKey,
+    Reason,
+    ServicesOf,
+    known,
+    placed,
+    refuse_key_of_list,
+    request_of,
+    write,
+)
 from tidegate_api.submission import BATCH_MAX, check_batch_size
 from tidegate_client.views import MessageView, Page, ReceiptView
 from tidegate_core.model.names import FREE_TEXT_PATTERN, NAME_PATTERN
@@ -71,9 +81,7 @@ async def cancel_message(
 
 async def _send_all(services: Services, documents: list[Any], idempotency_key: str | None) -> JSONResponse:
     check_batch_size(len(documents))
-    if idempotency_key is not None:
-        problem = Problem("Idempotency-Key", "cannot name a whole batch", "give each message an id of its own")
-        raise InvalidInput([problem])
+    refuse_key_of_list(idempotency_key, "give each message an id of its own")
     # On a thread: 1,000 messages of 15 KB take more than a second, in which no program could start.
     requests = await services.pools.read(lambda: _parsed(documents))
     answers = await services.submission.submit_all(requests)

@@ -20,7 +20,16 @@ from tidegate_api.parts import Services
 from tidegate_api.problems import ApiProblem
 from tidegate_api.reads.warnings import warnings_of
 from tidegate_api.receipt_answers import location_of, view_of
-from tidegate_api.routes.common import Actor, Reason, ServicesOf, known, placed, request_of
+from tidegate_api.routes.common import (
+    Actor,
+    IdempotencyKey,
+    Reason,
+    ServicesOf,
+    known,
+    placed,
+    refuse_key_of_list,
+    request_of,
+)
 from tidegate_client.views import DryRun, Page, ReceiptView
 from tidegate_core.model.modes import OnUpdate
 from tidegate_core.model.problems import InvalidInput, Problem
@@ -34,6 +43,7 @@ SCHEDULES_MAX = 100
 """Of one request: each is read, judged and awaited, and their definitions have 16 MB together at most."""
 LOOKED_AT_ONCE = 4
 """Of these; each may search for an instant on one of the 16 threads of reads, and the others are left to who reads."""
+ONE_BY_ONE = "leave it out, or send each schedule as a request of its own"
 
 _NAMES: dict[str, Any] = {
     "type": "object",
@@ -68,12 +78,14 @@ async def apply_schedules(
     on_update: UpdateMode = None,
     actor: Actor = None,
     reason: Reason = None,
+    idempotency_key: IdempotencyKey = None,
 ) -> JSONResponse:
     """The body is a list of 1 to 100 definitions. When one of them cannot be applied, or exists with `create_only`, nothing is.
 
     Each is then applied on its own, at the version that it had: its receipt says `conflict` where somebody else was
     quicker. 200 with all receipts in order, 202 while some are pending.
     """
+    refuse_key_of_list(idempotency_key, ONE_BY_ONE)
     outside = known(actor=actor, reason=reason, on_update=on_update, expected_version=0 if create_only else None)
 
     def read(document: dict[str, Any]) -> ScheduleApply:
@@ -102,10 +114,12 @@ async def delete_schedules(
     actor: Actor = None,
     reason: Reason = None,
     cancel_running: bool = False,
+    idempotency_key: IdempotencyKey = None,
 ) -> JSONResponse:
     """The body is a list of 1 to 100 names. When one of them does not exist (404), or is at another version than was
     expected (409), nothing is deleted.
     """
+    refuse_key_of_list(idempotency_key, ONE_BY_ONE)
     outside = known(actor=actor, reason=reason, cancel_running=cancel_running or None)
 
     def read(document: dict[str, Any]) -> ScheduleDelete:

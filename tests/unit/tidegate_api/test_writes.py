@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
-from tests.unit.tidegate_api.conftest import PUT_SCHEDULE, SHARDS, SPEC, TOPIC_PARTITIONS, TOPICS, Process, accepted
+from tests.unit.tidegate_api.conftest import (
+    PUT_SCHEDULE,
+    SHARDS,
+    SPEC,
+    TOPIC_PARTITIONS,
+    TOPICS,
+    Process,
+    accepted,
+    put_schedule,
+)
 
+from tidegate_core.model.events import DataPartitionEvent
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.receipts import ReceiptStatus
+from tidegate_core.model.requests import MessageSend
 from tidegate_core.model.shards import schedule_shard
 
 
@@ -201,3 +213,23 @@ def test_given_a_trigger_that_expects_a_version_then_the_owner_is_told(process: 
     answer = process.http.post(f"{PUT_SCHEDULE}/trigger", json={"expected_version": 3})
     assert answer.status_code == 200
     assert process.bus.on(TOPICS.requests)[0]["expected_version"] == 3
+
+
+@pytest.mark.parametrize(
+    ("path", "item"),
+    [
+        ("/api/v1/messages", MessageSend.EXAMPLE),
+        ("/api/v1/events", DataPartitionEvent.EXAMPLE),
+        ("/api/v1/schedules", SPEC),
+        ("/api/v1/schedules/delete", {"namespace": "flights", "name": "a"}),
+    ],
+)
+def test_given_a_list_under_one_idempotency_key_then_it_is_refused_everywhere(
+    process: Process, path: str, item: dict[str, Any]
+) -> None:
+    """Taken without a word, who repeats it in good faith would have each of the list anew."""
+    put_schedule(process, {**SPEC, "name": "a"})
+    answer = process.http.post(path, json=[item], headers={"Idempotency-Key": "mine"})
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["field"] == "Idempotency-Key"
+    assert process.bus.produced == []
