@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Self
 
 from tidegate_api.cluster_map import MapReader
 from tidegate_api.pools import Pools
 from tidegate_api.problems import not_found
-from tidegate_api.reads.ranges import RangeReader, Span
+from tidegate_api.reads.ranges import RangeReader, Span, outline
 from tidegate_client.views import HolderView, LimitDetail, LimitSummary, WaiterView
 from tidegate_core.model.identity import shard_of_run
 from tidegate_core.model.instants import as_datetime
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.limits import SharedLimit, Waiter
-from tidegate_core.records.run_plane import Job, OwnLimit, Run
+from tidegate_core.records.run_plane import Job, OwnLimit
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key, RangeRead
 from tidegate_core.transactions.limits import key_of
@@ -29,6 +29,24 @@ ROWS_MAX: Final = 20_000
 """Open runs, and rows of queues, that are looked through: of more than that in one moment the oldest shards' are shown."""
 SHOWN_MAX: Final = 100
 SCHEDULES_SHOWN: Final = 5
+OUTLINE: Final = outline("sk", "id", "namespace", "name", "state", "admitted_at", "limits")
+"""What is looked at of a run: see `reads.runs`."""
+
+
+class _Run(NamedTuple):
+    """A run that holds permits."""
+
+    id: str
+    ref: str
+    state: str
+    admitted_at: int
+
+    @classmethod
+    def of(cls, item: Item) -> Self:
+        admitted_at = item["admitted_at"]
+        assert isinstance(admitted_at, int)
+        ref = keys.schedule_ref(str(item["namespace"]), str(item["name"]))
+        return cls(str(item["id"]), ref, str(item["state"]), admitted_at)
 
 
 @dataclass(slots=True)
@@ -43,7 +61,7 @@ class _Found:
     """
 
     key: Key
-    runs: dict[str, Run] = field(default_factory=dict)
+    runs: dict[str, _Run] = field(default_factory=dict)
     waiters: list[Waiter] = field(default_factory=list)
     state: SharedLimit = field(default_factory=SharedLimit)
     holders: frozenset[str] = frozenset()
@@ -90,11 +108,12 @@ class LimitReads:
             waiter = from_item(Waiter, item)
             _of(found, Key(waiter.limit, "LIMIT")).waiters.append(waiter)
         for _, item in await self._ranges.all_of(
-            shards, Span.of_prefix("R#"), ROWS_MAX, keep=lambda row: "limits" in row
+            shards, Span.of_prefix("R#"), ROWS_MAX, lambda row: "limits" in row, OUTLINE
         ):
-            run = from_item(Run, item)
-            for text in run.limits:
-                key = key_of(text)
+            run, held = _Run.of(item), item["limits"]
+            assert isinstance(held, list)
+            for text in held:
+                key = key_of(str(text))
                 _of(found, Key(key.pk, "LIMIT") if key.pk.startswith(keys.SHARED_LIMIT) else key).runs[run.id] = run
         for _, item in await self._ranges.all_of(
             shards, Span.of_prefix("LIM#"), ROWS_MAX, keep=lambda row: "holders" in row
@@ -128,7 +147,7 @@ class LimitReads:
     def _gone(self, found: _Found, unknown: Iterable[str]) -> frozenset[str]:
         wanted = {keys.run(shard_of_run(run_id), run_id): run_id for run_id in sorted(unknown)}
         items = self._store.get(list(wanted)) if wanted else {}
-        found.runs |= {wanted[key]: from_item(Run, item) for key, item in items.items()}
+        found.runs |= {wanted[key]: _Run.of(item) for key, item in items.items()}
         return frozenset(run_id for key, run_id in wanted.items() if key not in items)
 
     async def _jobs(self, job_ids: Sequence[str]) -> Mapping[str, Job]:

@@ -26,6 +26,8 @@ PAGES_MAX = 50
 """Pages that a look through everything takes: 250,000 rows or more."""
 
 Keep: TypeAlias = Callable[[Item], bool]
+Shape: TypeAlias = Callable[[Item], Item]
+"""What is held of an item that is kept, while others are read: some lists look at 100,000 and show a few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,15 @@ def everything(_item: Item) -> bool:
     return True
 
 
+def whole(item: Item) -> Item:
+    return item
+
+
+def outline(*fields: str) -> Shape:
+    """Returns a shape of these fields, where an item has them."""
+    return lambda item: {name: item[name] for name in fields if name in item}
+
+
 class RangeReader:
     """Reads spans of shards."""
 
@@ -67,11 +78,17 @@ class RangeReader:
         self._pools = pools
 
     async def listed(
-        self, shards: Sequence[int], spans: Sequence[Span], place: Place, size: int, keep: Keep = everything
+        self,
+        shards: Sequence[int],
+        spans: Sequence[Span],
+        place: Place,
+        size: int,
+        keep: Keep = everything,
+        shape: Shape = whole,
     ) -> tuple[list[tuple[int, Item]], Place | None]:
         """Returns up to `size` kept items as (shard, item), span after span and shard after shard, and where to go on.
 
-        Where little is kept, a page ends after so many rows, with few items or none.
+        Where little is kept, a page ends after so many rows, with few items or none. A shape has at least the sort key.
 
         Raises:
             InvalidInput: The place is not within the list.
@@ -85,12 +102,15 @@ class RangeReader:
                     return found, Place(part, window[0])
                 wanted = size - len(found) + 1
                 scans = await asyncio.gather(
-                    *(self._first(spans[part], shard, _after(place, part, shard), wanted, keep) for shard in window)
+                    *(
+                        self._first(spans[part], shard, _after(place, part, shard), wanted, keep, shape)
+                        for shard in window
+                    )
                 )
                 for shard, scan in zip(window, scans, strict=True):
                     for item in scan.kept:
                         if len(found) == size:
-                            return found, _place_after(spans, found[-1])
+                            return found, place_after(spans, found[-1])
                         found.append((shard, item))
                     if scan.stopped_at is not None:
                         return found, Place(part, shard, scan.stopped_at)
@@ -98,7 +118,7 @@ class RangeReader:
         return found, None
 
     async def all_of(
-        self, shards: Sequence[int], span: Span, most: int, keep: Keep = everything
+        self, shards: Sequence[int], span: Span, most: int, keep: Keep = everything, shape: Shape = whole
     ) -> list[tuple[int, Item]]:
         """Returns all kept items of a span, at most `most`.
 
@@ -109,7 +129,7 @@ class RangeReader:
         place: Place | None = Place()
         for _ in range(PAGES_MAX):
             assert place is not None
-            page, place = await self.listed(shards, [span], place, most - len(found), keep)
+            page, place = await self.listed(shards, [span], place, most - len(found), keep, shape)
             found += page
             if place is None or len(found) == most:
                 return found
@@ -119,17 +139,17 @@ class RangeReader:
         """Returns up to `size` kept items from the end of the span, newest first, looking at `scanned_max` at most."""
         return await self._pools.read(lambda: self._newest(shard, span, size, keep, scanned_max))
 
-    async def _first(self, span: Span, shard: int, after: str | None, size: int, keep: Keep) -> _Scan:
-        return await self._pools.read(lambda: self._read_first(span, shard, after, size, keep))
+    async def _first(self, span: Span, shard: int, after: str | None, size: int, keep: Keep, shape: Shape) -> _Scan:
+        return await self._pools.read(lambda: self._read_first(span, shard, after, size, keep, shape))
 
-    def _read_first(self, span: Span, shard: int, after: str | None, size: int, keep: Keep) -> _Scan:
+    def _read_first(self, span: Span, shard: int, after: str | None, size: int, keep: Keep, shape: Shape) -> _Scan:
         kept: list[Item] = []
         scanned = 0
         while True:
             page = self._store.query(
                 RangeRead(shard_pk(shard), span.low, span.high, limit=max(size, 50), after=after, table=span.table)
             )
-            kept.extend(item for item in page.items if keep(item))
+            kept.extend(shape(item) for item in page.items if keep(item))
             scanned += len(page.items)
             if len(kept) >= size or page.next_after is None:
                 return _Scan(kept[:size], scanned)
@@ -184,7 +204,8 @@ def _after(place: Place, part: int, shard: int) -> str | None:
     return place.after if (part, shard) == (place.part, place.shard) else None
 
 
-def _place_after(spans: Sequence[Span], last: tuple[int, Item]) -> Place:
+def place_after(spans: Sequence[Span], last: tuple[int, Item]) -> Place:
+    """Returns where a list goes on behind its last item, of which the shard is said and the item has its sort key."""
     shard, item = last
     sort_key = str(item["sk"])
     part = next(number for number, span in enumerate(spans) if span.low <= sort_key <= span.high)

@@ -16,7 +16,7 @@ from tidegate_api.pools import Pools
 from tidegate_api.problems import ApiProblem, not_found
 from tidegate_api.reads.convert import moment, schedule_view
 from tidegate_api.reads.definitions import spec_or_none
-from tidegate_api.reads.ranges import Keep, RangeReader, Span
+from tidegate_api.reads.ranges import Keep, RangeReader, Span, place_after
 from tidegate_client.views import DryRun, Page, ScheduleView
 from tidegate_core.decisions.delivery_plane.recurring import Series
 from tidegate_core.decisions.outage_watch import MINIMUM_PERIOD
@@ -47,6 +47,11 @@ from tidegate_ports.store import Store
 Check: TypeAlias = Callable[[bool], Awaitable[tuple[Problem, ...]]]
 """Finds what is wrong with a definition; is told whether its trigger stays as it was taken."""
 
+DEFINITIONS_AT_ONCE = 32
+"""Read together: 2 MB where each has the 64 KiB that one may have."""
+PAGE_CHARACTERS_MAX = 2 * 1_048_576
+"""Of the definitions on a page, of which a further `DEFINITIONS_AT_ONCE` may come: an answer takes ten times as much while it is written."""
+
 SHOWN_SEPARATELY = frozenset({"kind", "namespace", "name"})
 
 
@@ -69,10 +74,24 @@ class ScheduleReads:
     async def page(
         self, namespace: str | None, place: Place, size: int, now: int, keep: Keep | None = None
     ) -> Page[ScheduleView]:
-        """Those that there are, or of them those that are to be kept."""
+        """Those that there are, or of them those that are to be kept; fewer than asked for where their definitions are large."""
         cluster = await self._cluster.current()
         span = Span.of_prefix(f"S#{prefix_of(namespace)}")
         found, after = await self._ranges.listed(range(cluster.shards), [span], place, size, keep or is_alive)
+        views: list[ScheduleView] = []
+        taken = 0
+        for first in range(0, len(found), DEFINITIONS_AT_ONCE):
+            some = found[first : first + DEFINITIONS_AT_ONCE]
+            more, size_of_more = await self._views(some, now)
+            views += more
+            taken += size_of_more
+            if taken >= PAGE_CHARACTERS_MAX and len(views) < len(found):
+                after = place_after([span], some[-1])
+                break
+        return Page(items=views, next_page_token="" if after is None else after.text())
+
+    async def _views(self, found: Sequence[tuple[int, Item]], now: int) -> tuple[list[ScheduleView], int]:
+        """Returns them with their definitions, and how many characters these have."""
         states = [(shard, from_item(ScheduleState, item)) for shard, item in found]
         definitions = await self.definitions((shard, s.namespace, s.name, s.version) for shard, s in states)
 
@@ -82,7 +101,7 @@ class ScheduleReads:
             ]
 
         # On a thread: definitions are parsed, and instants searched for, in which time programs could not start.
-        return Page(items=await self._pools.read(views), next_page_token="" if after is None else after.text())
+        return await self._pools.read(views), sum(len(each.spec) for each in definitions.values())
 
     async def one(self, namespace: str, name: str, now: int) -> ScheduleView:
         """Raises ApiProblem (404)."""
