@@ -53,7 +53,8 @@ class MapReader:
         Raises:
             ApiProblem: 503, the cluster was never initialised.
             MapUnreadable: Another version wrote it.
-            StoreUnavailable: The store does not answer and nothing is known yet.
+            StoreUnavailable: The store does not answer, and what is known is older than that. It would do, but no owner could answer what is
+                sent by it, and `/readyz` tells by this that the store is away.
         """
         now = self._clock.monotonic_ms()
         if self._known is None or now - self._read_at > MAP_AGE_MS_MAX:
