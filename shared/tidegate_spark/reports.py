@@ -43,7 +43,8 @@ def report_partition(
         version: Tells two writes of the same data partition in one run apart; "1" by default.
 
     Returns:
-        The event's id, `<run id>/<dataset>/<partition>/<version>`: a repeat by a later attempt counts once.
+        The event's id, `<run id>/<dataset>/<partition>/<version>`: a repeat by a later attempt counts once. In the version `~` and `/`
+        stand as `~0` and `~1`, so that no two data partitions have one id.
 
     Raises:
         NotInRun: Not the main process of a run.
@@ -61,7 +62,9 @@ def report_partition(
     subject = f"report_partition {dataset} {partition}"
     gate = current_gate(subject)
     _post(gate, "partitions", known, subject)
-    return f"{gate.identity.run_id}/{dataset}/{partition}/{version or '1'}"
+    # As the API writes it.
+    as_one_step = (version or "1").replace("~", "~0").replace("/", "~1")
+    return f"{gate.identity.run_id}/{dataset}/{partition}/{as_one_step}"
 
 
 def set_output(key: str, value: object) -> None:

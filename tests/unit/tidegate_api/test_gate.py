@@ -333,6 +333,20 @@ def test_given_data_partition_of_anybody_else_then_409_and_no_event(
     assert process.bus.on(TOPICS.events) == []
 
 
+def test_given_slashes_in_data_partition_and_version_then_each_event_has_an_id_of_its_own(
+    process: Process, run: Run
+) -> None:
+    """`a/b` in version 1 and `a` in version `b/1` had one id, and of the two events the second did not count."""
+    process.report(run, "start")
+    named = [("a/b", "1"), ("a", "b/1"), ("a", "b~11"), ("a/b/1", "x"), ("a" * 256, "/" * 256)]
+    for partition, version in named:
+        answer = process.report(run, "partitions", dataset="flights.raw", partition=partition, version=version)
+        assert answer.status_code == 200
+    ids = [event["id"] for event in process.bus.on(TOPICS.events)]
+    assert ids[:2] == [f"{run.id}/flights.raw/a/b/1", f"{run.id}/flights.raw/a/b~11"]
+    assert len(set(ids)) == len(named)
+
+
 def test_given_broker_is_down_then_data_partition_is_503_with_retry_after(process: Process, run: Run) -> None:
     process.report(run, "start")
     process.bus.failure = NotProduced("unavailable", "no broker")

@@ -49,6 +49,11 @@ def test_given_a_version_then_it_is_the_last_part_of_the_event_id(run: Gate) -> 
     }
 
 
+def test_given_slashes_in_data_partition_and_version_then_the_ids_differ(run: Gate) -> None:
+    assert report_partition("flights.raw", "a", version="b/1") == "run-1/flights.raw/a/b~11"
+    assert report_partition("flights.raw", "a/b") == "run-1/flights.raw/a/b/1"
+
+
 def test_given_a_refusal_then_error_says_what_was_refused_and_why(run: Gate) -> None:
     run.refuses("partitions", 400, detail="dataset: upper case is not allowed")
     with pytest.raises(ReportFailed, match=r"report_partition Flights 1: refused with 400: dataset: upper case"):
