@@ -136,13 +136,16 @@ def replay_of(letter: DeadLetter) -> Produce:
     """Returns the record to produce.
 
     Raises:
-        InvalidInput: There is none: it tells of a run that was given up, or does not say where it stood.
+        InvalidInput: There is none: it tells of a run that was given up, has no value of its record, or does not say where that stood.
     """
     if letter.id.queue == "runs":
         hint = "run its occurrence again: tidegate schedule trigger"
         raise invalid(Problem("letter", "tells of a run that was given up, which is no record to send again", hint))
     if letter.topic is None:
         raise invalid(Problem("letter", "does not say where it stood: tidegate has not written it", "drop it"))
+    if not letter.is_whole:
+        hint = "produce it again from where it stood, in smaller records or with a pointer to the data"
+        raise invalid(Problem("letter", "is without its record's value, which no dead-letter topic takes", hint))
     # A message goes where its key leads; a record where it stood, so that it keeps its place behind others of its key.
     topic_partition = None if letter.is_undeliverable else letter.topic_partition
     return Produce(letter.topic, letter.key, letter.value, letter.replay_headers(), topic_partition)

@@ -30,6 +30,8 @@ UNDELIVERABLE: Final = "undeliverable"
 ERROR: Final = "tidegate.error."
 LOST_HEADERS: Final = f"{ERROR}headers"
 """Stands for headers that nobody could read; they cannot be brought back."""
+LEFT_OUT: Final = "left_out"
+"""Of a letter without its record's value, which was larger than the dead-letter topic takes: how many bytes it has."""
 MESSAGE_IDS: Final = ("tidegate-id", "tidegate-nominal")
 """One request makes many messages when it recurs: these tell them apart."""
 PARSED_BYTES_MAX: Final = 1_048_576
@@ -109,6 +111,11 @@ class DeadLetter:
     def is_undeliverable(self) -> bool:
         """Whether it is a message, and not a record that could not be read."""
         return self.error_class == UNDELIVERABLE
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has its record's value."""
+        return LEFT_OUT not in self.error
 
     @cached_property
     def namespace(self) -> str | None:

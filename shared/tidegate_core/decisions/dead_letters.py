@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
+from tidegate_core.dead_letters.letter import ERROR, LEFT_OUT
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.decisions.operations import Operation, Signal
@@ -19,6 +21,8 @@ OPEN_BYTES_MAX = 32_000_000
 PATIENCE_MS = 1_000
 """So long the position waits, so that with a broker that answers it never passes a record before its copy is there."""
 MESSAGE_BYTES_MAX = 1_024
+MESSAGE_HEADER = "tidegate.error.message"
+LEFT_OUT_HEADER = f"{ERROR}{LEFT_OUT}"
 SOURCE_HEADER = "tidegate.error.source"
 """`<namespace>/<name>` of a source that refused the record; one header for each."""
 
@@ -129,18 +133,18 @@ class DeadLetters:
             error_class=refused.error_class,
             problem=message,
         )
-        headers = (
-            *record.headers,
-            ("tidegate.error.topic", self._topic.encode()),
-            ("tidegate.error.partition", str(self._topic_partition).encode()),
-            ("tidegate.error.offset", str(record.offset).encode()),
-            ("tidegate.error.class", refused.error_class.encode()),
-            ("tidegate.error.message", message.encode()),
-            ("tidegate.error.at", format_instant(self._host.now).encode()),
-            *((SOURCE_HEADER, each.encode()) for each in by),
-        )
+        headers = self._headers(record, refused, by)
         # A record without a value leaves none: the message says that it had none.
-        yield from self._produce(Produce(self._copies, record.key, record.value or b"", headers))
+        whole = Produce(self._copies, record.key, record.value or b"", (*headers, (MESSAGE_HEADER, message.encode())))
+        refusal = yield from self._host.produce_for_good(whole)
+        if refusal is not None and record.value:
+            # A user's own topic may have larger records than the dead-letter topic takes: so what is known of it is kept.
+            size = str(len(record.value))
+            words = f"{message}; this letter is without its value of {size} bytes, which lies where the record stood"
+            said = ((MESSAGE_HEADER, words.encode()), (LEFT_OUT_HEADER, size.encode()))
+            refusal = yield from self._host.produce_for_good(replace(whole, value=b"", headers=(*headers, *said)))
+        if refusal is not None:
+            self._say_refused(self._copies, refusal)
         if refused.request_id is not None:
             receipt = Receipt.model_construct(
                 request_id=refused.request_id,
@@ -151,11 +155,22 @@ class DeadLetters:
                 at=self._host.now,
             )
             answer = Produce(self._host.holding.receipts_topic, refused.request_id.encode(), receipt.to_json())
-            yield from self._produce(answer)
+            refusal = yield from self._host.produce_for_good(answer)
+            if refusal is not None:
+                self._say_refused(answer.topic, refusal)
         self._close(record.offset)
 
-    def _produce(self, produce: Produce) -> Operation[None]:
-        refusal = yield from self._host.produce_for_good(produce)
-        if refusal is not None:
-            # Larger than even the dead-letter topic takes, or not allowed: said in the log, since no topic takes it.
-            self._host.note("dead_letter_refused", topic=produce.topic, message=refusal)
+    def _headers(self, record: LogRecord, refused: RefusedRecord, by: Sequence[str]) -> tuple[tuple[str, bytes], ...]:
+        return (
+            *record.headers,
+            ("tidegate.error.topic", self._topic.encode()),
+            ("tidegate.error.partition", str(self._topic_partition).encode()),
+            ("tidegate.error.offset", str(record.offset).encode()),
+            ("tidegate.error.class", refused.error_class.encode()),
+            ("tidegate.error.at", format_instant(self._host.now).encode()),
+            *((SOURCE_HEADER, each.encode()) for each in by),
+        )
+
+    def _say_refused(self, topic: str, refusal: str) -> None:
+        """Not allowed, or too large even so: said in the log, since no topic takes it."""
+        self._host.note("dead_letter_refused", topic=topic, message=refusal)

@@ -228,3 +228,11 @@ def test_given_a_broker_that_is_down_then_503(letters: Process) -> None:
     letters.bus.logs.failure = Unavailable("broker")
     assert letters.http.get("/api/v1/dlq").status_code == 503
     assert act(letters, "replay", "events-0-0")[0] == 503
+
+
+def test_given_a_letter_without_its_records_value_then_it_is_not_replayed(letters: Process) -> None:
+    """An empty record would stand on the user's topic in its place."""
+    letters.bus.logs.append(EVENTS, b"", *error(offset=42, kind="too_large"), ("tidegate.error.left_out", b"6000000"))
+    status, answer = act(letters, "replay", "events-0-2")
+    assert (status, letters.bus.produced) == (400, [])
+    assert "without its record's value" in answer["detail"]

@@ -32,7 +32,7 @@ def crowded(process: Process, monkeypatch: pytest.MonkeyPatch) -> Process:
         if not wanted.low.startswith("R#"):
             return page
         long = '{"args": ["' + "x" * ORDER_CHARACTERS
-        return replace(page, items=[{**item, "order": f'{long}{item["id"]}"]}}'} for item in page.items])
+        return replace(page, items=tuple({**item, "order": f'{long}{item["id"]!s}"]}}'} for item in page.items))
 
     monkeypatch.setattr(process.store, "query", in_pages)
     return process

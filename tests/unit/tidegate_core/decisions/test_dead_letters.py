@@ -257,6 +257,24 @@ def test_given_large_records_then_they_do_not_fill_the_memory(bench: Bench, monk
     assert position(bench, EVENTS_AT) == {"next": 2, "open": [0, 1]}
 
 
+def test_given_a_record_that_no_dead_letter_topic_takes_then_its_letter_is_without_its_value_and_says_so(
+    bench: Bench,
+) -> None:
+    """A user's own topic may have records above the 5 MiB of a letter: of such a one nobody found anything but a line in a log."""
+    too_large = NotProduced("refused", "message size too large")
+
+    def with_its_value(effect: Effect) -> bool:
+        return isinstance(effect, Produce) and effect.topic.endswith(".dlq") and effect.value != b""
+
+    bench.answer_with(with_its_value, too_large, times=1_000_000)
+    bench.append(EVENTS, 0, b"{" * 1_000)
+    bench.run(2 * SECOND)
+    (letter,) = bench.on("tidegate.events.dlq")
+    assert (letter.headers["tidegate.error.offset"], letter.headers["tidegate.error.left_out"]) == ("0", "1000")
+    assert "without its value of 1000 bytes" in letter.headers["tidegate.error.message"]
+    assert position(bench, EVENTS_AT) == {"next": 1, "open": []}
+
+
 @pytest.mark.parametrize("letter", ["é", "日", "\U0001f600"])
 def test_given_a_long_problem_then_its_header_is_cut_between_characters(bench: Bench, letter: str) -> None:
     for shift in range(4):
