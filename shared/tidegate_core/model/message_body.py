@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from tidegate_core.model.document import AtMost, Document
 from tidegate_core.model.durations import DurationField
 from tidegate_core.model.names import Topic
-from tidegate_core.model.problems import TOO_LARGE, refused
+from tidegate_core.model.problems import TOO_LARGE, Problem, refused, shortened
 
 MAX_PAYLOAD_BYTES = 262_144
 """A message's payload: 256 KiB, below the 400 KB of a store item. Larger ones are somebody else's to keep."""
@@ -37,6 +37,12 @@ def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
             hint="move what is large into the payload",
         )
     return headers
+
+
+def header_problems(headers: dict[str, str], place: str) -> list[Problem]:
+    """Returns what no record can carry, though what was stored may have it: of such a name Kafka's client writes what stands before the NUL."""
+    wrong = [name for name in headers if "\x00" in name]
+    return [Problem(place, f"{shortened(repr(name))} contains a NUL character", "take it out") for name in wrong]
 
 
 class MessageBody(Document):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from tidegate_core.model.message_body import MessageBody
+from tidegate_core.model.message_body import MessageBody, header_problems
 from tidegate_core.model.planned import LANGUAGE, PLATFORM, planned
 from tidegate_core.model.problems import Problem, refused
 from tidegate_core.triggers.base import TimeTrigger
@@ -85,7 +85,7 @@ def delivery_problems(spec: ScheduleSpec) -> list[Problem]:
     """Returns what a schedule that sends messages cannot have: it lives in the delivery plane (DESIGN 4)."""
     if not isinstance(spec.target, MessageTarget):
         return []
-    found = []
+    found = header_problems(spec.target.headers, "target.headers")
     if not isinstance(spec.trigger, TimeTrigger):
         hint = "use cron, every, at or times"
         found.append(Problem("trigger.type", f"an event trigger with a message as target {_PLANNED}", hint))

@@ -9,7 +9,7 @@ from pydantic import model_validator
 from tidegate_core.model.document import Flag
 from tidegate_core.model.durations import DurationField
 from tidegate_core.model.instants import LATEST_INSTANT, TEN_YEARS_MS, Instant, InstantField
-from tidegate_core.model.message_body import MAX_PAYLOAD_BYTES, PAYLOAD_FIELDS, MessageBody
+from tidegate_core.model.message_body import MAX_PAYLOAD_BYTES, PAYLOAD_FIELDS, MessageBody, header_problems
 from tidegate_core.model.names import MessageKey, Namespace, RequestId
 from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import Problem, refused
@@ -58,7 +58,7 @@ class MessageSend(MessageBody, RequestBase):
     receipt: Flag = False
 
     @model_validator(mode="after")
-    def _one_time(self) -> Self:
+    def _can_be_sent_at_one_time(self) -> Self:
         if (self.deliver_at is None) == (self.after is None):
             both = self.after is not None
             raise refused(
@@ -66,6 +66,8 @@ class MessageSend(MessageBody, RequestBase):
                 field="deliver_at",
                 hint="give either deliver_at or after",
             )
+        for problem in header_problems(self.headers, "headers"):
+            raise refused(problem.problem, field=problem.field, hint=problem.hint)
         return self
 
     def due(self, appended_at: Instant) -> Instant:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_core.model.parsing import parse_events, parse_request
-from tidegate_core.model.problems import RefusedRecord
+from tidegate_core.model.parsing import parse_events, parse_request, parse_schedule
+from tidegate_core.model.problems import InvalidInput, RefusedRecord
 from tidegate_core.model.requests import (
     MAX_PAYLOAD_BYTES,
     MAX_RECORD_BYTES,
@@ -362,3 +362,14 @@ def test_given_a_request_then_it_is_written_without_blanks_and_without_what_is_k
     assert b'"payload":[1,{"a":"\xc3\xbc"}]' in request.to_json()
     assert b" " not in request.to_json()
     assert json.loads(request.to_json(without=PAYLOAD_FIELDS)).keys() == document.keys() - {"payload"}
+
+
+def test_given_a_header_whose_name_has_a_nul_then_the_message_is_refused() -> None:
+    """Kafka's client ends a name there: the message would come with a header of another name."""
+    problems = refusal(json.dumps({**MessageSend.EXAMPLE, "headers": {"a\x00b": "v"}}).encode()).problems
+    assert [problem.field for problem in problems] == ["headers"]
+    target = {"type": "message", "topic": "t", "payload": 1, "headers": {"a\x00b": "v"}}
+    spec = {"namespace": "n", "name": "a", "target": target, "trigger": {"type": "every", "period": "1h"}}
+    with pytest.raises(InvalidInput) as refused:
+        parse_schedule(spec)
+    assert [problem.field for problem in refused.value.problems] == ["target.headers"]
