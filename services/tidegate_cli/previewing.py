@@ -20,7 +20,8 @@ from tidegate_core.model.problems import InvalidInput
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.schedule_checks import check_schedule, schedule_warnings
 from tidegate_core.triggers import AtTrigger, TimeTrigger
-from tidegate_core.triggers.preview import MAX_SHOWN, Upcoming, preview, preview_ticks, reading_of
+from tidegate_core.triggers.preview import STEPS_PER_PREVIEW, Upcoming, preview, preview_ticks, reading_of
+from tidegate_core.triggers.search import Search
 
 if TYPE_CHECKING:
     from tidegate_client.views import ScheduleView
@@ -83,7 +84,10 @@ def _all_parsed(documents: Iterable[ScheduleDocument]) -> list[ScheduleSpec]:
 
 
 def show_next_of(view: ScheduleView, after: str | None, count: int, output: Format) -> None:
-    """The same of a schedule that there is, which may have fired already."""
+    """The same of a schedule that there is, which may have fired already, or be suspended."""
+    if view.status == "suspended":
+        until = "until somebody resumes it" if view.until is None else f"until {view.until.isoformat()}"
+        note(f"{view.namespace}/{view.name}: is suspended ({view.mode}) {until}: nothing of it starts before")
     _show(_lines(_parsed(view.spec), _begin(after), count, view), output)
 
 
@@ -147,12 +151,20 @@ def _starts(trigger: object, title: str, each: Upcoming) -> str:
     return f"starts at {format_instant(flexible_until(trigger, title, each.instant))} (flexible)"
 
 
+def _used_before(trigger: TimeTrigger, title: str, begin: Instant, left: int) -> int:
+    """Returns how many of those that are left fire from now on until `begin`, it included."""
+    search = Search(STEPS_PER_PREVIEW)
+    used, instant = 0, trigger.seek(from_datetime(datetime.now(UTC)), title, search).found
+    while instant is not None and instant <= begin and used < left:
+        used, instant = used + 1, trigger.seek(instant, title, search).found
+    return used
+
+
 def _fires(trigger: TimeTrigger, title: str, begin: Instant, count: int, view: ScheduleView | None) -> list[Upcoming]:
     """Returns no more than `max_fires` lets it fire from there on, and says so where that is the end."""
     left = trigger.max_fires if view is None else view.fires_left
     if left is not None:
-        before = preview(trigger, title, from_datetime(datetime.now(UTC)), min(left, MAX_SHOWN)) if left else []
-        used = sum(each.result == "fires" and each.instant <= begin for each in before)
+        used = _used_before(trigger, title, begin, left)
         if used and used == left:
             note(
                 f"{title}: max_fires is {trigger.max_fires}, and all have been used before {format_instant(begin + 1)}"

@@ -137,6 +137,38 @@ def test_given_from_in_the_future_then_what_fires_before_it_is_of_max_fires_as_w
     assert captured.err.startswith(f"n/a: {said}")
 
 
+def test_given_many_fires_before_from_then_all_of_them_are_of_max_fires(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only the first 1,000 were: of 1,500 that had all fired by then 500 were still shown."""
+    program = {"type": "python", "file": "/a.py"}
+    spec = {"namespace": "n", "name": "a", "target": {"type": "program", "program": program}}
+    spec["trigger"] = {"type": "every", "period": "1m", "max_fires": 1_500}
+    view = {"namespace": "n", "name": "a", "status": "active", "version": 1, "fires_left": 1_500, "spec": spec}
+    api.answers["GET /schedules/n/a"] = (200, view)
+    later = (datetime.now(UTC) + timedelta(days=2)).isoformat()
+    assert main.run(["schedule", "next", "n/a", "--from", later, "-o", "json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == []
+    assert captured.err.startswith("n/a: max_fires is 1500, and all have been used before ")
+
+
+def test_given_a_suspended_schedule_then_it_says_that_nothing_starts(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = {"type": "python", "file": "/a.py"}
+    spec = {"namespace": "n", "name": "a", "target": {"type": "program", "program": program}}
+    spec["trigger"] = {"type": "every", "period": "1h"}
+    view = {"namespace": "n", "name": "a", "status": "suspended", "mode": "drop", "version": 1, "spec": spec}
+    for until, said in (
+        (None, "until somebody resumes it"),
+        ("2100-01-01T00:00:00Z", "until 2100-01-01T00:00:00+00:00"),
+    ):
+        api.answers["GET /schedules/n/a"] = (200, {**view, "until": until})
+        assert main.run(["schedule", "next", "n/a"]) == 0
+        assert capsys.readouterr().err == f"n/a: is suspended (drop) {said}: nothing of it starts before\n"
+
+
 @pytest.mark.parametrize(
     ("trigger", "told"),
     [
