@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import typer.main
@@ -20,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: Sequence[str]) -> int:
     """Runs a command line and returns its exit code."""
+    _replace_closed_streams()
     try:
         typer.main.get_command(app).main(list(arguments), prog_name="tidegate")
     except SystemExit as request:
@@ -29,6 +32,13 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - raised again unless it is one of the client's, which is imported only then
         return _client_error(error)
     return Exit.OK
+
+
+def _replace_closed_streams() -> None:
+    """A stream that is closed from the start (`>&-`) is none at all: what would be written to it has no reader, which is no failure."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - until the process ends
 
 
 def say(message: str, code: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -167,6 +168,16 @@ def test_given_a_suspended_schedule_then_it_says_that_nothing_starts(
         api.answers["GET /schedules/n/a"] = (200, {**view, "until": until})
         assert main.run(["schedule", "next", "n/a"]) == 0
         assert capsys.readouterr().err == f"n/a: is suspended (drop) {said}: nothing of it starts before\n"
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_given_a_stream_that_is_closed_then_nobody_reads_it_and_that_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, closed: str
+) -> None:
+    """`tidegate schedule next -f a.yaml >&-` ended in a traceback."""
+    monkeypatch.setattr(sys, closed, None)
+    file = a_file(tmp_path, "{type: every, period: 1h, max_fires: 2}")
+    assert main.run(["schedule", "next", "-f", file]) == 0
 
 
 @pytest.mark.parametrize(
