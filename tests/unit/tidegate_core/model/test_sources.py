@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,13 @@ def test_given_a_bare_text_then_it_is_the_same_for_each_record() -> None:
         pytest.param(
             a_source({"partition": {"pointer": "day"}}), "event.partition.pointer", "is no JSON pointer", id="no slash"
         ),
+        pytest.param(
+            a_source({"partition": {"pointer": "/a~2b"}}),
+            "event.partition.pointer",
+            "neither ~0 nor ~1",
+            id="wrong escape",
+        ),
+        pytest.param(a_source({"id": {"pointer": "/a~"}}), "event.id.pointer", "neither ~0 nor ~1", id="open escape"),
         pytest.param(a_source({"partition": {"pointer": "/" * 257}}), "event.partition.pointer", "", id="long"),
         pytest.param(a_source({"namespace": "x"}), "event.namespace", "", id="the namespace is the source's"),
         pytest.param(a_source(dataset="raw"), "dataset", "", id="one level too high"),
@@ -71,3 +79,9 @@ def test_given_names_outside_then_those_inside_may_be_left_out_but_not_differ() 
     assert parse_source(source, namespace="flights", name="landed").name == "landed"
     with pytest.raises(InvalidInput, match="differs from the request's"):
         parse_source(a_source(), namespace="flights", name="other")
+
+
+def test_given_a_stored_source_with_a_wrong_escape_then_it_is_still_read() -> None:
+    """It was taken once: unreadable, it would stop the reading of its topic for all of its sources."""
+    spec = SourceSpec.model_validate_json(json.dumps(a_source({"partition": {"pointer": "/a~2b"}})))
+    assert SourceSpec.model_validate_json(spec.canonical_json()) == spec
