@@ -34,8 +34,14 @@ from tidegate_core.model.problems import Problem, RefusedRecord
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import MessageCancel, MessageSend
 from tidegate_core.records.codec import from_item, to_item
-from tidegate_core.records.messages import FOR_EVER, Guard, MessageName
-from tidegate_core.records.receipts import RECEIPT_DAYS, StoredReceipt, expiry, subject_of, used_otherwise
+from tidegate_core.records.messages import FOR_EVER, Guard, Message, MessageName
+from tidegate_core.records.receipts import (
+    RECEIPT_DAYS,
+    StoredReceipt,
+    expiry,
+    subject_of,
+    used_otherwise,
+)
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Delete, Put
@@ -119,6 +125,9 @@ def _answer(plane: DeliveryPlane, request: MessageCancel, origin: str) -> Operat
             return request_id, used_otherwise(request, request_id, plane.host.now).to_json()
         return request_id, stored.body.encode()
     status, errors = yield from _cancel(plane, request, origin)
+    if status is ReceiptStatus.REJECTED:
+        # Not stored: who asks under this id asks for the send's answer.
+        return request_id, used_otherwise(request, request_id, plane.host.now).to_json()
     receipt = Receipt.model_construct(
         request_id=request_id,
         status=status,
@@ -172,10 +181,21 @@ def named(request: MessageCancel) -> MessageName:
     return MessageName.of_request(request.namespace, request.message_id or "")
 
 
+def _was_sent_under_its_id(message: Message, request: MessageCancel, name: MessageName) -> bool:
+    """Whether the message's send bears the cancel's own id. Of one without a key its name tells the send's."""
+    if request.id is None:
+        return False
+    if name.keyed:
+        return message.request_id == request.id
+    return MessageName.of_request(request.namespace, request.id).id == name.id
+
+
 def _cancel(
     plane: DeliveryPlane, request: MessageCancel, origin: str
 ) -> Operation[tuple[ReceiptStatus, tuple[Problem, ...]]]:
-    """First the guard, then what it covers: whoever loads a row after this reads the guard."""
+    """First the guard, then what it covers: whoever loads a row after this reads the guard. `rejected` has touched nothing: its id was used
+    for the send of what it names.
+    """
     name = named(request)
     # A cancel by key ends what was sent before it; an id is never used again, so its cancel holds for ever.
     live_from = origin if name.keyed else FOR_EVER
@@ -191,6 +211,9 @@ def _cancel(
     versions = [
         message for message in (yield from versions_of(plane, name.id, guard)) if message.namespace == request.namespace
     ]
+    if any(message.origin < origin and _was_sent_under_its_id(message, request, name) for message in versions):
+        # An accepted send has no receipt that would tell: its rows do. Where they are gone nothing is left to take back.
+        return ReceiptStatus.REJECTED, ()
     if again and guard is not None and guard.request_id != raised_by:
         # Another cancel of the same message came before: whatever it was told is so, however long ago its time was.
         status = yield from _answered_before(plane, request, guard, is_theirs=bool(versions))

@@ -48,6 +48,20 @@ def test_given_a_message_that_waits_then_its_cancel_takes_it_back(
 
 
 @WHICH
+def test_given_a_cancel_under_the_id_of_the_send_then_it_is_refused_as_a_reused_one(
+    bench: Bench, sent: dict[str, str], cancel: dict[str, str]
+) -> None:
+    """It was carried out: who repeats a send in good faith and has mixed up two ids lost the message."""
+    bench.request(a_send("m-1", after="10s", **sent))
+    bench.run(SECOND)
+    for _ in range(2):
+        bench.request(a_cancel("m-1", **cancel))
+        assert bench.status_of("m-1") == "rejected"
+    bench.run(MINUTE)
+    assert len(bench.on("out")) == 1
+
+
+@WHICH
 @pytest.mark.parametrize("waited", [2 * SECOND, 10 * SECOND], ids=["before its checkpoint", "after it"])
 def test_given_a_message_that_was_delivered_then_its_cancel_is_too_late(
     bench: Bench, sent: dict[str, str], cancel: dict[str, str], waited: int
