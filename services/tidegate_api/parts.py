@@ -115,13 +115,13 @@ async def running(parts: Parts) -> AsyncIterator[Services]:
     async with parts.open_bus(desk) as bus:
         services = assemble(parts, pools, desk, bus)
         # In the background: the gate and the reads work while the broker is down.
-        begin = asyncio.create_task(desk.begin(bus))
+        receipts = asyncio.create_task(desk.keep_reading(bus))
         try:
             yield services
         finally:
-            begin.cancel()
+            receipts.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await begin
+                await receipts
             await services.pokes.settle()
     pools.close()
 

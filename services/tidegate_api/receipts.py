@@ -15,10 +15,13 @@ from tidegate_api.bus import Bus
 from tidegate_api.receipt_reading import ReceiptNotUnderstood, receipt_of
 from tidegate_core.effects import Unavailable
 from tidegate_core.model.receipts import Receipt
-from tidegate_ports.bus import END, Notices, Record
+from tidegate_ports.bus import END, Notices, Record, Topic
 
 RETRY_S = 1.0
 """Pause while the broker cannot say where the topic ends."""
+GROWTH_S = 30.0
+"""Between two looks for topic partitions that were added. Their receipts are read from the first one on, some of them so much late: until
+then an answer is found in the store, seconds later, where it is stored at all."""
 
 
 class Expected(NamedTuple):
@@ -108,9 +111,17 @@ class ReceiptDesk:
         self._waiting: dict[str, list[Waiter]] = {}
         self._bus: Bus | None = None
         self._begins_again: asyncio.Task[None] | None = None
+        self._read: Topic | None = None
         self.heard_at_s: float | None = None
         self.reads = False
         """Whether the topic is read: before that a receipt could pass unseen."""
+
+    async def keep_reading(self, bus: Bus) -> None:
+        """Begins, and reads topic partitions that are added as well; ends when it is cancelled."""
+        await self.begin(bus)
+        while True:
+            await asyncio.sleep(GROWTH_S)
+            await self._follow_growth(bus)
 
     async def begin(self, bus: Bus) -> None:
         """Finds the topic's end and reads from there on; tries until it works."""
@@ -126,11 +137,23 @@ class ReceiptDesk:
         ends = await bus.topics.end_offsets(self._topic)
         if isinstance(ends, Unavailable):
             return False
-        topic = described[self._topic]
+        topic = self._read = described[self._topic]
         for number in range(topic.topic_partitions):
             # An exact offset: "the end" would be found out later, and a receipt of before would be missed.
             bus.reader.assign(topic, number, ends.offsets.get(f"{topic.id}/{number}", END))
         return True
+
+    async def _follow_growth(self, bus: Bus) -> None:
+        described = await bus.topics.describe([self._topic])
+        known = self._read
+        if known is None or not self.reads or isinstance(described, Unavailable) or self._topic not in described:
+            return
+        topic = described[self._topic]
+        if topic.id != known.id:
+            return  # Made anew: its reader finds that the positions are gone.
+        for number in range(known.topic_partitions, topic.topic_partitions):
+            bus.reader.assign(topic, number, 0)
+        self._read = topic
 
     @contextmanager
     def expecting(self, requests: Sequence[Expected]) -> Iterator[list[Waiter]]:

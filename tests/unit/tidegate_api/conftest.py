@@ -150,6 +150,7 @@ class FakeBus:
     logs: FakeLogs = field(default_factory=FakeLogs)
     listener: ReaderListener | None = None
     is_down: bool = False
+    topic_partitions: int = 2
 
     async def produce(self, order: Produce) -> Outcome:
         return self._produced(order)
@@ -181,7 +182,9 @@ class FakeBus:
         raise AssertionError("the API reads receipts from their end")
 
     async def describe(self, names: Sequence[str]) -> Mapping[str, Topic] | Unavailable:
-        return Unavailable("down") if self.is_down else {name: Topic(name, "0" * 32, 2) for name in names}
+        if self.is_down:
+            return Unavailable("down")
+        return {name: Topic(name, "0" * 32, self.topic_partitions) for name in names}
 
     @asynccontextmanager
     async def open(self, listener: ReaderListener) -> AsyncIterator[Bus]:

@@ -18,11 +18,15 @@ from tests.unit.tidegate_api.conftest import (
     SHARDS,
     SPEC,
     TOPICS,
+    FakeBus,
     Process,
     a_run,
     accepted,
 )
 
+from tidegate_api import receipts
+from tidegate_api.bus import Bus
+from tidegate_api.receipts import ReceiptDesk
 from tidegate_api.stored_answers import Sought, StoredAnswers
 from tidegate_api.submission import Timing
 from tidegate_core.effects import NotProduced, Outcome, Produce, Produced
@@ -393,3 +397,21 @@ def test_given_broker_is_down_then_503_with_the_id_to_repeat_under(process: Proc
 def test_given_start_then_receipts_are_read_from_the_end_that_was_found(process: Process) -> None:
     assert process.http.get("/readyz").status_code == 200
     assert process.bus.reader.assigned == {(TOPICS.receipts, 0): 100, (TOPICS.receipts, 1): 101}
+
+
+async def test_given_a_receipts_topic_that_grows_then_the_new_topic_partitions_are_read_from_their_first_record(
+    bus: FakeBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only those of the start were: an answer in another one came seconds late from the store, and never where it is not stored."""
+    monkeypatch.setattr(receipts, "GROWTH_S", 0.01)
+    desk = ReceiptDesk(TOPICS.receipts, lambda event, **fields: None)
+    reading = asyncio.create_task(desk.keep_reading(Bus(bus, bus, bus.reader, bus.logs)))
+    try:
+        for count in (2, 4, 4, 5):
+            bus.topic_partitions = count
+            await asyncio.sleep(0.1)
+            assert sorted(number for _, number in bus.reader.assigned) == list(range(count))
+    finally:
+        reading.cancel()
+    read = {number: offset for (_, number), offset in bus.reader.assigned.items()}
+    assert read == {0: 100, 1: 101, 2: 0, 3: 0, 4: 0}
