@@ -80,7 +80,7 @@ class Filter(Document):
         one_of: One of these; `in` in JSON.
         prefix: A text that begins so.
         above, at_least, below, at_most: A number; several of them bound it from both sides.
-        exists: Whether it is there at all; null is there.
+        exists: Whether it is there at all; null within `/data` is there.
         all_of: All of these hold.
         any_of: One of these holds.
         negated: This does not hold; `not` in JSON.
@@ -197,4 +197,6 @@ def _found(event: dict[str, Any], name: str) -> Any:
     if not name.startswith("/"):
         value = event.get(name)
         return MISSING if value is None else value
-    return value_at(event, name)
+    value = value_at(event, name)
+    # Of data that are null the stored form says nothing, as of an event without any.
+    return MISSING if name == _DATA and value is None else value

@@ -76,6 +76,16 @@ def test_given_a_number_beyond_any_float_then_it_is_compared_like_others() -> No
     assert not holds(event, field="/data/1", **{"in": [0, "x"]})
 
 
+@pytest.mark.parametrize(
+    ("more", "there"), [({}, False), ({"data": None}, False), ({"data": 0}, True), ({"data": {}}, True)]
+)
+def test_given_an_event_without_data_then_they_do_not_exist(more: dict[str, Any], there: bool) -> None:
+    """`{field: /data, exists: true}` held for each custom event, and `exists: false` for none."""
+    event = CustomEvent.model_validate({"type": "custom.truck", "namespace": "orders", **more})
+    assert holds(event, field="/data", exists=True) == there
+    assert holds(event, field="/data", exists=False) != there
+
+
 def test_given_a_data_event_then_its_fields_are_compared() -> None:
     assert holds(ARRIVAL, field="bytes", at_least=1_000_000)
     assert holds(ARRIVAL, field="partition", prefix="2013-")
