@@ -13,7 +13,7 @@ from tidegate_api.pools import Pools
 from tidegate_api.problems import not_found
 from tidegate_api.reads.convert import gathering_view, job_view
 from tidegate_api.reads.ranges import RangeReader, Span
-from tidegate_api.reads.schedules import ScheduleReads, prefix_of
+from tidegate_api.reads.schedules import DEFINITIONS_AT_ONCE, ScheduleReads, prefix_of
 from tidegate_api.routing import run_shard
 from tidegate_client.views import JobView, Page
 from tidegate_core.model.shards import schedule_shard
@@ -53,7 +53,10 @@ class JobReads:
 
         spans = [Span.of_prefix(f"E#{prefix}"), Span.of_prefix("J#")]
         found, after = await self._ranges.listed(shards, spans, place, size, keep)
-        return Page(items=await self._views(found), next_page_token="" if after is None else after.text())
+        views: list[JobView] = []
+        for first in range(0, len(found), DEFINITIONS_AT_ONCE):
+            views += await self._views(found[first : first + DEFINITIONS_AT_ONCE])
+        return Page(items=views, next_page_token="" if after is None else after.text())
 
     async def one(self, job_id: str) -> JobView:
         """Raises ApiProblem (404), InvalidInput (no such shard)."""
