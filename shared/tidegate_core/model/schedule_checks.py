@@ -17,11 +17,14 @@ from tidegate_core.model.problems import Problem
 from tidegate_core.model.quotas import NO_QUOTA, Quota
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import template_problems, text_problems
+from tidegate_core.sources.pointers import ESCAPES, WRONG_ESCAPE, is_wrongly_escaped
 from tidegate_core.time.hashed_items import is_hashed
 from tidegate_core.triggers import AtTrigger, RunStatusTrigger, TimesTrigger, TimeTrigger
 from tidegate_core.triggers.base import EventTrigger, LeafTrigger
 from tidegate_core.triggers.composite import CompositeTrigger
 from tidegate_core.triggers.cron import CronTrigger
+from tidegate_core.triggers.custom_event import CustomEventTrigger
+from tidegate_core.triggers.dataset_leaf import DatasetLeaf
 from tidegate_core.triggers.every import SHORTEST_PERIOD_MS
 from tidegate_core.triggers.exclusions import ExcludedCron
 from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
@@ -40,8 +43,18 @@ def fitting_problems(spec: ScheduleSpec) -> list[Problem]:
     """Returns what is wrong between the parts of a schedule, whenever it is looked at."""
     templates = [] if spec.sends_messages else template_problems(spec.trigger, spec.program)
     own = (*_own_upstream(spec), *_flexible_problems(spec), *_delays_for_nothing(spec), *_key_problems(spec))
-    since = (*_load_problems(spec), *_hashed_problems(spec))
+    since = (*_load_problems(spec), *_hashed_problems(spec), *_pointer_problems(spec))
     return [*templates, *delivery_problems(spec), *overlap_problems(spec), *catch_up_problems(spec), *own, *since]
+
+
+def _pointer_problems(spec: ScheduleSpec) -> list[Problem]:
+    filters = [
+        (f"{path}.where", leaf.where)
+        for path, leaf in (_leaf_paths(spec.trigger) if isinstance(spec.trigger, EventTrigger) else [])
+        if isinstance(leaf, DatasetLeaf | CustomEventTrigger) and leaf.where is not None
+    ]
+    wrong = [(place, each) for place, where in filters for each in where.fields() if is_wrongly_escaped(each)]
+    return [Problem(place, f"{each[:64]} {WRONG_ESCAPE}", ESCAPES) for place, each in wrong]
 
 
 def _flexible_problems(spec: ScheduleSpec) -> list[Problem]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, model_validator
@@ -12,6 +11,7 @@ from tidegate_core.model.events import DataPartitionEvent
 from tidegate_core.model.names import VISIBLE_PATTERN, Name, Namespace, ShortText, Topic
 from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import Problem, refused
+from tidegate_core.sources.pointers import ESCAPES, WRONG_ESCAPE, is_wrongly_escaped
 
 PARTS_MAX = 256
 """Characters of a header's name or of a pointer: a source lies in the item of all sources."""
@@ -19,8 +19,6 @@ DIGITS_MAX = 19
 """Of 2^63 - 1, the largest size."""
 OWN_NAMESPACE = "tidegate"
 """Of the system itself: no user's events belong to it."""
-
-_WRONG_ESCAPE = re.compile("~(?![01])")
 
 HeaderName = Annotated[str, StringConstraints(strict=True, max_length=PARTS_MAX, pattern=VISIBLE_PATTERN)]
 Pointer = Annotated[str, StringConstraints(strict=True, max_length=PARTS_MAX)]
@@ -142,13 +140,13 @@ class SourceSpec(Document):
 
 
 def wrong_escapes(spec: SourceSpec) -> list[Problem]:
-    """Returns the problems of pointers in which a `~` stands for nothing: no record would have what they name, or another thing than is meant."""
+    """Returns the problems of pointers in which a `~` stands for nothing."""
     found: list[Problem] = []
     for name, field in EventMapping.model_fields.items():
         taken: TakenFrom | None = getattr(spec.event, name)
-        if taken is not None and taken.pointer is not None and _WRONG_ESCAPE.search(taken.pointer):
+        if taken is not None and taken.pointer is not None and is_wrongly_escaped(taken.pointer):
             place = f"event.{field.alias or name}.pointer"
-            found.append(Problem(place, "has a ~ that is neither ~0 nor ~1", "write ~0 for ~, and ~1 for /"))
+            found.append(Problem(place, WRONG_ESCAPE, ESCAPES))
     return found
 
 

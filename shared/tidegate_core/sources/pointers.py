@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 INDEX_DIGITS_MAX: Final = 7
 """More entries than a record of 1 MiB can hold."""
+
+
+WRONG_ESCAPE: Final = "has a ~ that is neither ~0 nor ~1"
+ESCAPES: Final = "write ~0 for ~, and ~1 for /"
+_OPEN_ESCAPE: Final = re.compile("~(?![01])")
 
 
 class _Missing:
@@ -26,6 +32,11 @@ def value_at(document: Any, pointer: str) -> Any:
         else:
             return MISSING
     return document
+
+
+def is_wrongly_escaped(pointer: str) -> bool:
+    """Whether a `~` stands for nothing in it, which RFC 6901 forbids: it leads to another name than was meant."""
+    return _OPEN_ESCAPE.search(pointer) is not None
 
 
 def _is_index(name: str) -> bool:

@@ -6,7 +6,7 @@ A comparison with something that is not there, or is of another kind, is false; 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict, StringConstraints, WithJsonSchema, model_validator
@@ -145,6 +145,13 @@ class Filter(Document):
     def holds_for(self, event: FilteredEvent) -> bool:
         """Returns whether an event is meant."""
         return self.holds_in(event.model_dump(mode="json", by_alias=True))
+
+    def fields(self) -> Iterator[str]:
+        """Yields what is compared."""
+        if self.field is not None:
+            yield self.field
+        for each in self._parts():
+            yield from each.fields()
 
     def _parts(self) -> Sequence[Filter]:
         negated = () if self.negated is None else (self.negated,)

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tidegate_core.model.events import CustomEvent, DataPartitionEvent
+from tidegate_core.model.parsing import parse_schedule
+from tidegate_core.model.problems import InvalidInput
 from tidegate_core.triggers.event_filter import Filter
+from tidegate_testkit.builders import all_of, on_data
 
 TRUCK = CustomEvent.model_validate(
     {
@@ -161,3 +164,15 @@ def test_given_any_event_then_a_filter_answers_and_its_negation_says_the_opposit
     assert holds(event, **fields) is not holds(event, **{"not": fields})
     read = Filter.model_validate(fields)
     assert Filter.model_validate_json(read.canonical_json()) == read
+
+
+@pytest.mark.parametrize("pointer", ["/data/a~2b", "/data/~"])
+def test_given_a_pointer_with_a_wrong_escape_then_the_schedule_is_refused(pointer: str) -> None:
+    """RFC 6901 has no such pointer: whoever meant ~0 or ~1 compares another field. One that is stored is read on as it was."""
+    where = {"all_of": [{"field": "subject", "exists": True}, {"not": {"field": pointer, "equals": 1}}]}
+    leaf = {"type": "event", "name": "custom.truck", "where": where}
+    target = {"type": "program", "program": {"type": "python", "file": "/a.py"}}
+    for trigger, place in ((leaf, "trigger.where"), (all_of(leaf, on_data()), "trigger.triggers[0].where")):
+        with pytest.raises(InvalidInput) as refused:
+            parse_schedule({"namespace": "n", "name": "a", "target": target, "trigger": trigger})
+        assert [problem.field for problem in refused.value.problems] == [place]
