@@ -75,7 +75,7 @@ class Quarantine:
             case ResumeWhenDue() | UpstreamGone():
                 self._later(work)  # Nobody waits for its answer.
             case ApplyRequest():
-                self._lane.add_first(RefuseRequest(work, error, self._later))
+                self._lane.add_first(RefuseRequest(work, error, self._owes))
             case LookAtRun() | FireSchedule() | ExpireEvidence() | LatchTicks():
                 pass  # The sweep brings it again.
             case MarkLost() | RequestCancel():
@@ -96,6 +96,11 @@ class Quarantine:
 
     def _later(self, work: Work) -> None:
         self._host.call_at(self._host.now + TRY_AGAIN_MS, partial(self._lane.add, work))
+
+    def _owes(self, request: ApplyRequest) -> None:
+        """Has a request whose answer is stored brought to its end. Until then what was read of the answer serves no repeat, which does it sooner."""
+        self._lane.view.forget([request.receipt_key(self._lane.shard)])
+        self._later(request)
 
     def _set_aside(self, ref: str, looked_at: Sequence[str]) -> None:
         """A waiting job of the schedule cannot be decided on: the others have their turn. It is the first, unless it is known which."""
@@ -118,12 +123,12 @@ class RefuseRequest:
     Attributes:
         request: What could not be applied.
         error: Why.
-        later: Tries it again some time.
+        owes: Called where something was done already.
     """
 
     request: ApplyRequest
     error: Exception
-    later: Callable[[Work], None]
+    owes: Callable[[ApplyRequest], None]
     name: str = "refuse"
 
     @property
@@ -137,7 +142,7 @@ class RefuseRequest:
     def decide(self, unit: UnitOfWork, now: int) -> None:
         asked, request = parse_request(self.request.row.body.encode()), self.request
         if unit.item(request.receipt_key(unit.shard)) is not None:
-            unit.after(partial(self.later, request))
+            unit.after(partial(self.owes, request))
             return
         outcome, receipt = Outcome(subject_of(asked)), request.refusal_for(self.error, now)
         answer(unit, outcome, receipt, now, under=asked.namespace)
