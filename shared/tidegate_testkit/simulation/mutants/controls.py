@@ -41,9 +41,11 @@ from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 def deciding_from_the_first(init: Callable[..., None]) -> Any:
     """An owner goes on deciding from the controls that it began with."""
 
-    def init_with_the_first(unit: UnitOfWork, view: View, shard: int, epoch: int, controls: Controls) -> None:
+    def init_with_the_first(
+        unit: UnitOfWork, view: View, shard: int, epoch: int, controls: Controls, *others: Any
+    ) -> None:
         first = view.__dict__.setdefault("first_controls", controls)
-        init(unit, view, shard, epoch, first)
+        init(unit, view, shard, epoch, first, *others)
 
     return init_with_the_first
 

@@ -270,7 +270,7 @@ SUSPENDS = (
         breaks="I7",
         patches=(Patch(admit, "admits", admitting_what_is_held),),
         within=15,
-        directed=(6,),
+        directed=(15,),
     ),
     Mutant(
         "old kept",
