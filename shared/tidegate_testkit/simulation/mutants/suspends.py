@@ -269,7 +269,7 @@ SUSPENDS = (
         "what is parked is admitted when its constraints hold",
         breaks="I7",
         patches=(Patch(admit, "admits", admitting_what_is_held),),
-        within=15,
+        within=40,
         directed=(15,),
     ),
     Mutant(

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_testkit.simulation.mutants.killing import hunt
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch, Scenario
 
@@ -67,3 +68,15 @@ def test_given_a_hunt_then_nothing_of_the_bug_is_left() -> None:
     hunt(a_mutant(finds("I3: counted twice")))
     assert World.protected
     assert World.masked
+
+
+def test_given_a_patch_that_is_called_otherwise_than_it_was_written_for_then_what_it_breaks_is_no_proof() -> None:
+    """A bug of `UnitOfWork.__init__` was killed for a while by all that stood still, as its caller had come to give one argument more."""
+
+    def of_before(_: object) -> object:
+        return lambda unit: None
+
+    outgrown = Mutant("a bug", "why", "liveness", (Patch(UnitOfWork, "__init__", of_before),), within=1)
+    hunted = hunt(outgrown)
+    assert hunted.killed_by is None
+    assert "TypeError" in hunted.line
