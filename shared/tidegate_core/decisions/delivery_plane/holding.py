@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from tidegate_core.decisions.delivery_plane.guarding import CANCELLED, read_guards
+from tidegate_core.decisions.delivery_plane.held_payloads import HeldPayloads
 from tidegate_core.decisions.delivery_plane.outgoing import WIRE_PATIENCE_MS
 from tidegate_core.decisions.delivery_plane.rows import row_expiry, write
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
@@ -22,11 +22,11 @@ from tidegate_core.decisions.host import Fenced, InvalidWrite
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.turn import Turn
 from tidegate_core.effects import Items, Read, ReadRange, Refused
-from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.codec import from_item
 from tidegate_core.records.controls import NO_CONTROLS, Controls
 from tidegate_core.records.messages import HeldMessage, Message, MessageTimer
 from tidegate_core.store import keys
-from tidegate_core.store.values import Delete, Page, Put, RangeRead, Transaction
+from tidegate_core.store.values import Delete, Page, RangeRead, Transaction
 from tidegate_core.transactions.controls import hold_messages, let_go_messages
 from tidegate_core.transactions.ownership import whole
 
@@ -38,12 +38,6 @@ MOVED_TOGETHER = 30
 LET_GO_AHEAD_MAX = 5_000
 """Messages that are let go and not delivered yet: the others wait in the store, not in memory."""
 LOOK_MS = 10
-ENDLESS_FIRST_MS = 10 * 60_000
-"""After a take-over: what a former owner had sent has come by then, however late."""
-ENDLESS_AGAIN_MS = 7 * 86_400_000
-"""Far below the 30 days after which a payload with an end is gone."""
-ENDLESS_APART_MS = 1_000
-"""Between two groups: a million messages held back in a shard are gone through in nine hours."""
 
 
 class Move(Protocol):
@@ -68,6 +62,7 @@ class Holding:
         self._let_go: deque[Slotted] = deque()
         self._moves: int | None = None
         self._turn = Turn(plane.host, f"held {plane.shard}")
+        self._payloads = HeldPayloads(plane)
 
     def covered(self, namespace: str) -> bool:
         """Whether nothing of the namespace may be sent now. Asked in the very step in which something would be."""
@@ -138,7 +133,7 @@ class Holding:
 
     def _hold_group(self, group: Sequence[tuple[Slotted, Message]]) -> Operation[None]:
         # What is held back has no end: its payload must not have one either. Repeated or late it says the same.
-        yield from self._keep([message for _, message in group], for_ever=True)
+        yield from self._payloads.keep([message for _, message in group], for_ever=True)
         held = [_held(row, message) for row, message in group]
         yield from self._commit(partial(hold_messages, held=held))
         for row, _ in group:
@@ -238,7 +233,7 @@ class Holding:
                 plane.slots.let_go(place)
             raise
         # While nobody else has them: one that is held back again, at once, must not get its end after that.
-        yield from plane.host.safely("give_an_end", f"{plane.shard}", self._give_an_end(group))
+        yield from plane.host.safely("give_an_end", f"{plane.shard}", self._payloads.give_an_end(group))
         for place, timer, before in zip(places, timers, left, strict=True):
             plane.slots.let_go(place)
             if before is not None and plane.slots.get(timer.id, timer.version, timer.slot) is before:
@@ -256,40 +251,12 @@ class Holding:
             else:
                 yield from self._plane.host.sleep(LOOK_MS)
 
-    # -- payloads without an end --------------------------------------------------------------------------------------
-
     def keep_endless(self) -> Operation[None]:
-        """Looks, for good, whether the payloads of what is held back have no end: a row of a former owner's that comes late has one, and lies
-        over that without.
-        """
-        pause = ENDLESS_FIRST_MS + self._plane.host.jitter(f"held {self._plane.shard}", ENDLESS_FIRST_MS)
-        while True:
-            yield from self._plane.host.sleep(pause, routine=True)
-            if self.controls.version and self._empty_under != self.controls.version:
-                yield from self._plane.host.safely("keep_endless", f"shard {self._plane.shard}", self._look_for_ends())
-            pause = ENDLESS_AGAIN_MS
+        """Sees to it, for good, that what is held back can be sent however long the suspension lasts."""
+        yield from self._payloads.keep_endless(self._turn, self._may_hold)
 
-    def _look_for_ends(self) -> Operation[None]:
-        after: str | None = ""
-        while after is not None:
-            # Amid no move: what is held back then is so when its payload is written.
-            after = yield from self._turn.of(self._take_ends_away(after))
-            yield from self._plane.host.sleep(ENDLESS_APART_MS, routine=True)
-
-    def _take_ends_away(self, after: str) -> Operation[str | None]:
-        """Goes through the next group; returns behind which row the one after it begins, None: there is none."""
-        plane = self._plane
-        wanted = RangeRead(keys.shard_pk(plane.shard), "H#", f"H#{keys.LAST}", MOVED_TOGETHER, after or None)
-        page = yield from plane.host.read_for_good(ReadRange(wanted))
-        assert isinstance(page, Page)
-        rows = [from_item(HeldMessage, item) for item in page.items]
-        messages = yield from self._payloads_of(rows)
-        # What a guard covers is discarded by the request that raised it, and gets its end there.
-        ended = [
-            each for each in messages if each.expires_at is not None and not plane.guards.cover(each.id, each.version)
-        ]
-        yield from self._keep(ended, for_ever=True)
-        return page.next_after
+    def _may_hold(self) -> bool:
+        return self.controls.version > 0 and self._empty_under != self.controls.version
 
     # -- cancelled or replaced ----------------------------------------------------------------------------------------
 
@@ -313,7 +280,7 @@ class Holding:
         assert isinstance(found, Items)
         held = {row.version: row for row in (from_item(HeldMessage, item) for item in found.found.values())}
         if held:
-            yield from self._keep([message for message in messages if message.version in held], for_ever=False)
+            yield from self._payloads.keep([message for message in messages if message.version in held], for_ever=False)
             yield from write(plane.host, "discard", [Delete(row.key(plane.shard)) for row in held.values()])
             for _ in held:
                 plane.checkpoints.count(CANCELLED)
@@ -347,28 +314,6 @@ class Holding:
         """Waits until none of these is on its way from one place to another."""
         while not self._moving.keys().isdisjoint(named):
             yield from self._plane.host.sleep(LOOK_MS)
-
-    # -- payloads -----------------------------------------------------------------------------------------------------
-
-    def _give_an_end(self, group: Sequence[HeldMessage]) -> Operation[None]:
-        """Payloads of what was let go expire again; a crash before this leaves one behind, which nobody reads once it is sent."""
-        yield from self._keep((yield from self._payloads_of(group)), for_ever=False)
-
-    def _payloads_of(self, held: Sequence[HeldMessage]) -> Operation[list[Message]]:
-        wanted = tuple(keys.message(self._plane.shard, row.id, row.version) for row in held)
-        if not wanted:
-            return []
-        found = yield from self._plane.host.read_for_good(Read(wanted))
-        assert isinstance(found, Items)
-        return [from_item(Message, item) for item in found.found.values()]
-
-    def _keep(self, messages: Sequence[Message], *, for_ever: bool) -> Operation[None]:
-        plane = self._plane
-        end = None if for_ever else row_expiry(plane.host.now)
-        kept = [replace(message, expires_at=end) for message in messages]
-        puts = [Put(each.key(plane.shard), to_item(each, each.key(plane.shard))) for each in kept]
-        if puts:
-            yield from write(plane.host, "kept", puts)
 
 
 def _held(row: Slotted, message: Message) -> HeldMessage:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tidegate_core.decisions.delivery_plane.cancelling import CANCEL_MARK
-from tidegate_core.decisions.delivery_plane.holding import MOVED_TOGETHER
+from tidegate_core.decisions.delivery_plane.held_payloads import LOOKED_AT_TOGETHER
 from tidegate_core.effects import Commit, Drained, NotProduced, Produce, Read, ReadRange, Unavailable, Write
 from tidegate_core.model.position import Position
 from tidegate_core.records.codec import from_item, to_item
@@ -394,7 +394,7 @@ def test_given_a_cancel_as_payloads_are_looked_through_then_that_of_what_was_can
     ask(bench, a_send("m-1", key="k", after="1s", receipt=True))
     (row,) = bench.rows("M#")
     bench.store.write([Put(Key(str(row["pk"]), str(row["sk"])), {**row, "expires_at": bench.now // 1_000 + 100})])
-    bench.hold_back(lambda effect: isinstance(effect, ReadRange) and effect.range.limit == MOVED_TOGETHER)
+    bench.hold_back(lambda effect: isinstance(effect, ReadRange) and effect.range.limit == LOOKED_AT_TOGETHER)
     bench.run(30 * MINUTE)
     assert bench.holds_something
     assert ask(bench, a_cancel(key="k"))["status"] == "cancelled"
