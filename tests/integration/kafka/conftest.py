@@ -21,12 +21,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 from tidegate_bricks import KafkaBrick
 from tidegate_core.effects import Unavailable
 from tidegate_kafka.group_session import GroupSession, GroupSessionUnavailable, group_session
-from tidegate_kafka.membership import KafkaMembership
+from tidegate_kafka.membership import KafkaMembership, MakeClient, make_consumer
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_kafka.topic_facts import TopicFacts
 from tidegate_kafka.topics import TopicAdmin
 from tidegate_ports.bus import Drain, MembershipListener, Record, Topic
-from tidegate_ports.clock import Clock, SystemClock
+from tidegate_ports.clock import SystemClock
 from tidegate_testkit.bricks import KafkaForTests, kafka_for_tests
 
 PATIENCE_S = 40.0
@@ -125,7 +125,7 @@ class World:
         return described[full]
 
     async def member(
-        self, recorder: Recorder | None = None, clock: Clock | None = None, *, follows: bool = False
+        self, recorder: Recorder | None = None, make: MakeClient = make_consumer, *, follows: bool = False
     ) -> tuple[KafkaMembership, Recorder]:
         """Joins the group and returns at once; its recorder tells what it is given. As nodes do it asks, if it `follows`, which topic there is."""
         recorder = recorder or Recorder()
@@ -134,8 +134,9 @@ class World:
             await self.topic("requests"),
             recorder,
             loop=asyncio.get_running_loop(),
-            clock=clock or self.clock,
+            clock=self.clock,
             notices=self.notice,
+            make=make,
             topics=self.facts if follows else None,
         )
         recorder.member = member

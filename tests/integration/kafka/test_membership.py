@@ -7,16 +7,20 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.integration.kafka.suspendable import Suspendable
 
 from tidegate_bricks import KafkaBrick
+from tidegate_kafka.client_config import membership_config
 from tidegate_kafka.group_session import group_session
 from tidegate_ports.clock import SystemClock
 
 if TYPE_CHECKING:
     from tests.integration.kafka.conftest import Recorder, World
+
+    from tidegate_kafka.membership import OnCommit
+    from tidegate_kafka.settings import KafkaSettings
 
 ALL = set(range(8))
 PATIENCE_S = 40.0
@@ -111,36 +115,41 @@ async def test_given_no_position_told_then_a_probe_commits_no_step_back(world: W
     earlier.close()
 
 
-class StallingClock(SystemClock):
-    """Stops the membership's thread in its tracks while `stalled`."""
+class Stall:
+    """Stops a membership's thread in its tracks, before its next poll: within one, where the group's callbacks are, its client would go on as if all were well."""
 
     def __init__(self) -> None:
         self.go_on = threading.Event()
         self.go_on.set()
 
-    def monotonic_ms(self) -> int:
-        if threading.current_thread().name == "tidegate-membership":
-            self.go_on.wait()
-        return super().monotonic_ms()
+    def make(self, settings: KafkaSettings, on_commit: OnCommit) -> Consumer:
+        go_on = self.go_on
+
+        class Stalling(Consumer):
+            def poll(self, timeout: float = -1) -> Message | None:
+                go_on.wait()
+                return super().poll(timeout)
+
+        return Stalling({**membership_config(settings), "on_commit": on_commit})
 
 
 @BOTH
 async def test_given_thread_stalls_beyond_the_session_then_guard_lapses_first_and_lost_is_told(world: World) -> None:
-    clock = StallingClock()
-    first, told_first = await world.member(clock=clock)
+    stall = Stall()
+    first, told_first = await world.member(make=stall.make)
     await told_first.until(lambda: told_first.owned == ALL, "the first has all")
     _, told_second = await world.member()
     await told_second.until(lambda: len(told_second.owned) == 4, "half")
     await told_first.until(lambda: len(told_first.owned) == 4, "half")
     await eventually(world, first.guard_holds, "the guard holds")
 
-    clock.go_on.clear()
+    stall.go_on.clear()
     try:
         await eventually(world, lambda: not first.guard_holds(), "the guard lapses")
         owned_by_second_at_lapse = set(told_second.owned)
         await told_second.until(lambda: told_second.owned == ALL, "the second takes over")
     finally:
-        clock.go_on.set()
+        stall.go_on.set()
     await told_first.until(lambda: "lost" in told_first.names(), "the loss is told")
 
     assert len(owned_by_second_at_lapse) == 4, "the guard ended before anybody else was given anything"
@@ -158,18 +167,18 @@ async def test_given_thread_stalls_while_a_rebalance_asks_it_to_give_then_guard_
     """A rebalance waits for a silent member no longer than its poll gap, however long its session is: KIP-848's are."""
     if session_ms is not None:
         await world.lengthen_session(session_ms)
-    clock = StallingClock()
-    first, told_first = await world.member(clock=clock)
+    stall = Stall()
+    first, told_first = await world.member(make=stall.make)
     await told_first.until(lambda: told_first.owned == ALL, "the first has all")
     await eventually(world, first.guard_holds, "the guard holds")
 
-    clock.go_on.clear()
+    stall.go_on.clear()
     try:
         _, told_second = await world.member()
         await told_second.until(lambda: bool(told_second.owned), "the second is given something")
         held = first.guard_holds()
     finally:
-        clock.go_on.set()
+        stall.go_on.set()
     assert not held, "the guard ended before anybody else was given anything"
     await told_first.until(lambda: len(told_first.owned) == 4, "the first comes back")
 

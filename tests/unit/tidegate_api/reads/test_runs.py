@@ -10,6 +10,7 @@ from weakref import WeakSet
 import pytest
 from tests.unit.tidegate_api.conftest import NOW, SPEC, Process, a_run, put_schedule, shard_of
 
+from tidegate_api.reads.runs import LEDGERS_AT_ONCE
 from tidegate_core.decisions.run_plane.run_ends import ledger_row
 from tidegate_core.records.run_plane import Run
 from tidegate_core.store import keys
@@ -98,7 +99,7 @@ def test_given_many_schedules_with_long_ledgers_then_few_rows_are_held_at_once(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each schedule's newest rows were held until all were read: 500 schedules and a limit of 1,000 took 1.3 GB, and the pod with it."""
-    schedules, limit = 64, 50
+    schedules, limit = 8 * LEDGERS_AT_ONCE, 50
     for number in range(schedules):
         name = f"land-{number}"
         put_schedule(process, {**SPEC, "name": name})
@@ -120,4 +121,5 @@ def test_given_many_schedules_with_long_ledgers_then_few_rows_are_held_at_once(
     shown = process.http.get("/api/v1/runs", params={"limit": limit}).json()["items"]
     newest = [f"land-{number}" for number in reversed(range(schedules))]
     assert [run["schedule"] for run in shown] == newest[:limit]
-    assert most <= schedules * limit // 2
+    # A thread that was put aside behind its answer still holds the rows of the round before.
+    assert most <= 3 * LEDGERS_AT_ONCE * limit
