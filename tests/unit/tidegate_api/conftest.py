@@ -151,6 +151,7 @@ class FakeBus:
     listener: ReaderListener | None = None
     is_down: bool = False
     topic_partitions: int = 2
+    asked_for_topics: int = 0
 
     async def produce(self, order: Produce) -> Outcome:
         return self._produced(order)
@@ -182,6 +183,7 @@ class FakeBus:
         raise AssertionError("the API reads receipts from their end")
 
     async def describe(self, names: Sequence[str]) -> Mapping[str, Topic] | Unavailable:
+        self.asked_for_topics += 1
         if self.is_down:
             return Unavailable("down")
         return {name: Topic(name, "0" * 32, self.topic_partitions) for name in names}

@@ -409,7 +409,10 @@ async def test_given_a_receipts_topic_that_grows_then_the_new_topic_partitions_a
     try:
         for count in (2, 4, 4, 5):
             bus.topic_partitions = count
-            await asyncio.sleep(0.1)
+            asked = bus.asked_for_topics + 2
+            async with asyncio.timeout(PATIENCE_S):
+                while bus.asked_for_topics < asked:  # noqa: ASYNC110 - a turn of its loop tells nobody
+                    await asyncio.sleep(0.001)
             assert sorted(number for _, number in bus.reader.assigned) == list(range(count))
     finally:
         reading.cancel()

@@ -15,7 +15,7 @@ from tidegate_telemetry import connections
 from tidegate_telemetry.connections import ImpatientProtocol
 
 ASKED = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
-PATIENCE_S = 0.1
+PATIENCE_S = 0.5
 
 
 async def slow(scope: Scope, receive: Receive, send: Send) -> None:
