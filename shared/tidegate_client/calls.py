@@ -52,9 +52,11 @@ class Calls:
     def _write(
         self, method: str, path: str, body: Any, query: Mapping[str, Any], request_id: str | None
     ) -> ReceiptView:
-        if request_id is not None and not request_id.isascii():
-            raise InvalidRequest(f"request id {request_id!r}: it travels in a header, so use ASCII characters")
-        request_id = request_id or str(uuid.uuid4())
+        if request_id is None:
+            request_id = str(uuid.uuid4())
+        elif not _can_be_a_header(request_id):
+            problem = "it travels in a header, so use ASCII characters that show, and no space at an end"
+            raise InvalidRequest(f"request id {request_id!r}: {problem}")
         headers = {"Idempotency-Key": request_id}
         with saying(f"under request id {request_id} a repeat acts once"):
             return self._transport.ask(
@@ -70,6 +72,10 @@ class Calls:
             token = page.next_page_token
             if not token:
                 return
+
+
+def _can_be_a_header(text: str) -> bool:
+    return text.isascii() and text.isprintable() and text == text.strip() != ""
 
 
 @contextmanager

@@ -115,6 +115,13 @@ class Transport:
             sent["Content-Type"] = "application/json"
         try:
             return self._http.request(method, path, params=given or None, headers=sent, content=content)
+        except UnicodeEncodeError as error:
+            raise InvalidRequest(
+                f"{error.object!r} cannot be sent: it is not UTF-8, or has half of a character",
+                remedy="write it in UTF-8",
+            ) from error
+        except httpx2.InvalidURL as error:
+            raise InvalidRequest(f"this cannot be asked for: {error}", remedy="use shorter texts that show") from error
         except httpx2.ConnectError as error:
             if _is_about_tls(error):
                 raise ApiUnreachable(

@@ -53,7 +53,9 @@ def send(
     if payload is not None:
         given["payload"] = json_of("--payload", payload)
     with api_client() as api:
-        show(api.request({"type": "message.send", **given, **({"id": request_id} if request_id else {})}), output)
+        show(
+            api.request({"type": "message.send", **given, **({} if request_id is None else {"id": request_id})}), output
+        )
 
 
 @app.command()

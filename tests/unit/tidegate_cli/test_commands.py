@@ -101,6 +101,16 @@ def test_given_message_then_its_fields_are_those_of_the_request(api: FakeApi) ->
     }
 
 
+def test_given_an_id_that_a_script_left_empty_then_no_command_makes_another_one_of_its_own(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    message = ["message", "send", "-n", "a", "-t", "t", "--text", "x"]
+    for command in (message, ["schedule", "trigger", "a/b"]):
+        assert main.run([*command, "--id", ""]) == 1
+        assert "request id ''" in capsys.readouterr().err
+    assert api.asked == []
+
+
 def test_given_event_then_only_what_was_given_is_sent(api: FakeApi) -> None:
     item = {"id": "e-1", "type": "data.partition", "namespace": "flights"}
     api.answers["POST /events"] = (200, {"items": [item]})

@@ -354,3 +354,29 @@ def test_given_name_that_would_make_another_path_then_the_rule_is_told_and_nothi
     (problem,) = found.value.problems
     assert problem.field == field
     assert "is not a name: 1 to 128 of" in problem.problem or "is not a run id such as" in problem.problem
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(lambda client: client.delete_schedule("a", "b", reason="caf\udce9"), id="not UTF-8"),
+        pytest.param(lambda client: [*client.schedules("\ud800")], id="half of a character"),
+        pytest.param(
+            lambda client: client.delete_schedule("a", "b", reason="x" * 70_000), id="too long for an address"
+        ),
+        *(
+            pytest.param(lambda client, each=each: client.trigger_schedule("a", "b", request_id=each), id=repr(each))
+            for each in ("", " ", "a ", " a", "a\nb", "a\x00", "a\x7f", "\u00e4")
+        ),
+    ],
+)
+def test_given_what_no_exchange_can_carry_then_it_has_to_be_corrected_and_nothing_is_sent(
+    call: Callable[[Client], Any],
+) -> None:
+    """An id's line break had the network blamed for it, and an empty one was another id for each repeat."""
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        raise AssertionError(f"{request.url} was asked")
+
+    with client_of(handler) as client, pytest.raises(InvalidRequest):
+        call(client)
