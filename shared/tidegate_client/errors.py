@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tidegate_client.views import FieldProblem, ReceiptView
 
@@ -89,3 +90,8 @@ class AnswerPending(TidegateError):
         self.receipt = receipt
         self.location = location
         self.receipts = tuple(receipts) or (receipt,)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Pickled, an exception is made anew of its message alone: a worker process would end for its error, and its pool with it.
+        made_of = (self.message, self.receipt, self.location, self.remedy, self.receipts)
+        return type(self), made_of, self.__dict__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import socket
 import threading
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from tidegate_client import (
     NotFound,
     TidegateError,
 )
-from tidegate_client.views import FieldProblem
+from tidegate_client.views import FieldProblem, ReceiptView
 
 Handler = Callable[[httpx2.Request], httpx2.Response]
 RECEIPT = {"request_id": "r-1", "status": "accepted", "at": "2026-11-20T22:00:00Z", "a_later_field": 1}
@@ -380,3 +381,19 @@ def test_given_what_no_exchange_can_carry_then_it_has_to_be_corrected_and_nothin
 
     with client_of(handler) as client, pytest.raises(InvalidRequest):
         call(client)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ApiUnreachable("a", "b"),
+        ApiUnavailable("a", "b", 3.0),
+        InvalidRequest("a", [FieldProblem(field="b", problem="c")], "d"),
+        Conflict("a", "b", ReceiptView.model_validate(RECEIPT)),
+        AnswerPending("a", ReceiptView.model_validate(PENDING), "/b", "c", [ReceiptView.model_validate(RECEIPT)]),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_given_an_error_of_another_process_then_it_arrives_as_it_was(error: TidegateError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
