@@ -19,11 +19,17 @@ DEPTH_MAX = 100
 """Levels of lists and mappings below a document's own fields; a schedule has a dozen, and YAML's loader ends at some 250."""
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
+TEXT = "tag:yaml.org,2002:str"
 TIMESTAMP = "tag:yaml.org,2002:timestamp"
+MERGE = "tag:yaml.org,2002:merge"
+_AS_WRITTEN = re.compile(r"[-+]?(?:0[\d_]+|\d[\d_]*(?::\d+)+(?:\.[\d_]*)?)", re.ASCII)
+""":" counts in sixties, and a zero at the beginning in eights."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Leaves times and dates as they are written: a schedule's are texts, in `instant` as in the arguments of a program.
+    """Leaves times, dates and keys as they are written: a schedule's are texts, in `instant` as in the arguments of a program.
+
+    So are numbers that YAML reads as others than people: `22:00` would be 1320, and `010` eight, while `08` is a text anyhow.
 
     Refuses a key that stands twice in one mapping, of which YAML's own loaders silently keep the last, and more than
     `DEPTH_MAX` levels, with which they end in a RecursionError.
@@ -40,6 +46,11 @@ class _Loader(yaml.SafeLoader):
         self._depth -= 1
         return node
 
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+        tag = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
+        is_plain = kind is yaml.ScalarNode and implicit[0]
+        return TEXT if is_plain and (tag == TIMESTAMP or _AS_WRITTEN.fullmatch(value)) else tag
+
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         # As it is written, before merges (`<<`) are laid out: an own key may replace a merged one.
         node: yaml.MappingNode = super().compose_mapping_node(anchor)
@@ -50,6 +61,9 @@ class _Loader(yaml.SafeLoader):
             if key.value in seen:
                 raise yaml.MarkedYAMLError(problem=f'the key "{key.value}" stands twice', problem_mark=key.start_mark)
             seen.add(key.value)
+            if key.tag != MERGE:
+                # A variable called ON would be one called true.
+                key.tag = TEXT
         return node
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
@@ -69,11 +83,6 @@ class _Loader(yaml.SafeLoader):
             problem = f"cannot be read as {node.tag.replace('tag:yaml.org,2002:', '!!')}"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
 
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != TIMESTAMP]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 Step: TypeAlias = str | int
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")

@@ -47,6 +47,49 @@ def test_given_times_and_dates_without_quotes_then_they_are_sent_as_they_are_wri
     assert sent["target"]["program"]["args"] == ["--day", "2013-01-01", "--until", "2013-01-02 03:04:05"]
 
 
+UNQUOTED = """\
+namespace: flights
+name: land
+labels: {1: first, on: time}
+target:
+  type: program
+  program:
+    type: python
+    file: /jobs/land.py
+    args: [--until, 22:00, --month, 07, --next, 08, --after, -1:30, --span, 10:00:00.5, --share, 0.5, --most, 10, --mask, 0x10]
+    env: {ON: yes, NO: 1}
+trigger: {type: every, period: 1h}
+constraints:
+  - {type: time_window, opens: 22:00, closes: 06:00}
+"""
+
+
+def test_given_keys_and_times_without_quotes_then_they_are_the_texts_that_stand_there(
+    api: FakeApi, tmp_path: Path
+) -> None:
+    """YAML reads `22:00` as 1320, `07` as an octal, and a variable ON as one that is called true."""
+    api.answers["PUT /schedules/flights/land"] = (200, RECEIPT)
+    file = tmp_path / "land.yaml"
+    file.write_text(UNQUOTED)
+    assert main.run(["schedule", "apply", "-f", str(file)]) == 0
+    sent = json.loads(api.asked[0].content)
+    program = sent["target"]["program"]
+    assert sent["labels"] == {"1": "first", "on": "time"}
+    assert program["env"] == {"ON": True, "NO": 1}
+    assert dict(zip(program["args"][::2], program["args"][1::2], strict=True)) == {
+        "--until": "22:00",
+        "--month": "07",
+        "--next": "08",
+        "--after": "-1:30",
+        "--span": "10:00:00.5",
+        "--share": 0.5,
+        "--most": 10,
+        "--mask": 16,
+    }
+    assert sent["constraints"] == [{"type": "time_window", "opens": "22:00", "closes": "06:00"}]
+    assert main.run(["schedule", "next", "-f", str(file), "--count", "1"]) == 0
+
+
 @pytest.mark.parametrize("value", [".nan", "!!binary aGk=", "!!timestamp 2026-12-24T18:00:00Z", "&a [*a]"])
 def test_given_yaml_that_is_no_json_then_the_document_is_named_and_nothing_is_sent(
     api: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str
