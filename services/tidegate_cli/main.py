@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Runs a command line and returns its exit code."""
     _replace_closed_streams()
+    _escape_what_no_stream_can_hold()
     try:
         typer.main.get_command(app).main(list(arguments), prog_name="tidegate")
     except SystemExit as request:
@@ -39,6 +41,12 @@ def _replace_closed_streams() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - until the process ends
+
+
+def _escape_what_no_stream_can_hold() -> None:
+    """Where the locale is not UTF-8, a log or a reason may have characters that it lacks; standard error escapes them of itself."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def say(message: str, code: int) -> int:

@@ -153,14 +153,24 @@ def _name(view: BaseModel) -> str:
 
 def dump(document: Any, output: Format) -> None:
     """Writes a document as JSON or YAML."""
-    # What does not show is escaped: a line break of Unicode's, unescaped, is another text to who reads it as YAML.
-    is_plain = json.dumps(document, ensure_ascii=False).isprintable()
+    # What does not show is escaped: a line break of Unicode's, unescaped, is another text to who reads it as YAML. So is what the
+    # output's encoding lacks, by JSON's and YAML's own rules.
+    text = json.dumps(document, ensure_ascii=False)
+    is_plain = text.isprintable() and _is_held(text)
     if output is Format.JSON:
         write(json.dumps(document, indent=2, ensure_ascii=not is_plain))
         return
     import yaml
 
     write(yaml.safe_dump(document, sort_keys=False, allow_unicode=is_plain).rstrip())
+
+
+def _is_held(text: str) -> bool:
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _cell(value: Any) -> str:
