@@ -54,10 +54,22 @@ def run_script(script: str, args: list[str]) -> Outcome:
     except SystemExit as request:
         return _outcome_of_exit(request)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it ends the program and belongs into the report
-        with _unheard():
-            traceback.print_exception(type(error), error, _without_our_frames(error.__traceback__))
+        _show(error.with_traceback(_without_our_frames(error.__traceback__)))
         return Outcome("failed", cut(f"{type(error).__name__}: {_words_of(error)}"), 1)
     return Outcome("succeeded", "", 0)
+
+
+def _show(error: BaseException) -> None:
+    """Through the hook, as Python does: a program may have set one that also tells its errors elsewhere."""
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+    except Terminated:
+        raise
+    except BaseException as broken:  # noqa: BLE001 - the hook's own failure, or its exit, changes nothing about the program's end
+        with _unheard():
+            if not isinstance(broken, SystemExit):
+                traceback.print_exception(broken, chain=False)
+                traceback.print_exception(error)
 
 
 def _outcome_of_exit(request: SystemExit) -> Outcome:

@@ -213,6 +213,30 @@ def test_given_an_exception_then_traceback_begins_in_the_script_and_its_words_ar
     assert done.stderr.splitlines()[1] == f'  File "{program.script}", line 3, in <module>'
 
 
+HOOK = """\
+import sys
+
+def hook(kind, error, trace):
+    print(kind.__name__, trace is error.__traceback__, trace.tb_lineno)
+    {end}
+
+sys.excepthook = hook
+raise ValueError("no input")
+"""
+
+
+@pytest.mark.parametrize("end", ["return", "raise TypeError('no hook')", "sys.exit(3)"])
+def test_given_a_hook_for_exceptions_then_it_is_called_and_the_end_is_reported(
+    gate: Gate, program: Program, end: str
+) -> None:
+    """Whoever collects a team's errors sets one: those of its runs were missing there."""
+    program.write(HOOK.format(end=end))
+    done = program.run()
+    assert (done.returncode, done.stdout) == (1, "ValueError True 8\n")
+    assert ("TypeError: no hook" in done.stderr and "ValueError: no input" in done.stderr) is ("TypeError" in end)
+    assert (finished(gate)["reason"], finished(gate)["exit_code"]) == ("ValueError: no input", 1)
+
+
 def test_given_a_syntax_error_then_it_is_a_failure_of_the_program(gate: Gate, program: Program) -> None:
     program.write("def broken(:\n")
     assert program.run().returncode == 1
