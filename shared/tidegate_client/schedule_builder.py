@@ -24,6 +24,7 @@ from typing import Any, Literal, Self, TypedDict, Unpack
 
 from tidegate_client.errors import InvalidRequest
 from tidegate_client.parts import Duration, Part, TimeOfDay, part, written
+from tidegate_client.transport import json_of
 from tidegate_client.views import FieldProblem
 from tidegate_core.model.problems import InvalidInput
 
@@ -142,7 +143,7 @@ class ScheduleBuilder:
         """Returns the document.
 
         Raises:
-            InvalidRequest: It is no schedule; with all that is wrong, field by field, as for YAML.
+            InvalidRequest: It is no schedule; with all that is wrong, field by field, as for YAML. Or a value of it is none of JSON's.
         """
         # Here, because the language with all its kinds takes a while to load, and a client that only reads needs none of it.
         from tidegate_core.model.parsing import parse_schedule
@@ -164,6 +165,8 @@ class ScheduleBuilder:
                 FieldProblem(field=each.field, problem=each.problem, hint=each.hint) for each in refusal.problems
             ]
             raise InvalidRequest(f"schedule {self.namespace}/{self.name}: {refusal}", problems) from refusal
+        # The parser takes what reads as a list or a text; a document is what can be sent as well.
+        json_of(document)
         return document
 
     def _with(self, **said: Any) -> Self:

@@ -111,7 +111,7 @@ class Transport:
         sent = dict(headers)
         content = None
         if body is not None:
-            content = _json_of(body)
+            content = json_of(body)
             sent["Content-Type"] = "application/json"
         try:
             return self._http.request(method, path, params=given or None, headers=sent, content=content)
@@ -156,7 +156,7 @@ def _is_about_tls(error: BaseException | None) -> bool:
     return False
 
 
-def _json_of(body: Any) -> bytes:
+def json_of(body: Any) -> bytes:
     """Returns what is sent. Raises InvalidRequest for what no JSON can hold: NaN, a datetime, half of a surrogate pair."""
     try:
         return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

@@ -99,6 +99,9 @@ class MessageBody(Document):
                 raise refused("is not base64", field="payload_base64", hint="or send text as payload_text") from error
         try:
             return _written(self.payload).encode()
+        except TypeError as error:  # Nothing of JSON, but of YAML's tags or of Python.
+            hint = "write texts, numbers, true/false, lists and mappings"
+            raise refused("contains what JSON cannot hold", field="payload", hint=hint) from error
         except ValueError as error:
             raise refused(
                 "contains a number that JSON cannot hold", field="payload", hint="write it as a text, or as null"

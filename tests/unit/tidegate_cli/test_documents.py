@@ -51,6 +51,19 @@ def test_given_a_deep_file_then_each_command_ends_with_usage(
     assert api.asked == []
 
 
+def test_given_a_payload_that_is_no_json_then_its_line_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`schedule next` and `simulate` ended in a traceback."""
+    file = tmp_path / "a.yaml"
+    trigger = "trigger: {type: every, period: 1h}\n"
+    file.write_text(f"{HEAD}{trigger}target:\n  type: message\n  topic: t\n  payload: !!binary aGk=\n")
+    span = ["--from", "2026-01-01T00:00:00Z", "--to", "2026-01-02T00:00:00Z"]
+    for command in (["schedule", "next", "-f", str(file)], ["simulate", str(file), *span]):
+        assert main.run(command) == 2
+        assert "target.payload: contains what JSON cannot hold" in capsys.readouterr().err
+
+
 def test_given_json_that_is_nested_too_deeply_in_an_option_then_one_line_says_so(
     api: FakeApi, capsys: pytest.CaptureFixture[str]
 ) -> None:

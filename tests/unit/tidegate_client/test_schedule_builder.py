@@ -207,6 +207,26 @@ def test_given_a_value_that_a_document_cannot_say_then_it_is_refused_at_once(val
         written(value)
 
 
+@pytest.mark.parametrize("payload", [datetime(2026, 1, 1, tzinfo=UTC), b"raw", {"days": {1, 2}}])
+def test_given_a_payload_that_json_cannot_hold_then_its_field_is_named(payload: Any) -> None:
+    reminder = ScheduleBuilder("flights", "remind").triggered_by(every("1h"))
+    with pytest.raises(InvalidRequest, match=r"target\.payload: contains what JSON cannot hold"):
+        reminder.sends("reminders", payload=payload).build()
+
+
+@pytest.mark.parametrize(
+    "builder",
+    [
+        BASE.triggered_by(on_run("load", states={"succeeded"})),  # type: ignore[arg-type]  # no sequence: the point
+        BASE.starts(python("/jobs/a.py", env={"SHARE": float("inf")})),  # type: ignore[dict-item]  # likewise
+        BASE.starts(python("/jobs/a.py", args=["\udce9"])),
+    ],
+)
+def test_given_what_could_not_be_sent_then_it_is_not_built(builder: ScheduleBuilder) -> None:
+    with pytest.raises(InvalidRequest, match="cannot be sent as JSON"):
+        builder.build()
+
+
 def test_given_the_documentations_example_then_it_builds_the_schedule_above_it() -> None:
     """The page shows one schedule in YAML and in Python."""
     example = re.search(r"```python\n(from tidegate_client import [^`]*)```", PAGE)
