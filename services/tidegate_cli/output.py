@@ -64,9 +64,8 @@ def show(view: BaseModel, output: Format) -> None:
 
 
 def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Writes a table; with colour and lines only where a person looks at it."""
-    if sys.stdout.isatty():
-        _show_rich(headings, rows)
+    """Writes a table; with colour and lines only where a person looks at it, and it is wide enough for that."""
+    if sys.stdout.isatty() and _show_rich(headings, rows):
         return
     widths = [max(len(row[number]) for row in [headings, *rows]) for number in range(len(headings))]
     for row in [[heading.upper() for heading in headings], *rows]:
@@ -114,19 +113,33 @@ def note(message: str) -> None:
     typer.echo(in_plain_lines(message), err=True)
 
 
-def _show_rich(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _show_rich(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Returns False, and shows nothing, where the terminal is too narrow: an id in pieces cannot be copied."""
     from rich import box
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, header_style="bold")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
+    for heading in headings[:-1]:
+        table.add_column(heading, no_wrap=True)
+    # The last one is a text by a person or a program, where there is any.
+    table.add_column(headings[-1], overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell, _STYLES.get(cell, "")) for cell in row))
-    Console().print(table)
+    console = Console()
+    foldable = max(0, max(cell_len(row[-1]) for row in [headings, *rows]) - FOLDED_WIDTH_MIN)
+    if console.measure(table, options=console.options.update(width=WIDTH_MAX)).maximum - foldable > console.width:
+        return False
+    console.print(table)
+    return True
 
+
+FOLDED_WIDTH_MIN = 20
+"""Of a last column that takes several lines: some words of a sentence."""
+WIDTH_MAX = 1_000_000
+"""Of no terminal: what a table would have if it could."""
 
 _STYLES = {
     "succeeded": "green",
