@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import operator
 import threading
 from collections.abc import Mapping
+from typing import SupportsIndex
 
 from tidegate_spark.current import current_gate
 from tidegate_spark.errors import OutputsTooLarge, ReportFailed
@@ -51,20 +53,30 @@ def report_partition(
         ReportFailed: The API refused it, or could not be reached in time.
         ValueError: An argument is unusable.
     """
-    for name, text in (("dataset", dataset), ("partition", partition)):
-        if not text:
-            raise ValueError(f"report_partition: {name} must not be empty")
-    for name, number in (("bytes", bytes), ("rows", rows)):
-        if number is not None and number < 0:
-            raise ValueError(f"report_partition {dataset} {partition}: {name} must be 0 or more, not {number!r}")
-    fields = {"dataset": dataset, "partition": partition, "version": version or "1", "bytes": bytes, "rows": rows}
-    known = {name: value for name, value in fields.items() if value is not None}
     subject = f"report_partition {dataset} {partition}"
+    texts: dict[str, object] = {"dataset": dataset, "partition": partition, "version": version or "1"}
+    for name, text in texts.items():
+        if not isinstance(text, str) or not text:
+            raise ValueError(f"report_partition: {name} must be a text that is not empty, not {text!r}")
+    bytes, rows = _whole("bytes", bytes, subject), _whole("rows", rows, subject)  # noqa: A001 - as above
+    fields = {**texts, "bytes": bytes, "rows": rows}
+    known = {name: value for name, value in fields.items() if value is not None}
     gate = current_gate(subject)
     _post(gate, "partitions", known, subject)
     # As the API writes it.
     as_one_step = (version or "1").replace("~", "~0").replace("/", "~1")
     return f"{gate.identity.run_id}/{dataset}/{partition}/{as_one_step}"
+
+
+def _whole(name: str, number: SupportsIndex | None, subject: str) -> int | None:
+    """Returns the number as JSON knows it: a sum of numpy's is no `int`. Raises ValueError."""
+    try:
+        whole = None if number is None else operator.index(number)
+    except TypeError:
+        whole = -1
+    if whole is not None and whole < 0:
+        raise ValueError(f"{subject}: {name} must be a whole number from 0, not {number!r}")
+    return whole
 
 
 def set_output(key: str, value: object) -> None:
@@ -110,7 +122,7 @@ def _json_of(outputs: Mapping[str, object], subject: str) -> bytes:
     try:
         # As they are stored. Strict: nobody could send on a text that UTF-8 cannot hold.
         return json.dumps(outputs, ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{subject}: {error}; use texts, numbers, booleans, lists and maps") from error
 
 

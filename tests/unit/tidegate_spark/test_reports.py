@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from datetime import date
 from typing import Any, Protocol
 
 import pytest
@@ -73,14 +74,31 @@ def test_given_an_api_that_stays_away_then_error_says_where_and_how_long(run: Ga
         ({"dataset": "d", "partition": ""}, "partition"),
         ({"dataset": "d", "partition": "1", "rows": -1}, "rows"),
         ({"dataset": "d", "partition": "1", "bytes": -1}, "bytes"),
+        ({"dataset": "d", "partition": date(2013, 1, 1)}, "partition"),
+        ({"dataset": "d", "partition": "1", "version": 3}, "version"),
+        ({"dataset": "d", "partition": "1", "rows": "842"}, "rows"),
+        ({"dataset": "d", "partition": "1", "rows": 1.5}, "rows"),
+        ({"dataset": "d", "partition": "1", "bytes": float("nan")}, "bytes"),
     ],
 )
 def test_given_an_unusable_argument_then_it_is_named_and_nothing_is_sent(
-    run: Gate, arguments: dict[str, str | int], named: str
+    run: Gate, arguments: dict[str, object], named: str
 ) -> None:
     with pytest.raises(ValueError, match=named):
         report_partition(**arguments)  # type: ignore[arg-type] # that is the test
     assert run.of("partitions") == []
+
+
+def test_given_a_number_of_another_library_then_it_is_sent_as_a_number(run: Gate) -> None:
+    """The sum of a column is numpy's or pandas' own kind of whole number, which JSON does not know."""
+
+    class Whole:
+        def __index__(self) -> int:
+            return 842
+
+    report_partition("flights.raw", "1", rows=Whole(), bytes=0)  # type: ignore[arg-type] # as whoever checks no types calls it
+    (sent,) = run.of("partitions")
+    assert (sent.body["rows"], sent.body["bytes"]) == (842, 0)
 
 
 def test_given_several_outputs_then_each_report_carries_all_of_them(run: Gate) -> None:
@@ -121,6 +139,15 @@ def test_given_outputs_above_the_limit_then_none_is_sent_and_the_old_ones_stay(r
 def test_given_a_value_that_is_no_json_then_the_output_is_named(run: Gate, value: object) -> None:
     with pytest.raises(ValueError, match="outputs odd"):
         set_output("odd", value)
+    assert run.of("outputs") == []
+
+
+def test_given_an_output_that_is_nested_endlessly_then_it_is_named(run: Gate) -> None:
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(ValueError, match="outputs odd"):
+        set_output("odd", deep)
     assert run.of("outputs") == []
 
 
