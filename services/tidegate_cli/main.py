@@ -13,7 +13,7 @@ import typer.main
 
 from tidegate_cli.app import app
 from tidegate_cli.exits import CommandFailed, Exit, exit_of
-from tidegate_cli.output import in_plain_lines
+from tidegate_telemetry.plain_text import in_plain_lines
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

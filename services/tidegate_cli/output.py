@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidegate_cli.exits import CommandFailed
+from tidegate_telemetry.plain_text import in_plain_lines, in_plain_text
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -110,6 +111,7 @@ def _out(put: Callable[[], None]) -> bool:
 
 def note(message: str) -> None:
     """Says something that is no data."""
+    # What the API tells of a refusal holds other users' texts, too.
     typer.echo(in_plain_lines(message), err=True)
 
 
@@ -194,19 +196,9 @@ def _cell(value: Any) -> str:
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%d %H:%M:%S") + ("Z" if value.utcoffset() is not None else "")
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        return _plain(", ".join(value))
+        return in_plain_text(", ".join(value))
     if isinstance(value, dict) and "verdicts" in value:
-        return _plain(str(value["reason"]))  # The verdicts one by one, with what was compared, are for programs.
+        return in_plain_text(str(value["reason"]))  # The verdicts one by one, with what was compared, are for programs.
     if isinstance(value, dict | list):
-        return _plain(json.dumps(value, ensure_ascii=False))
-    return _plain(str(value))
-
-
-def in_plain_lines(text: str) -> str:
-    """The same of a message, which may have several lines: what the API tells of a refusal holds other users' texts, too."""
-    return "\n".join(map(_plain, text.split("\n")))
-
-
-def _plain(text: str) -> str:
-    """Whatever does not show is escaped: a record's own text may hold orders to the terminal."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+        return in_plain_text(json.dumps(value, ensure_ascii=False))
+    return in_plain_text(str(value))

@@ -16,6 +16,7 @@ from structlog.typing import FilteringBoundLogger, Processor
 
 from tidegate_telemetry.log_events import LOG_EVENTS
 from tidegate_telemetry.metrics import Metrics
+from tidegate_telemetry.plain_text import in_plain_lines
 
 Format: TypeAlias = Literal["auto", "json", "console"]
 
@@ -46,12 +47,16 @@ def set_up_logs(
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
         hide_secrets,
+        structlog.processors.format_exc_info,
     ]
     last: list[Processor]
     if console:
-        last = [structlog.dev.ConsoleRenderer(colors=out.isatty() if colors is None else colors)]
+        with_colors = out.isatty() if colors is None else colors
+        # Its own traceback shows the variables of each frame, the gate's secret and programs' tokens among them.
+        plain = structlog.dev.plain_traceback
+        last = [show_plainly, structlog.dev.ConsoleRenderer(colors=with_colors, exception_formatter=plain)]
     else:
-        last = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
+        last = [structlog.processors.JSONRenderer(default=str)]
     number = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[*shared, *last],
@@ -89,6 +94,14 @@ def hide_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMap
             event[name] = f"({len(value)} bytes)"
         elif isinstance(value, str) and len(value) > TEXT_CHARACTERS_MAX:
             event[name] = value[:TEXT_CHARACTERS_MAX] + "..."
+    return event
+
+
+def show_plainly(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Escapes what does not show: whoever asks for a path, a page in a browser of the same machine say, chooses what stands in a line."""
+    for name, value in event.items():
+        if isinstance(value, str):
+            event[name] = in_plain_lines(value)
     return event
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import structlog
 
-from tidegate_telemetry.logs import HIDDEN, TEXT_CHARACTERS_MAX, Notifier, set_up_logs
+from tidegate_telemetry.logs import HIDDEN, TEXT_CHARACTERS_MAX, Format, Notifier, set_up_logs
 from tidegate_telemetry.metrics import Metrics
 
 
@@ -98,6 +98,32 @@ def test_given_a_terminal_then_it_is_text(stream: io.StringIO) -> None:
     assert "serving" in stream.getvalue()
     assert "topic_partition=3" in stream.getvalue()
     assert not stream.getvalue().startswith("{")
+
+
+def test_given_a_terminal_and_texts_that_are_orders_to_it_then_they_are_escaped(stream: io.StringIO) -> None:
+    set_up_logs(form="console", stream=stream, colors=False)
+
+    Notifier(Metrics())("api_request", path="/\x1b]0;mine\x07\x9b2J", exc_info=ValueError("\x1b[2J"))
+
+    assert "path=/\\x1b]0;mine\\x07\\x9b2J" in stream.getvalue()
+    assert "ValueError: \\x1b[2J" in stream.getvalue()
+    assert all(each.isprintable() or each == "\n" for each in stream.getvalue())
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_given_an_exception_then_no_variable_of_its_frames_is_written(stream: io.StringIO, form: Format) -> None:
+    set_up_logs(form=form, stream=stream, colors=False)
+
+    def authorise(token: str) -> None:
+        raise ValueError(f"broken, {len(token)} characters")
+
+    try:
+        authorise("-".join(["hu", "sh"]))
+    except ValueError:
+        logging.getLogger("uvicorn.error").exception("Exception in ASGI application")
+
+    assert "ValueError: broken, 5 characters" in stream.getvalue()
+    assert "hu-sh" not in stream.getvalue()
 
 
 class _Full(io.StringIO):
