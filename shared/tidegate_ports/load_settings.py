@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource
 
+from tidegate_ports.settings_file import CONFIG_VARIABLE, SettingsFileUnreadable, settings_document
+
 PREFIX: Final = "TIDEGATE_"
-CONFIG_VARIABLE: Final = "TIDEGATE_CONFIG"
 TOOLS: Final = ("API_URL", "CACHE", "CLI", "CLIENT", "DEMO", "DEV", "IVY", "STATE", "TEST")
 """First words of names that belong to the client, the command line, the local bricks and the tests: no service reads them."""
 CLOSE_ENOUGH: Final = 0.6
@@ -77,9 +77,9 @@ def _begins(name: str, words: Sequence[str]) -> bool:
 
 def _from_file(path: Path, foreign: Sequence[str]) -> dict[str, Any]:
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as failure:
-        raise SettingsRefused([f"{CONFIG_VARIABLE} names {path}, which cannot be read: {failure}"]) from failure
+        document = settings_document(path)
+    except SettingsFileUnreadable as failure:
+        raise SettingsRefused([str(failure)]) from failure
     if document is None:
         return {}
     if not isinstance(document, dict):

@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import yaml
-
 from tidegate_bricks.dynamodb import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY
 from tidegate_bricks.ports import LOOPBACK, free_port
 from tidegate_cli.dev.data_folder import StackFolder
 from tidegate_cli.dev.failure import StackFailed
 from tidegate_cli.dev.options import SHARDS, TOPIC_PARTITIONS
+from tidegate_ports.settings_file import CONFIG_VARIABLE, SettingsFileUnreadable, settings_document
 
 KAFKA_VARIABLE = "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS"
 PLAINTEXT_VARIABLE = "TIDEGATE_KAFKA__ALLOW_PLAINTEXT"
@@ -40,7 +39,7 @@ def given_endpoints(environment: Mapping[str, str]) -> Endpoints:
     Raises:
         StackFailed: The file cannot be read.
     """
-    file = environment.get("TIDEGATE_CONFIG")
+    file = environment.get(CONFIG_VARIABLE)
     sections = _sections(Path(file)) if file else {}
     return Endpoints(
         kafka=environment.get(KAFKA_VARIABLE) or _text(sections, "kafka", "bootstrap_servers"),
@@ -50,9 +49,9 @@ def given_endpoints(environment: Mapping[str, str]) -> Endpoints:
 
 def _sections(path: Path) -> Mapping[str, object]:
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        raise StackFailed(f"TIDEGATE_CONFIG names {path}, which cannot be read: {error}") from error
+        document = settings_document(path)
+    except SettingsFileUnreadable as error:
+        raise StackFailed(str(error)) from error
     return document if isinstance(document, dict) else {}
 
 

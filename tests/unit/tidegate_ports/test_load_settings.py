@@ -185,6 +185,21 @@ def test_given_a_file_with_a_mistake_then_it_is_named(tmp_path: Path, text: str,
     assert said in _refusal({"TIDEGATE_CONFIG": str(file)})
 
 
+@pytest.mark.parametrize(
+    "password", ["@hush", '"hush', "hush: a", "%hush", "*hush", "!hush", "[hush", "&hush", "hush\x00"]
+)
+def test_given_a_file_that_is_no_yaml_then_its_place_is_named_and_nothing_that_stands_in_it(
+    tmp_path: Path, password: str
+) -> None:
+    file = tmp_path / "tidegate.yaml"
+    file.write_text(f"kafka:\n  sasl_password: {password}\n  sasl_username: &hush\n", encoding="utf-8")
+
+    refusal = _refusal({"TIDEGATE_CONFIG": str(file)})
+
+    assert f"TIDEGATE_CONFIG names {file}, which cannot be read: it is not YAML" in refusal
+    assert "hush" not in refusal
+
+
 def test_given_every_field_then_it_says_what_it_is_for() -> None:
     for name, field in Settings.model_fields.items():
         sections = getattr(field.annotation, "model_fields", None)
