@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from tidegate_ports.launcher import LogPaths
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
 
+_FOLDER: Final = os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)
+"""Opens a folder to go through it, which one may also where one may not list it, if the system has words for that."""
 PIECE_BYTES_MAX = 256 * 1024
 """Of one answer; a reader follows `next_offset`."""
 
@@ -68,7 +71,7 @@ class FileLogs:
     def read(self, run_id: str, attempt: int, stream: Stream, offset: int, *, ended: bool) -> Piece | None:
         path = Path(getattr(self._paths(run_id, attempt), stream))
         try:
-            with open(path, "rb", opener=_at_once) as file:
+            with open(path, "rb", opener=_itself) as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     raise _no_file(path)
                 size = file.seek(0, 2)
@@ -83,15 +86,29 @@ class FileLogs:
             way_out = "let it run as the nodes' user, or in a group that may read their data_dir"
             raise LogUnreadable(f"this API process may not read {path}; {way_out}") from failure
         except OSError as failure:
+            if failure.errno == errno.ELOOP:
+                raise _no_file(path) from failure
             detail = f"{path} cannot be read now: {failure.strerror}; repeat the request, and check the disk"
             raise LogUnreadable(detail, for_now=True) from failure
         text, used = decoded(data, whole=ended and start + len(data) >= size)
         return Piece(start, start + used, size, text)
 
 
-def _at_once(path: str, flags: int) -> int:
-    """Opens a FIFO, too, without waiting for somebody who writes: a program can put one in the place of its log."""
-    return os.open(path, flags | os.O_NONBLOCK)
+def _itself(path: str, flags: int) -> int:
+    """Opens what lies there, and nothing that a link leads to. A program can put one in the place of its log, or of the folder around it, and
+    have this process show what it itself may not read, such as this process's environment. A FIFO is opened, too, without waiting for
+    somebody who writes.
+    """
+    root, *folders, name = Path(path).parts
+    around = os.open(root, _FOLDER)
+    try:
+        for folder in folders:
+            inner = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=around)
+            os.close(around)
+            around = inner
+        return os.open(name, flags | os.O_NONBLOCK | os.O_NOFOLLOW, dir_fd=around)
+    finally:
+        os.close(around)
 
 
 def _no_file(path: Path) -> LogUnreadable:

@@ -12,6 +12,7 @@ import pytest
 from tests.unit.tidegate_api.conftest import NOW, Process, a_run, shard_of
 
 from tidegate_api.logs import FileLogs, Piece
+from tidegate_ports.launcher import LogPaths
 
 
 @pytest.fixture
@@ -59,6 +60,27 @@ def test_given_a_fifo_in_the_place_of_a_log_then_nobody_waits_for_who_writes_the
     assert (answer.status_code, f"{log} is no file" in answer.json()["detail"]) == (404, True)
 
 
+def test_given_a_link_in_the_place_of_a_log_then_nothing_of_this_process_is_shown(
+    process: Process, log: Path, tmp_path: Path
+) -> None:
+    """A program may put one there, and this process may read what it may not: its own environment, say."""
+    (tmp_path / "secret").write_text("hush", encoding="utf-8")
+    log.symlink_to(tmp_path / "secret")
+    answer = process.http.get(url_of(log))
+    assert (answer.status_code, f"{log} is no file" in answer.json()["detail"]) == (404, True)
+
+
+def test_given_a_link_in_the_place_of_an_attempt_s_folder_then_nothing_behind_it_is_shown(tmp_path: Path) -> None:
+    elsewhere, attempt = tmp_path / "elsewhere", tmp_path / "runs" / "a1"
+    elsewhere.mkdir()
+    attempt.parent.mkdir()
+    attempt.symlink_to(elsewhere)
+    (elsewhere / "stdout.log").write_text("hush", encoding="utf-8")
+    logs = FileLogs(lambda _run_id, _attempt: LogPaths(f"{attempt}/stdout.log", f"{attempt}/stderr.log"))
+
+    assert logs.read("a-run", 1, "stdout", 0, ended=True) is None
+
+
 def test_given_a_folder_in_the_place_of_a_log_then_that_is_said(process: Process, log: Path) -> None:
     log.mkdir()
     answer = process.http.get(url_of(log))
@@ -80,7 +102,7 @@ def test_given_a_log_that_this_process_cannot_read_then_why_and_what_to_do_is_sa
     opened = os.open
 
     def open_(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
-        if path == str(log):
+        if path == log.name:
             raise OSError(error, os.strerror(error), path)
         return opened(path, flags, mode, dir_fd=dir_fd)
 
