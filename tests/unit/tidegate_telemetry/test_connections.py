@@ -1,14 +1,16 @@
-"""Connections on which nobody asks for anything, over real sockets."""
+"""Connections on which nobody asks for anything, or takes what was answered, over real sockets."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import cast
+from unittest.mock import Mock
 
 import pytest
 import uvicorn
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from tidegate_telemetry import connections
@@ -25,13 +27,34 @@ async def slow(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": b"ok"})
 
 
+async def large(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers with more than the system takes in for a client that does not read."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"x" * 32_000_000})
+
+
+class Watched(ImpatientProtocol):
+    """Tells when a connection is gone."""
+
+    def __init__(self, config: uvicorn.Config, state: ServerState, lost: asyncio.Event) -> None:
+        super().__init__(config, state, {})
+        self._lost = lost
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._lost.set()
+
+
 @asynccontextmanager
-async def connected() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    config = uvicorn.Config(slow, log_config=None, lifespan="off")
+async def connected(
+    app: ASGIApp = slow, lost: asyncio.Event | None = None
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    config = uvicorn.Config(app, log_config=None, lifespan="off")
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: ImpatientProtocol(config, state, {}), "127.0.0.1")
+    watch = lost or asyncio.Event()
+    server = await loop.create_server(lambda: Watched(config, state, watch), "127.0.0.1")
     reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
     try:
         yield reader, writer
@@ -43,6 +66,7 @@ async def connected() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.Strea
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HEAD_S_MAX", PATIENCE_S)
+    monkeypatch.setattr(connections, "TAKEN_S_MAX", PATIENCE_S)
 
 
 @pytest.mark.parametrize("said", [b"", ASKED[:10]], ids=["nothing", "half a head"])
@@ -67,3 +91,52 @@ async def test_given_an_answer_that_takes_longer_then_it_comes_and_the_connectio
             writer.write(ASKED)
             assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 200")
             await reader.readuntil(b"ok")
+
+
+@pytest.mark.parametrize("asked", [ASKED, 2 * ASKED], ids=["one request", "and one behind it"])
+async def test_given_a_client_that_takes_nothing_of_an_answer_then_its_connection_is_given_up(asked: bytes) -> None:
+    """A thousand of them were all connections that there are, for as long as they liked."""
+    lost = asyncio.Event()
+    async with connected(large, lost) as (_, writer):
+        writer.write(asked)
+        await asyncio.wait_for(lost.wait(), 30)
+
+
+class Line:
+    """Transport and loop of a connection, by hand."""
+
+    def __init__(self) -> None:
+        self.unsent = 0
+        self.due: list[Callable[[], None]] = []
+        self.ends: list[str] = []
+
+    def call_later(self, _delay_s: float, callback: Callable[[], None]) -> Mock:
+        self.due.append(callback)
+        return Mock()
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    def get_extra_info(self, _name: str) -> None:
+        return None
+
+    def abort(self) -> None:
+        self.ends.append("aborted")
+
+    def close(self) -> None:
+        self.ends.append("closed")
+
+
+def test_given_a_client_that_takes_an_answer_slowly_then_it_may_as_long_as_it_takes_some() -> None:
+    line = Line()
+    config = uvicorn.Config(large, log_config=None, lifespan="off")
+    config.load()
+    protocol = ImpatientProtocol(config, ServerState(), {}, cast("asyncio.AbstractEventLoop", line))
+    protocol.connection_made(cast("asyncio.Transport", line))
+
+    for line.unsent in (300, 200, 199):
+        line.due.pop()()
+    assert line.ends == []
+
+    line.due.pop()()
+    assert line.ends == ["aborted"]
