@@ -165,8 +165,9 @@ class RunFolder:
 
 def _tail(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+        # Of a FIFO, which a program may have put there, this would else wait for somebody who writes; and it cannot be sought in.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
             return file.read(TAIL_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,14 @@ def test_given_logs_then_last_words_are_the_wrappers_last_line_in_either(folder:
     assert folder.last_words() == "from the driver"
     folder.stderr.write_text("x\n" * 100_000 + "tidegate: first\ntidegate: last\nx\n", encoding="utf-8")
     assert folder.last_words() == "last"
+
+
+def test_given_a_fifo_in_the_place_of_a_log_then_nobody_waits_for_who_writes_there(folder: RunFolder) -> None:
+    """A program can put one there; for each the node lost one of the threads that look at programs, for good."""
+    os.mkfifo(folder.stderr)
+    folder.stdout.write_text("tidegate: from the driver\n", encoding="utf-8")
+    words: list[str] = []
+    reader = threading.Thread(target=lambda: words.append(folder.last_words()), daemon=True)
+    reader.start()
+    reader.join(60)
+    assert words == ["from the driver"]
