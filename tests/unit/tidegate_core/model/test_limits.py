@@ -74,6 +74,9 @@ ROWS: list[Any] = [
     pytest.param(parse_request, sending(reason="r" * MIB), (), "is too large", id="a record of more than 1 MiB"),
     pytest.param(parse_request, b'{"a":[' + b'{"a":1},' * 500_000 + b"1]}", (), "is too large", id="4 MB of objects"),
     pytest.param(parse_request, paying('"' + "x" * 270_000 + '"'), (), "payload: is too large", id="a payload"),
+    pytest.param(
+        parse_request, paying('"' + ("9" * 308 + " ") * 2_000 + '"'), (), "too large", id="2,000 long numbers"
+    ),
     pytest.param(parse_request, sending(payload_base64="A" * 900_000), (), "payload", id="a payload in base64"),
     pytest.param(parse_events, holding('"' + "x" * 70_000 + '"'), (), "data: has 70002 bytes", id="an event's data"),
     pytest.param(parse_events, holding("[" * 201 + "]" * 201), (), "is nested too deeply", id="201 levels"),
