@@ -10,8 +10,9 @@ import socket
 import sys
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from tidegate_core.decisions.forged import EVERY
@@ -123,6 +124,13 @@ class LoadSource(Section):
         max_length=64,
         description="By the name that schedules call it: a JSON pointer (`/a/b`), or a Prometheus sample's name with its labels.",
     )
+
+    @field_validator("url")
+    @classmethod
+    def _without_a_login(cls, url: str) -> str:
+        if "@" in urlsplit(url).netloc:
+            raise ValueError("holds a user name or a password, which is not sent; let the page be read without one")
+        return url
 
 
 class LoadSection(Section):

@@ -34,6 +34,8 @@ class PageLoad:
 
     def __init__(self, url: str, resources: Mapping[str, str], answer_within_s: float = ANSWER_WITHIN_S) -> None:
         self._url = url
+        # What is wrong is told to whoever asks why a job waits, and a query may hold a token.
+        self._page_name = url.partition("?")[0]
         self._resources = resources
         self._answer_within_s = answer_within_s
 
@@ -44,7 +46,7 @@ class PageLoad:
         text = self._page()
         found = _by_pointer(text, place) if place.startswith("/") else _by_name(text, place)
         if not math.isfinite(found):
-            raise LoadUnavailable(f"{place} of {self._url} is {found}")
+            raise LoadUnavailable(f"{place} of {self._page_name} is {found}")
         return found
 
     def _page(self) -> str:
@@ -54,9 +56,9 @@ class PageLoad:
             with urllib.request.urlopen(self._url, timeout=self._answer_within_s) as answer:  # noqa: S310
                 body = _read_until(answer, until)
         except (OSError, HTTPException, ValueError) as failure:
-            raise SourceSilent(f"{self._url} does not answer: {failure}") from failure
+            raise SourceSilent(f"{self._page_name} does not answer: {failure}") from failure
         if len(body) > PAGE_BYTES_MAX:
-            raise LoadUnavailable(f"{self._url} answers with more than {PAGE_BYTES_MAX} bytes")
+            raise LoadUnavailable(f"{self._page_name} answers with more than {PAGE_BYTES_MAX} bytes")
         return bytes(body).decode(errors="replace")
 
 

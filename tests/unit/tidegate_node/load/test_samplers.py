@@ -93,6 +93,13 @@ def test_given_nobody_who_answers_then_it_is_unavailable() -> None:
         PageLoad("http://127.0.0.1:1/", {"cpu": "x"}, answer_within_s=1).sample("cpu")
 
 
+def test_given_a_token_in_the_address_then_nobody_is_told_it_who_asks_why_a_job_waits() -> None:
+    with pytest.raises(LoadUnavailable) as caught:
+        PageLoad("http://127.0.0.1:1/load?token=hush", {"cpu": "x"}, answer_within_s=1).sample("cpu")
+    assert "http://127.0.0.1:1/load does not answer" in str(caught.value)
+    assert "hush" not in str(caught.value)
+
+
 @contextmanager
 def _page(write: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
     """Serves what a function writes behind the status."""
