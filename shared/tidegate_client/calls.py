@@ -53,8 +53,10 @@ class Calls:
         self, method: str, path: str, body: Any, query: Mapping[str, Any], request_id: str | None
     ) -> ReceiptView:
         if request_id is None:
-            request_id = str(uuid.uuid4())
-        elif not _can_be_a_header(request_id):
+            # A body may name it as the topic's requests do.
+            own = body.get("id") if isinstance(body, Mapping) else None
+            request_id = own if isinstance(own, str) else str(uuid.uuid4())
+        if not _can_be_a_header(request_id):
             problem = "it travels in a header, so use ASCII characters that show, and no space at an end"
             raise InvalidRequest(f"request id {request_id!r}: {problem}")
         headers = {"Idempotency-Key": request_id}

@@ -318,7 +318,7 @@ class Client(OperatorCalls):
     # -- messages, events, requests -----------------------------------------------------------------------------------
 
     def send_message(self, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
-        """Delivers a payload to a topic at a time. `fields` as in a `message.send` request."""
+        """Delivers a payload to a topic at a time. `fields` as in a `message.send` request, whose `id` is the request id as well."""
         return self._write("POST", "/messages", _with_null(fields, "payload"), {}, request_id)
 
     def send_messages(self, messages: Sequence[Mapping[str, Any]]) -> list[ReceiptView]:
@@ -356,8 +356,7 @@ class Client(OperatorCalls):
 
     def request(self, document: Mapping[str, Any]) -> ReceiptView:
         """Sends a request as it would stand on the topic, such as `{"type": "run.cancel", "run_id": ...}`."""
-        given = document.get("id")
-        return self._write("POST", "/requests", dict(document), {}, given if isinstance(given, str) else None)
+        return self._write("POST", "/requests", dict(document), {}, None)
 
     def receipt(self, location: str) -> ReceiptView:
         """Asks again for the answer to a request, at the `location` of an `AnswerPending`."""

@@ -254,6 +254,22 @@ def test_given_null_then_it_is_a_value_of_payload_and_data_and_no_field_that_is_
     ]
 
 
+def test_given_an_id_among_the_fields_then_it_is_the_requests() -> None:
+    """As a request on the topic has it, and each message of a list: it was refused for another one, which the client had made."""
+    sent: list[httpx2.Request] = []
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        sent.append(request)
+        return httpx2.Response(200, json=RECEIPT)
+
+    with client_of(handler) as client:
+        client.send_message(id="mine", namespace="a", topic="t", after="1s", payload=1)
+        client.trigger_schedule("a", "b", id="mine")
+        client.request({"id": "mine", "type": "run.cancel", "run_id": RUN})
+    assert [request.headers["Idempotency-Key"] for request in sent] == ["mine"] * 3
+    assert [json.loads(request.content)["id"] for request in sent] == ["mine"] * 3
+
+
 def test_given_a_span_and_one_whose_shard_nobody_serves_then_the_others_are_resumed() -> None:
     views = [{"namespace": "a", "name": f"s-{number}", "status": "suspended", "version": 1} for number in range(3)]
 
