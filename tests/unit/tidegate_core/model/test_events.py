@@ -129,6 +129,39 @@ def test_given_cdaps_list_of_keys_then_each_is_an_event() -> None:
         assert names == ["year=2013/day=a%2Fb", "hour=5", "plain"]
 
 
+def test_given_keys_as_cdaps_codec_writes_them_then_each_value_is_read_without_its_class() -> None:
+    keys = [{"year": ["java.lang.Integer", 2013], "day": ["java.lang.String", "a/b"]}, {"hour": ["java.lang.Long", 5]}]
+    read = parse_events(json.dumps(notification(partitionKeys=json.dumps(keys))).encode())
+
+    assert [one.data_partition for one in read if isinstance(one, DataPartitionEvent)] == [
+        "year=2013/day=a%2Fb",
+        "hour=5",
+    ]
+
+
+def test_given_a_notification_as_cdaps_releases_write_it_then_it_is_the_same_events() -> None:
+    """Their code says `notificationType` and `properties`, all of them texts, where the design said `eventType` and `payload`."""
+    keys = json.dumps([{"day": ["java.lang.String", "2013-01-01"]}])
+    properties = {"datasetId": "dataset:flights.raw", "numPartitions": "1", "partitionKeys": keys}
+    (read,) = parse_events(json.dumps({"notificationType": "PARTITION", "properties": properties}).encode())
+
+    assert isinstance(read, DataPartitionEvent)
+    assert (read.event_key, read.data_partition, read.event_time) == ("data/flights/raw", "day=2013-01-01", None)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"notificationType": "TIME"}, "notificationType"),
+        ({"properties": "x"}, "properties"),
+        ({"properties": {"datasetId": "flights", "partitionKeys": "[]"}}, "properties.datasetId"),
+        ({"properties": {"datasetId": "flights.raw", "partitionKeys": "[]"}}, "properties.partitionKeys"),
+    ],
+)
+def test_given_a_fault_in_such_a_notification_then_its_own_field_is_told(change: dict[str, Any], field: str) -> None:
+    assert refused_fields({"notificationType": "PARTITION", "properties": {}, **change}) == [field]
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [
@@ -143,6 +176,8 @@ def test_given_cdaps_list_of_keys_then_each_is_an_event() -> None:
         ({"partitionKeys": [{"day": True}]}, "payload.partitionKeys[0].day"),
         ({"partitionKeys": ["a", {"fields": {"day": None}}]}, "payload.partitionKeys[1].day"),
         ({"partitionKeys": [{"day": [1]}]}, "payload.partitionKeys[0].day"),
+        ({"partitionKeys": [{"day": ["java.lang.Double", 1.5]}]}, "payload.partitionKeys[0].day"),
+        ({"partitionKeys": [{"day": ["monday", "tuesday"]}]}, "payload.partitionKeys[0].day"),
         ({"datasetId": "flights"}, "payload.datasetId"),
         ({"datasetId": None}, "payload.datasetId"),
         ({"datasetId": "Flights.raw"}, "namespace"),
