@@ -49,7 +49,13 @@ def as_our_events(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     common = {"type": "data.partition", "namespace": namespace, "dataset": dataset, "kind": "created"}
     if time is not None:
         common["event_time"] = format_instant(time)
-    return [{**common, "partition": name} for name in names]
+    events = [{**common, "partition": name} for name in names]
+    if (given := document.get("id")) is None:
+        return events
+    if not isinstance(given, str):
+        raise InvalidInput([Problem("id", "is not a text", "write it in quotes")])
+    # Theirs have none; whoever gives one, as a header of the API does, repeats the notification under it.
+    return [{**event, "id": f"{given}/{event['partition']}"} for event in events]
 
 
 def _dataset(given: Any) -> tuple[str, str]:

@@ -178,6 +178,16 @@ def test_given_events_then_they_have_ids_and_lie_on_their_topic(process: Process
     assert (wrong.status_code, wrong.json()["errors"][0]["field"]) == (400, "[1].namespace")
 
 
+def test_given_a_notification_of_cdaps_again_under_its_idempotency_key_then_its_events_have_the_same_ids(
+    process: Process,
+) -> None:
+    """They had new ones each time: repeated after a 503, as it says, a schedule whose job had gone counted them again."""
+    sent = {"eventType": "PARTITION", "payload": {"datasetId": "flights.raw", "partitionKeys": ["d1", "d2"]}}
+    for _ in range(2):
+        assert process.http.post("/api/v1/events", json=sent, headers={"Idempotency-Key": "mine"}).status_code == 200
+    assert [each["id"] for each in process.bus.on(TOPICS.events)] == ["mine/d1", "mine/d2"] * 2
+
+
 def test_given_an_event_of_the_namespace_that_is_nobodys_then_it_is_refused_here(process: Process) -> None:
     """It was answered 200 with its id, and lay among the dead letters: no schedule ever heard it."""
     own = {"type": "custom.x", "namespace": "tidegate"}

@@ -191,3 +191,4 @@ def test_given_notification_about_something_else_then_it_is_refused() -> None:
     assert refused_fields({**notification(), "eventType": "PROGRAM_STATUS"}) == ["eventType"]
     assert refused_fields({**notification(), "timestamp": "now"}) == ["timestamp"]
     assert refused_fields({**notification(), "payload": 5}) == ["payload"]
+    assert refused_fields({**notification(), "id": 5}) == ["id"]
