@@ -39,11 +39,11 @@ def as_message_send(document: Mapping[str, Any]) -> dict[str, Any]:
     problems += [
         Problem(field, "is missing")
         for field in ("scheduleKey", "taskData", "delivery", "scheduleTime")
-        if field not in document
+        if document.get(field) is None
     ]
-    if "delivery" in document and (not isinstance(delivery, Mapping) or set(delivery) != {"topic"}):
+    if delivery is not None and (not isinstance(delivery, Mapping) or set(delivery) != {"topic"}):
         problems.append(Problem("delivery", "is not a mapping with topic alone"))
-    if "scheduleTime" in document and (type(time) is not int or not 0 <= time <= LATEST_INSTANT):
+    if time is not None and (type(time) is not int or not 0 <= time <= LATEST_INSTANT):
         problems.append(Problem("scheduleTime", "is not a number of milliseconds since 1970"))
     if problems or not isinstance(delivery, Mapping) or not isinstance(time, int):
         raise InvalidInput(problems)

@@ -68,3 +68,11 @@ def test_given_a_field_is_missing_then_it_is_named(missing: str) -> None:
         parse_request(value)
     assert [problem.field for problem in caught.value.problems] == [missing]
     assert caught.value.namespace == "client1"
+
+
+@pytest.mark.parametrize("missing", ["scheduleKey", "taskData", "delivery", "scheduleTime"])
+def test_given_a_field_is_null_then_it_is_missing_as_their_clients_write_it(missing: str) -> None:
+    """Without a key it was a message that nobody could cancel or replace, and a task that was not given was sent as the text `null`."""
+    with pytest.raises(RefusedRecord) as caught:
+        request(**{missing: None})
+    assert [(problem.field, problem.problem) for problem in caught.value.problems] == [(missing, "is missing")]
