@@ -13,7 +13,7 @@ from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.gathering import Gathering
 from tidegate_core.decisions.run_plane.jobs import waiting_job, write_ledger
 from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.standing import fires
+from tidegate_core.decisions.run_plane.standing import awaits_cut, fires, kept_from
 from tidegate_core.decisions.run_plane.timers import (
     is_dealt_with,
     job_made,
@@ -74,7 +74,7 @@ class AtLeastEvery:
     Attributes:
         through: All that was appended by then is counted.
         unread: What was not read in time, for the ledger.
-        memory: Keeps what waits for the end of a wide suspend, and knows what is counted.
+        memory: Keeps what waits for the end of a wide suspend, and knows what is counted and which jobs wait.
     """
 
     row: TimerRow
@@ -143,8 +143,23 @@ class AtLeastEvery:
         assert isinstance(spec.trigger, EventTrigger)
         missing = spec.trigger.shortfalls([0] * len(spec.trigger.leaves()))
         job = replace(waiting_job(state, spec, gathering.next_id(""), "events", now, now), missing=missing)
-        if spec.trigger.allow_empty:
+        if spec.trigger.allow_empty and self._has_one_that_waits(unit, state):
+            gathering.reminded(self.row.at)  # Else each further one would run behind it, for nothing.
+        elif spec.trigger.allow_empty:
             gathering.add_job(job)
         else:
             write_ledger(unit, job, "skipped", "nothing_new", now, "; ".join(job.missing))
             gathering.reminded(self.row.at)
+
+    def _has_one_that_waits(self, unit: UnitOfWork, state: ScheduleState) -> bool:
+        """Whether a job of the schedule's own waits and goes on; what was asked for by hand has its reminder already."""
+        if self.memory is None:
+            return False
+        known = (self.memory.jobs[job_id] for job_id in self.memory.waiting(self.about.removesuffix(AT_LEAST)))
+        return any(
+            job.trigger == "events"
+            and job.generation >= kept_from(state)
+            and not awaits_cut(state, job)
+            and not unit.drops(job.namespace, job.satisfied_at)
+            for job in known
+        )

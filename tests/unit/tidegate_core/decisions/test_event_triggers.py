@@ -110,6 +110,58 @@ def test_given_allow_empty_then_it_runs_with_an_empty_manifest() -> None:
     assert all(launch.context["manifest"] == [] for launch in bench.started)
 
 
+NIGHT: Doc = {"type": "time_window", "opens": "23:00", "closes": "03:00"}
+"""A bench begins at 02:13:20: closed from its first hour on until it has run for twenty hours and three quarters."""
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_given_an_empty_job_that_waits_then_reminders_make_no_further_ones(*, crashes: bool) -> None:
+    """Each made one: as the window opened five programs ran one behind the other, for nothing."""
+    bench = a_bench({**SIZED, "allow_empty": True}, constraints=[NIGHT])
+    bench.run(9 * HOUR)
+    if crashes:
+        bench.crash()
+    bench.run(11 * HOUR)
+    assert len(bench.rows("J#")) == 1
+    bench.run(2 * HOUR)
+    assert dispositions(bench) == ["launched"]
+    bench.run(2 * HOUR + 30 * MINUTE)
+    assert dispositions(bench) == ["launched"] * 2, "the next one comes at its pace"
+
+
+def test_given_a_program_that_takes_longer_than_its_reminders_are_apart_then_one_job_waits_behind_it() -> None:
+    bench = a_bench({**SIZED, "allow_empty": True})
+    bench.behaves = lambda order: Behaviour(runs_for=13 * HOUR)
+    bench.run(16 * HOUR + MINUTE)
+    assert len(bench.rows("J#")) == 2
+    bench.run(3 * HOUR)
+    assert len(bench.started) == 2
+
+
+@pytest.mark.parametrize("how", ["suspend", "update"])
+def test_given_an_empty_job_that_a_request_has_ended_then_the_next_reminder_makes_one(how: str) -> None:
+    trigger = {**SIZED, "allow_empty": True}
+    bench = a_bench(trigger, constraints=[NIGHT])
+    bench.run(5 * HOUR)
+    if how == "update":
+        bench.request(an_apply(a_spec(trigger=trigger, constraints=[NIGHT], priority="high"), "again"))
+    else:
+        bench.request(a_request("suspend"))
+        bench.request(a_request("resume"))
+    assert bench.rows("J#") == []
+    bench.run(4 * HOUR + MINUTE)
+    assert len(bench.rows("J#")) == 1
+
+
+def test_given_an_empty_job_that_waits_then_data_that_are_enough_have_a_job_of_their_own() -> None:
+    bench = a_bench({**SIZED, "allow_empty": True}, constraints=[NIGHT])
+    bench.run(5 * HOUR)
+    clicks(bench, 1, 100)
+    assert len(bench.rows("J#")) == 2
+    bench.run(15 * HOUR + 50 * MINUTE)
+    assert [len(launch.context["manifest"]) for launch in bench.started] == [0, 1]  # type: ignore[arg-type]
+
+
 def test_given_a_reminder_that_is_looked_at_again_while_it_waits_then_it_is_told_of_once() -> None:
     """It waits for what was appended and is not read, up to 5 minutes; meanwhile its row is read again."""
     bench = a_bench(SIZED)
