@@ -24,7 +24,7 @@ from tidegate_api.settings import MIB, OTHERS, ApiSettings, SettingsInvalid, rea
 from tidegate_core.model.problems import did_you_mean
 from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.settlement import Verdict
-from tidegate_dynamo.client import make_client
+from tidegate_dynamo.client import UNUSABLE, make_client, why_unusable
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.settled import carry_out
 from tidegate_dynamo.store import DynamoStore
@@ -71,7 +71,11 @@ def build(settings: Settings, notices: Notices, metrics: Metrics) -> FastAPI:
     secret = read_secret(settings.gate)
     kafka, dynamo, local = kafka_settings(settings), dynamo_settings(settings), local_settings(settings)
     clock = SystemClock()
-    store = DynamoStore(make_client(dynamo).items, dynamo, calls_measured(metrics), units_counted(metrics))
+    try:
+        items = make_client(dynamo).items
+    except UNUSABLE as wrong:
+        raise SettingsInvalid(why_unusable(wrong)) from wrong
+    store = DynamoStore(items, dynamo, calls_measured(metrics), units_counted(metrics))
     try:
         topics = TopicFacts(kafka)
     except KafkaException as wrong:

@@ -16,7 +16,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
+from botocore.exceptions import BotoCoreError, ClientError
 from confluent_kafka import KafkaException
 from pynamodb.exceptions import PynamoDBException
 
@@ -26,7 +26,7 @@ from tidegate_core.store.values import Item, Key, Transaction
 from tidegate_core.transactions.map import ClusterMap
 from tidegate_dynamo.accounts import Observer, UnitsListener
 from tidegate_dynamo.async_store import AsyncDynamoStore
-from tidegate_dynamo.client import make_client, sdk_client
+from tidegate_dynamo.client import UNUSABLE, make_client, sdk_client, why_unusable
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.settled import carry_out
 from tidegate_dynamo.store import DynamoStore
@@ -214,10 +214,8 @@ def _adapters(settings: Settings, metrics: Metrics | None = None) -> tuple[_Bric
     """
     try:
         bricks = _Bricks(settings, metrics)
-    except NoRegionError as missing:
-        raise StartRefused("dynamodb.region is not set, and the AWS SDK finds none either: name one") from missing
-    except (BotoCoreError, ValueError) as wrong:
-        raise StartRefused(f"dynamodb: {wrong}") from wrong
+    except UNUSABLE as wrong:
+        raise StartRefused(why_unusable(wrong)) from wrong
     try:
         return bricks, BrokerTopics(settings.kafka)
     except KafkaException as wrong:

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import botocore.session
 from botocore.config import Config
 from botocore.credentials import Credentials
-from botocore.exceptions import CredentialRetrievalError
+from botocore.exceptions import BotoCoreError, CredentialRetrievalError, NoRegionError
 
 from tidegate_dynamo.async_items_client import AsyncItemsClient
 from tidegate_dynamo.connections import Route
@@ -35,6 +35,15 @@ if TYPE_CHECKING:
 FALLBACK_REGION: Final = "us-east-1"
 MADE_UP: Final = ("tidegate", "tidegate")
 """Key and its secret, for who checks no signatures."""
+UNUSABLE: Final = (BotoCoreError, ValueError)
+"""What `make_client` raises of settings that cannot work."""
+
+
+def why_unusable(error: Exception) -> str:
+    """Returns what one of `UNUSABLE` says to whoever starts the process."""
+    if isinstance(error, NoRegionError):
+        return "dynamodb.region is not set, and the AWS SDK finds none either: name one"
+    return f"dynamodb: {error}"
 
 
 class Access(NamedTuple):

@@ -314,6 +314,30 @@ def test_given_a_property_that_only_the_client_knows_then_the_api_says_which_bef
         build(settings, Notifier(Metrics(API_METRICS)), Metrics(API_METRICS))
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [({}, "dynamodb.region is not set"), ({"TIDEGATE_DYNAMODB__ENDPOINT_URL": "dynamo:8000"}, "dynamodb: ")],
+)
+def test_given_a_store_that_no_client_can_be_made_for_then_the_api_says_why(
+    given: dict[str, str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("s" * 32)
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    for name, value in (ALLOWED | given | {"TIDEGATE_GATE__SECRET_FILE": str(secret)}).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(main, "set_up_logs", lambda *_: None)
+    assert main.run() == main.EXIT_CONFIG
+    assert capsys.readouterr().err.startswith(f"tidegate api: {said}")
+
+
 def test_given_unknown_setting_of_the_store_then_it_is_named() -> None:
     with pytest.raises(SettingsInvalid, match="did you mean table_prefix"):
         dynamo_settings(load(ALLOWED | {"TIDEGATE_DYNAMODB__TABLE_PREFX": "x"}))
