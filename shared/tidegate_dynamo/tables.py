@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 KEY_SCHEMA: Final = {"pk": "HASH", "sk": "RANGE"}
 KEY_TYPES: Final = {"pk": "S", "sk": "S"}
+READY: Final = "ACTIVE"
+USABLE: Final = frozenset({READY, "UPDATING"})
+"""A table whose capacity, class or backups somebody changes is read and written meanwhile; a provisioned one that scales by itself is so for
+minutes, again and again."""
 READY_POLL_S: Final = 1
 READY_POLLS_MAX: Final = 60
 """A minute: a new on-demand table takes about ten seconds on AWS."""
@@ -112,8 +116,9 @@ def _differences(model: type[TidegateTable], client: DynamoDBClient) -> Iterator
     found_types = {part["AttributeName"]: part["AttributeType"] for part in described["AttributeDefinitions"]}
     # Tables made before DynamoDB knew on-demand billing have no summary and are provisioned.
     billing = described.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
+    state = described["TableStatus"]
     compared = (
-        ("its state", described["TableStatus"], "ACTIVE"),
+        ("its state", READY if state in USABLE else state, READY),
         ("its key", found_keys, KEY_SCHEMA),
         ("the type of its key", {part: found_types.get(part) for part in KEY_TYPES}, KEY_TYPES),
         ("its billing mode", billing, PAY_PER_REQUEST_BILLING_MODE),
