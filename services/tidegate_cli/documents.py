@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import yaml
 
 from tidegate_cli.exits import CommandFailed, Exit
+from tidegate_ports.unique_keys import refuse_twin_keys
 
 FILE_BYTES_MAX = 10 * 1_048_576
 """One file of definitions; what is larger is no hand-written YAML."""
@@ -31,8 +32,7 @@ class _Loader(yaml.SafeLoader):
 
     So are numbers that YAML reads as others than people: `22:00` would be 1320, and `010` eight, while `08` is a text anyhow.
 
-    Refuses a key that stands twice in one mapping, of which YAML's own loaders silently keep the last, and more than
-    `DEPTH_MAX` levels, with which they end in a RecursionError.
+    Refuses a key that stands twice in one mapping, and more than `DEPTH_MAX` levels, with which YAML's own loaders end in a RecursionError.
     """
 
     _depth = 0
@@ -52,16 +52,9 @@ class _Loader(yaml.SafeLoader):
         return TEXT if is_plain and (tag == TIMESTAMP or _AS_WRITTEN.fullmatch(value)) else tag
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        # As it is written, before merges (`<<`) are laid out: an own key may replace a merged one.
-        node: yaml.MappingNode = super().compose_mapping_node(anchor)
-        seen: set[str] = set()
+        node = refuse_twin_keys(super().compose_mapping_node(anchor))
         for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                continue
-            if key.value in seen:
-                raise yaml.MarkedYAMLError(problem=f'the key "{key.value}" stands twice', problem_mark=key.start_mark)
-            seen.add(key.value)
-            if key.tag != MERGE:
+            if isinstance(key, yaml.ScalarNode) and key.tag != MERGE:
                 # A variable called ON would be one called true.
                 key.tag = TEXT
         return node

@@ -7,6 +7,7 @@ mean "the default".
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -94,7 +95,19 @@ def _from_environment(kind: type[BaseSettings], environment: Mapping[str, str]) 
     try:
         return source()
     except ValueError as failure:
-        raise SettingsRefused([f"environment: {failure}"]) from failure
+        raise SettingsRefused([_not_json(failure, environment)]) from failure
+
+
+def _not_json(failure: ValueError, environment: Mapping[str, str]) -> str:
+    """The library names the section at most: a list, a map or a whole section is one variable, and none of its fields is to blame. Its text
+    stays unsaid, it may be a secret.
+    """
+    wrong = failure.__cause__
+    if isinstance(wrong, json.JSONDecodeError):
+        for name, text in environment.items():
+            if text == wrong.doc:
+                return f'{name}: has to be JSON, such as ["a", "b"] for a list or {{"a": "b"}} for a map: {wrong}'
+    return f"environment: {failure}"
 
 
 def _unknown_variables(kind: type[BaseSettings], environment: Mapping[str, str]) -> Iterator[str]:

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import yaml
 
+from tidegate_ports.unique_keys import TwinKeys, refuse_twin_keys
+
 CONFIG_VARIABLE: Final = "TIDEGATE_CONFIG"
 
 
@@ -14,15 +16,27 @@ class SettingsFileUnreadable(Exception):
     """The message names the file and the place, and nothing that stands there: it may be a password."""
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice in one mapping."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        return refuse_twin_keys(super().compose_mapping_node(anchor))
+
+
 def settings_document(path: Path) -> Any:
     """Returns what the file holds, None where it is empty. Raises SettingsFileUnreadable."""
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 - a safe one
+    except TwinKeys as failure:
+        why = f"{failure.problem}{_place(failure)}"
     except yaml.YAMLError as failure:
-        # The library's own words quote the line.
-        mark = failure.problem_mark if isinstance(failure, yaml.MarkedYAMLError) else None
-        place = "" if mark is None else f" at line {mark.line + 1}, column {mark.column + 1}"
-        why = f"it is not YAML{place}; put a text with signs in it into single quotes"
-    except (OSError, UnicodeDecodeError, RecursionError) as failure:
+        why = f"it is not YAML{_place(failure)}; put a text with signs in it into single quotes"
+    except (OSError, ValueError, RecursionError) as failure:
         why = str(failure)
     raise SettingsFileUnreadable(f"{CONFIG_VARIABLE} names {path}, which cannot be read: {why}")
+
+
+def _place(failure: yaml.YAMLError) -> str:
+    # Instead of the library's own words, which quote the line.
+    mark = failure.problem_mark if isinstance(failure, yaml.MarkedYAMLError) else None
+    return "" if mark is None else f" at line {mark.line + 1}, column {mark.column + 1}"

@@ -170,7 +170,9 @@ def test_given_a_mistyped_setting_of_the_api_then_the_right_one_is_named(variabl
         ("TIDEGATE_HEALTH__PORT", "x", "health.port: Input should be a valid integer"),
         ("TIDEGATE_HEALTH__PORT", "70000", "health.port: Input should be less than or equal to 65535"),
         ("TIDEGATE_KAFKA__SESSION_MS", "1000", "kafka: heartbeat_ms 500 is more than a third"),
-        ("TIDEGATE_KAFKA__EXTRA", "{", "environment:"),
+        ("TIDEGATE_KAFKA__EXTRA", "{", "TIDEGATE_KAFKA__EXTRA: has to be JSON"),
+        ("TIDEGATE_NAMESPACES__EVENTS", "flights,team-a", "TIDEGATE_NAMESPACES__EVENTS: has to be JSON, such as ["),
+        ("TIDEGATE_QUOTAS", "flights", "TIDEGATE_QUOTAS: has to be JSON"),
         ("TIDEGATE_CONFIG", "/nowhere.yaml", "TIDEGATE_CONFIG names /nowhere.yaml, which cannot be read"),
     ],
 )
@@ -184,6 +186,9 @@ def test_given_a_mistake_then_it_is_named(variable: str, value: str, said: str) 
         ("- a\n- b\n", "should be a mapping"),
         ("helth: {port: 1}\n", "helth: no such setting; did you mean health?"),
         ("a: [\n", "cannot be read"),
+        ("health: {port: 1}\nshards: 4\nhealth: {host: '::1'}\n", 'the key "health" stands twice'),
+        ("quotas:\n  flights: {pending_max: 1}\n  flights: {schedules_max: 2}\n", 'the key "flights" stands twice'),
+        ("shards: 2026-13-01\n", "cannot be read"),
     ],
 )
 def test_given_a_file_with_a_mistake_then_it_is_named(tmp_path: Path, text: str, said: str) -> None:
@@ -206,6 +211,12 @@ def test_given_a_file_that_is_no_yaml_then_its_place_is_named_and_nothing_that_s
 
     assert f"TIDEGATE_CONFIG names {file}, which cannot be read: it is not YAML" in refusal
     assert "hush" not in refusal
+
+
+def test_given_a_secret_in_a_variable_that_has_to_be_json_then_it_is_not_shown() -> None:
+    said = _refusal({"TIDEGATE_KAFKA": "sasl_password=hush-hush"})
+    assert "TIDEGATE_KAFKA: has to be JSON" in said
+    assert "hush" not in said
 
 
 def test_given_every_field_then_it_says_what_it_is_for() -> None:
