@@ -189,6 +189,22 @@ def test_given_settings_of_ones_own_then_the_grace_period_holds_all_that_an_end_
     assert node["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == seconds
 
 
+@pytest.mark.parametrize(("settings", "seconds"), [({}, 60), ({"TIDEGATE_API__DRAIN_S": "300"}, 345)])
+def test_given_a_drain_of_ones_own_then_the_apis_grace_period_holds_it(
+    settings: dict[str, str], seconds: int, render: Render
+) -> None:
+    api = _one(render({"settings": settings}), "Deployment", "tide-tidegate-api")
+    assert api["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == seconds
+
+
+def test_given_ports_among_the_settings_then_probes_ask_where_the_processes_listen(render: Render) -> None:
+    """They win over the chart's own: a node would be killed as often as it began, and an API have no requests."""
+    settings = {"TIDEGATE_API__PORT": "9000", "TIDEGATE_HEALTH__PORT": "9001"}
+    pods = [pod for pod in _workloads(render({"settings": settings})) if pod["kind"] != "Job"]
+    ports = [container["ports"] for pod in pods for container in pod["spec"]["template"]["spec"]["containers"]]
+    assert ports == [[{"name": "http", "containerPort": 9000}], [{"name": "health", "containerPort": 9001}]]
+
+
 def test_given_pods_that_are_not_ready_then_they_keep_no_machine_from_being_drained(render: Render) -> None:
     budgets = [item["spec"] for item in render(DEFAULTS) if item["kind"] == "PodDisruptionBudget"]
     assert [budget["unhealthyPodEvictionPolicy"] for budget in budgets] == ["AlwaysAllow"] * 2
