@@ -100,6 +100,7 @@ def test_given_a_value_then_the_schema_knows_it_and_no_other(values: dict[str, A
         ("node.maxUnavailable", 0),
         ("node.maxUnavailable", "half"),
         ("node.dataSizeLimit", "big"),
+        ("node.tmpSizeLimit", "big"),
         ("api.port", 70_000),
         ("api.service.type", "ExternalName"),
         ("kafka.bootstrapServers", ""),

@@ -205,6 +205,19 @@ def test_given_ports_among_the_settings_then_probes_ask_where_the_processes_list
     assert ports == [[{"name": "http", "containerPort": 9000}], [{"name": "health", "containerPort": 9001}]]
 
 
+def test_given_programs_that_shuffle_then_the_nodes_have_the_room_for_it_that_the_values_say(render: Render) -> None:
+    """Found in review: 256 MiB of /tmp, and no value for it: the first shuffle beyond them evicted the pod with all its programs."""
+
+    def room(values: dict[str, Any], kind: str, name: str) -> str:
+        volumes = _one(render(values), kind, f"tide-tidegate-{name}")["spec"]["template"]["spec"]["volumes"]
+        limit: str = next(volume["emptyDir"]["sizeLimit"] for volume in volumes if volume["name"] == "tmp")
+        return limit
+
+    assert room(DEFAULTS, "StatefulSet", "node") == "2Gi"
+    assert room({"node": {"tmpSizeLimit": "50Gi"}}, "StatefulSet", "node") == "50Gi"
+    assert room({"node": {"tmpSizeLimit": "50Gi"}}, "Deployment", "api") == "256Mi"
+
+
 def test_given_pods_that_are_not_ready_then_they_keep_no_machine_from_being_drained(render: Render) -> None:
     budgets = [item["spec"] for item in render(DEFAULTS) if item["kind"] == "PodDisruptionBudget"]
     assert [budget["unhealthyPodEvictionPolicy"] for budget in budgets] == ["AlwaysAllow"] * 2

@@ -126,7 +126,7 @@ volumeMounts:
   {{- end }}
 {{- end -}}
 
-{{/* Volumes of a serving pod. Takes (dict "root" $ "dataSizeLimit" "2Gi"). */}}
+{{/* Volumes of a serving pod. Takes (dict "root" $ "dataSizeLimit" "2Gi" "tmpSizeLimit" "2Gi"). */}}
 {{- define "tidegate.volumes" -}}
 - name: gate
   secret:
@@ -140,7 +140,7 @@ volumeMounts:
     sizeLimit: {{ .dataSizeLimit }}
 - name: tmp
   emptyDir:
-    sizeLimit: 256Mi
+    sizeLimit: {{ .tmpSizeLimit }}
 {{- with .root.Values.extraVolumes }}
 {{ toYaml . }}
 {{- end }}
