@@ -105,7 +105,7 @@ def initialise(settings: Settings, *, check: bool = False) -> list[Difference]:
 
     Raises:
         NotYet: A brick does not answer.
-        StartRefused: `shards` or another setting cannot be.
+        StartRefused: `shards` or another setting cannot be, or nodes of other tables read the topics.
     """
     bricks, brokers = _adapters(settings)
     return initialise_cluster(settings.shards, TopicNames.by(settings.kafka.topic), bricks, brokers, check=check)
@@ -314,6 +314,9 @@ class _Bricks:
             TopicAdmin(self._kafka).apply()
         except TopicsUnavailable as silence:
             raise NotYet(str(silence)) from silence
+
+    def held(self, topic: str) -> frozenset[int] | None:
+        return _Growing(self._kafka).held(topic)
 
     def items(self, keys: Sequence[Key]) -> Mapping[Key, Item]:
         return self.store.get(keys)

@@ -26,6 +26,9 @@ class Builder(Protocol):
 
     def make_topics(self) -> None: ...
 
+    def held(self, topic: str) -> frozenset[int] | None:
+        """Which of its topic partitions nodes have now; None where there are no nodes, or the brokers do not say."""
+
     def items(self, keys: Sequence[Key]) -> Mapping[Key, Item]: ...
 
     def commit(self, transaction: Transaction) -> Committed | Refused | Unavailable: ...
@@ -48,7 +51,7 @@ def initialise_cluster(
 
     Raises:
         NotYet: A brick does not answer.
-        StartRefused: `shards` cannot be.
+        StartRefused: `shards` cannot be, or nodes of other tables read the topics.
     """
     if not check:
         builder.make_tables()
@@ -73,6 +76,14 @@ async def _map(
             first = ClusterMap.first(shards, requests, cluster_id)
         except ValueError as wrong:
             raise StartRefused(str(wrong)) from wrong
+        if builder.held(requests.name):
+            # Without a map none of them can be ours: each of both would be given some of the topic partitions, and the shards of
+            # the others would have nobody, while their requests end in the wrong tables.
+            raise StartRefused(
+                f"nodes read topic {requests.name} already, and these tables hold no map: they are of another cluster. Give this one "
+                "topics and a group of its own (kafka.topic_prefix, kafka.group), or name that one's tables "
+                "(dynamodb.table_prefix); where the tables were lost, stop its nodes first"
+            )
         # Refused = somebody else was quicker, and theirs is the map.
         if isinstance(builder.commit(put_first_map(first, str(uuid.uuid4()))), Unavailable):
             raise NotYet("store: it is not known whether the map was written")

@@ -56,9 +56,11 @@ class KafkaSettings(KafkaSecurity):
     topic_prefix: str = Field(
         default="tidegate",
         pattern=r"^[a-zA-Z0-9.-]{1,100}$",
-        description="Topics are `<prefix>.requests` and so on. No `_`: Kafka's metrics mix it up with `.`.",
+        description="Topics are `<prefix>.requests` and so on, of one cluster alone. No `_`: Kafka's metrics mix it up with `.`.",
     )
-    group: str = Field(default="tidegate", min_length=1, max_length=200, description="Consumer group of the nodes.")
+    group: str = Field(
+        default="tidegate", min_length=1, max_length=200, description="Consumer group of the nodes of one cluster."
+    )
     client_id: str = Field(
         default="tidegate",
         min_length=1,

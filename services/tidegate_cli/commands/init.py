@@ -20,6 +20,7 @@ def init(
     With --check nothing is made. Each line is one thing that is not as this release needs it: of tables, topics, the map, and the version
     of rows (item SCHEMA), with what to do about it: `tidegate init`, `tidegate migrate`, a newer release, or a hand.
 
-    Exit codes: 0 all is as it should be, 1 something differs, 75 a brick does not answer, 78 settings.
+    Exit codes: 0 all is as it should be, 1 something differs, 75 a brick does not answer, 78 settings, such as topics that nodes of other
+    tables read.
     """
     become(INIT, check=check)

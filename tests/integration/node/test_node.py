@@ -14,6 +14,8 @@ import pytest
 from tidegate_core.model.instants import parse_instant
 from tidegate_dynamo.client import sdk_client
 from tidegate_dynamo.settings import DynamoSettings
+from tidegate_node import init
+from tidegate_node.startup import EXIT_CONFIGURATION
 from tidegate_testkit.cluster.starved import Starved
 
 if TYPE_CHECKING:
@@ -309,6 +311,19 @@ def test_given_no_map_or_no_secret_then_the_node_refuses_and_says_what_to_do(clu
     assert "secret_file" in refusal["message"]
     (refusal,) = mistyped.events("settings_refused")
     assert "did you mean TIDEGATE_HEALTH__PORT?" in refusal["message"]
+
+
+def test_given_topics_that_a_node_of_other_tables_reads_then_init_makes_no_second_cluster_of_them(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.start_node().until_serving(cluster.shards)
+    theirs = cluster.settings.dynamodb
+    other = theirs.model_copy(update={"table_prefix": f"other-{theirs.table_prefix}"})
+
+    assert init.run(settings=cluster.settings.model_copy(update={"dynamodb": other})) == EXIT_CONFIGURATION
+
+    assert "they are of another cluster" in capsys.readouterr().err
+    assert init.run(settings=cluster.settings) == 0
 
 
 def test_given_bricks_that_do_not_answer_then_the_node_waits_and_then_gives_up_for_now(cluster: Cluster) -> None:

@@ -34,6 +34,7 @@ class Bricks:
     found: Sequence[Difference] = ()
     answer: Unavailable | None = None
     quicker: Transaction | None = None
+    nodes_have: frozenset[int] | None = None
 
     def tables(self) -> Sequence[Difference]:
         return self.found
@@ -46,6 +47,10 @@ class Bricks:
 
     def make_topics(self) -> None:
         self.made.append("topics")
+
+    def held(self, topic: str) -> frozenset[int] | None:
+        assert topic == NAMES.requests
+        return self.nodes_have
 
     def items(self, keys: Sequence[Key]) -> Mapping[Key, Item]:
         return self.store.get(keys)
@@ -100,6 +105,19 @@ def test_given_safe_differences_then_the_map_is_made_and_they_are_returned(aroun
 def test_given_too_few_shards_then_it_is_refused(around: Surroundings) -> None:
     with pytest.raises(StartRefused, match="shards is 3"):
         _run(around, Bricks(around.store), shards=3)
+
+
+def test_given_topics_that_nodes_of_other_tables_read_then_no_map_is_made(around: Surroundings) -> None:
+    """Found in review: another table prefix on the same Kafka made a second cluster in one group, each with half of the requests."""
+    with pytest.raises(StartRefused, match=r"another cluster.*kafka\.topic_prefix, kafka\.group"):
+        _run(around, Bricks(around.store, nodes_have=frozenset({0})))
+    assert around.store.get([MAP_KEY]) == {}
+
+
+def test_given_nodes_that_serve_then_init_runs_beside_them(around: Surroundings) -> None:
+    _run(around, Bricks(around.store))
+
+    assert _run(around, Bricks(around.store, nodes_have=frozenset({0, 1}))) == []
 
 
 def test_given_an_unknown_fate_of_the_write_then_it_says_to_try_again(around: Surroundings) -> None:
