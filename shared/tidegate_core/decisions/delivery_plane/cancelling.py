@@ -16,7 +16,7 @@ from tidegate_core.decisions.delivery_plane.guarding import (
     take_out,
     versions_of,
 )
-from tidegate_core.decisions.delivery_plane.outgoing import refused_letter_of
+from tidegate_core.decisions.delivery_plane.outgoing import refused_letter_of, tell_dead_lettered
 from tidegate_core.decisions.delivery_plane.rows import write
 from tidegate_core.decisions.delivery_plane.sending import (
     cannot_be_kept,
@@ -98,6 +98,7 @@ def apply_inboxed(plane: DeliveryPlane, rows: Sequence[InboxRow]) -> Operation[l
 def bury(plane: DeliveryPlane, row: InboxRow, refused: RefusedRecord) -> Operation[None]:
     """Nothing is dropped silently: a dead letter, and the sender is told where the request's id can be read."""
     yield from produce(plane, [refused_letter_of(plane.host, row.request, Position.parse(row.origin), refused)])
+    tell_dead_lettered(plane.host, row.origin, refused.error_class, str(refused))
     if refused.request_id is not None:
         receipt = Receipt.model_construct(
             request_id=refused.request_id,

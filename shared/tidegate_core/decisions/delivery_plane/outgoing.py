@@ -7,6 +7,7 @@ import json
 from functools import lru_cache
 from typing import Final
 
+from tidegate_core.dead_letters.letter import UNDELIVERABLE
 from tidegate_core.decisions.host import Host
 from tidegate_core.effects import Produce
 from tidegate_core.model.instants import format_instant
@@ -60,7 +61,7 @@ def _instant(instant: int) -> bytes:
 def dead_letter_of(host: Host, shard: int, message: Message, attempt: int, problem: str) -> Produce:
     """Returns the message as it would have been delivered, with where to, and the place of the request that made it."""
     record = record_of(message, attempt, id_of(shard, message))
-    error = _error_headers(host, message.topic, Position.parse(message.origin), "undeliverable", problem)
+    error = _error_headers(host, message.topic, Position.parse(message.origin), UNDELIVERABLE, problem)
     return Produce(host.holding.requests_dlq_topic, record.key, record.value, (*record.headers, *error))
 
 
@@ -68,6 +69,20 @@ def refused_letter_of(host: Host, request: bytes, origin: Position, refused: Ref
     """Returns a request that this node cannot read."""
     error = _error_headers(host, host.holding.requests.name, origin, refused.error_class, str(refused))
     return Produce(host.holding.requests_dlq_topic, None, request, error)
+
+
+def tell_dead_lettered(host: Host, origin: str, error_class: str, problem: str, **more: str) -> None:
+    """Tells, and so has counted, that what stands at `origin` on the requests topic has a dead letter."""
+    at = Position.parse(origin)
+    host.note(
+        "record_dead_lettered",
+        topic=host.holding.requests.name,
+        topic_partition=at.topic_partition,
+        offset=at.offset,
+        error_class=error_class,
+        problem=problem,
+        **more,
+    )
 
 
 def _error_headers(

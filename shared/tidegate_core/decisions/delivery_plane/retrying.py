@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidegate_core.decisions.delivery_plane.outgoing import dead_letter_of
+from tidegate_core.dead_letters.letter import UNDELIVERABLE
+from tidegate_core.decisions.delivery_plane.outgoing import dead_letter_of, tell_dead_lettered
 from tidegate_core.decisions.delivery_plane.rows import row_expiry
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.decisions.operations import Operation
@@ -131,6 +132,9 @@ def _bury(plane: DeliveryPlane, dead: Sequence[tuple[Slotted, Message, str]]) ->
             if isinstance(outcome, NotProduced):
                 # No topic takes it: said in the log, because a checkpoint that waits for it would hold up all others.
                 plane.host.note("dead_letter_refused", topic=letter.topic, message=outcome.message)
+            else:
+                _, message, problem = each
+                tell_dead_lettered(plane.host, message.origin, UNDELIVERABLE, problem, destination=message.topic)
             plane.close(each[0], Stage.DONE, Tally(dead=each[1].covered_count))
         left = unanswered
         if left:

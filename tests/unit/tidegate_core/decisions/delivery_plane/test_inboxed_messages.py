@@ -41,6 +41,12 @@ def test_given_a_message_of_a_newer_grammar_in_the_inbox_then_it_is_a_dead_lette
     (letter,) = bench.on("tidegate.requests.dlq")
     assert letter.value == body.encode()
     assert (letter.headers["tidegate.error.class"], letter.headers["tidegate.error.offset"]) == ("invalid", "5")
+    (told,) = bench.notices("record_dead_lettered")
+    assert (told.fields["topic"], told.fields["offset"], told.fields["error_class"]) == (
+        "tidegate.requests",
+        5,
+        "invalid",
+    )
     assert bench.rows("I#") == []
     assert bench.status_of("n-1") == (None if request_id is None else "rejected")
 

@@ -73,6 +73,15 @@ def test_given_refusals_without_end_then_it_is_a_dead_letter_with_the_original_a
     assert letter.headers["tidegate.error.message"] == "too large"
     assert (letter.headers["tidegate.error.partition"], letter.headers["tidegate.error.offset"]) == ("0", "0")
     assert tally(bench, "dead") == 1
+    (told,) = bench.notices("record_dead_lettered")
+    assert told.fields == {
+        "topic": "tidegate.requests",
+        "topic_partition": 0,
+        "offset": 0,
+        "error_class": "undeliverable",
+        "problem": "too large",
+        "destination": "out",
+    }
 
 
 def test_given_a_dead_letter_that_no_topic_takes_then_it_is_said_and_passed(bench: Bench) -> None:
@@ -82,6 +91,7 @@ def test_given_a_dead_letter_that_no_topic_takes_then_it_is_said_and_passed(benc
     bench.run(HOUR)
     assert len([effect for effect in bench.all_asked(Produce) if to_dead_letters(effect)]) < 10
     assert tally(bench, "dead") == 1
+    assert (len(bench.notices("dead_letter_refused")), bench.notices("record_dead_lettered")) == (1, [])
 
 
 def test_given_a_cancel_between_two_attempts_then_there_is_no_further_one(bench: Bench) -> None:
