@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Final
+from itertools import product
+from typing import Final, get_args
 
+from tidegate_core.dead_letters.letter import UNDELIVERABLE
 from tidegate_core.decisions.inputs import Poked, TopicFacts
 from tidegate_core.effects import (
     EndOffsets,
@@ -27,6 +29,7 @@ from tidegate_core.effects import (
 )
 from tidegate_core.effects import Membership as Proof
 from tidegate_core.model.instants import parse_instant
+from tidegate_core.model.problems import ErrorClass
 from tidegate_node.beginnings import Beginnings
 from tidegate_node.facts import NodeFacts
 from tidegate_node.log_gaps import LogGaps
@@ -85,6 +88,10 @@ class BusEffects:
         self._clock = clock
         self._metrics = metrics
         self._pokes: set[asyncio.Task[Outcome]] = set()
+        # A series that begins with its first dead letter has not risen, and an alert on its rise would miss that one.
+        for topic, error_class in product((facts.requests.name, facts.events.name), get_args(ErrorClass)):
+            metrics.count("tidegate_dead_letters_total", 0, topic=topic, error_class=error_class)
+        metrics.count("tidegate_dead_letters_total", 0, topic=facts.requests.name, error_class=UNDELIVERABLE)
 
     async def produce(self, effect: Produce, may_act: Callable[[], bool]) -> Outcome:
         outcome: Outcome = GIVEN_AWAY

@@ -45,6 +45,17 @@ async def test_given_requests_then_they_flow_by_the_membership(around: Surroundi
     assert around.bus.calls == [("seek", 2, 17), ("taken", 2, 5), ("hint", 2, 22), ("stop", 2)]
 
 
+@pytest.mark.parametrize(
+    ("topic", "error_class"), [("requests", "undeliverable"), ("requests", "forbidden"), ("events", "invalid")]
+)
+def test_given_no_dead_letters_yet_then_the_series_are_there_for_alerts_on_the_first_one(
+    topic: str, error_class: str, around: Surroundings
+) -> None:
+    around.bus_effects()
+    page = around.metrics.exposition()[0].decode()
+    assert f'tidegate_dead_letters_total{{error_class="{error_class}",topic="tidegate.{topic}"}} 0.0' in page
+
+
 async def test_given_events_then_they_flow_by_the_reader(around: Surroundings) -> None:
     effects, topic = around.bus_effects(), around.facts.events.name
 
