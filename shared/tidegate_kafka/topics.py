@@ -189,6 +189,9 @@ class TopicAdmin:
                 return None
             if error.code() in NOT_ALLOWED:
                 raise TopicsUnavailable(f"topics: {what}: {error.str()} {ACLS}") from failure
+            if error.code() > 0:
+                # The brokers' own codes; the client's, such as a time-out, are below. Who answers is reachable.
+                raise TopicsUnavailable(f"topics: {what}: {error.str()}") from failure
             self._admin.poll(0)  # Delivers to `_heard` what is waiting.
             why = self._heard.last or "is the broker reachable and access allowed?"
             raise TopicsUnavailable(f"topics: {error.str()}; {why}") from failure

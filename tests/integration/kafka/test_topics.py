@@ -47,6 +47,18 @@ async def test_given_no_topics_then_check_says_so_and_makes_none(world: World) -
     assert [each.what for each in await asyncio.to_thread(admin.check)] == ["exists"] * 8
 
 
+async def test_given_more_replicas_than_brokers_then_the_refusal_names_the_topic_and_asks_for_no_broker(
+    world: World,
+) -> None:
+    changed = {"topic_prefix": f"{world.settings.topic_prefix}z", "replication_factor": 3}
+    settings = world.settings.model_copy(update=changed)
+    with pytest.raises(
+        TopicsUnavailable, match=rf"Create of {re.escape(settings.topic('requests'))}: .*replicat"
+    ) as told:
+        await asyncio.to_thread(TopicAdmin(settings).apply)
+    assert "is the broker reachable" not in str(told.value)
+
+
 async def test_given_no_broker_then_topics_are_unavailable(world: World) -> None:
     settings = world.settings.model_copy(update={"bootstrap_servers": "127.0.0.1:1", "answer_ms_max": 500})
     with pytest.raises(TopicsUnavailable):
