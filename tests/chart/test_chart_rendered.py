@@ -286,7 +286,8 @@ def test_given_all_values_then_they_arrive_in_the_environment(render: Render) ->
     assert environment["TIDEGATE_KAFKA__SSL_CA_LOCATION"] == "/etc/kafka-ca/ca.pem"
     assert environment["TIDEGATE_DYNAMODB__ENDPOINT_URL"] == "http://dynamodb-local:8000"
     assert environment["TIDEGATE_DYNAMODB__TABLE_PREFIX"] == "tide"
-    assert environment["AWS_DEFAULT_REGION"] == "eu-central-1"
+    # On EKS the webhook of roles sets the first one anew, to the cluster's region: the tables would be made, and looked for, there.
+    assert environment["AWS_DEFAULT_REGION"] == environment["TIDEGATE_DYNAMODB__REGION"] == "eu-central-1"
     assert environment["TIDEGATE_GATE__URL"] == "https://tide.example"
     assert environment["TIDEGATE_LOG__LEVEL"] == "debug"
 

@@ -72,7 +72,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- with .Values.kafka.saslUsername -}}{{- $_ := set $settings "TIDEGATE_KAFKA__SASL_USERNAME" . -}}{{- end -}}
 {{- with .Values.kafka.sslCaLocation -}}{{- $_ := set $settings "TIDEGATE_KAFKA__SSL_CA_LOCATION" . -}}{{- end -}}
 {{- with .Values.dynamodb.endpointUrl -}}{{- $_ := set $settings "TIDEGATE_DYNAMODB__ENDPOINT_URL" . -}}{{- end -}}
-{{- with .Values.dynamodb.region -}}{{- $_ := set $settings "AWS_DEFAULT_REGION" . -}}{{- end -}}
+{{- /* Both: the SDK asks for a role's keys in the one, which EKS replaces by the cluster's own region where pods have a role by their account. */ -}}
+{{- with .Values.dynamodb.region -}}
+{{- $_ := set $settings "AWS_DEFAULT_REGION" . -}}
+{{- $_ := set $settings "TIDEGATE_DYNAMODB__REGION" . -}}
+{{- end -}}
 {{- merge (deepCopy .Values.settings) $settings | toYaml -}}
 {{- end -}}
 
