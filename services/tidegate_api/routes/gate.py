@@ -16,6 +16,7 @@ from tidegate_api.parts import Services
 from tidegate_api.problems import ApiProblem
 from tidegate_api.routes.common import RunPath, ServicesOf
 from tidegate_api.tokens import speaks_for
+from tidegate_core.model.event_ids import one_step
 from tidegate_core.model.events import DataPartitionEvent, RowCount
 from tidegate_core.model.instants import format_instant
 from tidegate_core.model.names import LONG_TEXT_PATTERN, DataPartitionName, DatasetId
@@ -160,7 +161,7 @@ async def partitions(
         "partitions",
         lambda: services.gate.running(run_id, report.attempt, report.driver),
     )
-    event_id = f"{run_id}/{report.dataset}/{report.partition}/{_one_step(report.version)}"
+    event_id = f"{run_id}/{report.dataset}/{report.partition}/{one_step(report.version)}"
     event = DataPartitionEvent.model_validate(
         {
             "id": event_id,
@@ -178,13 +179,6 @@ async def partitions(
         services, Announcement(event_id, f"{run.namespace}/{report.dataset}", event.canonical_json().encode())
     )
     return {"run_id": run_id, "event_id": event_id}
-
-
-def _one_step(version: str) -> str:
-    """Returns a version without slashes, as JSON pointers write such a step. The data partition before it may have some, and the id of `a/b`
-    in version `c` would else be that of `a` in version `b/c`: of two events one would count.
-    """
-    return version.replace("~", "~0").replace("/", "~1")
 
 
 async def _decided(

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from pydantic_core import from_json
 
+from tidegate_core.model.event_ids import one_step
 from tidegate_core.model.instants import LATEST_INSTANT, format_instant
 from tidegate_core.model.problems import InvalidInput, Problem, shortened
 from tidegate_core.model.records import repeated_names
@@ -55,7 +56,7 @@ def as_our_events(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not isinstance(given, str):
         raise InvalidInput([Problem("id", "is not a text", "write it in quotes")])
     # Theirs have none; whoever gives one, as a header of the API does, repeats the notification under it.
-    return [{**event, "id": f"{given}/{event['partition']}"} for event in events]
+    return [{**event, "id": f"{one_step(given)}/{event['partition']}"} for event in events]
 
 
 def _dataset(given: Any) -> tuple[str, str]:

@@ -184,8 +184,8 @@ def test_given_a_notification_of_cdaps_again_under_its_idempotency_key_then_its_
     """They had new ones each time: repeated after a 503, as it says, a schedule whose job had gone counted them again."""
     sent = {"eventType": "PARTITION", "payload": {"datasetId": "flights.raw", "partitionKeys": ["d1", "d2"]}}
     for _ in range(2):
-        assert process.http.post("/api/v1/events", json=sent, headers={"Idempotency-Key": "mine"}).status_code == 200
-    assert [each["id"] for each in process.bus.on(TOPICS.events)] == ["mine/d1", "mine/d2"] * 2
+        assert process.http.post("/api/v1/events", json=sent, headers={"Idempotency-Key": "my/own"}).status_code == 200
+    assert [each["id"] for each in process.bus.on(TOPICS.events)] == ["my~1own/d1", "my~1own/d2"] * 2
 
 
 def test_given_an_event_of_the_namespace_that_is_nobodys_then_it_is_refused_here(process: Process) -> None:
