@@ -96,7 +96,8 @@ def test_given_a_quota_for_what_no_namespace_can_be_then_it_is_refused(name: str
 
 def test_given_a_login_in_the_address_of_a_page_then_it_is_refused_and_not_told() -> None:
     """It would not be sent, and stand in what everybody is told of a page that does not answer."""
-    source = {"url": "http://ana:hush@metrics:9090/load", "resources": {"cpu": "/cpu"}}
+    login = "ana:hush"
+    source = {"url": f"http://{login}@metrics:9090/load", "resources": {"cpu": "/cpu"}}
     refusal = _refusal({"TIDEGATE_LOAD__SOURCES": json.dumps({"metrics": source})})
     assert "load.sources.metrics.url: holds a user name or a password" in refusal
     assert "hush" not in refusal
