@@ -13,7 +13,7 @@ from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.gathering import Gathering
 from tidegate_core.decisions.run_plane.jobs import waiting_job, write_ledger
 from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.standing import awaits_cut, fires, kept_from
+from tidegate_core.decisions.run_plane.standing import awaits_cut, fires, kept_from, parks
 from tidegate_core.decisions.run_plane.timers import (
     is_dealt_with,
     job_made,
@@ -152,8 +152,11 @@ class AtLeastEvery:
             gathering.reminded(self.row.at)
 
     def _has_one_that_waits(self, unit: UnitOfWork, state: ScheduleState) -> bool:
-        """Whether a job of the schedule's own waits and goes on; what was asked for by hand has its reminder already."""
-        if self.memory is None:
+        """Whether a job of the schedule's own waits and goes on; what was asked for by hand has its reminder already.
+
+        While it is held each reminder makes one, as each instant does: how many go on is what its resume says.
+        """
+        if self.memory is None or parks(state):
             return False
         known = (self.memory.jobs[job_id] for job_id in self.memory.waiting(self.about.removesuffix(AT_LEAST)))
         return any(
