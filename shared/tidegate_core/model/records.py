@@ -27,8 +27,10 @@ LONGEST_NUMBER_DIGITS = 308
 """All of them are below the largest 64-bit float, 1.8e308."""
 
 _CONTAINERS = (dict, list)
-_LONG_NUMBER = re.compile(rb"(?<![0-9])[0-9]{309}")
-"""From its first digit on: looked for from each of them, a record full of numbers that are just not too long would take half a second."""
+_DIGITS_ALIKE = bytes(48 if 48 <= each <= 57 else 32 for each in range(256))
+_LONG_NUMBER = b"0" * (LONGEST_NUMBER_DIGITS + 1)
+"""In bytes whose digits are all alike: a pattern's search takes ten times as long, and half a second for a record full of numbers that are
+just not too long."""
 _COLON_APART = re.compile(rb"[ \t\n\r]:")
 _ID = re.compile(FREE_TEXT_PATTERN)
 _STRUCTURED = "application/cloudevents"
@@ -143,7 +145,7 @@ def unholdable_number(value: bytes) -> Problem | None:
 
     Fractions and powers of ten beyond that are refused where they are kept; whole numbers we ourselves hold exactly.
     """
-    if len(value) <= LONGEST_NUMBER_DIGITS or _LONG_NUMBER.search(value) is None:
+    if len(value) <= LONGEST_NUMBER_DIGITS or _LONG_NUMBER not in value.translate(_DIGITS_ALIKE):
         return None
     found: list[int] = []
 
