@@ -99,7 +99,7 @@ async def test_given_a_client_that_takes_nothing_of_an_answer_then_its_connectio
     lost = asyncio.Event()
     async with connected(large, lost) as (_, writer):
         writer.write(asked)
-        await asyncio.wait_for(lost.wait(), 30)
+        assert await asyncio.wait_for(lost.wait(), 30)
 
 
 class Line:
