@@ -7,7 +7,7 @@ hand, comes when it comes, and may well meet a window.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
@@ -55,34 +55,31 @@ class _TooLong(Exception):
     """So many looks did not tell."""
 
 
-class _Wait(NamedTuple):
-    """What a job that is made has to meet.
+class _Miss(NamedTuple):
+    """Why one job cannot run.
 
     Attributes:
-        windows: All of them have to be open at one instant.
-        begin: So long after it is made at the earliest.
-        patience: So long after it is made at the latest.
-        is_at_once: Because nothing has it wait (`on_unmet: abort`), and not because it expires.
+        made: When it is made.
+        opening: When the windows open that it does not live to see.
+        alike: What is made up to then meets the same.
+        ended: When windows end it that are closed (`on_unmet: abort`); None: it expires.
     """
 
-    windows: Windows
-    begin: Duration
-    patience: Duration
-    is_at_once: bool = False
+    made: Instant
+    opening: Instant
+    alike: Instant
+    ended: Instant | None = None
 
 
 class _Missed(NamedTuple):
     """What was looked at, none of which can run.
 
     Attributes:
-        first: When the first one is made.
-        opening: When the windows open after that.
+        first: The first one.
         through: How far was looked; None: to the last one.
     """
 
-    wait: _Wait
-    first: Instant
-    opening: Instant
+    first: _Miss
     through: Instant | None = None
 
 
@@ -93,6 +90,11 @@ class _Looking:
     spec: ScheduleSpec
     now: Instant
     looks: Search = field(default_factory=lambda: Search(LOOKS_MAX))
+    search: Search = field(default_factory=lambda: Search(STEPS_PER_SEARCH))
+
+    @property
+    def ref(self) -> str:
+        return f"{self.spec.namespace}/{self.spec.name}"
 
     @cached_property
     def windows(self) -> Windows:
@@ -102,6 +104,20 @@ class _Looking:
     def at_once(self) -> Windows:
         """Those that end a job which does not meet them."""
         return [each for each in self.windows if each.on_unmet == "abort"]
+
+    @cached_property
+    def delay(self) -> Duration:
+        """Before that no job runs."""
+        return max((each.after for each in self.spec.constraints if isinstance(each, DelayConstraint)), default=0)
+
+    @cached_property
+    def flexible(self) -> Duration:
+        return getattr(self.spec.trigger, "flexible", None) or 0
+
+    @cached_property
+    def has_known_looks(self) -> bool:
+        """Whether nothing but windows and delays says when a job that waits is looked at again."""
+        return all(isinstance(each, TimeWindowConstraint | DelayConstraint) for each in self.spec.constraints)
 
     def missed(self) -> _Missed | None:
         """Returns what one thing keeps all jobs from; None where one may run, or where too little was looked at to tell.
@@ -114,27 +130,22 @@ class _Looking:
         """
         if not isinstance(self.spec.trigger, TimeTrigger):
             return None  # Nobody knows when its events come.
-        found = (self._all_miss(self.spec.trigger, wait) for wait in self._waits())
+        found = (self._all_miss(self.spec.trigger, misses) for misses in self._ways())
         return next((missed for missed in found if missed is not None), None)
 
-    def _waits(self) -> Iterator[_Wait]:
+    def _ways(self) -> Iterator[Callable[[Instant], _Miss | None]]:
         if self.at_once:
-            # Before its own instant in a flexible window nothing ends it.
-            yield _Wait(
-                self.at_once, 0, SLACK_MS + (getattr(self.spec.trigger, "flexible", None) or 0), is_at_once=True
-            )
+            yield self._ended
         if self.spec.pending_timeout_action == "abort":
-            delays = [each.after for each in self.spec.constraints if isinstance(each, DelayConstraint)]
-            yield _Wait(self.windows, max(delays, default=0), SLACK_MS + self.spec.pending_timeout)
+            yield self._expired
 
-    def _all_miss(self, trigger: TimeTrigger, wait: _Wait) -> _Missed | None:
+    def _all_miss(self, trigger: TimeTrigger, misses: Callable[[Instant], _Miss | None]) -> _Missed | None:
         made_up_for = {self.spec.catchup.on_create, self.spec.catchup.after_update} != {"none"}
-        if made_up_for and self._misses(wait, self.now) is None:
+        if made_up_for and misses(self.now) is None:
             return None  # What lies behind is made now.
-        search = Search(STEPS_PER_SEARCH)
         after, missed = trigger.counts_from(self.now) - 1, None
         for _ in range(INSTANTS_MAX):
-            following = trigger.seek(after, f"{self.spec.namespace}/{self.spec.name}", search)
+            following = trigger.seek(after, self.ref, self.search)
             nominal = following.at
             if following.is_bound:
                 return None
@@ -146,37 +157,87 @@ class _Looking:
                 return None  # Another warning says what becomes of it.
             made = max(nominal, self.now)  # An `at` that has passed is made at once.
             try:
-                opening = self._misses(wait, made)
+                miss = misses(made)
             except _TooLong:
                 break
-            if opening is None:
+            if miss is None:
                 return None
-            missed = missed or _Missed(wait, made, opening)
-            # What is made before that meets the same opening, and does not live to see it either.
-            after = max(made, opening - wait.patience - 1)
+            missed = missed or _Missed(miss)
+            after = max(made, miss.alike)
         return missed._replace(through=after) if missed is not None and after >= self.now + ONE_YEAR_MS else None
 
-    def _misses(self, wait: _Wait, made: Instant) -> Instant | None:
-        """Returns the opening that a job comes too early for; None where it meets one."""
-        opening = self.opening(wait.windows, made + wait.begin)
+    def _expired(self, made: Instant) -> _Miss | None:
+        """Returns how a job comes too early for the next instant at which all windows are open; None where it lives to see it.
+
+        Raises:
+            _TooLong: It comes, but less often than once a year.
+        """
+        patience = SLACK_MS + self.spec.pending_timeout
+        opening = self._next_opening(self.windows, made + self.delay)
+        # What is made before that meets the same opening, and does not live to see it either.
+        return _Miss(made, opening, opening - patience - 1) if opening > made + patience else None
+
+    def _ended(self, made: Instant) -> _Miss | None:
+        """Returns how a job is ended by windows that are closed when it is looked at; None where it may not be.
+
+        It is looked at when it is made, and then each time at the last of the instants before which something stands in its way for
+        certain, or when a further one joins the line behind it, until its time-out has it expire or forces it. It may be oftener, which
+        can only end it sooner. What waits behind it is looked at when it is ended, and ended with it.
+
+        Raises:
+            _TooLong: They open, but less often than once a year.
+        """
+        # Before its own instant in a flexible window nothing ends it.
+        slack = SLACK_MS + self.flexible
+        end = None if self.spec.pending_timeout_action == "alert" else made + self.spec.pending_timeout
+        at = made
+        while end is None or at < end:
+            opening = self._next_opening(self.at_once, at)
+            if opening > at + slack:
+                return _Miss(made, opening, opening - slack - 1, ended=at)
+            standing = self._closed(self.windows, at)
+            if at < made + self.delay:
+                standing.append(made + self.delay)
+            if not standing or opening > at or self.flexible or not self.has_known_looks:
+                return None
+            joined = self._next_in_line(at)
+            at = max(standing) if joined is None else min(max(standing), joined)
+        return None
+
+    def _next_in_line(self, at: Instant) -> Instant | None:
+        """Returns when the next job joins those that wait; None where none does, or may have none of them looked at."""
+        trigger = self.spec.trigger
+        if self.spec.overlap not in ("allow", "queue") or not isinstance(trigger, TimeTrigger):
+            return None
+        found = trigger.seek(at, self.ref, self.search)
+        if found.is_bound:
+            raise _TooLong
+        return found.at
+
+    def _next_opening(self, windows: Windows, begin: Instant) -> Instant:
+        opening = self.opening(windows, begin)
         if opening is None:
-            raise _TooLong  # It comes, but less often than once a year.
-        return opening if opening > made + wait.patience else None
+            raise _TooLong
+        return opening
 
     def opening(self, windows: Windows, begin: Instant) -> Instant | None:
         """Returns the first instant from `begin` on at which all are open; None where there is none within a year."""
         at = begin
         while at < begin + ONE_YEAR_MS:
-            if not self.looks.takes(sum(len(each.windows or (each,)) for each in windows)):
-                raise _TooLong
-            verdicts = [each.check(Facts(at, at)) for each in windows]
-            closed = [verdict.until for verdict in verdicts if isinstance(verdict, Hold) and verdict.until is not None]
+            closed = self._closed(windows, at)
             if not closed:
                 return at
             at = max(closed)
             if len(windows) == 1:
                 return at
         return None
+
+    def _closed(self, windows: Windows, at: Instant) -> list[Instant]:
+        """Returns when those open next that are closed."""
+        if not self.looks.takes(sum(len(each.windows or (each,)) for each in windows)):
+            raise _TooLong
+        verdicts = [each.check(Facts(at, at)) for each in windows]
+        return [verdict.until for verdict in verdicts if isinstance(verdict, Hold) and verdict.until is not None]
 
 
 def _never_together(place: int) -> Problem:
@@ -188,9 +249,11 @@ def _never_together(place: int) -> Problem:
 
 
 def _told(place: int, spec: ScheduleSpec, missed: _Missed) -> Problem:
-    made, opens = format_instant(missed.first), format_instant(missed.opening)
-    if missed.wait.is_at_once:
-        problem = f"the first is made at {made} and ended at once (on_unmet: abort), because it opens at {opens}"
+    first = missed.first
+    made, opens = format_instant(first.made), format_instant(first.opening)
+    if first.ended is not None:
+        when = "at once" if first.ended == first.made else f"at {format_instant(first.ended)}"
+        problem = f"the first is made at {made} and ended {when} (on_unmet: abort), because it opens at {opens}"
         other_way = "on_unmet: wait"
     else:
         patience = format_duration(spec.pending_timeout)

@@ -49,6 +49,7 @@ def a_document(trigger: Doc | str, *constraints: Doc, **fields: Any) -> Doc:
 
 
 ABORTS = {"on_unmet": "abort"}
+FORCED = {"pending_timeout_action": "force"}
 NEVER_TOGETHER = (window(), window("08:00", "09:00"))
 
 
@@ -68,6 +69,33 @@ NEVER_TOGETHER = (window(), window("08:00", "09:00"))
         ),
         pytest.param(a_document("0 3 * * *", window(**ABORTS), pending_timeout="24h"), id="aborts"),
         pytest.param(a_document("0 3 * * *", window(**ABORTS), pending_timeout_action="force"), id="aborts, forced"),
+        pytest.param(
+            a_document("0 3 * * *", window("00:00", "03:10", **ABORTS), window("03:10", "22:00"), **FORCED),
+            id="aborts before it is forced",
+        ),
+        pytest.param(
+            # That of 10:00 would wait until 11:10; it is looked at, and ended, when that of 10:30 joins it.
+            a_document(
+                "0,30 10 * * *",
+                {
+                    "type": "time_window",
+                    **ABORTS,
+                    "windows": [{"opens": "10:00", "closes": "10:10"}, {"opens": "10:50", "closes": "11:20"}],
+                },
+                window("11:10", "12:00"),
+            ),
+            id="aborts as another one joins it",
+        ),
+        pytest.param(
+            a_document("0 0,3 * * *", window("02:00", "03:10", **ABORTS), window("03:10", "22:00"), **FORCED),
+            id="aborts at once, or before it is forced",
+        ),
+        pytest.param(
+            a_document(
+                "0 22 * * *", window(**ABORTS), {"type": "delay", "after": "2h"}, pending_timeout_action="alert"
+            ),
+            id="aborts behind its delay",
+        ),
         pytest.param(
             a_document("0 22 * * *", window(), window("22:30", "06:00"), pending_timeout="20m"), id="together later"
         ),
@@ -99,6 +127,23 @@ def test_given_windows_that_no_job_can_meet_then_that_is_a_warning(document: Doc
         pytest.param(
             a_document("0 3 * * *", *NEVER_TOGETHER, pending_timeout_action="force"), id="never together, forced"
         ),
+        pytest.param(
+            a_document("0 9 * * *", window("00:00", "09:10", **ABORTS), window("10:30", "23:00"), **FORCED),
+            id="is forced before anything looks at what would abort it",
+        ),
+        pytest.param(
+            a_document("0 3 * * *", window("00:00", "03:10", **ABORTS), window("03:05", "03:10"), **FORCED),
+            id="runs before it would be aborted",
+        ),
+        pytest.param(
+            a_document(
+                cron("0 3 * * *", flexible="50m"),
+                window("00:00", "03:10", **ABORTS),
+                window("03:10", "22:00"),
+                **FORCED,
+            ),
+            id="may have its place in the flexible window where it is forced",
+        ),
         pytest.param(a_document("0 3 * * *"), id="no window"),
         pytest.param(a_document(DATA, window()), id="events"),
         pytest.param(a_document(at("2026-11-20T21:00:00Z"), window()), id="has passed, and is made at once"),
@@ -110,19 +155,6 @@ def test_given_windows_that_no_job_can_meet_then_that_is_a_warning(document: Doc
         pytest.param(
             a_document(cron("0 3 * * *", start="2026-11-01T00:00:00Z"), window(), catchup={"on_create": "last"}),
             id="makes up for the past now",
-        ),
-        pytest.param(
-            # What is made at 10:30 is not looked at before 11:00, when the one before it has expired: and it runs at 11:10.
-            a_document(
-                "0,30 10 * * *",
-                {
-                    "type": "time_window",
-                    **ABORTS,
-                    "windows": [{"opens": "10:00", "closes": "10:10"}, {"opens": "10:50", "closes": "11:20"}],
-                },
-                window("11:10", "12:00"),
-            ),
-            id="waits behind another one",
         ),
     ],
 )
@@ -147,6 +179,14 @@ def test_given_a_warning_then_it_says_what_was_looked_at_and_the_way_out() -> No
         "made at 2026-11-21T03:00:00Z and expires after pending_timeout, 1h; it opens at 2026-11-21T22:00:00Z" in told
     )
     assert "a longer pending_timeout" in told
+
+
+def test_given_what_is_ended_after_a_wait_then_the_warning_says_when() -> None:
+    document = a_document("0 3 * * *", window("00:00", "03:10", **ABORTS), window("03:10", "22:00"), **FORCED)
+    assert (
+        "made at 2026-11-21T03:00:00Z and ended at 2026-11-21T03:10:00Z (on_unmet: abort), "
+        "because it opens at 2026-11-22T00:00:00Z"
+    ) in str(never_runs_warning(parse_schedule(document), NOW))
 
 
 def test_given_more_windows_than_can_be_looked_at_then_nothing_is_said_soon() -> None:
@@ -193,6 +233,10 @@ A_TRIGGER = st.builds(
 @example("00 3 * * *", [window()], None, "35m", "abort")
 @example("00 3 * * *", [window(**ABORTS)], None, "35m", "force")
 @example("00 3 * * *", [window("00:00", "00:10", **ABORTS), window("00:10", "00:00")], None, "35m", "force")
+@example("00 3 * * *", [window("00:00", "03:10", **ABORTS), window("03:10", "00:00")], None, "35m", "force")
+@example("00 9,15 * * *", [window("00:00", "09:10", **ABORTS), window("10:00", "00:00")], None, "35m", "force")
+@example("00 12-14 * * *", [window("00:00", "13:00", **ABORTS), window("22:00", "00:00")], None, "95m", "force")
+@example("40 9,15 * * *", [window("00:00", "10:00", **ABORTS)], "20m", "35m", "alert")
 @example("00 3 * * *", [window("00:00", "03:10", days="wed"), window("00:10", "01:00")], None, "35m", "abort")
 @example("00 12-14 * * *", [window("00:00", "14:00"), window("13:10", "00:00", **ABORTS)], None, "35m", "abort")
 @example("00 3 * * *", [window(days="mon-fri", **ABORTS), window(days="sat,sun", **ABORTS)], None, "35m", "force")
