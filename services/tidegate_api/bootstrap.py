@@ -20,7 +20,7 @@ from tidegate_api.bus import Bus, OpenBus, TopicNames
 from tidegate_api.gate import CarryOut
 from tidegate_api.logs import FileLogs
 from tidegate_api.parts import Parts
-from tidegate_api.settings import MIB, OTHERS, ApiSettings, SettingsInvalid, read_secret
+from tidegate_api.settings import MIB, OTHERS, ApiSettings, SettingsInvalid, read_secrets
 from tidegate_core.model.problems import did_you_mean
 from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.settlement import Verdict
@@ -68,7 +68,7 @@ def build(settings: Settings, notices: Notices, metrics: Metrics) -> FastAPI:
     Raises:
         SettingsInvalid: They cannot work.
     """
-    secret = read_secret(settings.gate)
+    secrets = read_secrets(settings.gate)
     kafka, dynamo, local = kafka_settings(settings), dynamo_settings(settings), local_settings(settings)
     clock = SystemClock()
     try:
@@ -89,7 +89,7 @@ def build(settings: Settings, notices: Notices, metrics: Metrics) -> FastAPI:
         clock=clock,
         notices=notices,
         metrics=metrics,
-        secret=secret,
+        secrets=secrets,
         topics=TopicNames.with_prefix(kafka.topic_prefix),
         host=settings.api.host,
         gate_url=settings.gate.url,

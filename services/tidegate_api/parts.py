@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -46,7 +46,7 @@ class Parts:
         carry_out: Settles one transaction; blocking.
         open_bus: Starts the Kafka clients on the running loop.
         metrics: With the API's table.
-        secret: Of the run tokens.
+        secrets: Of the run tokens.
         host: Where the API listens.
         gate_url: Where programs find it, if that is known.
         large_bodies_bytes_max: Of all large bodies under way together.
@@ -61,7 +61,7 @@ class Parts:
     clock: Clock
     notices: Notices
     metrics: Metrics
-    secret: bytes
+    secrets: Sequence[bytes]
     topics: TopicNames
     host: str = "127.0.0.1"
     gate_url: str | None = None
@@ -77,7 +77,7 @@ class Parts:
 class Services:
     """What the routes use, for as long as the process serves."""
 
-    secret: bytes
+    secrets: Sequence[bytes]
     minimum_period_ms: int
     quotas: Quotas
     clock: Clock
@@ -134,7 +134,7 @@ def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Service
     schedules = ScheduleReads(parts.store, pools, cluster, ranges)
     letters = DeadLetterReads(parts.store, pools, bus, parts.topics)
     return Services(
-        secret=parts.secret,
+        secrets=parts.secrets,
         minimum_period_ms=parts.minimum_period_ms,
         quotas=parts.quotas,
         clock=parts.clock,

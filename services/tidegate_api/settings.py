@@ -66,7 +66,8 @@ class GateSettings(BaseModel):
     """The start gate.
 
     Attributes:
-        secret_file: Holds the secret that nodes sign run tokens with, at least 32 characters. Without it nothing starts.
+        secret_file: Holds the secret that nodes sign run tokens with, at least 32 characters; on further lines those of before,
+            while programs run that they were signed for. Without it nothing starts.
         url: Where programs find the gate. Nodes tell it to them; here its host is a name that the API answers to.
     """
 
@@ -117,13 +118,13 @@ class SettingsInvalid(Exception):
     """The process cannot start as it is configured; the message names the setting and what to do."""
 
 
-def read_secret(settings: GateSettings) -> bytes:
-    """Returns the gate's secret.
+def read_secrets(settings: GateSettings) -> tuple[bytes, ...]:
+    """Returns the gate's secrets (`run_tokens.read_secrets`).
 
     Raises:
-        SettingsInvalid: No file is named, it cannot be read, or it is too short.
+        SettingsInvalid: No file is named, it cannot be read, or one of them is too short.
     """
     try:
-        return run_tokens.read_secret(settings.secret_file)
+        return run_tokens.read_secrets(settings.secret_file)
     except run_tokens.SecretUnusable as refusal:
         raise SettingsInvalid(str(refusal)) from refusal

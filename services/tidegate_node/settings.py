@@ -67,7 +67,7 @@ class GateSection(Section):
     )
     secret_file: Path | None = Field(
         default=None,
-        description="File with the shared secret, at least 32 characters; nodes and API read the same one.",
+        description="File with the shared secret, at least 32 characters; nodes and API read the same one. Further lines are those of before.",
     )
 
 

@@ -24,7 +24,7 @@ from tidegate_node.facts import NodeFacts
 from tidegate_node.settings import NodeSettings
 from tidegate_ports.bus import Notices, Topics
 from tidegate_ports.clock import Clock
-from tidegate_ports.run_tokens import SecretUnusable, read_secret
+from tidegate_ports.run_tokens import SecretUnusable, read_secrets
 from tidegate_ports.store import Store, StoreRequestInvalid, StoreUnavailable
 
 EXIT_BUG: Final = 70
@@ -187,13 +187,13 @@ def answered(answer: Answer | Unavailable) -> Answer:
 
 
 def gate_secret(file: Path | None) -> bytes:
-    """Reads the secret that signs the runs' tokens.
+    """Reads the secret that signs the runs' tokens: the first of those in the file.
 
     Raises:
-        StartRefused: It is not named, not readable or too short.
+        StartRefused: It is not named, not readable, or one of them is too short.
     """
     try:
-        return read_secret(file)
+        return read_secrets(file)[0]
     except SecretUnusable as refusal:
         raise StartRefused(str(refusal)) from refusal
 

@@ -203,7 +203,7 @@ async def _counted(services: Services, action: str, decide: Callable[[], Any]) -
 
 
 def _authorise(services: Services, authorization: str | None, run_id: str, attempt: int) -> None:
-    if not speaks_for(services.secret, authorization, run_id, attempt):
+    if not speaks_for(services.secrets, authorization, run_id, attempt):
         raise ApiProblem(
             401,
             f"run {run_id} attempt {attempt}: the token does not belong to it; nodes and API need the same gate secret",

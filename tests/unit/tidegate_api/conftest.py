@@ -254,7 +254,7 @@ def process(tmp_path: Path, bus: FakeBus, timing: Timing) -> Iterator[Process]:
         clock=clock,
         notices=lambda event, **fields: notices.append((event, fields)),
         metrics=Metrics(API_METRICS),
-        secret=SECRET,
+        secrets=(SECRET,),
         topics=TOPICS,
         gate_threads=2,
         read_threads=4,

@@ -15,7 +15,7 @@ from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive
-from tests.unit.tidegate_api.conftest import PUT_SCHEDULE, SPEC, FakeBus, Process, put_schedule
+from tests.unit.tidegate_api.conftest import PUT_SCHEDULE, SPEC, FakeBus, Process, a_run, put_schedule, shard_of
 
 from tidegate_api import main, middleware, openapi
 from tidegate_api.bodies import (
@@ -31,7 +31,7 @@ from tidegate_api.bootstrap import SettingsRefused, build, dynamo_settings, kafk
 from tidegate_api.hosts import Hosts
 from tidegate_api.middleware import RequestFrame
 from tidegate_api.problems import BodyTooLarge, BodyUnfinished, NoRoomForBody, install
-from tidegate_api.settings import OTHERS, ApiSettings, GateSettings, SettingsInvalid, read_secret
+from tidegate_api.settings import OTHERS, ApiSettings, GateSettings, SettingsInvalid, read_secrets
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Delete
 from tidegate_node.settings import NodeSettings
@@ -178,10 +178,15 @@ def down_bus(bus: FakeBus) -> FakeBus:
     return bus
 
 
-def test_given_broker_down_at_start_then_alive_but_not_ready(down_bus: FakeBus, process: Process) -> None:
+def test_given_broker_down_at_start_then_alive_but_not_ready_and_programs_that_reach_it_pass_the_gate(
+    down_bus: FakeBus, process: Process
+) -> None:
     assert down_bus.reader.assigned == {}
     assert process.http.get("/livez").status_code == 200
     assert process.http.get("/readyz").status_code == 503
+    run = a_run()
+    process.put(run, run.key(shard_of(run)))
+    assert process.report(run, "start").status_code == 200
 
 
 def test_given_requests_then_metrics_count_them_by_route(process: Process) -> None:
@@ -346,14 +351,14 @@ def test_given_unknown_setting_of_the_store_then_it_is_named() -> None:
 def test_given_secret_file_then_it_has_to_be_there_and_long_enough(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     with pytest.raises(SettingsInvalid, match="is not set"):
-        read_secret(GateSettings())
+        read_secrets(GateSettings())
     with pytest.raises(SettingsInvalid, match="No such file"):
-        read_secret(GateSettings(secret_file=file))
+        read_secrets(GateSettings(secret_file=file))
     file.write_text("short\n")
     with pytest.raises(SettingsInvalid, match="holds 5 characters"):
-        read_secret(GateSettings(secret_file=file))
+        read_secrets(GateSettings(secret_file=file))
     file.write_text("s" * 32 + "\n")
-    assert read_secret(GateSettings(secret_file=file)) == b"s" * 32
+    assert read_secrets(GateSettings(secret_file=file)) == (b"s" * 32,)
 
 
 def test_given_a_page_of_another_site_then_its_writes_are_refused(process: Process) -> None:

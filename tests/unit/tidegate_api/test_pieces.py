@@ -69,12 +69,12 @@ def test_given_log_read_in_pieces_then_the_text_is_whole(text: str, size: int) -
 def test_given_token_then_it_speaks_for_its_attempt_alone() -> None:
     secret = b"s" * 32
     token = f"Bearer {run_token(secret, 'r', 1)}"
-    assert speaks_for(secret, token, "r", 1)
-    assert speaks_for(secret, token.replace("Bearer", "bearer"), "r", 1)
-    assert not speaks_for(secret, token, "r", 2)
-    assert not speaks_for(secret, token, "s", 1)
-    assert not speaks_for(b"t" * 32, token, "r", 1)
-    assert not speaks_for(secret, "Bearer é", "r", 1)
+    assert speaks_for((secret,), token, "r", 1)
+    assert speaks_for((secret,), token.replace("Bearer", "bearer"), "r", 1)
+    assert not speaks_for((secret,), token, "r", 2)
+    assert not speaks_for((secret,), token, "s", 1)
+    assert not speaks_for((b"t" * 32,), token, "r", 1)
+    assert not speaks_for((secret,), "Bearer é", "r", 1)
 
 
 @pytest.mark.parametrize("kind", sorted(REQUEST_TYPES))
