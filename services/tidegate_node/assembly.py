@@ -12,6 +12,7 @@ from functools import partial
 from typing import Protocol
 
 from tidegate_core.decisions.event_index import EventIndex
+from tidegate_core.decisions.guard import MapGuard
 from tidegate_core.decisions.inputs import Holding
 from tidegate_node.bus_effects import BusEffects
 from tidegate_node.facts import NodeFacts
@@ -96,6 +97,7 @@ def assemble(around: Surroundings) -> Node:
     holdings = Holdings(facts, standing_still, clock, notices, loop)
     clients = around.clients(holdings)
     gaps = LogGaps(around.finder, clock)
+    map_guard = MapGuard()
     launch = LaunchEffects(
         around.launcher,
         gate_url=around.settings.gate.url,
@@ -127,6 +129,7 @@ def assemble(around: Surroundings) -> Node:
             clients.reader,
             clients.guarded,
             clients.plain,
+            map_guard,
             launch,
             clock,
             metrics,
@@ -146,7 +149,7 @@ def assemble(around: Surroundings) -> Node:
         takes=lambda: node.takes,
         limits=Limits(overload.lag_ms, overload.after_ms, overload.back_ms),
     )
-    shell = Shell(around.store, bus, launch, load, clock, notices, clients.membership)
+    shell = Shell(around.store, bus, launch, load, clock, notices, clients.membership, map_guard)
     drivers = DriverMaker(facts, shell, node, loop)
     holdings.connect(drivers, clients.reader, heartbeats)
     node.connect(heartbeats, _health(around.settings, node, metrics))
@@ -155,7 +158,7 @@ def assemble(around: Surroundings) -> Node:
     node.attend(
         Presence(facts.owner, around.store, notices, card, node.drain, holdings.migrated, node.outdated),
         watching,
-        MapWatch(facts, holdings, around.store, around.topics, clock, notices),
+        MapWatch(facts, holdings, map_guard, around.store, around.topics, clock, notices),
         ReadingWatch(facts, clients.membership, clients.reader, around.topics, gaps, notices),
         Keeping(around.run_folders, lambda: around.store.answered_at_ms, clock, metrics, notices),
     )

@@ -24,8 +24,7 @@ from tidegate_ports.bus import END, Drain, Notices, PartitionReader, Record, Top
 from tidegate_ports.clock import Clock
 
 SWITCH_MS: Final = 2_500
-"""How long a hand-over from one map to the next may take, as one from node to node; others wait twice as long for it at least
-(`former_maps.HAND_OVER_MS`)."""
+"""How long a hand-over from one map to the next may take, as one from node to node; others wait for it (`former_maps.HAND_OVER_MS`)."""
 
 
 class Heartbeats(Protocol):

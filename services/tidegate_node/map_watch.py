@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
+from tidegate_core.decisions.guard import MapGuard
 from tidegate_core.effects import Commit, Items, Read, Unavailable
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.transactions.map import ClusterMap, MapUnreadable, follow_map, map_of
@@ -41,6 +42,7 @@ class MapWatch:
     Args:
         facts: Of the node; `holdings` changes the map in them.
         holdings: Told of a newer map.
+        guard: Told which map was in force, and when.
         store: Where the map lies.
         topics: Asks the brokers.
     """
@@ -49,6 +51,7 @@ class MapWatch:
         self,
         facts: NodeFacts,
         holdings: Holdings,
+        guard: MapGuard,
         store: StoreEffects,
         topics: Topics,
         clock: Clock,
@@ -57,6 +60,7 @@ class MapWatch:
     ) -> None:
         self._facts = facts
         self._holdings = holdings
+        self._guard = guard
         self._store = store
         self._topics = topics
         self._clock = clock
@@ -69,17 +73,19 @@ class MapWatch:
     async def run(self) -> None:
         """Runs until cancelled."""
         while True:
-            await asyncio.sleep(READ_EVERY_S)
             try:
                 await self.look()
             except Exception as failure:  # noqa: BLE001 - what is wrong with the map must not end what serves under the one before
                 self._notices("task_failed", task="map", exc_info=failure)
+            await asyncio.sleep(READ_EVERY_S)
 
     async def look(self) -> None:
         """One round. Raises MapUnreadable."""
+        asked_at = self._clock.monotonic_ms()
         stored = await self._read()
         if stored is None:
             return
+        self._guard.read(stored.version, asked_at)
         if stored.version > self._facts.cluster.version:
             self._notices("map_followed", version=stored.version, topic_partitions=stored.topic_partitions)
             self._holdings.follow(stored)

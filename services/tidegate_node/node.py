@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from tidegate_core.decisions.guard import MapGuard
 from tidegate_node.facts import NodeFacts
 from tidegate_node.health import HealthServer, Standing
 from tidegate_node.heartbeat import Verdict
@@ -61,6 +62,7 @@ class Parts:
     reader: Startable
     guarded: Startable
     plain: Startable
+    map_guard: MapGuard
     launch: LaunchEffects
     clock: Clock
     metrics: Metrics
@@ -287,5 +289,6 @@ class Node:
         parts.metrics.set("tidegate_owned_topic_partitions", len(standing.held))
         parts.metrics.set("tidegate_owned_shards", parts.holdings.shards(standing.held))
         parts.metrics.set("tidegate_serving_shards", parts.holdings.shards(standing.serving))
-        parts.metrics.set("tidegate_guard_holds", parts.membership.guard_holds())
+        knows_its_shards = parts.map_guard.holds(parts.facts.cluster.version, parts.clock.monotonic_ms())
+        parts.metrics.set("tidegate_guard_holds", parts.membership.guard_holds() and knows_its_shards)
         parts.metrics.set("tidegate_store_silence_seconds", standing.store_silence_ms / 1000)

@@ -101,7 +101,6 @@ class PartitionDriver:
         self.map_version = FIRST_VERSION
         self._make_actor = make_actor
         self._shell = shell
-        self._may_act = partial(shell.may_act, topic_partition)
         self._events = events
         self._loop = loop
         self._actor: Actor | None = None
@@ -114,6 +113,9 @@ class PartitionDriver:
         self._failures: deque[int] = deque(maxlen=REBUILDS_MAX)
         self._drained: Callable[[], None] | None = None
         self._served: int | None = None
+
+    def _may_act(self) -> bool:
+        return self._shell.may_act(self.topic_partition, self.map_version)
 
     # -- from outside -------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
+from tidegate_core.decisions.guard import MapGuard
 from tidegate_core.effects import (
     Cancel,
     Commit,
@@ -71,14 +72,20 @@ class Shell:
     clock: Clock
     notices: Notices
     membership: Membership
+    map_guard: MapGuard
 
-    def may_act(self, topic_partition: int) -> bool:
-        """Whether what cannot be taken back may be done for it: the guard proves membership, what the client holds that it is ours.
+    def may_act(self, topic_partition: int, map_version: int) -> bool:
+        """Whether what cannot be taken back may be done for it: the guard proves membership, what the client holds that it is ours, and the
+        map under which it is held that its shards are.
 
         The membership's thread gives a topic partition away when its drain is cut, however late the loop hears of that; the guard
         holds on for those that stay.
         """
-        return self.membership.guard_holds() and topic_partition in self.membership.owned()
+        return (
+            self.membership.guard_holds()
+            and topic_partition in self.membership.owned()
+            and self.map_guard.holds(map_version, self.clock.monotonic_ms())
+        )
 
     def tell(self, effect: Told) -> None:
         match effect:

@@ -143,7 +143,9 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_owned_topic_partitions": Metric("gauge", "Ownership topic partitions held."),
     "tidegate_owned_shards": Metric("gauge", "Shards that follow from them."),
     "tidegate_serving_shards": Metric("gauge", "Shards that are recovered and fire."),
-    "tidegate_guard_holds": Metric("gauge", "1 while membership is proven and irreversible things may be done."),
+    "tidegate_guard_holds": Metric(
+        "gauge", "1 while membership is proven and the map was read within a minute: irreversible things may be done."
+    ),
     "tidegate_nodes_silent_total": Metric("counter", "Other nodes that fell silent, as this node saw it."),
     "tidegate_silent_nodes": Metric(
         "gauge",

@@ -36,9 +36,12 @@ class Former(NamedTuple):
     carries: int
 
 
-HAND_OVER_MS: Final = 5_000
+HAND_OVER_MS: Final = 65_000
 """How long holders under the older map may take to hear of the new one (1 s) and to hand over in order (2.5 s): nothing that they
-have sent is sent again then. Shards whose holder is ready sooner are served by nobody meanwhile."""
+have sent is sent again then. Who has not heard of it by then sends nothing any more (`guard.MAP_TRUSTED_MS`), and what it had sent has
+arrived, or never will (2.5 s): so nobody is told of a message that it is cancelled, or replaced, which a former owner sends afterwards.
+Shards whose holder is ready sooner are served by nobody meanwhile. It is hardly ever so long: who falls or freezes leaves the group, and
+who does not reach the store as well; what they held is then carried by whoever gets it."""
 LOOK_MS: Final = 250
 
 

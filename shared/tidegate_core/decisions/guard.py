@@ -7,15 +7,24 @@ its topic partitions yet. That rests on a commit keeping a member, which the cla
 frozen for nearly a session could have a commit accepted and its next heartbeat refused. So with that protocol a probe counts
 only when the process has not been frozen for `settle_ms` before it, in which time its client has sent heartbeats. Store writes prove nothing about membership and do not count. The node's Kafka thread feeds it,
 the simulator too. It is a courtesy to the world outside; what is stored is protected by the store's own conditions.
+
+Membership says who holds a topic partition; which shards follow from it says the map. So whoever acts also has to go by a map that was in
+force a short while ago (`MapGuard`): under a newer one its shards may be another's, whom the group has given another topic partition.
 """
 
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 PROBES_OPEN_MAX = 16
 """Unanswered probes remembered; at one probe each sixth of a session that is more than two sessions of silence, and an
 answer to an older one could not extend the guard any more."""
+
+
+MAP_TRUSTED_MS: Final = 60_000
+"""For so long a node goes by the map that it has read: it reads it every second, and a store that answers nobody for a minute stops no
+message. Who follows the next map waits for longer than that (`former_maps.HAND_OVER_MS`)."""
 
 
 class ProbeVerdict(Enum):
@@ -97,3 +106,21 @@ class Guard:
         """How long it still holds without another answer; 0 when it does not hold."""
         until = self._until
         return max(0, until - now) if until is not None else 0
+
+
+class MapGuard:
+    """Whether what is held under a map may still be acted for: that map was in force less than `MAP_TRUSTED_MS` ago.
+
+    Times are those of `Guard`. Fed by whoever reads the map.
+    """
+
+    def __init__(self) -> None:
+        self._until: dict[int, int] = {}
+
+    def read(self, version: int, asked_at: int) -> None:
+        """This version was in force when it was asked for, or later. Says nothing of older ones: others may hold under this one since long."""
+        self._until[version] = max(self._until.get(version, 0), asked_at + MAP_TRUSTED_MS)
+
+    def holds(self, version: int, now: int) -> bool:
+        """Whether something irreversible may be done now by who holds under this version."""
+        return now < self._until.get(version, now)

@@ -103,13 +103,13 @@ class Carrier:
 
     def _may_write(self, guarded: bool) -> bool:
         """A driver that is dropped ends what it had under way: what is with the store is, and nothing is sent again."""
-        return self._tenure.alive and (not guarded or self._node.guard_holds())
+        return self._tenure.alive and (not guarded or self._tenure.may_act())
 
     def _answer_soon(self, token: int, result: Result) -> None:
         self._node.process.after(1, lambda: self._tenure.answer(token, result))
 
     def _submit(self, order: LaunchOrder, token: int) -> None:
-        if self._node.guard_holds():
+        if self._tenure.may_act():
             acts(self._tenure, f"submit {order.run_id}")
             self._cluster.launcher.submit(self._node, order, partial(self._tenure.answer, token))
         else:

@@ -36,6 +36,7 @@ class Cluster:
     raises: Whether what an actor raises ends the simulation at once, for debugging.
     losses: Members that the group lost and that had served: what they held was then served by another owner.
     maps: As the item MAP has them; the last one is in force.
+    superseded: When the map after it was written, by version.
     """
 
     timeline: Timeline
@@ -50,6 +51,7 @@ class Cluster:
     raises: bool = False
     losses: set[str] = field(default_factory=set)
     maps: list[Cut] = field(default_factory=list)
+    superseded: dict[int, int] = field(default_factory=dict)
     _launcher: Launcher | None = None
     _served_by: dict[int, tuple[str, str]] = field(default_factory=dict)
 

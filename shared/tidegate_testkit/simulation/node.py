@@ -7,7 +7,7 @@ from functools import partial
 from typing import TypeAlias
 
 from tidegate_core.decisions.event_index import EventIndex
-from tidegate_core.decisions.guard import Guard, ProbeVerdict
+from tidegate_core.decisions.guard import Guard, MapGuard, ProbeVerdict
 from tidegate_core.decisions.inputs import Poked, TopicFacts
 from tidegate_core.decisions.outage_watch import sign_name, sign_of_life
 from tidegate_core.records.schema import THIS_RELEASE
@@ -58,6 +58,7 @@ class Node:
         else:
             self.guard = Guard(HALF_SESSION_MS)
             self.member = MemberClient(self, coordinator)
+        self.map_guard = MapGuard()
         self.maps = tuple(cluster.maps)
         self.given: set[int] = set()
         self._latest = 0

@@ -51,7 +51,7 @@ def produce(tenure: Tenure, wanted: Produce, answer: Callable[[Outcome], None]) 
 
     if wanted.guarded:
         left = node.guard.remaining_ms(cluster.timeline.now)
-        if left <= 0:
+        if not tenure.may_act():
             cluster.trace.counted("guard_lapsed", "produce")
             node.process.after(1, lambda: done(NotProduced("guard", "the guard has lapsed")))
             return

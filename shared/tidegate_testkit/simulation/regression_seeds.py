@@ -118,6 +118,7 @@ REGRESSION_SEEDS: dict[int, str] = {
     28005735: "each repeat of what was answered had a slow store read twice: behind an outage they came as fast as they were dealt with",
     29003670: "a request held a schedule whose fire stood before a message that was sent, amid a hand-over: the message was sent again",
     29003975: "events behind a deadline waited five minutes for what was unread of a topic that had been made anew",
+    32004570: "who had not heard of the next map sent a recurring message's older version behind the update's answer by its new owner",
     31002277: "a program that was asked to end as it waited at the gate's answer died with its run, of which no other host could tell",
     7000235: "messages that were late behind the end of a suspension had one place, and the first of them alone was sent",
 }

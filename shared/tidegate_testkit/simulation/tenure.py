@@ -55,7 +55,7 @@ class Tenure:
             return  # Twice where the group takes it amid a change of the map.
         self._draining = True
         # Without the guard what is due can not be sent, and no checkpoint passes it, nor what was sent behind it.
-        self._drain_repeats_nothing = self.node.guard_holds()
+        self._drain_repeats_nothing = self.may_act()
         self.take(Drain())
 
     def drop(self, why: str) -> None:
@@ -67,6 +67,12 @@ class Tenure:
         self._carrier.stop_reading()
         self.node.cluster.trace.note(self.name, "dropped", why, "drained" if self.drained else "")
         self._end_stint(orderly=self.drained and self._drain_repeats_nothing)
+
+    def may_act(self) -> bool:
+        """As the node's shell says. Its map was read right now, or right before the next one was written: nobody goes by it for longer."""
+        now, version = self.node.cluster.timeline.now, self.map.version
+        self.node.map_guard.read(version, self.node.cluster.superseded.get(version, now))
+        return self.node.guard_holds() and self.node.map_guard.holds(version, now)
 
     def serves(self) -> None:
         """The actor says that it has recovered."""

@@ -180,6 +180,7 @@ class Troubles:
         """Nodes read it soon, and some of them late."""
         chance = source(self._world.seed, name)
         maps = self._cluster.maps
+        self._cluster.superseded[maps[-1].version] = self._timeline.now
         maps.append(Cut(maps[-1].version + 1, topic_partitions, topic_id))
         for node in self._cluster.nodes.values():
             node.process.after(chance.choice(MAP_READ_MS), node.look_at_the_map)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tidegate_core.decisions.guard import MapGuard
 from tidegate_core.decisions.inputs import Poked, TopicFacts
 from tidegate_core.effects import EndOffsets, NotProduced, Outcome, Produce, Produced, Unavailable
 from tidegate_core.transactions.map import ClusterMap
@@ -226,6 +227,7 @@ class Surroundings:
     metrics: Metrics
     notes: Notes
     standing_still: StandingStill
+    map_guard: MapGuard = field(default_factory=MapGuard)
     poked: list[Poked] = field(default_factory=list)
     pokes_here: bool = True
 
@@ -267,6 +269,8 @@ class Surroundings:
         )
 
     def shell(self) -> Shell:
+        """Its map is in force now."""
+        self.map_guard.read(self.facts.cluster.version, self.clock.monotonic_ms())
         return Shell(
             self.store_effects(),
             self.bus_effects(),
@@ -275,6 +279,7 @@ class Surroundings:
             self.clock,
             self.notes,
             self.bus,
+            self.map_guard,
         )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tidegate_core.decisions.guard import MAP_TRUSTED_MS
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.transactions.map import ClusterMap, Cut, follow_map, map_of, put_first_map
 from tidegate_node.holdings import Holdings
@@ -37,7 +38,8 @@ class World:
                 around.facts.follow(cluster)
                 world.followed.append(cluster)
 
-        return MapWatch(around.facts, Listening(), around.store_effects(), around.bus, around.clock, around.notes)
+        store = around.store_effects()
+        return MapWatch(around.facts, Listening(), around.map_guard, store, around.bus, around.clock, around.notes)
 
     def brokers_tell(self, topic_partitions: int, topic_id: str | None = None) -> None:
         requests = self.around.facts.requests
@@ -64,6 +66,18 @@ async def test_given_a_map_that_somebody_grew_then_it_is_followed_once(world: Wo
     assert [(each.version, each.topic_partitions) for each in world.followed] == [(2, 6)]
     assert world.around.facts.holding(5, 1).former_maps == (Cut(1, 4, world.stored.topic_id),)
     assert world.around.facts.holding(5, 1).requests.topic_partitions == 6
+
+
+async def test_given_a_store_that_is_asked_for_the_map_then_it_is_trusted_from_when_it_was_asked(world: World) -> None:
+    guard, clock = world.around.map_guard, world.around.clock
+    asked_at = clock.monotonic_ms()
+    await world.watch().look()
+    assert guard.holds(1, asked_at + MAP_TRUSTED_MS - 1)
+    assert not guard.holds(1, asked_at + MAP_TRUSTED_MS)
+    world.around.store.transact(follow_map(world.stored.grown_to(6), "command"))
+    clock.pass_ms(10)
+    await world.watch().look()
+    assert [guard.holds(version, asked_at + MAP_TRUSTED_MS) for version in (1, 2)] == [False, True]
 
 
 async def test_given_a_topic_that_another_tool_grew_then_the_map_follows_within_a_minute(world: World) -> None:

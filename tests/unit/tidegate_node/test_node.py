@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tidegate_core.decisions.guard import MAP_TRUSTED_MS
 from tidegate_core.decisions.inputs import Input
 from tidegate_core.effects import Ask, NotProduced, Produced
 from tidegate_core.records.schema import NEWEST
@@ -108,6 +109,7 @@ class World:
             reader,
             guarded,
             plain,
+            around.map_guard,
             around.launch_effects(),
             around.clock,
             around.metrics,
@@ -324,6 +326,9 @@ async def test_given_holdings_then_health_and_figures_say_so(world: World, until
     assert world.around.metrics.value("tidegate_owned_shards") == 4
     assert world.around.metrics.value("tidegate_serving_shards") == 2
     assert world.around.metrics.value("tidegate_guard_holds") == 1
+    world.around.clock.pass_ms(MAP_TRUSTED_MS)
+    world.node.refresh()
+    assert world.around.metrics.value("tidegate_guard_holds") == 0, "which shards are its own is not known any more"
 
     world.node.stop()
     await world.ended()

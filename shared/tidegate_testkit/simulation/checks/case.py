@@ -17,6 +17,7 @@ from tidegate_core.transactions.ownership import cursor_of
 from tidegate_testkit.simulation.checks.controls import WideSpans
 from tidegate_testkit.simulation.checks.history import SKEW_MS, Segment, Step, segments_of, steps_of
 from tidegate_testkit.simulation.cluster import CLUSTER_ID, REQUESTS
+from tidegate_testkit.simulation.faults.knobs import MAP_TRUSTED_MS
 from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
 from tidegate_testkit.simulation.node import PROBE_MS
 from tidegate_testkit.simulation.producing import PRODUCE_PATIENCE_MS
@@ -136,9 +137,15 @@ class Case:
 
     def is_served(self, shard: int, begin: int, end: int) -> bool:
         """Whether one stint of its owners lasted from `begin` to `end`, and its node might send: it was not frozen meanwhile, and
-        its guard had settled.
+        its guard had settled, and it went by the map in force, or by one that it might trust.
         """
-        return self._lasts(self.stints_of_shard(shard), begin, end, self._silenced)
+        stints = [stint for stint in self.stints_of_shard(shard) if (self._distrusted_at(stint) or end) >= end]
+        return self._lasts(stints, begin, end, self._silenced)
+
+    def _distrusted_at(self, stint: Stint) -> int | None:
+        """Returns from when on it sent nothing more, because its map had been read too long ago."""
+        superseded = self.world.cluster.superseded.get(stint.map.version)
+        return None if superseded is None else superseded + MAP_TRUSTED_MS
 
     def is_held(self, topic_partition: int, begin: int, end: int, topic_id: str | None = None) -> bool:
         """Whether somebody read it, and served its shards, from `begin` to `end` without a break; of the requests topic of this id, where
@@ -307,7 +314,8 @@ class Case:
 
     def last_act(self, stint: Stint) -> int:
         """Returns when the stint could send for the last time: a frozen node learns of its end later, or before its guard has settled."""
-        end = self.world.ended_at if stint.ended is None else stint.ended
+        ends = (self.world.ended_at if stint.ended is None else stint.ended, self._distrusted_at(stint))
+        end = min(each for each in ends if each is not None)
         frozen = [
             start
             for node, start, goes_on in self._silenced

@@ -49,12 +49,22 @@ KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
 """Each with the values that it may get. New ones come last: so a known seed keeps those that it has."""
 
 
+MAP_TRUSTED_MS: Final = 2_000
+HAND_OVER_MS: Final = 5_000
+OF_MAPS: Final[tuple[Knob, ...]] = (
+    ("decisions.guard:MAP_TRUSTED_MS", MAP_TRUSTED_MS),
+    ("decisions.former_maps:HAND_OVER_MS", HAND_OVER_MS),
+)
+"""How long a node goes by a map that it cannot read, and others wait for it: as far apart as what was sent may take, as in production, where
+it is a minute.
+"""
 ALWAYS_TURNED: Final[tuple[Knob, ...]] = (
     ("decisions.run_plane.retry_budget:BUDGET_WINDOW_MS", 20_000),
     ("triggers.base:SHORTEST_AT_LEAST_EVERY_MS", 1_000),
     ("decisions.run_plane.timer_sweep:LOOK_MS", 86_400_000),
     ("decisions.run_plane.standing_sweep:LOOK_MS", 86_400_000),
     ("decisions.delivery_plane.checkpoints:TALLY_MS", 60_000),
+    *OF_MAPS,
 )
 """What is longer than a world lives: it would not come to rest in ten minutes, and would be reminded of nothing in one. And what
 mends a store that somebody has changed: no world does, so it would only make all others' reads come otherwise.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from tidegate_testkit.simulation.faults.knobs import OF_MAPS, turned
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Scenario
 
 OTHERS_SHOWN = 5
@@ -61,9 +62,9 @@ def _by_seeds(mutant: Mutant) -> Hunt:
 
 
 def _by_scenario(mutant: Mutant, scenario: Scenario) -> Hunt:
-    with mutant.planted(bug=False):
+    with turned(OF_MAPS), mutant.planted(bug=False):
         without = [f"without the bug: {violation}" for violation in mutant.proofs(scenario())]
-    with mutant.planted():
+    with turned(OF_MAPS), mutant.planted():
         violations = list(scenario())
     if without or not mutant.proofs(violations):
         return Hunt(mutant, None, others=[*without, *violations][:OTHERS_SHOWN])

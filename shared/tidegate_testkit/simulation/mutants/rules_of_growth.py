@@ -11,7 +11,7 @@ from typing import Any
 
 from tidegate_core.decisions import former_maps, partition_actor
 from tidegate_core.decisions.delivery_plane.read_elsewhere import ReadElsewhere
-from tidegate_core.decisions.former_maps import HAND_OVER_MS
+from tidegate_core.decisions.guard import MapGuard
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.inputs import TopicFacts
 from tidegate_core.decisions.partition_actor import PartitionActor
@@ -26,6 +26,7 @@ from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.bench_pair import BenchPair
 from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, Doc, a_holding, a_send
+from tidegate_testkit.simulation.faults.knobs import HAND_OVER_MS
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.of_clauses import dropped
 from tidegate_testkit.simulation.mutants.rules_of_sources import taking_all_of_that_name
@@ -208,6 +209,10 @@ def _unnamed(name: str) -> Doc:
     return a_send(None, payload={"of": name}, after="1s")
 
 
+def at_any_time(_holds: Any) -> Any:
+    return lambda self, version, now: True
+
+
 RULES_OF_GROWTH = (
     Mutant(
         "requests of another topic",
@@ -222,6 +227,13 @@ RULES_OF_GROWTH = (
         breaks="I1",
         patches=(Patch(partition_actor, "carry_over", at_once),),
         scenario=a_holder_of_the_old_map_goes_on_reading,
+    ),
+    Mutant(
+        "a map that is trusted for ever",
+        "a holder that has not heard of the next map sends what the owner under that one has cancelled, or replaced",
+        breaks="I1",
+        patches=(Patch(MapGuard, "holds", at_any_time),),
+        directed=(32004570,),
     ),
     Mutant(
         "rows of another map",

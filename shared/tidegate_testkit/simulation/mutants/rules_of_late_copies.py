@@ -9,7 +9,6 @@ from typing import Any
 
 from tidegate_core.decisions.delivery_plane import creates, plane
 from tidegate_core.decisions.delivery_plane.creates import Create
-from tidegate_core.decisions.former_maps import HAND_OVER_MS
 from tidegate_core.decisions.inputs import Poked
 from tidegate_core.model.instants import format_instant
 from tidegate_core.model.shards import message_shard
@@ -18,6 +17,7 @@ from tidegate_core.store.values import Item, Key, Put
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.builders import MINUTE, NOW, SECOND, a_send
+from tidegate_testkit.simulation.faults.knobs import HAND_OVER_MS
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.rules_of_growth import of_another_topic
 from tidegate_testkit.simulation.mutants.stage import comes_through_the_inbox

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import t
 
 from tidegate_core.decisions.delivery_plane.creates import STANDS_IN
 from tidegate_core.decisions.delivery_plane.read_elsewhere import ReadElsewhere
-from tidegate_core.decisions.former_maps import HAND_OVER_MS, former_positions
+from tidegate_core.decisions.former_maps import former_positions
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.inputs import Poked, TopicFacts
 from tidegate_core.effects import Invalid
@@ -23,6 +24,7 @@ from tidegate_core.transactions.map import Cut
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_batch, a_commit
 from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_holding, a_send
+from tidegate_testkit.simulation.faults.knobs import HAND_OVER_MS, OF_MAPS, turned
 from tidegate_testkit.simulation.mutants.rules_of_gone_records import (
     a_first_record_outlives_its_repeat,
     a_repeat_outlives_the_topic_of_the_first_record,
@@ -36,6 +38,13 @@ from tidegate_testkit.simulation.mutants.rules_of_late_copies import NAME, REQUE
 from tidegate_testkit.simulation.mutants.stage import comes_through_the_inbox
 
 SECOND_ID, THIRD_ID = "2" * 32, "3" * 32
+
+
+@pytest.fixture(autouse=True)
+def _positions_are_raised_soon() -> Iterator[None]:
+    """In their holders' place, as in worlds: some messages are due in less than the minute that production waits."""
+    with turned(OF_MAPS):
+        yield
 
 
 def a_host_on_the_third_topic() -> Host:
