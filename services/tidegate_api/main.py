@@ -45,7 +45,14 @@ def run() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         # The server raises the signal again once it has drained; a planned stop is no failure.
         signal.signal(number, _stopped)
-    server.run()
+    try:
+        server.run()
+    except SystemExit:
+        if server.lifespan.should_exit:
+            return 1  # A log line says what did not come up.
+        where = f"{settings.api.host}:{settings.api.port}"
+        sys.stderr.write(f"tidegate api: api.host and api.port: cannot listen on {where}, as the log says\n")
+        return EXIT_CONFIG
     return 0 if server.started else 1
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 POLL_S = 0.5
 """A look is one read of an item; twice a second feels immediate."""
 
+WITHOUT_A_RUN = frozenset({"skipped", "expired", "cancelled", "coalesced"})
+"""How a job ends that is not launched."""
 PAST_ANY_END = 2**53
 """Offset that asks for a log's size and none of it."""
 
@@ -113,8 +115,8 @@ def await_end(
 
     Raises:
         ApiUnreachable, ApiUnavailable: It did not answer the first question.
-        CommandFailed: Timeout.
-        NotFound: There is neither a run nor a job of this id.
+        CommandFailed: Timeout; or its job has ended without a run.
+        NotFound: There is neither a run nor a job of this id, and there was none.
     """
     deadline = clock() + timeout_s
     begun = False
@@ -150,5 +152,25 @@ def _run_or_job(api: Client, run_id: str) -> RunView | None:
         try:
             api.job(run_id)
         except NotFound:
-            return api.run(run_id)  # Launched between the two looks; or there is none, which this says.
+            return _launched_or_ended(api, run_id)
         return None
+
+
+def _launched_or_ended(api: Client, run_id: str) -> RunView:
+    """Returns the run of a job that was launched between two looks.
+
+    Raises:
+        CommandFailed: The job has ended without one.
+        NotFound: There is neither.
+    """
+    try:
+        return api.run(run_id)
+    except NotFound as nothing:
+        try:
+            reasons = api.why_job(run_id).reasons
+        except NotFound:
+            raise nothing from None
+        ended = [each.text for each in reasons if each.code.split("/")[0] in WITHOUT_A_RUN]
+        if not ended:
+            raise
+        raise CommandFailed(f"job {run_id} has ended without a run: {'; '.join(ended)}") from nothing

@@ -102,7 +102,7 @@ def wait(
 ) -> None:
     """Wait until a run has ended; also takes the id of a job that has not been launched yet.
 
-    The exit code is 0 when it succeeded, 1 when it ended otherwise, 5 when it took too long.
+    The exit code is 0 when it succeeded, 1 when it ended otherwise, or its job without a run, 5 when it took too long.
     """
     from tidegate_cli.watching import await_end, require_success
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import statistics
 import time
 from collections.abc import Callable
@@ -133,6 +134,18 @@ def test_given_no_secret_then_the_process_says_what_is_missing(stack: Stack) -> 
     process = stack.start("api", TIDEGATE_GATE__SECRET_FILE=str(stack.folder / "none"))
     assert process.wait(30) == 78
     assert "TIDEGATE_GATE__SECRET_FILE" in (stack.folder / "api-0.log").read_text()
+
+
+def test_given_a_port_that_is_taken_then_the_process_names_the_settings_and_is_not_to_be_started_again(
+    stack: Stack,
+) -> None:
+    """It ended with 3, which is `not found` to a script."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        process = stack.start("api", TIDEGATE_API__PORT=str(port))
+        assert process.wait(30) == 78
+    said = (stack.folder / "api-0.log").read_text()
+    assert f"api.host and api.port: cannot listen on 127.0.0.1:{port}" in said
 
 
 def test_given_refusal_by_the_owner_then_it_is_told_like_one_by_the_api(stack: Stack, client: Client) -> None:

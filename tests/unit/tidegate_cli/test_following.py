@@ -12,6 +12,7 @@ from tests.unit.tidegate_cli.conftest import RUN, Answer, FakeApi, a_run
 from tidegate_cli import main, watching
 from tidegate_cli.exits import CommandFailed
 from tidegate_client import Client
+from tidegate_client.errors import NotFound
 
 
 def a_piece(text: str, offset: int, size: int, *, ended: bool, attempt: int = 1, attempts: int = 1) -> Answer:
@@ -195,6 +196,24 @@ def test_given_job_that_waits_then_wait_goes_on_until_its_run_has_ended(api: Fak
     with pytest.raises(CommandFailed, match="exit code 3") as found:
         watching.require_success(run)
     assert found.value.code == 1
+
+
+def test_given_a_job_that_ends_without_a_run_then_wait_says_what_became_of_it(api: FakeApi) -> None:
+    """It said that there is no such run, as of an id that never was."""
+    missing: Answer = (404, {"title": "Not Found", "status": 404, "detail": "none"})
+    reason = {"code": "skipped/window_closed", "text": "no window is open; decided at 2026-11-20T22:00:00Z"}
+    api.answers[f"GET /runs/{RUN}"] = api.answers[f"GET /jobs/{RUN}"] = missing
+    api.answers[f"GET /jobs/{RUN}/why"] = (
+        200,
+        {"about": f"job {RUN}", "at": "2026-11-20T22:00:00Z", "reasons": [reason]},
+    )
+    with waiting(api) as client:
+        with pytest.raises(CommandFailed, match=r"has ended without a run: no window is open") as found:
+            watching.await_end(client, RUN, 60, clock=lambda: 0.0, pause=lambda _: None)
+        assert found.value.code == 1
+        api.answers[f"GET /jobs/{RUN}/why"] = missing
+        with pytest.raises(NotFound):
+            watching.await_end(client, RUN, 60, clock=lambda: 0.0, pause=lambda _: None)
 
 
 UNAVAILABLE: Answer = (503, {"title": "Service Unavailable", "status": 503, "detail": "the store does not answer"})
