@@ -41,13 +41,31 @@ class LoopTeller:
         self.ids: TopicIds[Found] | None = None
         self.progress = Progress()
         self.life = Life()
+        self._given = 0
+        self._heard = 0
+        self._given_as: dict[int, int] = {}
 
     def begin_again(self) -> None:
         """There is a new client: what the one before it read is told already, or dropped."""
         self.life = Life()
 
+    def gives(self, topic_partitions: Sequence[int]) -> None:
+        """To be called before they are owned, and before `assigned`."""
+        for number in topic_partitions:
+            self._given_as[number] = self._given + 1
+        self._given += 1
+
     def assigned(self, topic_partitions: Sequence[int]) -> None:
-        self._post(self._listener.assigned, tuple(topic_partitions))
+        self._post(self._assigned, self._given, tuple(topic_partitions))
+
+    def heard_of(self, owned: frozenset[int]) -> frozenset[int]:
+        """Returns those of which the listener knows that they were given anew: until then it has what it had of them before, and another node
+        may have had them meanwhile.
+        """
+        heard = self._heard
+        if heard == self._given:
+            return owned
+        return frozenset(number for number in owned if self._given_as[number] <= heard)
 
     def revoked(self, topic_partitions: Sequence[int], drain: PendingDrain) -> None:
         self._post(self._gone, topic_partitions, drain)
@@ -60,6 +78,10 @@ class LoopTeller:
 
     def position_gone(self, topic_partition: int, era: int, offset: int) -> None:
         self._post(self._found, Found(topic_partition, era, self.life, (), offset))
+
+    def _assigned(self, given: int, topic_partitions: Sequence[int]) -> None:
+        self._heard = given
+        self._listener.assigned(topic_partitions)
 
     def _gone(self, topic_partitions: Sequence[int], drain: PendingDrain | None) -> None:
         for number in topic_partitions:

@@ -28,6 +28,8 @@ from tidegate_ports.clock import Clock
 class Teller(Protocol):
     """Passes on to the loop what happened."""
 
+    def gives(self, topic_partitions: Sequence[int]) -> None: ...
+
     def assigned(self, topic_partitions: Sequence[int]) -> None: ...
 
     def revoked(self, topic_partitions: Sequence[int], drain: PendingDrain) -> None: ...
@@ -43,7 +45,7 @@ class Member:
     """The member.
 
     Attributes:
-        owned: What its listener was told that it owns.
+        owned: What its listener was told that it owns, be it still on its way.
         rebalances: Times that the group gave or took.
     """
 
@@ -165,6 +167,7 @@ class Member:
             # The client waits for this word. What is assigned at it is our affair, and follows with the positions.
             self._client.incremental_assign([])
             if new and not self._leaving:
+                self._teller.gives(new)
                 self._probes.owned |= frozenset(new)
                 self._teller.assigned(new)
 

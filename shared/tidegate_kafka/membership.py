@@ -160,7 +160,7 @@ class KafkaMembership:
         return self._guard.holds(self._clock.monotonic_ms())
 
     def owned(self) -> frozenset[int]:
-        return self._probes.owned
+        return self._teller.heard_of(self._probes.owned)
 
     def _renew(self, topic: str) -> None:
         self._notices("kafka_client_renewed", topic=topic)

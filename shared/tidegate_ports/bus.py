@@ -144,7 +144,9 @@ class Membership(Protocol):
         ...
 
     def owned(self) -> frozenset[int]:
-        """What the client holds now. Any thread."""
+        """What the client holds now, as far as the listener has heard that it was given: what went and came back unheard had another owner
+        meanwhile. Any thread.
+        """
         ...
 
 

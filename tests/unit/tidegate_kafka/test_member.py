@@ -31,6 +31,9 @@ class Told:
         self.events: list[tuple[str, object]] = []
         self.drains: Callable[[PendingDrain], None] = PendingDrain.done
 
+    def gives(self, topic_partitions: Sequence[int]) -> None:
+        """Followed by `assigned`."""
+
     def assigned(self, topic_partitions: Sequence[int]) -> None:
         self.events.append(("assigned", tuple(topic_partitions)))
 

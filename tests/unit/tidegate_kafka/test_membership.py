@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -291,6 +292,37 @@ async def test_given_a_client_that_still_brings_nothing_then_it_is_replaced_and_
     member.seek_and_resume(0, 6)
     member.restart(0, 6)
     assert notes.names()[-1] == "kafka_reading_restarted"
+    assert await member.stop()
+
+
+async def test_given_a_topic_partition_that_went_and_came_back_unheard_then_it_is_not_owned_before_the_listener_has_heard_of_it(
+    client: FakeClient, clock: ManualClock, notes: Notes, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Review: another node had it meanwhile, and answered a cancel; who held it here before, and had not heard that it went, sent the message by
+    what was its successor's membership, as soon as the loop got on.
+    """
+    told: dict[str, OnRebalance] = {}
+    subscribe = client.subscribe
+
+    def remembering(topics: list[str], **callbacks: OnRebalance) -> None:
+        told.update(callbacks)
+        subscribe(topics, **callbacks)
+
+    monkeypatch.setattr(client, "subscribe", remembering)
+    listener, parts = Listener(), [TopicPartition(topic.name, 0)]
+    member = a_member(Clients(client), listener, topic, clock, notes)
+    member.start()
+    assert await listener.next() == ("assigned", (0,))
+    assert member.owned() == {0}
+    # The loop is kept busy from here on.
+    for callback in ("on_lost", "on_assign"):
+        client.during_poll.append(partial(told[callback], client, parts))
+    until(lambda: member.rebalances == 3)
+    assert member.owned() == frozenset()
+    assert await listener.next() == ("lost", (0,))
+    assert await listener.next() == ("assigned", (0,))
+    assert member.owned() == {0}
+    clock.now += 60_000
     assert await member.stop()
 
 
