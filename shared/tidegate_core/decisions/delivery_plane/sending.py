@@ -95,6 +95,8 @@ def _send_round(plane: DeliveryPlane, creates: list[Create]) -> Operation[None]:
     for create in creates:
         judge(create)
     yield from _raise_guards(plane, [create for create in creates if create.replaces])
+    # Before its rows are there: who hears no receipt takes the message row for it.
+    yield from _wait_for_the_wire(plane, [create for create in creates if create.replaces])
     yield from _finish_earlier(plane, creates)
     yield from _cover_refused(plane, [create for create in creates if not plane.inboxed.leans(create)])
     rows = Rows()
@@ -108,7 +110,6 @@ def _send_round(plane: DeliveryPlane, creates: list[Create]) -> Operation[None]:
             is_covered = create.name.keyed and each.version < create.live_from
             _unmake_rows(plane, each, rows.actions, is_covered=is_covered)
     yield from _write_rows(plane, rows)
-    yield from _wait_for_the_wire(plane, [create for create in creates if create.replaces])
     yield from _answer(plane, creates)
 
 

@@ -84,6 +84,24 @@ def test_given_a_guard_that_is_higher_after_all_then_the_create_is_superseded_an
     assert bench.status_of("m-2") == "superseded"
 
 
+def test_given_an_older_version_on_the_wire_then_the_row_that_answers_for_the_newer_one_comes_behind_it() -> None:
+    """Review: an API process that has heard no receipt for 2 s takes the message's row for it, and answered `accepted` before the older version
+    arrived.
+    """
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(a_send("m-1", key="k", after="1s"))
+    bench.hold_back(lambda effect: isinstance(effect, Produce) and effect.topic == "out")
+    bench.run(2 * SECOND)
+    bench.request(a_send("m-2", key="k", after="30s"))
+    bench.run(2 * SECOND)
+    assert [each.request_id for each in messages(bench)] == ["m-1"]
+    bench.release()
+    bench.run(SECOND)
+    assert [each.request_id for each in messages(bench)] == ["m-1", "m-2"]
+    assert bench.status_of("m-2") == "accepted"
+
+
 def test_given_a_guard_that_a_later_repeat_raised_then_the_sender_is_told_once_its_rows_are_there() -> None:
     """The owner fell right after the guard: an earlier repeat is no `superseded` one (simulation, seed 205), and who is told of a
     message that no cancel finds yet has it cancelled by one that is answered not_found (seed 20040311).
