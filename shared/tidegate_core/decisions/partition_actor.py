@@ -2,7 +2,8 @@
 
 Raise the epochs of the positions, have those of former maps carry this one (`former_maps`), then fence the shards
 (`acquisition`), then prove membership, then read, then serve. Any other order loses creates, or lets a process that stood still
-since it was assigned something answer requests beside the rightful holder, who sends on until it meets the fence. Being fenced
+since it was assigned something answer requests beside the rightful holder, who sends on until it meets the fence. Others go by
+the map that a position carries: where that is an older one, membership is proven before it is raised as well. Being fenced
 ends everything at once; whoever is still a member then proves it and starts again from the first step, because a late raise by
 the former holder would otherwise fence the rightful one for ever (protocol H7).
 """
@@ -209,6 +210,8 @@ class PartitionActor:
 
     def _take_over(self) -> Operation[None]:
         requests = yield from self._raise_position()
+        if requests is None:
+            return
         former = yield from carry_over(self._host)
         acquisition = Acquisition(self._host, self._index, requests, former, self.shards, self.planes)
         yield from acquisition.of_all_shards()
@@ -241,8 +244,11 @@ class PartitionActor:
         for watch in self._watches():
             self._host.operations.start(watch.serve())
 
-    def _raise_position(self) -> Operation[TopicCursor]:
-        """First of all: from here on no former holder moves the position of the requests.
+    def _raise_position(self) -> Operation[TopicCursor | None]:
+        """First of all: from here on no former holder moves the position of the requests. None where it carries an older map, and is another's.
+
+        Once it carries this map, others take the shards that have followed from it. Raised by who has lost it, unheard, they would do so beside
+        whoever has it now, is a member, and goes by the older map.
 
         Those of events come once shards are served (`FollowedTopics`): what a former holder still hands out of them lies in inboxes,
         of any shards, and is found there.
@@ -251,7 +257,9 @@ class PartitionActor:
         requests = TopicCursor(
             self._host, holding.requests, holding.topic_partition, holding.requests_dlq_topic, REQUESTS_TOGETHER_MAX
         )
-        if not (yield from requests.raise_epoch()):
+        if not (yield from requests.raise_epoch(self._is_member)):
+            if self._host.ended:
+                return None
             raise Outranked
         self._cursors[(requests.topic.name, requests.topic_partition)] = requests
         return requests

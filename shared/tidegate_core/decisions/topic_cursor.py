@@ -70,10 +70,14 @@ class TopicCursor:
         assert self.position is not None
         return self.position
 
-    def raise_epoch(self) -> Operation[bool]:
-        """Takes the position over; False when a holder with a newer map has it.
+    def raise_epoch(self, may_carry: Callable[[], Operation[bool]] | None = None) -> Operation[bool]:
+        """Takes the position over; False when a holder with a newer map has it, or it may not carry this one.
 
         The answer of this write is the position: from now on no older holder can move it.
+
+        Args:
+            may_carry: Asked once it was read that the position carries an older map: whoever is given it after that raises it as well, so that
+                this raise is refused.
         """
         while True:
             found = yield from self.host.read_for_good(Read((self.key,)))
@@ -81,6 +85,9 @@ class TopicCursor:
             stored = found.found.get(self.key)
             map_version = self.host.holding.map_version
             if stored is not None and whole(stored, "map") > map_version:
+                return False
+            is_behind = stored is not None and whole(stored, "map") < map_version
+            if is_behind and may_carry is not None and not (yield from may_carry()):
                 return False
             token = self.host.token()
             raised = raise_topic_partition(self.key, stored, map_version, self.host.holding.owner, token)

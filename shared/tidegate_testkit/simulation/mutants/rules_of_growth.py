@@ -16,6 +16,7 @@ from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.inputs import TopicFacts
 from tidegate_core.decisions.partition_actor import PartitionActor
 from tidegate_core.decisions.topic_cursor import TopicCursor
+from tidegate_core.effects import Effect, NotProduced, Produce
 from tidegate_core.model.shards import message_shard
 from tidegate_core.store import keys
 from tidegate_core.store.keys import MAP_KEY
@@ -24,8 +25,8 @@ from tidegate_core.transactions.map import ClusterMap, Cut, follow_map, map_of, 
 from tidegate_memory.store import MemoryStore
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.bench_pair import BenchPair
-from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, Doc, a_holding, a_send
+from tidegate_testkit.bench_pair import GUARD_LAPSED, BenchPair, Beside
+from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, Doc, a_cancel, a_holding, a_send
 from tidegate_testkit.simulation.faults.knobs import HAND_OVER_MS
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.of_clauses import dropped
@@ -42,6 +43,8 @@ SECOND_OF_TWO = {
 }
 OF_THE_SECOND = next(name for name in map(str, range(100)) if message_shard("orders", None, name, SHARDS) % 2 == 1)
 """A message whose shard follows from topic partition 1 of 2."""
+KEYED_OF_THE_SECOND = next(key for key in map(str, range(100)) if message_shard("orders", key, "", SHARDS) % 2 == 1)
+"""Likewise, by its key."""
 
 # -- bugs -----------------------------------------------------------------------------------------------------------------
 
@@ -81,6 +84,10 @@ def of_the_map_before_alone(original: Any) -> Any:
 
 def whatever_was_read(_: Any) -> Any:
     return lambda rows, timer: False
+
+
+def unproven(original: Any) -> Any:
+    return lambda cursor, may_carry=None: original(cursor)
 
 
 # -- scenarios --------------------------------------------------------------------------------------------------------------
@@ -130,6 +137,42 @@ def its_record_is_read_again_after_its_time() -> Iterable[str]:
     the_first_one_of_two(pair)
     pair.run(MINUTE // 2)
     return judged(pair, OF_THE_SECOND)
+
+
+def a_former_holder_raises_a_position_late() -> Iterable[str]:
+    """Under the next map, which its rightful holder has not heard of; another one takes what has followed from it, and cancels."""
+    pair = a_pair()
+    pair.run(SECOND)
+    pair.request(a_send("m-1", key=KEYED_OF_THE_SECOND, after="4s"))
+    pair.run(SECOND)
+    late = Beside(pair.first, "node-late", None, **{**SECOND_OF_TWO, "topic_partition": 0, "shards": SHARDS})
+    late.is_member = False
+    late.run()
+    pair.begin_second()
+    pair.run(SECOND)
+    pair.request(a_cancel("c-1", key=KEYED_OF_THE_SECOND), 1)
+    pair.run(MINUTE)
+    if pair.delivered() and pair.status_of("c-1") == "cancelled":
+        yield "I7: what was answered as cancelled was delivered"
+
+
+def a_holder_has_not_read_the_map_for_long() -> Iterable[str]:
+    """Its position is raised in its place; who takes what has followed from it cancels, and is believed."""
+    pair, guard = a_pair(), MapGuard()
+    guard.read(1, pair.first.now)
+
+    def is_refused(effect: Effect) -> bool:
+        return isinstance(effect, Produce) and effect.guarded and not guard.holds(1, pair.first.now)
+
+    pair.first.answer_with(is_refused, NotProduced("guard", "the map was read too long ago"), GUARD_LAPSED)
+    pair.run(SECOND)
+    pair.request(a_send("m-1", key=KEYED_OF_THE_SECOND, after="20s"))
+    pair.begin_second()
+    pair.run(10 * SECOND)
+    pair.request(a_cancel("c-1", key=KEYED_OF_THE_SECOND), 1)
+    pair.run(MINUTE)
+    if pair.status_of("c-1") == "cancelled" and pair.delivered():
+        yield "I7: what was answered as cancelled was delivered"
 
 
 def two_who_see_different_numbers() -> Iterable[str]:
@@ -229,11 +272,18 @@ RULES_OF_GROWTH = (
         scenario=a_holder_of_the_old_map_goes_on_reading,
     ),
     Mutant(
+        "a position raised unproven",
+        "who was put out by the group has a position carry the next map, beside its holder, who has not heard of that and sends what was cancelled",
+        breaks="I7",
+        patches=(Patch(TopicCursor, "raise_epoch", unproven),),
+        scenario=a_former_holder_raises_a_position_late,
+    ),
+    Mutant(
         "a map that is trusted for ever",
         "a holder that has not heard of the next map sends what the owner under that one has cancelled, or replaced",
-        breaks="I1",
+        breaks="I7",
         patches=(Patch(MapGuard, "holds", at_any_time),),
-        directed=(32004570,),
+        scenario=a_holder_has_not_read_the_map_for_long,
     ),
     Mutant(
         "rows of another map",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate_core.decisions.acquisition import ACQUIRED_TOGETHER
+from tidegate_core.decisions.former_maps import HAND_OVER_MS
 from tidegate_core.decisions.inputs import PositionGone
 from tidegate_core.effects import (
     Commit,
@@ -19,10 +20,13 @@ from tidegate_core.effects import (
     StartReading,
     StopReading,
 )
+from tidegate_core.model.shards import message_shard
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key, Put
+from tidegate_core.transactions.map import Cut
 from tidegate_core.transactions.ownership import acquire_shard
 from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.bench_pair import BenchPair, Beside
 from tidegate_testkit.builders import (
     EVENTS,
     MINUTE,
@@ -30,6 +34,7 @@ from tidegate_testkit.builders import (
     REQUESTS,
     REQUESTS_ID,
     SECOND,
+    a_cancel,
     a_request,
     a_send,
     a_spec,
@@ -257,6 +262,40 @@ def test_given_a_late_raise_by_a_former_holder_then_the_rightful_one_comes_back(
     rightful.run(MINUTE)
     assert rightful.actor.is_serving
     assert len(rightful.on("out")) == 1
+
+
+def test_given_a_late_raise_under_the_next_map_then_nobody_takes_the_shards_of_the_rightful_one_who_goes_by_the_one_before() -> (
+    None
+):
+    """Review: another holder saw the position carry the next map, took a shard that follows from it now, and answered `cancelled`; who had the
+    position, a member that had not read the map yet, sent the message.
+    """
+    second_of_two = {
+        "map_version": 2,
+        "topic_partitions": 2,
+        "topic_partition": 1,
+        "former_maps": (Cut(1, 1, REQUESTS_ID),),
+    }
+    of_the_second = next(key for key in map(str, range(100)) if message_shard("orders", key, "", 4) % 2 == 1)
+    pair = BenchPair(shards=4, others=second_of_two)
+    pair.run(SECOND)
+    pair.request(a_send("m-1", key=of_the_second, after="10s"))
+    pair.run(SECOND)
+    late = Beside(pair.first, "node-late", None, **{**second_of_two, "topic_partition": 0, "shards": 4})
+    late.is_member = False
+    late.run()
+    assert late.actor.has_ended
+    assert len(late.notices("not_a_member")) == 1
+    pair.begin_second()
+    pair.run(SECOND)
+    pair.append(REQUESTS, 1, a_cancel("c-1", key=of_the_second))
+    pair.run(10 * SECOND)
+    assert pair.delivered() == ["m-1"]
+    assert pair.status_of("c-1") is None, (
+        "it is answered by who has the shard once its holder of before has handed over, or is fenced"
+    )
+    pair.run(2 * HAND_OVER_MS)
+    assert pair.status_of("c-1") == "too_late"
 
 
 @pytest.mark.parametrize("what", ["TP", "LEASE"])
