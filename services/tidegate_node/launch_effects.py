@@ -46,8 +46,8 @@ IN_LINE_S: Final = 600.0
 """Then its owner hears that no launcher was asked yet, and asks again: well below the hour that a run has to be taken, which does not run then."""
 CANCEL_TRIES_MAX: Final = 120
 """Ten minutes of a launcher that cannot be reached; then the run's owner sees the program run and may ask again."""
-OUT_OF_REACH_AGAIN_MS: Final = 600_000
-"""How often it is said of one program: its run's owner asks every 10 s for as long as it runs on another host, which may be days."""
+SAID_AGAIN_MS: Final = 600_000
+"""How often it is said of one program that nobody reaches it: its run's owner asks every 10 s for as long as it runs elsewhere, which may be days."""
 MESSAGE_CHARACTERS_MAX: Final = 1_000
 Answered = TypeVar("Answered", Submitted, SubmitFailed, NotSubmitted)
 
@@ -83,7 +83,7 @@ class LaunchEffects:
         self._ask_again_s = ask_again_s
         self._in_line_s = in_line_s
         self._cancels: dict[tuple[str, int], asyncio.Task[None]] = {}
-        self._out_of_reach: dict[tuple[str, int], int] = {}
+        self._said: dict[tuple[str, str, int], int] = {}
         """When it was last said of a program; what is older is forgotten."""
         self._looks = looks or FileLooks()
         self._submits = asyncio.Semaphore(SUBMITS_UNDER_WAY_MAX)
@@ -132,7 +132,8 @@ class LaunchEffects:
     async def lookup(self, effect: Lookup) -> LookedUp:
         try:
             found = await self._launcher.lookup(effect.run_id, effect.attempt, effect.host, effect.boot_id)
-        except LaunchUnavailable:
+        except LaunchUnavailable as unavailable:
+            self._say_seldom("watch_failed", effect, message=unavailable.message)
             return LookedUp("unknown")
         match found:
             case Found(external_id, host, boot_id):
@@ -187,15 +188,16 @@ class LaunchEffects:
                 await asyncio.sleep(self._ask_again_s)
                 continue
             if not isinstance(found, Ended):
-                self._say_out_of_reach(effect, found.host if isinstance(found, Elsewhere) else None)
+                host = found.host if isinstance(found, Elsewhere) else None
+                self._say_seldom("cancel_out_of_reach", effect, host=host)
             return
 
-    def _say_out_of_reach(self, effect: Cancel, host: str | None) -> None:
-        now, name = self._clock.monotonic_ms(), (effect.run_id, effect.attempt)
-        self._out_of_reach = {of: at for of, at in self._out_of_reach.items() if now - at < OUT_OF_REACH_AGAIN_MS}
-        if name not in self._out_of_reach:
-            self._out_of_reach[name] = now
-            self._notices("cancel_out_of_reach", run_id=effect.run_id, attempt=effect.attempt, host=host)
+    def _say_seldom(self, event: str, effect: Cancel | Lookup, **fields: str | None) -> None:
+        now, name = self._clock.monotonic_ms(), (event, effect.run_id, effect.attempt)
+        self._said = {of: at for of, at in self._said.items() if now - at < SAID_AGAIN_MS}
+        if name not in self._said:
+            self._said[name] = now
+            self._notices(event, run_id=effect.run_id, attempt=effect.attempt, **fields)
 
     def _launch(self, order: LaunchOrder) -> Launch:
         return Launch(

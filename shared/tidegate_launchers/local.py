@@ -103,6 +103,11 @@ class LocalLauncher:
             return Elsewhere(host)
         record = await self._apart(self._folder(run_id, attempt).record)
         if record is None:
+            # I4: somebody says that it was started here, so that nothing has to be left of it. Whoever submits it again asks the gate.
+            lives = None if host is None else await self._apart(self._watch(run_id, attempt).lives_elsewhere)
+            if lives is not None:
+                name = launch_name(run_id, attempt)
+                raise LaunchUnavailable(f"{name} lives under {lives}: nodes of a host need one data_dir that stays")
             return Absent()
         if record.host != self._settings.host:  # A data folder that several hosts mount.
             return Elsewhere(record.host)

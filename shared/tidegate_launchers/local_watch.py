@@ -10,16 +10,19 @@ import os
 import shutil
 import signal
 import time
-from typing import Literal
+from pathlib import Path
+from typing import Final, Literal
 
 from tidegate_launchers.local_command import MARKER_VARIABLE
 from tidegate_launchers.local_files import Exit, Record, RunFolder
-from tidegate_launchers.local_processes import is_alive, members
+from tidegate_launchers.local_processes import is_alive, living, members
 from tidegate_ports.launcher import Ended, ErrorClass
 
 _CLASS_OF_EXIT: dict[int, ErrorClass | None] = {0: None, 78: "config", 79: "duplicate"}
 """Meaning before the gate, by the wrapper's codes; any other end before it may be an accident of this host and is tried
 again. After it only the wrapper's report counts: a user's program may exit with 79 as well."""
+
+MARKER_NAME: Final = MARKER_VARIABLE.encode()
 
 SIGNAL_BASE = 128
 """What shells add to the number of the signal that ended a program."""
@@ -40,8 +43,11 @@ class Watch:
 
     def presence(self) -> Literal["alive", "quiet", "gone"]:
         """Says whether anything of the attempt lives; "quiet" while only its supervisor does, about to write the end."""
-        record = self._record_of_this_boot()
+        record = self._folder.record()
         if record is None:
+            # Nothing has started here; or somebody has removed the folder of what runs.
+            return "alive" if self._marker in living(MARKER_NAME).carried else "gone"
+        if record.boot_id != self._boot_id:
             return "gone"
         # The cheap question first: all of /proc is read only once the program itself has ended.
         if is_alive(record.pid, record.started) or members(record.pid, record.started, self._marker):
@@ -49,6 +55,12 @@ class Watch:
         if self._folder.exit() is None and is_alive(record.supervisor_pid, record.supervisor_started):
             return "quiet"
         return "gone"
+
+    def lives_elsewhere(self) -> str | None:
+        """Returns the folder under which something of the attempt lives that has no record here; None when nothing is seen."""
+        run, attempt = self._folder.path.parts[-2:]
+        folders = (Path(os.fsdecode(each.removeprefix(MARKER_NAME + b"="))) for each in living(MARKER_NAME).carried)
+        return next((str(path) for path in folders if path.parts[-2:] == (run, attempt)), None)
 
     def _record_of_this_boot(self) -> Record | None:
         record = self._folder.record()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,8 @@ from tidegate_launchers.local import LocalLauncher
 from tidegate_launchers.local_files import Record
 from tidegate_launchers.local_processes import boot_id, facts_of
 from tidegate_launchers.local_settings import LocalSettings
-from tidegate_ports.launcher import Elsewhere, Ended, Found, LaunchUnavailable
+from tidegate_launchers.local_watch import Watch
+from tidegate_ports.launcher import Absent, Elsewhere, Ended, Found, LaunchUnavailable
 
 
 async def test_given_another_host_then_the_run_is_elsewhere(launcher: LocalLauncher) -> None:
@@ -70,6 +72,39 @@ async def test_given_copies_on_two_hosts_then_the_one_that_the_gate_refuses_says
     gate.status = 200
     await asyncio.to_thread(latch.release)
     assert await ended(first, launch) == Ended(0)
+
+
+async def test_given_nodes_of_one_host_without_a_common_folder_then_a_program_that_lives_is_not_called_gone(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, gate: Gate, latch: Latch, tmp_path: Path
+) -> None:
+    """Found in review: what had no record here was over for its next owner, which gave its permits back and tried it again beside itself."""
+    other_node = LocalLauncher(replace(settings, data_dir=tmp_path / "other"))
+    launch = a_launch(latch.wait_statement)
+    await launcher.submit(launch)
+    await asyncio.to_thread(gate.wait_for, "start")
+    with pytest.raises(LaunchUnavailable, match="one data_dir"):
+        await other_node.lookup(launch.run_id, 1, "node-1", boot_id())
+    await asyncio.to_thread(latch.release)
+    assert await ended(launcher, launch) == Ended(0)
+    assert await other_node.lookup(launch.run_id, 1, "node-1", boot_id()) == Absent()
+
+
+async def test_given_somebody_removes_the_folder_of_a_program_that_lives_then_it_is_not_called_gone(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, gate: Gate, latch: Latch
+) -> None:
+    launch = a_launch(latch.wait_statement)
+    await launcher.submit(launch)
+    await asyncio.to_thread(gate.wait_for, "start")
+    watching = asyncio.ensure_future(ended(launcher, launch))
+    folder = folder_of(settings, launch)
+    shutil.rmtree(settings.data_dir)
+    assert Watch(folder, boot_id()).presence() == "alive"
+    with pytest.raises(LaunchUnavailable, match="one data_dir"):
+        await launcher.lookup(launch.run_id, 1, "node-1", boot_id())
+    assert not watching.done()
+    await asyncio.to_thread(latch.release)
+    assert (await watching).exit_code is None
+    assert Watch(folder, boot_id()).presence() == "gone"
 
 
 @pytest.fixture

@@ -183,8 +183,10 @@ async def test_given_look_ups_then_each_answer_has_its_word(around: Surroundings
     assert await effects.lookup(lookup) == LookedUp("found", "pid 1", "host", "boot")
     around.launcher.found = Elsewhere("other")
     assert await effects.lookup(lookup) == LookedUp("elsewhere")
-    around.launcher.unavailable = 1
-    assert await effects.lookup(lookup) == LookedUp("unknown")
+    for _ in range(2):
+        around.launcher.unavailable = 1
+        assert await effects.lookup(lookup) == LookedUp("unknown")
+    assert around.notes.names() == ["watch_failed"]  # Once: it is asked again every 10 s, for days perhaps.
 
 
 async def test_given_a_program_that_ends_then_it_is_gone_unless_the_launcher_cannot_tell(around: Surroundings) -> None:
