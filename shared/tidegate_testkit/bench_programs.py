@@ -85,6 +85,7 @@ class Programs(ABC):
         submitted_at: Attempt and instant of each submission.
         marks: What the programs themselves write down, in order: run, instant, and whether it begins or ends there.
         behaves: What each program does.
+        api_ahead: Milliseconds by which the clock of the API, to which they report, is ahead of the owner's.
         load: What every load is; None: nobody can say.
         host: Told apart where there are several: processes of one attempt on two hosts are two drivers.
         tells_host: Whether wrappers say whose launcher started them. Those of older releases do not.
@@ -93,6 +94,7 @@ class Programs(ABC):
     now: int
     host = "host-1"
     tells_host = True
+    api_ahead = 0
     load: float | None = 0.0
 
     def __init__(self, behaviour: Behaviour | None) -> None:
@@ -162,7 +164,8 @@ class Programs(ABC):
             return
         token = f"start {process.driver}"
         host = self.host if self.tells_host else None
-        verdict = self.transact(start_run(order.run_id, order.attempt, process.driver, self.now, token, host=host))
+        at = self.now + self.api_ahead
+        verdict = self.transact(start_run(order.run_id, order.attempt, process.driver, at, token, host=host))
         if not isinstance(verdict, Committed):
             self._end(process, REFUSED_AT_THE_GATE)
             return
@@ -182,7 +185,8 @@ class Programs(ABC):
             outputs = None if behaviour.outputs is None else json.dumps(behaviour.outputs)
             ended = (behaviour.outcome, behaviour.gone.exit_code, None, behaviour.error_class, outputs)
             token = f"end {process.driver}"
-            self.transact(finish_run(order.run_id, order.attempt, process.driver, *ended, self.now, token))
+            at = self.now + self.api_ahead
+            self.transact(finish_run(order.run_id, order.attempt, process.driver, *ended, at, token))
             self._poke(order)
         self._end(process, behaviour.gone)
 

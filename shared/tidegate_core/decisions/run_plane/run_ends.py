@@ -13,6 +13,7 @@ from tidegate_core.decisions.run_plane.past_runs import came_to_nothing, note_en
 from tidegate_core.decisions.run_plane.rates import uncount
 from tidegate_core.decisions.run_plane.retrying import STAYS, as_it_failed, error_of, try_again
 from tidegate_core.decisions.run_plane.run_news import outbox_row
+from tidegate_core.decisions.run_plane.watermark import CLOCKS_APART_MS_MAX
 from tidegate_core.effects import Cancel, Notice
 from tidegate_core.records.receipts import expiry
 from tidegate_core.records.run_plane import LedgerRow, OwnLimit, Run
@@ -27,11 +28,26 @@ HOST_SILENT = "its host does not answer"
 
 def conclude(unit: UnitOfWork, run: Run, memory: Memory | None, now: int) -> None:
     """Ends a run whose end was observed, unless its schedule wants a further attempt after such an end."""
+    run = as_dated_here(run, now)
     if run.reason == HOST_SILENT:
         run = replace(run, reason=None)  # It answered after all.
     verdict = STAYS if memory is None else try_again(unit, run, memory.retries, now)
     if not verdict.again:
         finish(unit, run, now, verdict.given_up)
+
+
+def as_dated_here(run: Run, now: int) -> Run:
+    """Returns a run that begins and ends between its admission and now: an API dates what programs report, and nobody checks its clock.
+
+    What comes after a run counts from that (a constraint, a trigger, for as long as it is remembered). So far as right clocks are apart it stays as it is.
+    """
+
+    def dated(at: int | None) -> int | None:
+        if at is None or run.admitted_at - CLOCKS_APART_MS_MAX <= at <= now + CLOCKS_APART_MS_MAX:
+            return at
+        return min(max(at, run.admitted_at), now)
+
+    return replace(run, started_at=dated(run.started_at), ended_at=dated(run.ended_at))
 
 
 def close_run(unit: UnitOfWork, run: Run, disposition: str, reason: str, now: int) -> None:

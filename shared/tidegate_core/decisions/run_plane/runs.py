@@ -22,7 +22,14 @@ from tidegate_core.decisions.run_plane.retrying import (
     is_too_late,
     retries_beside,
 )
-from tidegate_core.decisions.run_plane.run_ends import HOST_SILENT, close_run, conclude, end_before_gate, finish
+from tidegate_core.decisions.run_plane.run_ends import (
+    HOST_SILENT,
+    as_dated_here,
+    close_run,
+    conclude,
+    end_before_gate,
+    finish,
+)
 from tidegate_core.decisions.run_plane.run_news import told_row
 from tidegate_core.effects import DUPLICATE, Cancel, Gone, Notice, Submitted
 from tidegate_core.model.shards import hash_of
@@ -322,7 +329,8 @@ class TellStart(_AboutRun):
         if run is None or run.told or run.started_at is None or run.ended_at is not None:
             return  # Or its end says it as well.
         unit.put(replace(run, told=True), run.key(unit.shard))
-        out = told_row(run, RunState.RUNNING, run.started_at)
+        run = as_dated_here(run, now)
+        out = told_row(run, RunState.RUNNING, run.started_at or now)
         unit.put_new(out, out.key(unit.shard))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from typing import Any
@@ -234,3 +235,36 @@ def _reads_of_an_hour(bench: Bench) -> int:
     before = len(bench.all_asked(Read)) + len(bench.all_asked(ReadRange))
     bench.run(HOUR)
     return len(bench.all_asked(Read)) + len(bench.all_asked(ReadRange)) - before
+
+
+# -- an API whose clock is wrong ------------------------------------------------------------------------------------------
+
+
+def test_given_an_end_that_an_api_dates_a_year_ahead_then_the_next_run_waits_no_longer_than_its_constraint() -> None:
+    """Found in review: nobody checks an API's clock, and the last end was remembered as it said, also when its clock was right again."""
+    bench = applied(a_bench(SHORT), every("10m"), since("finish", "15m"))
+    bench.api_ahead = 365 * 24 * HOUR
+    bench.run(11 * MINUTE)
+    bench.api_ahead = 0
+    bench.run(2 * HOUR)
+    assert starts(bench) == 9
+
+
+def test_given_ends_that_an_api_dates_before_their_beginning_then_the_constraint_holds_all_the_same() -> None:
+    bench = applied(a_bench(SHORT), every("10m"), since("finish", "15m"))
+    bench.api_ahead = -HOUR
+    bench.run(2 * HOUR)
+    admitted = [at for _, at in bench.submitted_at]
+    assert len(admitted) > 3
+    assert all(later - earlier >= 15 * MINUTE for earlier, later in itertools.pairwise(admitted))
+
+
+@pytest.mark.parametrize("state", ["started", "succeeded"])
+def test_given_a_run_that_an_api_dates_ahead_then_who_waits_for_more_times_out_as_ever(state: str) -> None:
+    bench = applied(a_bench(Behaviour(starts_after=10, runs_for=MINUTE)), every("1h"))
+    upstream = {"type": "run_status", "schedule": "nightly", "states": [state]}
+    bench.request(an_apply(a_spec(name="behind", trigger=all_of(upstream, on_data(), timeout="10m"))))
+    bench.api_ahead = 365 * 24 * HOUR
+    bench.request(a_request("trigger"))
+    bench.run(15 * MINUTE)
+    assert ("expired/trigger_timeout", "behind") in [entry[:2] for entry in bench.ledger()]
