@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from tidegate_core.effects import Ask, Effect, Result, Unavailable
 
 Match: TypeAlias = Callable[[Effect], bool]
+NOBODY_KNOWS: Final = Unavailable("scripted")
 
 
 @dataclass(slots=True)
@@ -46,12 +47,12 @@ class Scripts(ABC):
         """Answers so, and does nothing."""
         self._rules.append(Rule(match, times, lambda ask: self._answer(ask, result)))
 
-    def lose_answer_of(self, match: Match, times: int = 1) -> None:
-        """Carries it out, and says that nobody knows."""
+    def lose_answer_of(self, match: Match, times: int = 1, told: Result = NOBODY_KNOWS) -> None:
+        """Carries it out, and says that nobody knows; as launchers say that with `told`."""
 
         def act(ask: Ask) -> None:
             self._result(ask)
-            self._answer(ask, Unavailable("scripted"))
+            self._answer(ask, told)
 
         self._rules.append(Rule(match, times, act))
 

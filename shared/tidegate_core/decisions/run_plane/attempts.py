@@ -243,7 +243,7 @@ class Attempts:
         except Exception as error:  # noqa: BLE001 - whatever it is: no launcher is to blame for it, and its user has to hear of it
             self._host.failed("manifest", run.id, error)
             message = f"its manifest cannot be read: {error}"[:ERROR_CHARACTERS_MAX]
-            self._lane.add(RejectRun(self._lane.shard, run.id, run.attempt, "config", message))
+            self._reject(run, "config", message)
             return
         pause = SUBMIT_RETRY_MS
         while self._is_open(run) and not self._closed:
@@ -257,7 +257,7 @@ class Attempts:
                     yield from self._watch(run, answer.host)
                     return
                 case SubmitFailed(error_class, message):
-                    self._lane.add(RejectRun(self._lane.shard, run.id, run.attempt, error_class, message))
+                    self._reject(run, error_class, message)
                     return
                 case NotSubmitted(message, unasked):
                     self._host.note("not_submitted", run_id=run.id, attempt=run.attempt, message=message)
@@ -267,6 +267,9 @@ class Attempts:
                         self._unasked.discard((run.id, run.attempt))
                     yield from self._host.sleep(pause)
                     pause = min(2 * pause, SUBMIT_RETRY_LAST_MS)
+
+    def _reject(self, run: Run, error_class: str, message: str) -> None:
+        self._lane.add(RejectRun(self._lane.shard, run.id, run.attempt, error_class, message, self._ask_again))
 
     def _plan_anew(self, run: Run) -> None:
         self._lane.add(PlanAnew(self._lane.shard, run.id, self._memory, self._ask_again))

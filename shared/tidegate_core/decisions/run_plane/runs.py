@@ -213,18 +213,26 @@ class PlanAnew(_AboutRun):
 
 @dataclass(frozen=True, slots=True)
 class RejectRun(_AboutRun):
-    """The launcher says that this attempt will never work (SEMANTICS 18: a script that vanished is `config`)."""
+    """The launcher says that this attempt will never work (SEMANTICS 18: a script that vanished is `config`).
+
+    Attributes:
+        ask_again: Asks the launcher for a program that runs all the same: an earlier submission, without an answer, has begun it.
+    """
 
     attempt: int
     error_class: str
     message: str
+    ask_again: Callable[[Run], None] | None = None
     name: str = "reject"
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         run = self.read(unit)
-        if run is None or run.attempt != self.attempt or run.state not in BEFORE_GATE:
+        if run is None or run.attempt != self.attempt:
             return
-        end_before_gate(unit, run, "failed", self.message, self.error_class, now)
+        if run.state in BEFORE_GATE:
+            end_before_gate(unit, run, "failed", self.message, self.error_class, now)
+        elif self.ask_again is not None and run.ended_at is None:
+            unit.after(partial(self.ask_again, run))
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,20 @@ def test_given_a_submission_that_will_never_work_then_the_run_fails_with_its_cla
     assert bench.rows("LIM#")[0].get("holders") is None
 
 
+def test_given_a_submission_that_is_refused_although_its_program_has_begun_then_its_end_is_seen() -> None:
+    """Found in review: a submission has no answer, the next one finds no script any more, and the program of the first has passed the gate.
+    Nobody watched it, so it was lost for good, with its permit, once it died without a report.
+    """
+    bench = a_bench(Behaviour(runs_for=MINUTE, reports=False, gone=Gone(137)))
+    bench.lose_answer_of(a_submit, told=NotSubmitted("the launcher gave no answer"))
+    bench.answer_with(a_submit, SubmitFailed("config", "no such file"))
+    triggered(bench)
+    bench.run(5 * MINUTE)
+    assert len(bench.started) == 1
+    assert [entry[3] for entry in bench.ledger()] == ["failed"]
+    assert bench.rows("LIM#")[0].get("holders") is None
+
+
 def test_given_a_manifest_that_cannot_be_read_then_the_run_fails_at_once_and_says_so() -> None:
     """Found in review: it ended after an hour, with the words that no launcher had taken it."""
     bench = a_bench()
