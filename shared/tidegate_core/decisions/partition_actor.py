@@ -30,6 +30,7 @@ from tidegate_core.decisions.inputs import (
     RecordsArrived,
     Tick,
 )
+from tidegate_core.decisions.log_marks import pass_marks
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
 from tidegate_core.decisions.request_ingest import REQUESTS_TOGETHER_MAX, RequestIngest
@@ -233,6 +234,7 @@ class PartitionActor:
         requests.start_reading()
         self._requests = requests
         self._watch_topics(requests)
+        self._host.operations.start(pass_marks(self._host, self._cursors))
         self.is_serving = True
         self._host.note("serving", topic_partition=self.holding.topic_partition, shards=len(self.shards))
 

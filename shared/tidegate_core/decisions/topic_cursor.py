@@ -56,6 +56,7 @@ class TopicCursor:
         self.is_idle = True
         self._buffer: deque[LogRecord] = deque()
         self._popped = 0
+        self._gap: tuple[int, int] | None = None
         self._together_max = together_max
         self._reads = False
         self._takes = True
@@ -125,6 +126,16 @@ class TopicCursor:
         self.start_reading()
         return True
 
+    @property
+    def waits(self) -> bool:
+        """It is being read, and all that came of it is dealt with."""
+        return self._reads and self._takes and self.is_idle and not self._buffer and self.at.page == BETWEEN_RECORDS
+
+    def pass_over(self, begin: int, end: int) -> None:
+        """From `begin` to before `end` the log holds no record, and never will: a position that still stands at `begin` moves on."""
+        self._gap = begin, end
+        self._look()
+
     def take_no_more(self) -> None:
         """What was read and not begun is the successor's, and what was on its way meanwhile as well: who went on with that
         would pass what was forgotten here.
@@ -165,8 +176,12 @@ class TopicCursor:
                 self.is_idle = False
                 yield from self._serve(process, batch)
                 self.is_idle = True
+            elif self._gap is not None:
+                self.is_idle = False
+                yield from self._pass_gap(*self._gap)
+                self.is_idle = True
             self._give_back_credits()
-            if not self._buffer and not self._has_closed() and not self._ends:
+            if not (self._buffer or self._has_closed() or self._gap or self._ends):
                 yield self._arrived
         self.host.operations.raise_(self._ended)
 
@@ -178,6 +193,13 @@ class TopicCursor:
                 yield from self.move(self.at.next, self.at.last_append_time, page=self.at.page)
         except InvalidAsk as error:
             yield from self._serve_one_by_one(process, batch, error)
+
+    def _pass_gap(self, begin: int, end: int) -> Operation[None]:
+        self._gap = None
+        if self._takes and self.at.next == begin:
+            yield from self.move(end, self.at.last_append_time)
+            # A client that is made anew would begin before it, where the log may not reach any more by then.
+            self.start_reading()
 
     def _serve_one_by_one(self, process: Process, batch: Sequence[LogRecord], error: InvalidAsk) -> Operation[None]:
         """One record of the batch becomes something that the store does not take: that one is a dead letter."""
