@@ -30,20 +30,27 @@ class Expected(NamedTuple):
     Attributes:
         id: Unique within a namespace only.
         namespace: The request's.
+        name: What it names there: a schedule, or a message's key say.
         thing: The run or job that it names without a namespace: the owner's answer says of which one that is.
     """
 
     id: str
     namespace: str | None
+    name: str | None
     thing: str | None
+
+    def is_answered_by(self, receipt: Receipt) -> bool:
+        """Whether a receipt of this id is this request's: others may take the id at the same time, for something else."""
+        if receipt.namespace == self.namespace:
+            return self.name is None or receipt.name in (None, self.name)
+        return self.thing is not None and receipt.id == self.thing
 
 
 class Waiter:
     """One waiting request.
 
     Args:
-        namespace: See `Expected`.
-        thing: Likewise.
+        expected: What it is about.
 
     Attributes:
         answer_to_be: Has the answer, or the bug, once it is done.
@@ -51,20 +58,15 @@ class Waiter:
         heard_at_s: The same, where it came on the topic.
     """
 
-    def __init__(self, namespace: str | None, thing: str | None) -> None:
-        self._namespace = namespace
-        self._thing = thing
+    def __init__(self, expected: Expected) -> None:
+        self._expected = expected
         self.answer_to_be: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
         self.answered_at_s: float | None = None
         self.heard_at_s: float | None = None
 
     def answer(self, receipt: Receipt) -> None:
         """Takes a receipt of this id from the topic, if it is this request's."""
-        # A request that could not be read may be answered without its namespace.
-        is_ours = receipt.namespace in (None, self._namespace) or (
-            self._thing is not None and receipt.id == self._thing
-        )
-        if is_ours and self.is_waiting:
+        if self.is_waiting and self._expected.is_answered_by(receipt):
             self.find(receipt)
             self.heard_at_s = self.answered_at_s
 
@@ -158,7 +160,7 @@ class ReceiptDesk:
     @contextmanager
     def expecting(self, requests: Sequence[Expected]) -> Iterator[list[Waiter]]:
         """Registers requests before they are produced; a waiter for each, in their order."""
-        waiters = [Waiter(request.namespace, request.thing) for request in requests]
+        waiters = [Waiter(request) for request in requests]
         for request, waiter in zip(requests, waiters, strict=True):
             self._waiting.setdefault(request.id, []).append(waiter)
         try:

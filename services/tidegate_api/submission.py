@@ -163,7 +163,10 @@ class Submission:
         Together, because of a list of a thousand each of them would have a task, an acknowledgement that wakes the loop, and a timer.
         """
         started_s = time.monotonic()
-        expected = [Expected(each.request_id, each.request.namespace, _named_alone(each.request)) for each in prepared]
+        expected = [
+            Expected(each.request_id, each.request.namespace, _named(each.request), _named_alone(each.request))
+            for each in prepared
+        ]
         with self._desk.expecting(expected) as waiters:
             refusals = await self._produce(prepared, cluster)
             waiting = {
@@ -247,13 +250,18 @@ class Submission:
             request_id=ready.request_id,
             status=ReceiptStatus.PENDING,
             namespace=ready.request.namespace,
-            name=getattr(ready.request, "name", None) or getattr(ready.request, "key", None),
+            name=_named(ready.request),
             at=self._clock.now_ms(),
         )
 
 
 def _answer(ready: _Ready, receipt: Receipt) -> Answer:
     return Answer(receipt, ready.shard, ready.request.key if isinstance(ready.request, MessageSend) else None)
+
+
+def _named(request: Request) -> str | None:
+    """Returns what a request names within its namespace, as its receipt says it."""
+    return getattr(request, "name", None) or getattr(request, "key", None)
 
 
 def _named_alone(request: Request) -> str | None:

@@ -143,7 +143,9 @@ class RequestIngest:
         row = InboxRow(namespace=namespace, name=name, kind=kind, origin=position.text(), body=body, payload=payload)
         if row.size > INBOX_BODY_BYTES_MAX:
             problem = Problem("", f"the request has {row.size} bytes, at most {INBOX_BODY_BYTES_MAX} can be kept")
-            raise RefusedRecord([problem], "too_large", request_id=request.id, type=request.type)
+            raise RefusedRecord(
+                [problem], "too_large", request_id=request.id, type=request.type, namespace=request.namespace
+            )
         return _Inboxed(shard, row)
 
     def _may_be_written(self, record: LogRecord) -> bool:
@@ -168,7 +170,9 @@ class RequestIngest:
                     problem = Problem(
                         field, f"names shard {shard}, the cluster has {shards}", "copy the id as it was printed"
                     )
-                    raise RefusedRecord([problem], request_id=request.id, type=request.type)
+                    raise RefusedRecord(
+                        [problem], request_id=request.id, type=request.type, namespace=request.namespace
+                    )
                 return shard
             case ControlRequest():
                 return controls_shard(shards)

@@ -7,14 +7,14 @@ import asyncio
 import pytest
 
 from tidegate_api.looks import FEW, quiet_at_s
-from tidegate_api.receipts import Waiter
+from tidegate_api.receipts import Expected, Waiter
 
 QUIET_S = 2.0
 
 
 async def _quiet_at_s(waiting: int, *, heard_at_s: float | None, by_others_at_s: float | None) -> float:
     """Of a submission of which so many wait, and one has its answer: from the topic at this moment, or from the store."""
-    waiters = [Waiter("orders", None) for _ in range(waiting + 1)]
+    waiters = [Waiter(Expected(str(number), "orders", None, None)) for number in range(waiting + 1)]
     waiters[0].answer_to_be.cancel()
     waiters[0].heard_at_s = heard_at_s
     return quiet_at_s(waiters, by_others_at_s, QUIET_S)

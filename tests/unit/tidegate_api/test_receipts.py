@@ -350,6 +350,22 @@ def test_given_receipt_of_another_namespace_under_the_same_id_then_it_is_not_the
     assert process.http.get(answer.headers["Location"]).status_code == 202
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param({"namespace": None, "name": None}, id="a control of the whole system"),
+        pytest.param({"name": "land-night"}, id="another schedule"),
+    ],
+)
+def test_given_receipt_of_a_request_about_something_else_under_the_same_id_then_it_is_not_the_answer(
+    process: Process, other: dict[str, str | None]
+) -> None:
+    """Found in review: two at a time took one id, at two API processes, and one of them was told what became of the other's."""
+    process.bus.owner = lambda document: accepted({**document, **other})
+    answer = process.http.delete(PUT_SCHEDULE, headers={"Idempotency-Key": "mine-1"})
+    assert (answer.status_code, answer.json()["name"]) == (202, "land-day")
+
+
 @pytest.mark.parametrize("kind", ["runs", "jobs"])
 def test_given_a_cancel_without_a_namespace_then_the_answer_that_names_it_is_taken_from_the_topic(
     process: Process, kind: str

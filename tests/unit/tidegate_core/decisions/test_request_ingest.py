@@ -210,6 +210,13 @@ def test_given_a_request_of_any_size_then_it_fits_or_is_refused_and_never_blocks
         assert bench.status_of("r") == "rejected"
 
 
+def test_given_a_request_that_names_an_impossible_shard_then_its_refusal_tells_its_namespace(bench: Bench) -> None:
+    """By which whoever waits for it tells it from others under its id."""
+    document = {"type": "job.cancel", "id": "c-1", "namespace": "flights", "job_id": f"9999-{'a' * 26}"}
+    bench.request(document)
+    assert (bench.status_of("c-1"), bench.receipts()["c-1"]["namespace"]) == ("rejected", "flights")
+
+
 # -- many -------------------------------------------------------------------------------------------------------------------------
 
 
