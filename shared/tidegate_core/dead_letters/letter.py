@@ -25,6 +25,8 @@ Headers: TypeAlias = tuple[tuple[str, bytes], ...]
 
 REPLAY_HEADER: Final = "tidegate-replay"
 """Of a record that was replayed: the id of its letter."""
+TAKEN_HEADER: Final = "tidegate-replay-taken-by"
+"""Likewise: `<namespace>/<name>` of a source that had made its event of it, and makes no other one; one header for each."""
 UNDELIVERABLE: Final = "undeliverable"
 """Class of a message that its topic refused: its place is that of the request which made it."""
 ERROR: Final = "tidegate.error."
@@ -70,6 +72,7 @@ class DeadLetter:
         key, value, headers: Of the record that was copied; a record without a value has an empty one.
         error: What we say of it, by the header's name without `tidegate.error.`; empty where a stranger wrote it.
         sources: `<namespace>/<name>` of each source that refused it.
+        taken_by: The same of each that made an event of it.
     """
 
     id: LetterId
@@ -79,6 +82,7 @@ class DeadLetter:
     headers: Headers
     error: Mapping[str, str]
     sources: tuple[str, ...] = ()
+    taken_by: tuple[str, ...] = ()
 
     @property
     def topic(self) -> str | None:
@@ -136,7 +140,9 @@ class DeadLetter:
     def replay_headers(self) -> Headers:
         """Returns the headers with which it is produced again."""
         kept = tuple((name, value) for name, value in self.headers if name != REPLAY_HEADER)
-        return (*kept, (REPLAY_HEADER, str(self.id).encode()))
+        # Those of an earlier replay stay: these sources were not asked again.
+        taken = tuple((TAKEN_HEADER, each.encode()) for each in self.taken_by)
+        return (*kept, (REPLAY_HEADER, str(self.id).encode()), *taken)
 
 
 def read_letter(
@@ -150,8 +156,8 @@ def read_letter(
         for name, text in headers[begin:]
         if name.startswith(ERROR)
     ]
-    sources = tuple(text for name, text in said if name == "source")
-    return DeadLetter(letter_id, appended_at, key, value or b"", copied, dict(said), sources)
+    sources, taken_by = (tuple(text for name, text in said if name == which) for which in ("source", "taken_by"))
+    return DeadLetter(letter_id, appended_at, key, value or b"", copied, dict(said), sources, taken_by)
 
 
 def is_wanted(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from tidegate_core.dead_letters.letter import ERROR, LEFT_OUT
+from tidegate_core.dead_letters.letter import ERROR, LEFT_OUT, Headers
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.decisions.operations import Operation, Signal
@@ -25,6 +25,8 @@ MESSAGE_HEADER = "tidegate.error.message"
 LEFT_OUT_HEADER = f"{ERROR}{LEFT_OUT}"
 SOURCE_HEADER = "tidegate.error.source"
 """`<namespace>/<name>` of a source that refused the record; one header for each."""
+TAKEN_BY_HEADER = "tidegate.error.taken_by"
+"""The same of a source that made an event of it: a replay is none of its records."""
 
 
 class DeadLetters:
@@ -84,20 +86,27 @@ class DeadLetters:
         self._close(offset)
         return True
 
-    def bury(self, record: LogRecord, refused: RefusedRecord, by: Sequence[str] = ()) -> None:
+    def bury(
+        self, record: LogRecord, refused: RefusedRecord, by: Sequence[str] = (), taken_by: Sequence[str] = ()
+    ) -> None:
         """Begins to copy a record, and to answer its sender where its id can be read.
 
         Args:
             record: As it was read.
             refused: Why.
             by: Sources that refused it.
+            taken_by: Sources that made an event of it.
         """
         if record.offset in self._copying:
             return
         self._open[record.offset] = len(record.value or b"")
         self._copying.add(record.offset)
         about = f"{self._topic} {self._topic_partition} {record.offset}"
-        self._host.start_safely("dead_letter", about, self._copy(record, refused, by))
+        sources = (
+            *((SOURCE_HEADER, each.encode()) for each in by),
+            *((TAKEN_BY_HEADER, each.encode()) for each in taken_by),
+        )
+        self._host.start_safely("dead_letter", about, self._copy(record, refused, sources))
 
     def settled(self) -> Operation[None]:
         """Waits until what was buried is acknowledged: a moment, or as long as there is no room for more."""
@@ -123,7 +132,7 @@ class DeadLetters:
 
     # -- copies -------------------------------------------------------------------------------------------------------
 
-    def _copy(self, record: LogRecord, refused: RefusedRecord, by: Sequence[str]) -> Operation[None]:
+    def _copy(self, record: LogRecord, refused: RefusedRecord, sources: Headers) -> Operation[None]:
         message = str(refused).encode()[:MESSAGE_BYTES_MAX].decode(errors="ignore")
         self._host.note(
             "record_dead_lettered",
@@ -133,7 +142,7 @@ class DeadLetters:
             error_class=refused.error_class,
             problem=message,
         )
-        headers = self._headers(record, refused, by)
+        headers = (*self._headers(record, refused), *sources)
         # A record without a value leaves none: the message says that it had none.
         whole = Produce(self._copies, record.key, record.value or b"", (*headers, (MESSAGE_HEADER, message.encode())))
         refusal = yield from self._host.produce_for_good(whole)
@@ -160,7 +169,7 @@ class DeadLetters:
                 self._say_refused(answer.topic, refusal)
         self._close(record.offset)
 
-    def _headers(self, record: LogRecord, refused: RefusedRecord, by: Sequence[str]) -> tuple[tuple[str, bytes], ...]:
+    def _headers(self, record: LogRecord, refused: RefusedRecord) -> Headers:
         return (
             *record.headers,
             ("tidegate.error.topic", self._topic.encode()),
@@ -168,7 +177,6 @@ class DeadLetters:
             ("tidegate.error.offset", str(record.offset).encode()),
             ("tidegate.error.class", refused.error_class.encode()),
             ("tidegate.error.at", format_instant(self._host.now).encode()),
-            *((SOURCE_HEADER, each.encode()) for each in by),
         )
 
     def _say_refused(self, topic: str, refusal: str) -> None:

@@ -171,7 +171,7 @@ class EventIngest:
         passed = self.cursor.refusal_of_passed(read.record)
         reason = passed if read.refused is None else read.refused
         if reason is not None:
-            self.cursor.dead_letters.bury(read.record, reason, read.by)
+            self.cursor.dead_letters.bury(read.record, reason, read.by, read.taken_by)
         return () if passed is not None else read.found
 
     def _counted_before(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias
 
+from tidegate_core.dead_letters.letter import TAKEN_HEADER
 from tidegate_core.decisions.event_index import stored_vector
 from tidegate_core.decisions.forged import refuse_forged_events
 from tidegate_core.decisions.host import Host
@@ -35,12 +36,14 @@ class ReadEvents(NamedTuple):
     Attributes:
         refused: Why it is a dead letter; `found` holds what others made of it all the same.
         by: Sources that refused it, as `<namespace>/<name>`.
+        taken_by: The same of those that made an event of it.
     """
 
     record: LogRecord
     found: Found = ()
     refused: RefusedRecord | None = None
     by: tuple[str, ...] = ()
+    taken_by: tuple[str, ...] = ()
 
 
 class EventReading(Protocol):
@@ -162,18 +165,23 @@ class SourceEvents:
     def _one(self, record: LogRecord, sources: Sequence[tuple[Source, Mapping[str, int]]], place: str) -> ReadEvents:
         found: list[tuple[str, Event]] = []
         refusals: list[tuple[str, RefusedRecord]] = []
+        taken_by: list[str] = []
+        # Of a replay: whoever has made an event of the record does not make another one, with an offset of its own for an id.
+        before = {value for name, value in record.headers if name == TAKEN_HEADER}
         for source, first in sources:
-            if record.offset < first.get(place, 0):
-                continue
             ref = keys.schedule_ref(source.namespace, source.name)
+            if record.offset < first.get(place, 0) or ref.encode() in before:
+                continue
             try:
                 (event,) = judged(partial(_mapped, source, record, f"{place}/{record.offset}"))
             except RefusedRecord as refused:
                 refusals.append((ref, refused))
             else:
                 found.append((keys.text_hash(ref)[:TAG_CHARACTERS], event))
+                taken_by.append(ref)
         found.sort(key=lambda tagged: tagged[0])
-        return ReadEvents(record, tuple(found), _refusal(refusals), tuple(ref for ref, _ in refusals))
+        by = tuple(ref for ref, _ in refusals)
+        return ReadEvents(record, tuple(found), _refusal(refusals), by, tuple(taken_by))
 
 
 def _is_newer(source: Source, first: Mapping[str, int], topic_id: str, begun: int) -> bool:

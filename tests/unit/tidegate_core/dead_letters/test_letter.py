@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_core.dead_letters.letter import REPLAY_HEADER, DeadLetter, Headers, LetterId, is_wanted, read_letter
+from tidegate_core.dead_letters.letter import (
+    REPLAY_HEADER,
+    TAKEN_HEADER,
+    DeadLetter,
+    Headers,
+    LetterId,
+    is_wanted,
+    read_letter,
+)
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.store.keys import text_hash
 
@@ -50,6 +58,11 @@ def test_given_a_sender_that_writes_our_headers_then_ours_count_and_its_own_come
 def test_given_a_replayed_record_that_failed_again_then_its_header_is_replaced() -> None:
     letter = a_letter((REPLAY_HEADER, b"events-3-2"), ("a", b"1"))
     assert letter.replay_headers() == (("a", b"1"), (REPLAY_HEADER, b"events-3-17"))
+
+
+def test_given_sources_that_had_taken_the_record_then_its_replay_names_them_and_those_of_replays_before() -> None:
+    letter = a_letter((TAKEN_HEADER, b"a/b"), error=(*ERROR, ("tidegate.error.taken_by", b"c/d")))
+    assert letter.replay_headers() == ((TAKEN_HEADER, b"a/b"), (REPLAY_HEADER, b"events-3-17"), (TAKEN_HEADER, b"c/d"))
 
 
 def test_given_headers_that_nobody_could_read_then_their_stand_in_is_not_sent() -> None:

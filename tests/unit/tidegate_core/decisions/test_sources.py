@@ -17,11 +17,14 @@ from tests.unit.tidegate_core.decisions.source_bench import (
     sources,
 )
 
+from tidegate_core.dead_letters.letter import LetterId, read_letter
 from tidegate_core.decisions.dead_letters import SOURCE_HEADER
+from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.decisions.source_watch import LOOK_MS
 from tidegate_core.effects import Poke, Read, ReadEndOffsets, StartReading
 from tidegate_core.model.shards import sources_shard
 from tidegate_testkit.bench import Behaviour, Bench
+from tidegate_testkit.bench_outcomes import Sent
 from tidegate_testkit.builders import SECOND, a_spec, an_apply, an_event, on_data
 
 
@@ -134,6 +137,34 @@ def test_given_two_sources_and_one_refuses_then_the_other_ones_event_counts(benc
     assert counted(bench) == 1
     (copy,) = bench.on("tidegate.events.dlq")
     assert copy.headers[SOURCE_HEADER] == "flights/strict"
+
+
+def replay(bench: Bench, letter: Sent) -> None:
+    """As the API does, of a letter whose record had no headers of its own."""
+    headers = tuple((name, value.encode()) for name, value in letter.headers.items())
+    read = read_letter(LetterId("events", 0, len(bench.log(TOPIC, 0))), bench.now, letter.key, letter.value, headers)
+    log = bench.log(TOPIC, 0)
+    log.append(LogRecord(len(log), bench.now, read.key, read.value, read.replay_headers()))
+    bench.hand_over(TOPIC, 0, len(log) - 1)
+    bench.run(SECOND)
+
+
+def test_given_a_replay_of_what_one_of_two_sources_refused_then_it_is_no_second_event_of_the_other(
+    bench: Bench,
+) -> None:
+    """Found in review: a record is another one when it is replayed, so that whoever had made an event of it made one more, however late."""
+    ask(bench, a_source_apply())
+    ask(bench, a_source_apply(a_source("strict", event={"dataset": "copy", "partition": {"header": "day"}}), "src-2"))
+    for dataset in ("raw", "copy"):
+        bench.request(an_apply(a_spec(dataset, on_data(dataset, count=1), overlap="queue"), f"apply-{dataset}"))
+    bench.run(SECOND)
+    produce(bench, "d1")
+    replay(bench, bench.on("tidegate.events.dlq")[0])
+    # Refused once more; the letter of the replay knows as well who needs none.
+    again = bench.on("tidegate.events.dlq")[1]
+    ask(bench, a_source_apply(a_source("strict", event={"dataset": "copy"}), "src-3"))
+    replay(bench, again)
+    assert sorted(str(row["name"]) for row in bench.rows("J#")) == ["copy", "raw"]
 
 
 def test_given_a_schedule_activated_while_a_source_is_being_opened_then_what_came_before_it_does_not_count(
