@@ -131,10 +131,11 @@ class DeadLetter:
     @cached_property
     def origin(self) -> str:
         """Equal for all copies of one record: a copy may repeat after a crash."""
-        # A topic that was made anew counts its offsets anew, so the bytes are part of it.
+        # A topic that was made anew counts its offsets anew. Letters of older releases do not name its id: so the bytes are part of it.
         named = dict(self.headers)
         message = [repr(named.get(name)) for name in MESSAGE_IDS] if self.is_undeliverable else []
-        place = [self.id.queue, self.topic or "", str(self.topic_partition), str(self.offset)]
+        topic_id = [self.error["topic_id"]] if "topic_id" in self.error else []
+        place = [self.id.queue, self.topic or "", *topic_id, str(self.topic_partition), str(self.offset)]
         return keys.text_hash_once(*place, *message, repr(self.key), self.value.hex())
 
     def replay_headers(self) -> Headers:

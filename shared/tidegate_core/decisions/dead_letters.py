@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tidegate_core.dead_letters.letter import ERROR, LEFT_OUT, Headers
 from tidegate_core.decisions.host import Host
-from tidegate_core.decisions.inputs import LogRecord
+from tidegate_core.decisions.inputs import LogRecord, TopicFacts
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.effects import Produce
 from tidegate_core.model.instants import format_instant
@@ -43,17 +43,20 @@ class DeadLetters:
         closed: Called when a copy is acknowledged.
     """
 
-    def __init__(self, host: Host, copies: str, topic: str, topic_partition: int, closed: Callable[[], None]) -> None:
+    def __init__(
+        self, host: Host, copies: str, topic: TopicFacts, topic_partition: int, closed: Callable[[], None]
+    ) -> None:
         self._host = host
         self._copies = copies
-        self._topic = topic
+        self._topic = topic.name
+        self._topic_id = topic.id
         self._topic_partition = topic_partition
         self._closed = closed
         self._open: dict[int, int] = {}
         self._copying: set[int] = set()
         self._unread: set[int] = set()
         self._stuck = False
-        self._changed = Signal(f"dead letters {topic} {topic_partition}")
+        self._changed = Signal(f"dead letters {topic.name} {topic_partition}")
 
     # -- questions ----------------------------------------------------------------------------------------------------
 
@@ -173,6 +176,7 @@ class DeadLetters:
         return (
             *record.headers,
             ("tidegate.error.topic", self._topic.encode()),
+            ("tidegate.error.topic_id", self._topic_id.encode()),
             ("tidegate.error.partition", str(self._topic_partition).encode()),
             ("tidegate.error.offset", str(record.offset).encode()),
             ("tidegate.error.class", refused.error_class.encode()),

@@ -64,7 +64,7 @@ class TopicCursor:
         self._with_sender: WithSender = _of_nobody
         self._ended = Signal(f"end of {topic.name} {topic_partition}")
         self._arrived = Signal(f"records {topic.name} {topic_partition}")
-        self.dead_letters = DeadLetters(host, copies, topic.name, topic_partition, self._look)
+        self.dead_letters = DeadLetters(host, copies, topic, topic_partition, self._look)
 
     @property
     def at(self) -> Cursor:

@@ -90,6 +90,7 @@ def _error_headers(
 ) -> tuple[tuple[str, bytes], ...]:
     return (
         ("tidegate.error.topic", topic.encode()),
+        ("tidegate.error.topic_id", origin.topic_id.encode()),
         ("tidegate.error.partition", str(origin.topic_partition).encode()),
         ("tidegate.error.offset", str(origin.offset).encode()),
         ("tidegate.error.class", error_class.encode()),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tidegate_core.dead_letters.letter import LetterId, read_letter
 from tidegate_core.decisions.events_watch import LOOK_MS
 from tidegate_core.decisions.followed_topics import ASK_AGAIN_MS
 from tidegate_core.decisions.inputs import Drain, LogRecord, PositionGone
@@ -154,6 +155,28 @@ def test_given_a_topic_made_anew_that_nobody_is_told_of_then_it_is_found_within_
     assert positions(bench) == {0: 1}
     assert positions(bench, ANOTHER_ID) == {0: 2}
     assert started(bench) == [(EVENTS_ID, 0), (ANOTHER_ID, 0)]
+
+
+def test_given_the_same_useless_record_at_the_same_offset_of_the_next_topic_then_its_letter_is_another_one(
+    bench: Bench,
+) -> None:
+    """Found in review: what somebody had done about the former one hid it for 400 days, and a replay of it was `unchanged`."""
+    bench.event({})
+    made_anew(bench)
+    bench.log(EVENTS, 0).append(LogRecord(0, bench.now, None, b"{}"))
+    bench.run(NOTICED_MS)
+    letters = [
+        read_letter(
+            LetterId("events", 0, offset),
+            sent.at,
+            sent.key,
+            sent.value,
+            tuple((name, text.encode()) for name, text in sent.headers.items()),
+        )
+        for offset, sent in enumerate(bench.on("tidegate.events.dlq"))
+    ]
+    assert [(each.offset, each.value) for each in letters] == [(0, b"{}"), (0, b"{}")]
+    assert letters[0].origin != letters[1].origin
 
 
 def test_given_a_position_that_is_gone_then_the_topic_is_asked_about_at_once(bench: Bench) -> None:
