@@ -11,7 +11,7 @@ from tidegate_core.model.requests import MessageSend, Request
 from tidegate_core.model.shards import message_shard
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.messages import Message, MessageName, public_id
-from tidegate_core.records.receipts import StoredReceipt, subject_of
+from tidegate_core.records.receipts import StoredReceipt
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key, RangeRead
 from tidegate_ports.clock import Clock
@@ -76,7 +76,7 @@ class StoredAnswers:
         if isinstance(request, MessageSend):
             return self.of_message(request.namespace, request.key, sought.request_id, sought.shard)
         stored = _settled(receipts.get(sought.key))
-        if stored is None or stored.subject != subject_of(request):
+        if stored is None or not stored.answers(request):
             return None
         return receipt_of(stored.body, sought.shard)
 

@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
-from tidegate_core.model.requests import ControlRequest, JobCancel, MessageCancel, MessageSend, Request, RunCancel
+from tidegate_core.model.requests import (
+    ControlRequest,
+    JobCancel,
+    MessageCancel,
+    MessageSend,
+    Request,
+    RunCancel,
+    ScheduleApply,
+    SourceApply,
+)
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 
@@ -29,6 +38,7 @@ class StoredReceipt:
         subject: What the request was about, hashed: its id does not answer a request about something else.
         body: The receipt as JSON.
         settled: False while a request that ends pending things has not ended them all: its answer is still growing.
+        definition: What an apply asked for, hashed; None: something else, or stored by an older release.
     """
 
     request_id: str
@@ -37,6 +47,11 @@ class StoredReceipt:
     body: str
     expires_at: int
     settled: bool = True
+    definition: str | None = None
+
+    def answers(self, request: Request) -> bool:
+        """Whether it is the answer to this request, and not to another one that had its id before."""
+        return self.subject == subject_of(request) and self.definition in (None, definition_of(request))
 
     def key(self, shard: int) -> Key:
         return keys.receipt(shard, self.namespace, self.request_id)
@@ -56,6 +71,13 @@ def subject_of(request: Request) -> str:
         case _:
             named = ("name", request.name)
     return keys.text_hash(request.type, request.namespace or keys.NO_NAMESPACE, *named)
+
+
+def definition_of(request: Request) -> str | None:
+    """Returns what a request says that something shall be, as a hash; None where it defines nothing."""
+    if isinstance(request, ScheduleApply | SourceApply):
+        return keys.text_hash_once(request.spec.canonical_json())
+    return None
 
 
 def used_otherwise(request: Request, request_id: str, now: int) -> Receipt:

@@ -20,11 +20,13 @@ class Outcome:
         subject: What the request is about (`subject_of`).
         receipt: The answer so far.
         settled: Nothing will be added to it.
+        definition: What the request defines (`definition_of`).
     """
 
     subject: str
     receipt: Receipt | None = None
     settled: bool = False
+    definition: str | None = None
 
 
 def answer(
@@ -47,6 +49,7 @@ def answer(
         body=receipt.to_json().decode(),
         expires_at=expiry(now, RECEIPT_DAYS),
         settled=settled,
+        definition=outcome.definition,
     )
     unit.put(stored, stored.key(unit.shard))
     outcome.receipt, outcome.settled = receipt, settled

@@ -36,7 +36,7 @@ from tidegate_core.decisions.run_plane.upstream_gone import UpstreamGone
 from tidegate_core.decisions.run_plane.waiting import Waiting
 from tidegate_core.decisions.work import Work
 from tidegate_core.model.parsing import parse_request
-from tidegate_core.records.receipts import subject_of
+from tidegate_core.records.receipts import definition_of, subject_of
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
@@ -144,6 +144,9 @@ class RefuseRequest:
         if unit.item(request.receipt_key(unit.shard)) is not None:
             unit.after(partial(self.owes, request))
             return
-        outcome, receipt = Outcome(subject_of(asked)), request.refusal_for(self.error, now)
+        outcome, receipt = (
+            Outcome(subject_of(asked), definition=definition_of(asked)),
+            request.refusal_for(self.error, now),
+        )
         answer(unit, outcome, receipt, now, under=asked.namespace)
         unit.after(partial(request.announce, request.row, receipt.to_json().decode()))

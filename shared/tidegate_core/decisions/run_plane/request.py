@@ -45,7 +45,7 @@ from tidegate_core.model.requests import (
 )
 from tidegate_core.model.schedule_checks import check_schedule
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.receipts import StoredReceipt, subject_of, used_otherwise
+from tidegate_core.records.receipts import StoredReceipt, definition_of, subject_of, used_otherwise
 from tidegate_core.records.run_plane import Definition, InboxRow, ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
@@ -119,7 +119,7 @@ class ApplyRequest(Procedure):
         if known is not None:
             if any(lane.queued(ApplyRequest)):
                 yield from lane.host.sleep(REPEATS_APART_MS)
-            if known.subject != subject_of(request):
+            if not known.answers(request):
                 return used_otherwise(request, request_id, lane.host.now).to_json().decode()
             return known.body
         try:
@@ -132,8 +132,7 @@ class ApplyRequest(Procedure):
         """Returns its receipt, once nothing is left to be done for it."""
         item = yield from _read(lane, key)
         stored = None if item is None else from_item(StoredReceipt, item)
-        subject = subject_of(request)
-        if stored is not None and stored.subject != subject:
+        if stored is not None and not stored.answers(request):
             lane.view.forget([key])  # Whether anything is owed for what it answers is not known by this one.
             return used_otherwise(request, request_id, lane.host.now).to_json().decode()
         if stored is not None and stored.settled:
@@ -144,7 +143,7 @@ class ApplyRequest(Procedure):
             return stored.body
         # An answer that is not settled is our own, from before a crash: only what is pending is left to be ended.
         so_far = None if stored is None else Receipt.model_validate_json(stored.body)
-        outcome = Outcome(subject, so_far)
+        outcome = Outcome(subject_of(request), so_far, definition=definition_of(request))
         yield from self._apply(lane, request, request_id, outcome)
         assert outcome.receipt is not None
         return outcome.receipt.to_json().decode()

@@ -13,7 +13,7 @@ from tidegate_core.model.position import Position
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.run_plane import InboxRow
-from tidegate_core.store.values import Put
+from tidegate_core.store.values import Key, Put
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.builders import REQUESTS_ID, SECOND, Doc, a_request, a_spec, an_apply, every, on_data
 
@@ -63,6 +63,33 @@ def test_given_a_repeated_request_id_then_the_same_answer_comes_and_nothing_is_d
     assert answer(bench, the_request(kind), run=2 * SECOND) == first
     assert bench.state_of() == state
     assert bench.ledger() == jobs
+
+
+@pytest.mark.parametrize("falls", [False, True], ids=["same owner", "successor"])
+def test_given_another_definition_under_an_id_that_was_used_then_it_is_refused_and_not_called_accepted(
+    bench: Bench, falls: bool
+) -> None:
+    """Found in review: whoever applied each version under one id was told `accepted`, with the first one's version, and nothing changed."""
+    assert answer(bench, SAME)["status"] == "accepted"
+    if falls:
+        bench.crash()
+        bench.run(10 * SECOND)
+    refused = answer(bench, APPLY)
+    assert (refused["status"], refused["errors"][0]["problem"]) == ("rejected", "was used for another request")
+    state = bench.state_of()
+    assert state is not None
+    assert state.version == 1
+    assert answer(bench, SAME)["status"] == "accepted"
+
+
+def test_given_an_answer_that_an_older_release_stored_then_a_repeat_gets_it(bench: Bench) -> None:
+    first = answer(bench, SAME)
+    (row,) = [each for each in bench.rows("RQ#") if "definition" in each]
+    key = Key(str(row["pk"]), str(row["sk"]))
+    bench.store.write([Put(key, {name: value for name, value in row.items() if name != "definition"})])
+    bench.crash()
+    bench.run(10 * SECOND)
+    assert answer(bench, SAME) == first
 
 
 def test_given_versions_then_they_count_up_over_updates_tombstones_and_new_lives(bench: Bench) -> None:
