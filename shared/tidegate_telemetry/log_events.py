@@ -71,7 +71,7 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         ("topic", "error_class"),
     ),
     "dead_letter_refused": LogEvent(
-        "The broker takes not even the dead letter (its size, or access): the record is passed and only this line tells.",
+        "The broker takes not even the dead letter (its size, access, or no such topic): what follows goes on; after 10 minutes only this line tells.",
         "error",
         "tidegate_dead_letters_refused_total",
         ("topic",),

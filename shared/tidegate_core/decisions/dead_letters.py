@@ -20,6 +20,9 @@ OPEN_BYTES_MAX = 32_000_000
 """Their records lie in memory; a single one may have as much as the broker takes."""
 PATIENCE_MS = 1_000
 """So long the position waits, so that with a broker that answers it never passes a record before its copy is there."""
+REFUSED_AGAIN_MS = 5_000
+REFUSED_MS_MAX = 10 * 60_000
+"""So long a letter that no topic takes is tried again: somebody may be making the dead-letter topic anew, or giving the right to write there."""
 MESSAGE_BYTES_MAX = 1_024
 MESSAGE_HEADER = "tidegate.error.message"
 LEFT_OUT_HEADER = f"{ERROR}{LEFT_OUT}"
@@ -33,7 +36,7 @@ class DeadLetters:
     """Records of one topic partition on their way to its dead-letter topic.
 
     Each is copied until the copy is acknowledged: it may repeat (its origin headers are its id), it is never lost, because
-    the position that passes it names it as open.
+    the position that passes it names it as open. One that no topic takes is told, waited for no more, and tried for ten minutes.
 
     Args:
         host: Shared parts of the partition actor.
@@ -54,6 +57,7 @@ class DeadLetters:
         self._closed = closed
         self._open: dict[int, int] = {}
         self._copying: set[int] = set()
+        self._refused: set[int] = set()
         self._unread: set[int] = set()
         self._stuck = False
         self._changed = Signal(f"dead letters {topic.name} {topic_partition}")
@@ -100,7 +104,7 @@ class DeadLetters:
             by: Sources that refused it.
             taken_by: Sources that made an event of it.
         """
-        if record.offset in self._copying:
+        if record.offset in self._copying or record.offset in self._refused:
             return
         self._open[record.offset] = len(record.value or b"")
         self._copying.add(record.offset)
@@ -129,6 +133,7 @@ class DeadLetters:
     def _close(self, offset: int) -> None:
         del self._open[offset]
         self._copying.discard(offset)
+        self._refused.discard(offset)
         self._unread.discard(offset)
         self._wake()
         self._closed()
@@ -148,15 +153,16 @@ class DeadLetters:
         headers = (*self._headers(record, refused), *sources)
         # A record without a value leaves none: the message says that it had none.
         whole = Produce(self._copies, record.key, record.value or b"", (*headers, (MESSAGE_HEADER, message.encode())))
-        refusal = yield from self._host.produce_for_good(whole)
-        if refusal is not None and record.value:
+        copies = [whole]
+        if record.value:
             # A user's own topic may have larger records than the dead-letter topic takes: so what is known of it is kept.
             size = str(len(record.value))
             words = f"{message}; this letter is without its value of {size} bytes, which lies where the record stood"
             said = ((MESSAGE_HEADER, words.encode()), (LEFT_OUT_HEADER, size.encode()))
-            refusal = yield from self._host.produce_for_good(replace(whole, value=b"", headers=(*headers, *said)))
-        if refusal is not None:
-            self._say_refused(self._copies, refusal)
+            copies.append(replace(whole, value=b"", headers=(*headers, *said)))
+        no_topic = yield from self._lay(copies)
+        if no_topic is not None:
+            self._say_refused(self._copies, no_topic)
         if refused.request_id is not None:
             receipt = Receipt.model_construct(
                 request_id=refused.request_id,
@@ -170,7 +176,29 @@ class DeadLetters:
             refusal = yield from self._host.produce_for_good(answer)
             if refusal is not None:
                 self._say_refused(answer.topic, refusal)
+        if no_topic is not None:
+            yield from self._try_again(record.offset, copies)
         self._close(record.offset)
+
+    def _lay(self, copies: Sequence[Produce]) -> Operation[str | None]:
+        """Produces the first of these that the topic takes; returns why it takes none."""
+        refusal: str | None = None
+        for each in copies:
+            refusal = yield from self._host.produce_for_good(each)
+            if refusal is None:
+                break
+        return refusal
+
+    def _try_again(self, offset: int, copies: Sequence[Produce]) -> Operation[None]:
+        """What is behind it goes on meanwhile; where no room is left for what is open, or time, only the log has told of it."""
+        self._copying.discard(offset)
+        self._refused.add(offset)
+        self._wake()
+        give_up = self._host.now + REFUSED_MS_MAX
+        while self._host.now < give_up and not self._is_full():
+            yield from self._host.sleep(REFUSED_AGAIN_MS)
+            if (yield from self._lay(copies)) is None:
+                return
 
     def _headers(self, record: LogRecord, refused: RefusedRecord) -> Headers:
         return (

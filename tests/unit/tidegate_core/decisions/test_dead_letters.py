@@ -275,6 +275,53 @@ def test_given_a_record_that_no_dead_letter_topic_takes_then_its_letter_is_witho
     assert position(bench, EVENTS_AT) == {"next": 1, "open": []}
 
 
+def no_topic(bench: Bench) -> None:
+    missing = NotProduced("refused", "unknown topic or partition")
+    bench.answer_with(lambda effect: isinstance(effect, Produce) and effect.topic.endswith(".dlq"), missing, 1_000_000)
+
+
+@pytest.mark.parametrize("falls", [False, True], ids=["same holder", "successor"])
+def test_given_a_dead_letter_topic_that_is_made_anew_then_what_came_meanwhile_lies_there_whole(
+    bench: Bench, falls: bool
+) -> None:
+    """Found in review: a record that was read while the topic was not there was passed, and nothing but a line of a log was left of it."""
+    no_topic(bench)
+    bench.append(EVENTS, 0, b"{0", an_event("p1"))
+    bench.run(2 * SECOND)
+    assert position(bench, EVENTS_AT) == {"next": 2, "open": [0]}
+    bench.run(MINUTE)
+    if falls:
+        bench.crash()
+        bench.run(5 * SECOND)
+    bench.as_usual()
+    bench.run(dead_letters.REFUSED_AGAIN_MS)
+    assert letters(bench) == [b"{0"]
+    assert position(bench, EVENTS_AT) == {"next": 2, "open": []}
+
+
+def test_given_a_dead_letter_topic_that_stays_away_then_each_letter_is_given_up_after_ten_minutes(bench: Bench) -> None:
+    no_topic(bench)
+    bench.append(EVENTS, 0, b"{0", an_event("p1"))
+    bench.run(dead_letters.REFUSED_MS_MAX - SECOND)
+    assert position(bench, EVENTS_AT) == {"next": 2, "open": [0]}
+    bench.run(2 * dead_letters.REFUSED_AGAIN_MS)
+    assert position(bench, EVENTS_AT) == {"next": 2, "open": []}
+    assert len(bench.notices("dead_letter_refused")) == 1
+
+
+def test_given_more_letters_that_no_topic_takes_than_may_be_open_then_nothing_waits_for_them(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letters, "OPEN_MAX", 5)
+    no_topic(bench)
+    bench.append(EVENTS, 0, *(b"{%d" % number for number in range(20)), an_event("p1"))
+    bench.run(2 * SECOND)
+    found = position(bench, EVENTS_AT)
+    assert found["next"] == 21
+    assert isinstance(found["open"], list)
+    assert len(found["open"]) <= 5
+
+
 @pytest.mark.parametrize("letter", ["é", "日", "\U0001f600"])
 def test_given_a_long_problem_then_its_header_is_cut_between_characters(bench: Bench, letter: str) -> None:
     for shift in range(4):
