@@ -10,7 +10,7 @@ from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import MessageSend, Request
 from tidegate_core.model.shards import message_shard
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.messages import Message, MessageName, public_id
+from tidegate_core.records.messages import Guard, Message, MessageName, public_id
 from tidegate_core.records.receipts import StoredReceipt
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key, RangeRead
@@ -119,8 +119,14 @@ class StoredAnswers:
     def _version_of(self, shard: int, name: MessageName, request_id: str) -> Message | None:
         low, high = f"M#{name.id}#", f"M#{name.id}#{keys.LAST}"
         page = self._store.query(RangeRead(keys.shard_pk(shard), low, high, limit=VERSIONS_MAX, newest_first=True))
-        found = (from_item(Message, item) for item in page.items)
-        return next((message for message in found if message.request_id == request_id), None)
+        found = [message for item in page.items if (message := from_item(Message, item)).request_id == request_id]
+        if not found:
+            return None
+        # Of a repeat of the request a former owner may have written rows, which its successor has refused: they are no message.
+        key = keys.message_guard(shard, name.id)
+        guard = self._store.get([key]).get(key)
+        refused = frozenset[str]() if guard is None else from_item(Guard, guard).refused
+        return next((message for message in found if message.version not in refused), None)
 
 
 def _settled(item: Item | None) -> StoredReceipt | None:
