@@ -9,7 +9,7 @@ that fences an older holder, which is what is wanted, and takes nothing from the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from tidegate_core.decisions.host import Host, Outranked
@@ -45,9 +45,16 @@ who does not reach the store as well; what they held is then carried by whoever 
 LOOK_MS: Final = 250
 
 
-def carry_over(host: Host) -> Operation[Positions]:
+def carry_over(host: Host, is_member: Callable[[], Operation[bool]]) -> Operation[Positions]:
     """Comes back once every position of the map before carries this map, and those of topics that were gone before it the map that
     followed theirs; at once when there was none.
+
+    Those of the holder's own number in a topic that is gone it raises itself: the group has taken that number from whoever held it there, as it
+    would have within one topic.
+
+    Args:
+        host: Of the holder.
+        is_member: Proves it, once such a position was read; where it is none, nothing comes of this holder any more.
 
     Returns:
         Where those positions stood, but for the own one: what their former holders wrote of records behind them is not to be sent
@@ -68,13 +75,16 @@ def carry_over(host: Host) -> Operation[Positions]:
         if not absent and not behind:
             return {wanted[key].place: cursor_of(key, item).next for key, item in items.items()}
         if not behind or host.now >= until:
-            for key in (*absent, *behind):
-                # Refused = somebody else was quicker: the next look says with which map.
-                token = host.token()
-                yield from host.commit_for_good(
-                    raise_topic_partition(key, items.get(key), mine, host.holding.owner, token)
-                )
+            raised = [*absent, *behind]
         else:
+            raised = [key for key in behind if wanted[key].place[1] == host.holding.topic_partition]
+            if raised and not (yield from is_member()):
+                return {}
+        for key in raised:
+            # Refused = somebody else was quicker: the next look says with which map.
+            token = host.token()
+            yield from host.commit_for_good(raise_topic_partition(key, items.get(key), mine, host.holding.owner, token))
+        if not raised:
             yield from host.sleep(LOOK_MS)
 
 

@@ -213,7 +213,9 @@ class PartitionActor:
         requests = yield from self._raise_position()
         if requests is None:
             return
-        former = yield from carry_over(self._host)
+        former = yield from carry_over(self._host, self._is_member)
+        if self._host.ended:
+            return
         acquisition = Acquisition(self._host, self._index, requests, former, self.shards, self.planes)
         yield from acquisition.of_all_shards()
         if acquisition.refusal is not None:

@@ -50,7 +50,7 @@ KEYED_OF_THE_SECOND = next(key for key in map(str, range(100)) if message_shard(
 
 
 def at_once(_: Any) -> Any:
-    def nothing_is_carried(_: Host) -> Any:
+    def nothing_is_carried(*_: Any) -> Any:
         yield from ()
         return {}
 

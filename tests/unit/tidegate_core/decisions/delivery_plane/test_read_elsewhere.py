@@ -97,6 +97,22 @@ def test_given_a_record_behind_the_guard_of_its_repeat_that_is_gone_then_it_is_s
     assert list(a_first_record_outlives_its_repeat(is_looked_at=is_looked_at)) == []
 
 
+@pytest.mark.parametrize("is_member", [True, False])
+def test_given_a_topic_that_is_made_anew_then_who_holds_a_part_of_it_carries_that_of_before_at_once(
+    is_member: bool,
+) -> None:
+    """Review: nobody did, and all shards stood still for as long as others wait for a holder that does not hear of the map."""
+    bench = Bench()
+    bench.run(SECOND)
+    bench.is_member = is_member
+    of_another_topic(bench, 2)
+    bench.run(SECOND)
+    assert bench.actor.is_serving is is_member
+    (before,) = (row for row in bench.rows("TP") if REQUESTS_ID in str(row["pk"]))
+    assert before["map"] == (2 if is_member else 1)
+    assert bench.actor.has_ended is not is_member
+
+
 def test_given_two_topics_made_anew_then_what_was_not_read_of_the_first_one_stays_gone() -> None:
     assert list(its_topic_is_made_anew_twice()) == []
 
