@@ -58,6 +58,8 @@ class Actor(Protocol):
 
     def next_wake(self) -> int | None: ...
 
+    def awaits(self, token: int) -> bool: ...
+
     def served_until(self, now: int) -> int | None: ...
 
     @property
@@ -114,8 +116,8 @@ class PartitionDriver:
         self._drained: Callable[[], None] | None = None
         self._served: int | None = None
 
-    def _may_act(self) -> bool:
-        return self._shell.may_act(self.topic_partition, self.map_version)
+    def _may_act(self, actor: Actor, token: int) -> bool:
+        return actor.awaits(token) and self._shell.may_act(self.topic_partition, self.map_version)
 
     # -- from outside -------------------------------------------------------------------------------------------------
 
@@ -234,9 +236,11 @@ class PartitionDriver:
             case Notice() | Poke() | Cancel() | Taken():
                 self._shell.tell(ask.effect)
             case ProduceMany() as group:
-                self._shell.produce_many(group, self._may_act, partial(self._settled, actor, ask.token))
+                may_act = partial(self._may_act, actor, ask.token)
+                self._shell.produce_many(group, may_act, partial(self._settled, actor, ask.token))
             case effect:
-                self._begin_task(actor, ask.token, self._shell.ask(effect, self._may_act))
+                may_act = partial(self._may_act, actor, ask.token)
+                self._begin_task(actor, ask.token, self._shell.ask(effect, may_act))
 
     def _begin_task(self, actor: Actor, token: int, asked: Coroutine[Any, Any, Result]) -> None:
         task = self._loop.create_task(asked)

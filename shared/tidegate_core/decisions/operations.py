@@ -78,6 +78,10 @@ class Operations:
             self._ready.append((pending.operation, value))
             self._run()
 
+    def awaits(self, token: int) -> bool:
+        """Whether somebody waits for this answer still."""
+        return token in self._pending
+
     def raise_(self, signal: Signal) -> None:
         """Wakes the operations that wait for the signal; when none does, the next to wait goes on at once."""
         if not signal.waiting:

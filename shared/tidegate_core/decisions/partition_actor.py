@@ -129,6 +129,10 @@ class PartitionActor:
         """Nothing will come of this actor any more."""
         return self._host.ended
 
+    def awaits(self, token: int) -> bool:
+        """Whether what was asked under this number is of its present life: what was fenced must not go on, and may wait for its turn long after."""
+        return self._host.operations.awaits(token)
+
     def served_until(self, now: int) -> int | None:
         """Returns up to when what is held here was certainly served: the node's sign of life for it. None: no newer one.
 

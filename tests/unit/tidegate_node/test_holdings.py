@@ -48,6 +48,9 @@ class QuietActor:
     def next_wake(self) -> int | None:
         return None
 
+    def awaits(self, token: int) -> bool:
+        return True
+
     def served_until(self, now: int) -> int | None:
         return None if self.behind is None else now - self.behind
 

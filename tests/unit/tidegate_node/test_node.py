@@ -88,6 +88,9 @@ class ServingActor:
     def next_wake(self) -> int | None:
         return None
 
+    def awaits(self, token: int) -> bool:
+        return True
+
     def served_until(self, now: int) -> int | None:
         return now
 

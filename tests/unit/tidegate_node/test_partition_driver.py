@@ -160,23 +160,28 @@ async def test_given_messages_that_go_together_then_they_leave_in_that_step_and_
     assert watched.actors[0].given[1] == Answer(7, ManyProduced([Produced(), Produced()]))
 
 
-async def test_given_a_topic_partition_that_was_given_away_then_nothing_irreversible_is_done_for_it(
-    around: Surroundings, until: Any
+@pytest.mark.parametrize("gone", ["the topic partition", "whoever asked"])
+async def test_given_a_topic_partition_that_was_given_away_or_a_life_that_was_fenced_then_nothing_irreversible_is_done_for_it(
+    around: Surroundings, until: Any, gone: str
 ) -> None:
-    """Its drain was cut while the loop was busy: the guard of those that stay holds on, and this actor has not heard of it."""
+    """Its drain was cut while the loop was busy: the guard of those that stay holds on, and this actor has not heard of it. Or the actor was fenced,
+    and has begun anew, while rows of its former life waited for the store.
+    """
     message = Produce("sink", b"k", b"v", guarded=True)
     batch = Batch("messages", (Put(Key("S", "1"), {"pk": "S", "sk": "1"}),))
     order = LaunchOrder("0007-abc", 1, "python", "/p.py", (), {}, {}, {})
     wanted: list[Effect] = [ProduceMany((message,)), message, Write(batch, guarded=True), Submit(order)]
-    around.bus.owns = frozenset({0})
+    if gone == "the topic partition":
+        around.bus.owns = frozenset({0})
 
     def script(incoming: Input) -> list[Ask]:
         return [Ask(number, each) for number, each in enumerate(wanted, 1)] if isinstance(incoming, Poked) else []
 
     watched = Watched(around, lambda: ScriptedActor(script))
+    (actor,) = watched.actors
+    actor.forgets = gone == "whoever asked"
     watched.driver.give(Poked(1))
 
-    (actor,) = watched.actors
     await until(lambda: sum(isinstance(each, Answer) for each in actor.given) == len(wanted), "all are answered")
     answers = {each.token: each.result for each in actor.given if isinstance(each, Answer)}
     assert [type(answers[number]) for number in (2, 3, 4)] == [NotProduced, Unavailable, NotSubmitted]

@@ -26,6 +26,7 @@ class ScriptedActor:
         self.has_ended = False
         self.behind: int | None = 0
         self.inside = False
+        self.forgets = False
 
     def step(self, now: int, incoming: Input) -> list[Ask]:
         assert not self.inside
@@ -40,6 +41,9 @@ class ScriptedActor:
 
     def next_wake(self) -> int | None:
         return self.wake
+
+    def awaits(self, token: int) -> bool:
+        return not self.forgets
 
     def served_until(self, now: int) -> int | None:
         return None if self.behind is None else now - self.behind

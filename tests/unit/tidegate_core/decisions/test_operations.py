@@ -124,9 +124,11 @@ def test_given_the_end_of_all_then_answers_still_to_come_resume_nobody() -> None
     log: list[Any] = []
     operations.start(asking(log, ONE))
     operations.start(asking(log, (TWO, Read(()))))
+    assert all(operations.awaits(ask.token) for ask in operations.asked)
     operations.end_all()
     assert operations._pending == {}
     for ask in operations.asked:
+        assert not operations.awaits(ask.token)
         operations.answer(Answer(ask.token, Produced()))
     assert log == []
 
