@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
@@ -71,6 +71,11 @@ class GateSection(Section):
     )
 
 
+GATE_WAIT_S_MAX: Final = 840.0
+"""A minute less than its run has from the submission to the gate (SEMANTICS 13): an attempt that gives up by itself is made again, a run
+whose time is up has failed for good."""
+
+
 class LauncherSection(Section):
     """How the local launcher runs programs."""
 
@@ -88,7 +93,11 @@ class LauncherSection(Section):
         default="local[2]", description="Of programs whose conf names none; two threads leave a laptop usable."
     )
     gate_wait_s: float = Field(
-        default=600, ge=0, description="A program waits so long for the gate; 10 min outlast a restart of the API."
+        default=600,
+        ge=0,
+        le=GATE_WAIT_S_MAX,
+        description="A program waits so long for the gate; 10 min outlast a restart of the API. Who gives up is submitted again; a run whose "
+        "program has not passed within 15 min of its submission has failed.",
     )
     report_wait_s: float = Field(
         default=300, ge=0, description="A program retries a report so long; 5 min outlast a restart of store or broker."
