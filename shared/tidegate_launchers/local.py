@@ -188,7 +188,7 @@ class LocalLauncher:
                 with contextlib.suppress(BrokenPipeError):  # It died; the empty word says so.
                     _write_by(deadline, process.stdin.fileno(), plan)
                     process.stdin.close()
-                ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+                ready = _is_ready(process.stdout.fileno(), select.POLLIN, deadline)
                 word = process.stdout.readline().decode().strip() if ready else ""
                 process.kill()  # Only reaches one that hangs before it left us, and so before it started anything.
         finally:
@@ -244,5 +244,12 @@ def _write_by(deadline: float, pipe: int, data: bytes) -> None:
     """Writes to a pipe as far as somebody reads it; a plan may be larger than what it holds, and half a plan starts nothing."""
     os.set_blocking(pipe, False)
     rest = memoryview(data)
-    while rest and select.select([], [pipe], [], max(0.0, deadline - time.monotonic()))[1]:
+    while rest and _is_ready(pipe, select.POLLOUT, deadline):
         rest = rest[os.write(pipe, rest) :]
+
+
+def _is_ready(pipe: int, event: int, deadline: float) -> bool:
+    """Waits until it can be read or written, or its other end is closed; by `poll`, for `select` knows no number above 1,023."""
+    waits = select.poll()
+    waits.register(pipe, event)
+    return bool(waits.poll(max(0.0, deadline - time.monotonic()) * 1_000))

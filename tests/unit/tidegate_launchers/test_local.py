@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +20,8 @@ from tidegate_launchers.local_settings import LocalSettings
 from tidegate_ports import program_files
 from tidegate_ports.launcher import Absent, Ended, Launch, LaunchRejected, LaunchUnavailable
 from tidegate_ports.program_files import FileLooks
+
+FILES = 2_048
 
 
 async def test_given_a_missing_script_then_launch_is_rejected_as_config(
@@ -114,5 +118,32 @@ async def test_given_a_plan_larger_than_a_pipe_then_its_program_starts(
 ) -> None:
     launcher = LocalLauncher(replace(settings, python=sys.executable))
     launch = a_launch(args=("x" * 100_000, "y" * 100_000))
+    assert (await launcher.submit(launch)).host == settings.host
+    assert isinstance(await launcher.cancel(launch.run_id, launch.attempt), Ended)
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """So many are open that the next ones have numbers above those that `select` takes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < FILES:
+        pytest.skip(f"no process may have {FILES} files open here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, FILES), hard))
+    opened = [os.open(os.devnull, os.O_RDONLY)]
+    while opened[-1] < 1_024:
+        opened.append(os.dup(opened[0]))
+    yield
+    for descriptor in opened:
+        os.close(descriptor)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("many_files")
+async def test_given_a_process_with_more_than_a_thousand_files_then_a_program_starts(
+    a_launch: Callable[..., Launch], settings: LocalSettings
+) -> None:
+    """Found in review: `select` takes no such number. What it raised was a bug of the actor's, and a few of them ended the node."""
+    launcher = LocalLauncher(replace(settings, python=sys.executable))
+    launch = a_launch()
     assert (await launcher.submit(launch)).host == settings.host
     assert isinstance(await launcher.cancel(launch.run_id, launch.attempt), Ended)
