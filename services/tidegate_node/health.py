@@ -38,6 +38,7 @@ class Standing:
         joined: The group has given this member its share, which may be empty.
         held, serving: Ownership topic partitions, and those of them that fire.
         store_silence_ms: Since the store last answered.
+        map_is_known: It has read the map within the last minute, and so knows which shards are its own.
         standing_still: (topic, topic partition) whose stored position is gone from the log.
         made_anew: A topic that is another one than this node's map says, and what is to be done.
         stopping: It drains and will be gone.
@@ -52,6 +53,7 @@ class Standing:
     held: frozenset[int]
     serving: frozenset[int]
     store_silence_ms: int
+    map_is_known: bool = True
     standing_still: frozenset[tuple[str, int]] = frozenset()
     made_anew: tuple[str, str] | None = None
     stopping: bool = False
@@ -94,6 +96,8 @@ class Standing:
         reasons = self.why_rollout_waits()
         if self.store_silence_ms > STORE_SILENCE_MS_MAX:
             reasons.append(f"the store did not answer for {self.store_silence_ms} ms")
+        elif not self.map_is_known:
+            reasons.append("it has not read the map within the last minute, and sends and submits nothing until it has")
         anew, what_to_do = self.made_anew or ("", "")
         if anew:
             reasons.append(f"topic {anew} was made anew: {what_to_do} (docs/operations.md)")

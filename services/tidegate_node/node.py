@@ -271,6 +271,7 @@ class Node:
             | frozenset(each for each in parts.membership.owned() if each < parts.facts.cluster.topic_partitions),
             serving=parts.holdings.serving,
             store_silence_ms=self._heartbeats.store_silence_ms,
+            map_is_known=parts.map_guard.holds(parts.facts.cluster.version, parts.clock.monotonic_ms()),
             standing_still=frozenset(parts.holdings.standing_still.positions),
             made_anew=None if self._maps is None else self._maps.made_anew,
             stopping=self._exit.done(),
@@ -289,6 +290,5 @@ class Node:
         parts.metrics.set("tidegate_owned_topic_partitions", len(standing.held))
         parts.metrics.set("tidegate_owned_shards", parts.holdings.shards(standing.held))
         parts.metrics.set("tidegate_serving_shards", parts.holdings.shards(standing.serving))
-        knows_its_shards = parts.map_guard.holds(parts.facts.cluster.version, parts.clock.monotonic_ms())
-        parts.metrics.set("tidegate_guard_holds", parts.membership.guard_holds() and knows_its_shards)
+        parts.metrics.set("tidegate_guard_holds", parts.membership.guard_holds() and standing.map_is_known)
         parts.metrics.set("tidegate_store_silence_seconds", standing.store_silence_ms / 1000)

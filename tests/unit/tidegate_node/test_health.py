@@ -37,6 +37,13 @@ GOOD = Standing({"membership": 5, "reader": 9}, True, frozenset({0, 1}), frozens
         pytest.param(
             dataclasses.replace(GOOD, store_silence_ms=STORE_SILENCE_MS_MAX + 1), None, "the store", id="store away"
         ),
+        pytest.param(dataclasses.replace(GOOD, map_is_known=False), None, "the map", id="map away"),
+        pytest.param(
+            dataclasses.replace(GOOD, store_silence_ms=STORE_SILENCE_MS_MAX + 1, map_is_known=False),
+            None,
+            "the store",
+            id="store away for a minute",
+        ),
         pytest.param(
             dataclasses.replace(GOOD, standing_still=frozenset({("t.events", 3), ("t.events", 5)})),
             None,
@@ -69,6 +76,7 @@ def test_given_a_standing_then_its_reasons_are_said(standing: Standing, dead: st
     "elsewhere",
     [
         pytest.param({"store_silence_ms": STORE_SILENCE_MS_MAX + 1}, id="a store that is silent"),
+        pytest.param({"map_is_known": False}, id="a map that cannot be read"),
         pytest.param({"standing_still": frozenset({("t.events", 3)})}, id="a position that is gone"),
         pytest.param({"made_anew": ("t.requests", "do it")}, id="a topic that was made anew"),
     ],
