@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +19,6 @@ from tidegate_launchers.local_settings import LocalSettings
 from tidegate_ports.launcher import Launch
 
 ARRIVAL_TIMEOUT_S = 90
-RUN_ID = "0007-abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass
@@ -91,20 +91,26 @@ def launcher(settings: LocalSettings) -> LocalLauncher:
 
 
 @pytest.fixture
-def a_launch(gate: RecordingGate, tmp_path: Path) -> Callable[..., Launch]:
+def run_id() -> str:
+    """No two tests run the same: programs of one host are known by their run, and another worker's tests have some as well."""
+    return f"0007-{secrets.token_hex(13)}"
+
+
+@pytest.fixture
+def a_launch(gate: RecordingGate, tmp_path: Path, run_id: str) -> Callable[..., Launch]:
     """Builds a launch of a script with the given source."""
     script = tmp_path / "job.py"
 
     def build(source: str, *args: str, program_type: str = "python", conf: Mapping[str, str] | None = None) -> Launch:
         script.write_text(source, encoding="utf-8")
         return Launch(
-            run_id=RUN_ID,
+            run_id=run_id,
             attempt=1,
             program_type="pyspark" if program_type == "pyspark" else "python",
             file=str(script),
             args=args,
             conf=conf or {},
-            context={"run": {"id": RUN_ID, "attempt": 1}, "nominal": "2026-03-03T05:00:00Z"},
+            context={"run": {"id": run_id, "attempt": 1}, "nominal": "2026-03-03T05:00:00Z"},
             gate_url=gate.url,
             token="secret-of-the-test",
         )

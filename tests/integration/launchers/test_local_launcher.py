@@ -41,7 +41,7 @@ async def test_given_a_program_that_ends_then_its_end_output_and_report_are_ther
     submission = await launcher.submit(launch)
     assert submission.host == "node-1"
     assert submission.boot_id == boot_id()
-    assert submission.external_id.startswith("tg-0007-abcdefghijklmnopqrstuvwxyz-a1@node-1:")
+    assert submission.external_id.startswith(f"{launch.name}@node-1:")
     assert await ended(launcher, launch) == Ended(0)
     assert output_of(launcher, launch) == "['a', 'b'] 2026-03-03 05:00:00+00:00\n"
     assert [body["outcome"] for body in gate.of("finished")] == ["succeeded"]
@@ -85,7 +85,7 @@ async def test_given_the_gate_refuses_then_the_end_is_config_with_the_wrappers_w
     await launcher.submit(launch)
     end = await ended(launcher, launch)
     assert (end.exit_code, end.error_class) == (78, "config")
-    assert end.reason.startswith("the start gate refused run 0007-abcdefghijklmnopqrstuvwxyz attempt 1 with 403")
+    assert end.reason.startswith(f"the start gate refused run {launch.run_id} attempt 1 with 403")
 
 
 async def test_given_the_gate_is_away_then_the_end_is_transient(

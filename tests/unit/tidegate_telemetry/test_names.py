@@ -23,7 +23,7 @@ KAFKA = ROOT / "shared" / "tidegate_kafka"
 NODE = ROOT / "services" / "tidegate_node"
 API = ROOT / "services" / "tidegate_api"
 TELEMETRY = ROOT / "shared" / "tidegate_telemetry"
-SAYING = frozenset({"note", "Notice", "notices", "_notices", "_noticed"})
+SAYING = frozenset({"note", "Notice", "notices", "_notices", "_noticed", "_say_seldom"})
 MEASURING = frozenset({"count", "observe", "set", "value"})
 
 
