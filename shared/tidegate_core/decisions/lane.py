@@ -10,7 +10,7 @@ one schedule, run or request, everything behind it goes on.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -30,6 +30,8 @@ GROUP_MAX = 16
 """Decisions in one transaction: about 5 actions each stay below DynamoDB's 100."""
 RANGE_ITEMS_MAX = 500_000
 """Items of one range: above it memory, not the store, is the limit (100,000 evidence chunks, as many open jobs)."""
+REFUSED_KEPT = 64
+"""Refused transactions of which a copy may still be on its way: those of the last minute, or more, where anything is refused at all."""
 READS_PER_DECISION_MAX = 1_000
 """Reads that one decision may ask for, one after the other: a few are usual, and the view holds 64 ranges."""
 
@@ -118,6 +120,7 @@ class Lane:
         self._alone = 0
         self._busy = False
         self._closed = False
+        self._refused_lately: dict[str, tuple[Key, ...]] = {}
 
     def add(self, work: Work) -> None:
         """Queues work; order of arrival is order of service. A closed lane leaves it to the successor."""
@@ -312,6 +315,7 @@ class Lane:
             assert isinstance(found, Items)
             self.view.learn(need.keys, found.found)
             self.view.forget_elsewhere()  # It is older than what was read now.
+            yield from self._take_in_late(found.found.values())
         for low, high in need.ranges:
             items = yield from self.read_range(low, high)
             self.view.learn_range(low, high, items)
@@ -446,10 +450,11 @@ class Lane:
             self._applied(unit, transaction)
         else:
             assert isinstance(verdict, Refused)
-            self._refused(transaction, verdict)
+            self._refused(unit, transaction, verdict)
+            yield from self._take_in_late(item for _, item in verdict.failed if item is not None)
         return applied
 
-    def _refused(self, transaction: Transaction, verdict: Refused) -> None:
+    def _refused(self, unit: UnitOfWork, transaction: Transaction, verdict: Refused) -> None:
         self.view.forget(action.key for action in transaction.actions)
         if not verdict.doubtful:
             # What stood in the way is known now: a key that is used once and is used already would be refused for ever.
@@ -457,8 +462,26 @@ class Lane:
                 [key for key, _ in verdict.failed],
                 {key: item for key, item in verdict.failed if item is not None},
             )
+        self._refused_lately[transaction.token] = tuple(unit.writes)
+        if len(self._refused_lately) > REFUSED_KEPT:
+            del self._refused_lately[next(iter(self._refused_lately))]
         failed = [key.sk for key, _ in verdict.failed]
         self.host.note("transaction_refused", name=transaction.name, shard=self.shard, keys=list(failed))
+
+    def _take_in_late(self, items: Iterable[Item]) -> Operation[None]:
+        """A second copy of what was refused is carried out where its conditions hold again when it comes: a limit that was full has a slot again.
+        What it wrote is read, and observed as it is now: of a run that nobody knows a stop would not ask.
+        """
+        if not self._refused_lately:
+            return
+        for token in sorted({str(item.get("w")) for item in items} & self._refused_lately.keys()):
+            keys = self._refused_lately.pop(token)
+            found = yield from self.host.read_for_good(Read(keys))
+            assert isinstance(found, Items)
+            self.view.learn(keys, found.found)
+            for key in keys:
+                self._observe(key, found.found.get(key))
+            self._settled()
 
     def _void(self, unit: UnitOfWork, token: str) -> Operation[bool]:
         """A send without an answer may be applied late, when the condition that refused it holds again: make that impossible.
@@ -475,6 +498,7 @@ class Lane:
         if not isinstance(verdict, Refused):
             return False
         self._look_for_a_fence(verdict)
+        yield from self._take_in_late(item for _, item in verdict.failed if item is not None)
         # What was there, and only this owner removes, is gone: so this was done.
         return any(
             unit.removes(key) if item is None else item.get("w") == token

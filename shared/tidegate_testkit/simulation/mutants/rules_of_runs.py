@@ -10,7 +10,7 @@ from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.run_plane import count, deadlines, listening, run_ends, runs
 from tidegate_core.decisions.run_plane.ending import EndPending
 from tidegate_core.decisions.run_plane.runs import RunGone
-from tidegate_core.effects import DUPLICATE, Effect, Gone, LookedUp, Lookup, Read
+from tidegate_core.effects import DUPLICATE, Commit, Effect, Gone, LookedUp, Lookup, Read
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.run_plane import IndexRow, Run
 from tidegate_core.store import keys
@@ -72,6 +72,10 @@ def trusting_a_refusal(_: Any) -> Any:
         return False
 
     return not_applied
+
+
+def taking_nothing_in(*_: Any) -> Generator[Any, Any, None]:
+    yield from ()
 
 
 # -- events ---------------------------------------------------------------------------------------------------------------
@@ -250,6 +254,34 @@ def an_admission_arrives_when_its_offer_is_there_again() -> Iterable[str]:
     return ran(bench, 2, "I1")
 
 
+def a_copy_of_a_refused_admission_arrives_when_a_slot_is_free() -> Iterable[str]:
+    """The job is about to wait in the limit's queue, which gets no answer meanwhile. Then its schedule is suspended, and its owner falls
+    (seed 33000291).
+    """
+    bench = Stage(behaviour=Behaviour(runs_for=10 * SECOND)).first
+    shared = [at_most(1, "program")]
+    for name in ("one", "two"):
+        bench.request(an_apply(a_spec(name, every("1h"), file="/jobs/same.py", constraints=shared)))
+    bench.hold_back(an_admission)
+    bench.request(a_request("trigger", "two"))
+    bench.run(SECOND)
+    bench.request(a_request("trigger", "one"))
+    bench.run(SECOND)
+    bench.hold_back(writing("IW#"))
+    bench.release()
+    bench.run(20 * SECOND)
+    refused = next(each.transaction for each in bench.asked if isinstance(each, Commit) and an_admission(each))
+    bench.transact(refused)
+    bench.release()
+    bench.request(a_request("suspend", "two"))
+    bench.run(SECOND)
+    started = len(bench.started)
+    bench.crash()
+    bench.run(60 * SECOND)
+    if len(bench.started) > started:
+        yield "I7: a program started after its schedule's suspend was acknowledged"
+
+
 def an_admission(effect: Effect) -> bool:
     return a_commit("admit")(effect) and writing("R#")(effect)
 
@@ -353,6 +385,13 @@ RULES_OF_RUNS = (
         breaks="I1",
         patches=(Patch(Lane, "_void", trusting_a_refusal),),
         scenario=an_admission_arrives_when_its_offer_is_there_again,
+    ),
+    Mutant(
+        "refused for good",
+        "a run whose admission was refused, and carried out by a second copy when there was a slot, is nobody's: a suspend does not end it",
+        breaks="I7",
+        patches=(Patch(Lane, "_take_in_late", lambda _: taking_nothing_in),),
+        scenario=a_copy_of_a_refused_admission_arrives_when_a_slot_is_free,
     ),
     Mutant(
         "pending jobs",

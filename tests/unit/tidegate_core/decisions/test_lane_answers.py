@@ -9,11 +9,11 @@ import pytest
 from tests.unit.tidegate_core.decisions.lane_rig import Rig, Touch, Wide
 
 from tidegate_core.decisions.host import Fenced
-from tidegate_core.effects import Commit, Effect, Refused, Result, Unavailable
+from tidegate_core.effects import Commit, Effect, Read, Refused, Result, Unavailable
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.run_plane import Job
 from tidegate_core.store import keys
-from tidegate_core.store.values import Key, Put
+from tidegate_core.store.values import Key, Put, Transaction
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_testkit.builders import a_job
 
@@ -66,6 +66,31 @@ def test_given_new_rows_whose_answer_was_lost_then_they_are_observed_and_the_lan
     rig.go()
     assert rig.done == [1, 50]
     assert {key for key, _ in rig.observed} == {a_job(number).key(0) for number in (1, 2, 50)}
+
+
+@pytest.mark.parametrize("is_read", [True, False], ids=["is read", "is in the way"])
+def test_given_a_copy_of_what_was_refused_that_comes_when_its_condition_holds_then_what_it_wrote_is_observed(
+    rig: Rig, is_read: bool
+) -> None:
+    """Seed 33000291: an admission was refused by a full limit, and a second copy of it carried out when that had a slot. Its owner knew of
+    no run, and an update was acknowledged that had not ended it.
+    """
+    rig.lay(1)
+    copies: list[Transaction] = []
+
+    def script(effect: Effect) -> Result | None:
+        if isinstance(effect, Commit) and not rig.commits:
+            copies.append(effect.transaction)
+            return Refused(((a_job(9).key(0), None),))
+        if copies and isinstance(effect, Read if is_read else Commit):
+            rig.settled(copies.pop())
+        return None
+
+    rig.script = script
+    rig.lane.add(Touch(1, rig.done))
+    rig.go()
+    assert [(key, found and found["attempt"]) for key, found in rig.observed] == [(a_job(1).key(0), 2)]
+    assert [transaction.name for transaction in rig.commits] == ["touch"] * (1 if is_read else 2)
 
 
 def test_given_a_write_that_never_arrived_then_it_is_done(rig: Rig) -> None:
