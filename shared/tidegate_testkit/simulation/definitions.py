@@ -41,6 +41,8 @@ class Definition:
         keys: Runs at a time with one value of a key, likewise, as (template, max).
         tries: Further attempts after a failure.
         aborts: Its jobs end where a limit that it shares, other than the rate, has no permit for them.
+        suspended: It begins so.
+        suspend_mode: How a suspend stops it that does not say; None: as it says nothing.
         rate: Runs of the group `PACE` that may be admitted in a span, by this schedule's word, and the span; None = it is not in it.
     """
 
@@ -64,6 +66,8 @@ class Definition:
     tries: int = 0
     rate: tuple[int, str] | None = None
     aborts: bool = False
+    suspended: bool = False
+    suspend_mode: str | None = None
 
     @property
     def policy(self) -> str:
@@ -127,6 +131,10 @@ class Definition:
             spec["retry"] = {"tries": self.tries, "backoff": "1s" if self.tries == 1 else "5s"}
         if self.late != "abort":
             spec["pending_timeout_action"] = self.late
+        if self.suspended:
+            spec["suspended"] = True
+        if self.suspend_mode is not None:
+            spec["suspend_mode"] = self.suspend_mode
         return spec
 
 

@@ -19,6 +19,7 @@ from tidegate_memory.store import BeforeImages
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.rate_monitor import of_nothing
 from tidegate_testkit.simulation.record import Record
+from tidegate_testkit.simulation.redefining import Wanted
 from tidegate_testkit.simulation.store import SimStore
 from tidegate_testkit.simulation.swarm import Swarm
 
@@ -88,6 +89,7 @@ class Begun:
     """A run from its admission on.
 
     Attributes:
+        version: Of the schedule.
         correlation: The value that it stands for, if any.
         in_use: Permits of each shared limit of which the admission gave it one, by partition key, itself among them.
         offers: How many of those it had the word for.
@@ -95,6 +97,7 @@ class Begun:
     """
 
     schedule: str
+    version: int
     correlation: str | None
     in_use: Mapping[str, int]
     offers: int
@@ -106,13 +109,14 @@ class Refused:
     """A job that ended because others wait, as it says.
 
     Attributes:
-        schedule, correlation, at: As of `Begun`.
+        schedule, version, correlation, at: As of `Begun`.
         since: When it was judged at the earliest; true time.
         waited: When somebody was in the queue of each limit for the last time, by partition key.
         loads: What of each limit was somebody's as it was judged, at any moment at which that may have been, by partition key.
     """
 
     schedule: str
+    version: int
     correlation: str | None
     at: int
     since: int
@@ -126,14 +130,14 @@ class LimitMonitor:
     begun: All admissions, in their order.
     refused: All jobs that ended because others wait.
     offer_age: The longest time between somebody's look at a queue and the first send of what comes of it.
-    priorities: By schedule.
+    wanted: Tells what the runs' schedules want.
     """
 
     def __init__(self, store: SimStore, record: Record, swarm: Swarm) -> None:
         self.limits: defaultdict[str, Watched] = defaultdict(Watched)
         self.begun: list[Begun] = []
         self.refused: list[Refused] = []
-        self.priorities: dict[str, str] = {}
+        self.wanted: Wanted | None = None
         self._store = store
         self._record = record
         self.offer_age = _oldest_look(swarm)
@@ -179,7 +183,8 @@ class LimitMonitor:
         value = run.get("correlation")
         offers = sum(run["id"] in SharedLimit.of(before.get(Key(pk, "LIMIT"))).offered for pk in in_use)
         correlation = None if value is None else str(value)
-        self.begun.append(Begun(str(run["name"]), correlation, in_use, offers, self._store.now))
+        version = int(str(run["version"]))
+        self.begun.append(Begun(str(run["name"]), version, correlation, in_use, offers, self._store.now))
 
     def _looked_at(self, written: Transaction) -> int:
         """Returns when its author had looked at the earliest: before the first send, however long the store gave no answer after that."""
@@ -194,7 +199,8 @@ class LimitMonitor:
                 waited = {pk: now if each.waits else each.left_at for pk, each in self.limits.items()}
                 told = {pk: at for pk, at in waited.items() if at is not None}
                 loads = {pk: tuple(since(each.loads, judged_at)) for pk, each in self.limits.items()}
-                self.refused.append(Refused(str(row["name"]), correlation, now, judged_at, told, loads))
+                version = int(str(row["version"]))
+                self.refused.append(Refused(str(row["name"]), version, correlation, now, judged_at, told, loads))
 
     # -- what is known ------------------------------------------------------------------------------------------------
 
@@ -280,7 +286,8 @@ class LimitMonitor:
 
     def _order(self, run: Item) -> int:
         """Returns where the run's job would have stood, by arithmetic of its own."""
-        wanted = self.priorities[str(run["name"])]
+        assert self.wanted is not None
+        wanted = self.wanted.of(run).priority
         number = max(CLASSES.index(wanted), CLASSES.index("low")) if run.get("catch_up") else CLASSES.index(wanted)
         job = self._store.memory.look(Key(str(run["pk"]), f"J#{run['id']!s}"))
         assert job is not None

@@ -13,6 +13,7 @@ from tidegate_core.store.values import Delete, Item, Key, Put, Transaction
 from tidegate_memory.store import BeforeImages
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.record import Record
+from tidegate_testkit.simulation.redefining import Wanted
 from tidegate_testkit.simulation.store import SimStore
 
 
@@ -30,11 +31,11 @@ class Counted:
 
 class RateMonitor:
     """Attributes:
-    of: By schedule, how many of all of them it lets be admitted in a span, and the span.
+    wanted: Tells how many of all of them a run's schedule lets be admitted in a span, and the span.
     """
 
     def __init__(self, store: SimStore, record: Record) -> None:
-        self.of: dict[str, tuple[int, str]] = {}
+        self.wanted: Wanted | None = None
         self._record = record
         self._counted: dict[str, Counted] = {}
         before = store.memory.on_applied
@@ -55,9 +56,11 @@ class RateMonitor:
                 self._begun(action.item)
 
     def _begun(self, run: Item) -> None:
-        if str(run["name"]) not in self.of:
+        assert self.wanted is not None
+        rate = self.wanted.of(run).rate
+        if rate is None:
             return
-        most, per = self.of[str(run["name"])]
+        most, per = rate
         counted = Counted(str(run["id"]), int(str(run["admitted_at"])))
         # By two clocks, of which each may be half of it off.
         span = parse_duration(per) - SKEW_MS

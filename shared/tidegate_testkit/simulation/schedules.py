@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ from tidegate_core.model.instants import parse_instant
 from tidegate_testkit.simulation.cluster import Cluster
 from tidegate_testkit.simulation.definitions import NAMESPACE, Definition
 from tidegate_testkit.simulation.ends import Ends
+from tidegate_testkit.simulation.redefining import Shapes, Words, variant_of
 from tidegate_testkit.simulation.reminders import LINGER_MS
 from tidegate_testkit.simulation.requests import Asked, Requests
 
@@ -27,6 +29,9 @@ class Life:
         suspended, deleted: As the last answer says.
         mode: Of the last suspend.
         until: When it ends by itself, as the last suspend says that was carried out; None where it says nothing, or was resumed.
+        version: As the last answer says; 0 = it is not there.
+        applied: Variant of the last document that was taken.
+        shapes: What each variant is; None: all are as the definition says.
     """
 
     definition: Definition
@@ -37,23 +42,40 @@ class Life:
     until: int | None = None
     variant: int = 0
     waiting: bool = False
+    version: int = 0
+    applied: int = 0
+    shapes: Shapes | None = None
 
     @property
     def name(self) -> str:
         return self.definition.name
+
+    def shape(self, variant: int) -> Definition:
+        return self.definition if self.shapes is None else self.shapes.of(variant)
+
+    def document(self) -> dict[str, Any]:
+        """Returns the spec of the present variant."""
+        return self.shape(self.variant).document(self.variant)
 
 
 class ScheduleUser:
     """Drives the life of one schedule."""
 
     def __init__(
-        self, cluster: Cluster, requests: Requests, definition: Definition, troubles: int, ends: Ends | None = None
+        self,
+        cluster: Cluster,
+        requests: Requests,
+        life: Life,
+        troubles: int,
+        ends: Ends | None = None,
+        words: Words | None = None,
     ) -> None:
-        self.life = Life(definition)
+        self.life = life
         self._cluster = cluster
         self._requests = requests
         self._troubles = troubles
         self._ends = ends
+        self._words = words
         self._closing = False
         self._lingers = False
 
@@ -90,17 +112,22 @@ class ScheduleUser:
         life.waiting = False
         kind, accepted = asked.document["type"], asked.status in {"accepted", "unchanged"}
         if kind == "schedule.apply" and accepted:
-            life.deleted = False
-        elif kind == "schedule.delete":
+            if life.deleted and asked.status == "accepted" and asked.document["spec"].get("suspended"):
+                life.suspended, life.mode = True, "drop"
+            life.deleted, life.applied = False, variant_of(asked.document)
+        elif kind == "schedule.delete" and asked.status != "conflict":
             life.deleted, life.suspended, life.until = True, False, None
         elif kind == "schedule.suspend" and accepted:
-            life.suspended, life.mode = True, str(asked.document.get("mode", "drop"))
+            own = life.mode if life.suspended else life.shape(life.applied).suspend_mode
+            life.suspended, life.mode = True, str(asked.document.get("mode") or own or "drop")
             if asked.status == "accepted":
                 life.until = None if "until" not in asked.document else parse_instant(asked.document["until"])
         elif kind == "schedule.resume" and accepted:
             life.suspended, life.until = False, None
         if asked.status == "not_found":
             life.deleted, life.suspended, life.until = True, False, None  # It ended with one that it waited for.
+        told = None if asked.receipt is None else asked.receipt.body.get("version")
+        life.version = 0 if life.deleted else life.version if told is None else int(told)
         if kind == "schedule.trigger" and accepted and self._cluster.timeline.happens(0.5):
             made = str(asked.receipt.body["id"]) if asked.receipt else ""
             self._cluster.timeline.after(self._cluster.timeline.between(0, 3_000), lambda: self._cancel(made))
@@ -123,7 +150,8 @@ class ScheduleUser:
             if life.until is not None and life.until <= self._cluster.timeline.now:
                 life.suspended = False  # As far as its user knows.
             wanted = self._next()
-            self._ask(wanted if self._ends is None else self._ends.changed(life, wanted, MODES))
+            wanted = wanted if self._ends is None else self._ends.changed(life, wanted, MODES)
+            self._ask(wanted if self._words is None else self._words.changed(life, wanted))
 
     def _pause(self) -> float:
         """Until a random moment, or one close to a full second."""
@@ -164,7 +192,7 @@ class ScheduleUser:
         return {"type": "schedule.resume", **backlog}
 
     def _apply(self) -> dict[str, Any]:
-        return {"type": "schedule.apply", "spec": self.life.definition.document(self.life.variant)}
+        return {"type": "schedule.apply", "spec": self.life.document()}
 
     def _close(self) -> None:
         life = self.life
@@ -181,15 +209,23 @@ class ScheduleUser:
 
 
 def draw_users(
-    cluster: Cluster, requests: Requests, definitions: list[Definition], ends: Ends | None = None
+    cluster: Cluster,
+    requests: Requests,
+    definitions: list[Definition],
+    ends: Ends | None = None,
+    words: Words | None = None,
+    shapes: Mapping[str, Shapes] | None = None,
 ) -> list[ScheduleUser]:
-    """Returns the users, with their first requests planned for the first seconds; with `ends` their suspends may name one."""
+    """Returns the users, with their first requests planned for the first seconds; with `ends` their suspends may name one, with `words` they
+    say more, with `shapes` updates change what a schedule is.
+    """
     users: list[ScheduleUser] = []
     chance = cluster.timeline.chance
     for definition in definitions:
         # The first is left alone, the second often, so that each world has a steady stream of fires.
         calm = definition.name == "tick" or (definition.name == "tock" and chance.random() < 0.5)
-        user = ScheduleUser(cluster, requests, definition, 0 if calm else chance.randint(0, 6), ends)
+        life = Life(definition, shapes=(shapes or {}).get(definition.name))
+        user = ScheduleUser(cluster, requests, life, 0 if calm else chance.randint(0, 6), ends, words)
         cluster.timeline.after(chance.randint(100, 3_000 if calm else 6_000), user.begin)
         users.append(user)
     return users

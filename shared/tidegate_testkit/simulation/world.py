@@ -25,6 +25,8 @@ from tidegate_testkit.simulation.pacing import paced
 from tidegate_testkit.simulation.rate_monitor import RateMonitor
 from tidegate_testkit.simulation.record import Record
 from tidegate_testkit.simulation.recurring import draw_recurring
+from tidegate_testkit.simulation.redefining import TRAP as REDEFINED
+from tidegate_testkit.simulation.redefining import Wanted, Words, shapes_of
 from tidegate_testkit.simulation.reminders import draw_reminded
 from tidegate_testkit.simulation.requests import Requests
 from tidegate_testkit.simulation.retrying import with_retries
@@ -100,10 +102,16 @@ def build(
     definitions += ticking(drawn, source(seed, "ticks"))
     definitions += left_out(drawn)
     definitions = absences.prepared(definitions, drawn, source(seed, "catch up"))
-    limits.priorities |= {each.name: each.priority for each in definitions}
-    rates.of |= {each.name: each.rate for each in definitions if each.rate is not None}
-    has_ends = ends.TRAP in drawn.traps
-    users = draw_users(cluster, requests, definitions, ends.Ends(cluster, source(seed, "ends")) if has_ends else None)
+    has_ends, redefined = ends.TRAP in drawn.traps, REDEFINED in drawn.traps
+    users = draw_users(
+        cluster,
+        requests,
+        definitions,
+        ends.Ends(cluster, source(seed, "ends")) if has_ends else None,
+        Words(source(seed, "words")) if redefined else None,
+        shapes_of(seed, definitions) if redefined else None,
+    )
+    limits.wanted = rates.wanted = Wanted(store, {user.life.name: user.life for user in users})
     producers.plan(drawn.busy_ms)
     senders.plan(drawn)
     controllers = control_users(cluster, requests, seed)

@@ -27,6 +27,7 @@ from tidegate_testkit.simulation.timeline import START
 
 if TYPE_CHECKING:
     from tidegate_core.model.position import Position
+    from tidegate_testkit.simulation.definitions import Definition
     from tidegate_testkit.simulation.events import Announced
     from tidegate_testkit.simulation.fault_waits import FaultWait
     from tidegate_testkit.simulation.record import Body, Stint
@@ -86,6 +87,51 @@ class Case:
                 life, self.record.upstreams_of(life.name), self.record.ends_of(life.name), self.record.answered
             )
         return self._steps[life.name]
+
+    def life(self, name: str) -> Life:
+        """Returns the schedule of this name that starts programs."""
+        return next(life for life in self.lives if life.name == name)
+
+    def shape(self, life: Life, version: int) -> Definition:
+        """Returns what a schedule was in one of its versions."""
+        if life.shapes is None:
+            return life.definition
+        return life.shape(self._variants(life).get(version, 0))
+
+    def shape_of(self, body: Body) -> Definition:
+        """Returns what the schedule of a program was in the version whose arguments that was given."""
+        return self.life(body.schedule).shape(int(body.args[0].removeprefix("variant=")))
+
+    def shapes(self, life: Life) -> list[Definition]:
+        """Returns all that it was."""
+        return [life.definition, *map(life.shape, self._variants(life).values())]
+
+    def carried(self, life: Life, version: int) -> list[Definition]:
+        """Returns what it was in this version, and in those before it whose jobs were carried on: these keep the deadlines that they had."""
+        found = [self.shape(life, version)]
+        for step in reversed(self._updates(life)):
+            if step.version == version:
+                if step.asked.document.get("on_update") != "carry":
+                    break
+                version -= 1
+                found.append(self.shape(life, version))
+        return found
+
+    def _variants(self, life: Life) -> dict[int, int]:
+        return {step.version: step.variant for step in self._updates(life)}
+
+    def _updates(self, life: Life) -> list[Step]:
+        return [step for step in self.steps(life) if step.kind == "apply" and step.moves]
+
+    @cached_property
+    def forced(self) -> frozenset[str]:
+        """Runs that were asked for whatever runs already."""
+        asked = self.world.requests.asked.values()
+        return frozenset(
+            str(each.receipt.body["id"])
+            for each in asked
+            if each.document.get("force_overlap") and each.receipt is not None and each.status == "accepted"
+        )
 
     def segments(self, life: Life) -> list[Segment]:
         return segments_of(self.steps(life))

@@ -43,7 +43,7 @@ def check_constraints(case: Case) -> Iterator[str]:
         for constraint in life.definition.constraints:
             for _, of_incarnation in groupby(rows, key=lambda row: row.incarnation):
                 yield from _check(life.definition, constraint, list(of_incarnation))
-        yield from _check_forced(life.definition, rows, since)
+        yield from _check_forced(case, life, rows, since)
         yield from _check_skipped(case, life)
 
 
@@ -116,14 +116,15 @@ def _end_of_hour(instant: int, offset: str) -> int:
     return int((local.replace(minute=0, second=0) + timedelta(hours=1)).timestamp()) * 1000
 
 
-def _check_forced(definition: Definition, rows: list[LedgerRow], since: Mapping[str, int]) -> Iterator[str]:
+def _check_forced(case: Case, life: Life, rows: list[LedgerRow], since: Mapping[str, int]) -> Iterator[str]:
     for row in rows:
         if row.forced is None:
             continue
-        if definition.late != "force" or definition.pending_timeout is None:
-            yield f"constraints: {row.job_id} of {definition.name} was forced, which its schedule does not want"
-        elif _admitted(row) < since[row.job_id] + parse_duration(definition.pending_timeout) - SKEW_MS:
-            yield f"constraints: {row.job_id} of {definition.name} was forced before its time"
+        kept = [each.pending_timeout for each in case.carried(life, row.version) if each.pending_timeout is not None]
+        if case.shape(life, row.version).late != "force" or not kept:
+            yield f"constraints: {row.job_id} of {life.name} was forced, which its schedule does not want"
+        elif _admitted(row) < since[row.job_id] + min(map(parse_duration, kept)) - SKEW_MS:
+            yield f"constraints: {row.job_id} of {life.name} was forced before its time"
 
 
 def _check_skipped(case: Case, life: Life) -> Iterator[str]:

@@ -49,12 +49,13 @@ def check_dispositions(case: Case) -> Iterator[str]:
 
 def _problem(case: Case, life: Life, row: LedgerRow, since: int) -> str | None:
     """Returns what contradicts the entry of a job that waited since then, itself or in the place of others; or None."""
+    definition = case.shape(life, row.version)
     match row.disposition, row.reason:
         case "launched", _:
             return None
         case ended if ended in ENDED_UNDER:
             # Whether that is true `overlap` checks.
-            return None if life.definition.policy in ENDED_UNDER[ended] else f"its policy is {life.definition.policy}"
+            return None if definition.policy in ENDED_UNDER[ended] else f"its policy is {definition.policy}"
         case "cancelled", "superseded" | "suspended" | "schedule_deleted":
             by_request = _was_ended(case, life, row) or (
                 row.reason == "suspended"
@@ -68,15 +69,15 @@ def _problem(case: Case, life: Life, row: LedgerRow, since: int) -> str | None:
         case "cancelled", "by_request":
             return None if _was_cancelled(case, row) else "nobody asked for it then"
         case "skipped", "ran_recently" | "still_running":
-            return None if may_abort(life.definition, row.reason) else "none of its constraints aborts"
+            return None if may_abort(definition, row.reason) else "none of its constraints aborts"
         case "skipped", "concurrency":
-            return None if life.definition.aborts else "its limits let it wait"
+            return None if definition.aborts else "its limits let it wait"
         case "skipped", "unresolved_template":
-            return None if life.definition.keys and row.correlation is None else "all that it names is there"
+            return None if definition.keys and row.correlation is None else "all that it names is there"
         case "skipped", "nothing_new":
-            return None if may_be_empty(life.definition.trigger, row) else "nothing asked for a job then"
+            return None if may_be_empty(definition.trigger, row) else "nothing asked for a job then"
         case "skipped", "open_instances":
-            return None if opens_instances(life.definition) else "its ticks open none"
+            return None if opens_instances(definition) else "its ticks open none"
         case "skipped", "outage":
             return None if row.covered is not None else "it stands for no outage"
         case "cancelled" | "expired", "upstream_deleted":
@@ -125,11 +126,13 @@ def _was_cancelled(case: Case, row: LedgerRow) -> bool:
 
 
 def _constraint_problem(case: Case, life: Life, row: LedgerRow, since: int) -> str | None:
-    timeout = life.definition.pending_timeout
-    if timeout is None:
+    late = case.shape(life, row.version).late
+    timeouts = [each.pending_timeout for each in case.carried(life, row.version) if each.pending_timeout is not None]
+    if not timeouts:
         return "its schedule waits for a day"
-    if life.definition.late != "abort":
-        return f"its pending time-out means {life.definition.late}"
+    if late != "abort":
+        return f"its pending time-out means {late}"
+    timeout = min(timeouts, key=parse_duration)
     # While nobody served its shard it did not wait. Of a fact that went on when it was found again the last word counts.
     facts = case.record.outages.get(keys.shard_of_run(row.job_id), {})
     outages = {fact.begin: fact for fact in facts if fact.end <= row.at}
@@ -157,7 +160,7 @@ def _was_overtaken(case: Case, row: LedgerRow, deadline: int) -> bool:
 
 def _ignores_the_uncounted(step: Step) -> bool:
     """Evidence is kept, and what came before and was not counted yet is ignored (docs/schedules.md, Suspended)."""
-    return step.moves and step.kind == "suspend" and step.asked.document.get("mode") in {"drain", "freeze"}
+    return step.moves and step.kind == "suspend" and step.mode in {"drain", "freeze"}
 
 
 def _latch_problem(life: Life, row: LedgerRow) -> str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
 from tidegate_core.model.instants import parse_instant
 from tidegate_testkit.simulation.record import UNTIL, UPSTREAM, ReceiptSeen
+from tidegate_testkit.simulation.redefining import variant_of
 from tidegate_testkit.simulation.requests import Asked
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class Step:
             instant from which on its trigger counts, whenever that was carried out.
         is_asked_for: Nobody asks for an end that comes by itself.
         until: When the suspension ends by itself that goes on afterwards.
+        mode: How it is suspended afterwards; None = it is not.
+        variant: Of its definition, afterwards.
     """
 
     asked: Asked
@@ -51,6 +54,8 @@ class Step:
     counts_from: tuple[int, int] | None = None
     is_asked_for: bool = True
     until: int | None = None
+    mode: str | None = None
+    variant: int = -1
 
     @property
     def kind(self) -> str:
@@ -118,7 +123,7 @@ def steps_of(
         answered: The places of requests in the order in which the store took their answers.
     """
     steps: list[Step] = []
-    model = _Model(sends_messages=life.definition.sends_messages)
+    model = _Model(life)
     ends = [each for each in lost if each.ended]
     requests = [asked for asked in life.steps if asked.receipt is not None]
     for asked, end in _with_resumes(_with_ends(requests, ends), ended, answered or {}):
@@ -131,7 +136,8 @@ def steps_of(
         counts_from = None
         if moves and ended_at is not None and asked.document["type"] == "schedule.resume":
             counts_from = _counts_from(ended_at, asked, end, steps, sends_messages=life.definition.sends_messages)
-        steps.append(Step(asked, status, moves, active, *numbers, parks, counts_from, end is None, model.until))
+        after = (model.until, model.mode, model.variant)
+        steps.append(Step(asked, status, moves, active, *numbers, parks, counts_from, end is None, *after))
     return steps
 
 
@@ -210,7 +216,7 @@ class _Model:
         until: When the suspension ends by itself.
     """
 
-    sends_messages: bool
+    life: Life
     exists: bool = False
     known: bool = False
     mode: str | None = None
@@ -232,8 +238,11 @@ class _Model:
         answer = asked.status
         kind = document["type"].removeprefix("schedule.")
         known, self.known = self.known, True
+        found = self.version if self.exists else 0
+        if document.get("expected_version", found) != found:
+            return self._mistaken(kind), False
         if kind == "apply":
-            return self._replace(_variant(document), document.get("on_update", "restart"), answer)
+            return self._replace(document, answer)
         if not self.exists:
             if kind == "delete" and not known:
                 self.version += 1
@@ -247,19 +256,27 @@ class _Model:
             return self._suspend(asked, document.get("mode"))
         if kind == "resume":
             return self._resume()
-        return "rejected" if self.mode is not None or self.sends_messages else "accepted", False
+        return "rejected" if self.mode is not None or self.life.definition.sends_messages else "accepted", False
+
+    def _mistaken(self, kind: str) -> str:
+        """A run is asked for of a schedule that is there, or of none."""
+        return "conflict" if self.exists or kind != "trigger" else "not_found"
 
     def _begin_anew(self, *, keeps: bool = False) -> None:
         """A new generation; what was pending ends, or goes on beside it."""
         self.generation += 1
         self.kept_from = self.kept_from if keeps else self.generation
 
-    def _replace(self, variant: int, how: str, answer: str) -> tuple[str, bool]:
+    def _replace(self, document: Any, answer: str) -> tuple[str, bool]:
+        variant, how = variant_of(document), document.get("on_update", "restart")
+        begins_suspended = document["spec"].get("suspended", False)
         if self.exists and self.variant == variant and not (self.pruned and answer == "accepted"):
             return "unchanged", False
         if not self.exists:
             self.incarnation += 1
-            how = "restart"
+            how, self.mode = "restart", "drop" if begins_suspended else None
+        elif begins_suspended and self.mode is None and not self.life.shape(self.variant).suspended:
+            return "rejected", False
         if how != "carry":
             self._begin_anew(keeps=how == "finish_old")
         self.exists, self.variant, self.version = True, variant, self.version + 1
@@ -272,7 +289,7 @@ class _Model:
             return "unchanged" if is_same else "conflict", False
         if until is not None and _has_passed(until, asked):
             return "rejected", False
-        self.mode, self.until = mode or "drop", until
+        self.mode, self.until = mode or self.life.shape(self.variant).suspend_mode or "drop", until
         if self.mode != "hold":
             self._begin_anew(keeps=self.mode != "drop")
         return "accepted", True
@@ -319,7 +336,9 @@ def stood_still(steps: Sequence[Step], begin: int, end: int) -> int:
 def kept_evidence(steps: Sequence[Step], begin: int, end: int) -> bool:
     """Whether a suspension that discards no evidence may have gone on at some time in between: clocks stood still then, or events were ignored."""
     keeping = (
-        (since, over) for step, since, over in _spans(steps) if step.parks or step.asked.document.get("mode") == "drain"
+        (since, over)
+        for step, since, over in _spans(steps)
+        if step.parks or (step.kind, step.mode) == ("suspend", "drain")
     )
     return any(since <= end and begin <= over for since, over in keeping)
 
@@ -329,10 +348,3 @@ def _spans(steps: Sequence[Step]) -> Iterator[tuple[Step, int, int]]:
     moving = [step for step in steps if step.moves]
     for step, following in zip_longest(moving, moving[1:]):
         yield step, step.sent - SKEW_MS, NEVER if following is None else following.done + SKEW_MS
-
-
-def _variant(document: Any) -> int:
-    target = document["spec"]["target"]
-    if target["type"] == "message":
-        return int(target["payload_text"].split("/")[1])
-    return int(target["program"]["args"][0].removeprefix("variant="))

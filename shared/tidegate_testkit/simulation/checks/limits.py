@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
@@ -17,41 +18,37 @@ if TYPE_CHECKING:
     from tidegate_testkit.simulation.world import World
 
 
+FORCED_MAX: Final = 16
+"""Open runs of a schedule that one which was asked for by hand, with `force_overlap`, may be the last of."""
+
+
 def check_limits(case: Case) -> Iterator[str]:
-    world, bodies = case.world, case.record.bodies
-    definitions = [life.definition for life in case.lives]
-    shared: dict[tuple[str, int], list[str]] = {}
-    for definition in definitions:
-        if definition.most is not None:
-            mine = [body for body in bodies if body.schedule == definition.name]
-            yield from _check(definition.name, definition.most, mine, world.ended_at)
-        if definition.program is not None:
-            shared.setdefault(definition.program, []).append(definition.name)
-    for (program, most), names in shared.items():
-        mine = [body for body in bodies if body.schedule in names]
-        yield from _check(f"program {program} of {', '.join(names)}", most, mine, world.ended_at)
-    yield from _check_groups(definitions, bodies, world.ended_at)
-    yield from _check_keys(definitions, bodies, world.ended_at)
+    world = case.world
+    limited: defaultdict[str, list[tuple[Body, int | None]]] = defaultdict(list)
+    names = {life.name for life in case.lives}
+    for body in (body for body in case.record.bodies if body.schedule in names):
+        for limit, most in _limits_of(case, body):
+            limited[limit].append((body, most))
+    for limit, bounded in limited.items():
+        yield from _check(limit, bounded, world.ended_at)
     yield from _check_admissions(case)
     yield from _check_refusals(case)
     if world.at_rest:
         yield from _check_permits(world)
 
 
-def _check_groups(definitions: list[Definition], bodies: list[Body], ended_at: int) -> Iterator[str]:
-    for group in sorted({group for each in definitions for group, _ in each.groups}):
-        members = {each.name: dict(each.groups)[group] for each in definitions if group in dict(each.groups)}
-        mine = [body for body in bodies if body.schedule in members]
-        yield from _check(f"group {group} of {', '.join(members)}", max(members.values()), mine, ended_at)
-
-
-def _check_keys(definitions: list[Definition], bodies: list[Body], ended_at: int) -> Iterator[str]:
-    for key in sorted({key for each in definitions for key, _ in each.keys}):
-        limited = {each.name: dict(each.keys)[key] for each in definitions if key in dict(each.keys)}
-        mine = [body for body in bodies if body.schedule in limited]
-        for value in sorted({_resolved(key, body.context["correlation"]) for body in mine}):
-            with_it = [body for body in mine if _resolved(key, body.context["correlation"]) == value]
-            yield from _check(f"key {value} of {', '.join(limited)}", max(limited.values()), with_it, ended_at)
+def _limits_of(case: Case, body: Body) -> Iterator[tuple[str, int | None]]:
+    """Yields what counts a program, and how many programs of that its own schedule lets run; None = any number."""
+    wants = case.shape_of(body)
+    is_forced = body.run_id in case.forced and wants.most in (None, 1)  # Else a constraint bounds it.
+    yield body.schedule, FORCED_MAX if is_forced else wants.most
+    if wants.program is not None:
+        name, most = wants.program
+        yield f"program {name}", most
+    for group, most in wants.groups:
+        yield f"group {group}", most
+    for key, most in wants.keys:
+        yield f"key {_resolved(key, body.context['correlation'])}", most
 
 
 def _check_admissions(case: Case) -> Iterator[str]:
@@ -59,9 +56,8 @@ def _check_admissions(case: Case) -> Iterator[str]:
 
     Whoever is admitted has all its permits from that moment on: none of them is taken before, or later (SEMANTICS 7.2).
     """
-    definitions = {life.name: life.definition for life in case.lives}
     for begun in case.world.limits.begun:
-        wanted = _shared_by(definitions[begun.schedule], begun.correlation)
+        wanted = _shared_by(case.shape(case.life(begun.schedule), begun.version), begun.correlation)
         for limit, most in wanted.items():
             in_use = begun.in_use.get(limit)
             if in_use is None or in_use > most:
@@ -77,9 +73,8 @@ def _check_refusals(case: Case) -> Iterator[str]:
 
     Nor is who waits for another limit meanwhile, but for the first of those that do (decision 24).
     """
-    definitions, limits = {life.name: life.definition for life in case.lives}, case.world.limits
-    for refused in limits.refused:
-        wanted = _shared_by(definitions[refused.schedule], refused.correlation)
+    for refused in case.world.limits.refused:
+        wanted = _shared_by(case.shape(case.life(refused.schedule), refused.version), refused.correlation)
         waited = max((at for limit, at in refused.waited.items() if limit in wanted), default=0)
         if waited < refused.since:
             yield f"order: {refused.schedule} ended at {refused.at} because others wait, and none has since {waited}"
@@ -105,17 +100,22 @@ def _resolved(key: str, correlation: object) -> str:
     return key.replace("${correlation}", str(correlation))
 
 
-def _check(what: str, most: int, bodies: Iterable[Body], ended_at: int) -> Iterator[str]:
-    marks: list[tuple[int, int]] = []
-    for body in bodies:
-        marks.append((body.start, 1))
-        marks.append((ended_at if body.end is None else body.end, -1))
-    running = 0
-    for instant, change in sorted(marks):
-        running += change
-        if running > most:
-            yield f"I4: {running} programs of {what} ran at {instant}, at most {most} may"
-            return
+def _check(what: str, bounded: Sequence[tuple[Body, int | None]], ended_at: int) -> Iterator[str]:
+    """Of those that run together and let no more than so many run, one was admitted last, and counted the others."""
+    marks = [(body.start, 1, number) for number, (body, _) in enumerate(bounded)]
+    mosts = [most for _, most in bounded]
+    marks += [(ended_at if body.end is None else body.end, -1, number) for number, (body, _) in enumerate(bounded)]
+    running = set[int]()
+    for instant, change, number in sorted(marks):
+        if change < 0:
+            running.discard(number)
+            continue
+        running.add(number)
+        allowed = sorted(most for each in running if (most := mosts[each]) is not None)
+        for together, most in enumerate(allowed, start=1):
+            if together > most:
+                yield f"I4: {together} programs of {what} ran at {instant}, at most {most} may"
+                return
 
 
 def _check_permits(world: World) -> Iterator[str]:

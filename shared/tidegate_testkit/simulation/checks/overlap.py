@@ -76,7 +76,7 @@ def _was_blocked(case: Case, life: Life, row: LedgerRow) -> str | None:
         and each.at >= row.at - SKEW_MS
         and (parked_later or (each.admitted_at or row.at) <= row.at + SKEW_MS)
     ]
-    most = life.definition.most or 1
+    most = case.shape(life, row.version).most or 1
     return None if len(open_then) >= most else f"of the runs that it names {len(open_then)} were open, {most} may be"
 
 
@@ -102,12 +102,13 @@ def _check_order(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]
     What was missed in an outage is made up for in an order of its own: what is due now goes beside it. A fact that was written later,
     because an outage has gone on, says nothing of how it was made.
     """
-    definition = life.definition
-    if definition.policy not in IN_ORDER or definition.most != 1 or not definition.is_timed:
+    if not life.definition.is_timed:
         return
     lives: defaultdict[tuple[str, int, bool], list[LedgerRow]] = defaultdict(list)
     for row in rows:
-        if row.trigger == "time" and row.admitted_at is not None:
+        definition = case.shape(life, row.version)
+        in_order = definition.policy in IN_ORDER and definition.most == 1
+        if in_order and row.trigger == "time" and row.admitted_at is not None:
             facts = case.record.outages.get(keys.shard_of_run(row.job_id), {})
             was_missed = any(
                 row.nominal in fact and by_then <= case.made_as[row.job_id] for fact, by_then in facts.items()

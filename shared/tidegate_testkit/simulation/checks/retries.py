@@ -17,9 +17,8 @@ def check_retries(case: Case) -> Iterator[str]:
         states = {row.state for row in case.rows_by_id.get(run_id, [])}
         if states != {"failed"}:
             yield f"dead letters: {run_id} has one, and is {sorted(map(str, states))}"
-    tries = {life.name: life.definition.tries for life in case.lives}
     for run_id, started in case.bodies_by_run.items():
-        name, wanted = started[0].schedule, tries[started[0].schedule]
+        name, wanted = started[0].schedule, case.shape_of(started[0]).tries
         has_failed = any(row.state == "failed" for row in case.rows_by_id.get(run_id, []))
         # A program that died without a word has used up a try as well.
         if 0 < wanted < len(started) and has_failed and run_id not in buried:

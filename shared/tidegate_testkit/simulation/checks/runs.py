@@ -23,15 +23,15 @@ ENDED: Final = frozenset({"succeeded", "failed", "killed", "timed_out"})
 
 
 def check_runs(case: Case) -> Iterator[str]:
-    tries = {life.name: life.definition.tries for life in case.lives}
     for run_id, started in case.bodies_by_run.items():
-        yield from _check_attempts(run_id, started, tries[started[0].schedule])
+        yield from _check_attempts(run_id, started, case.shape_of(started[0]).tries)
         if run_id not in case.rows_by_id:
             yield f"I1: {run_id} of {started[0].schedule} started and has no entry"
     requests = [each.document for each in case.world.requests.asked.values()]
     asked_to_end = {str(each["run_id"]) for each in requests if each["type"] == "run.cancel"}
     # What comes later ends these itself.
-    ending = {life.name for life in case.lives if life.definition.policy == "cancel_running"}
+    ending = {life.name for life in case.lives if any(each.policy == "cancel_running" for each in case.shapes(life))}
+    ending |= {str(each["name"]) for each in requests if each.get("cancel_running")}
     asked_to_end |= {row.job_id for row in case.rows if row.name in ending}
     for row in case.rows:
         yield from _check_row(row, case.bodies_by_run.get(row.job_id, []), case.record.never_ran, asked_to_end)

@@ -49,7 +49,7 @@ def _check_schedule(case: Case, life: Life, bodies: list[Body]) -> Iterator[str]
                 )
             held = None
         elif step.kind in {"suspend", "delete"}:
-            held = step if step.asked.document.get("mode") == "hold" else None
+            held = step if step.mode == "hold" else None
 
 
 def _check_left_out(case: Case, life: Life, step: Step, until: int | None, bodies: list[Body]) -> Iterator[str]:

@@ -34,6 +34,7 @@ from tidegate_testkit.simulation.faults.rare_moments import (
 from tidegate_testkit.simulation.faults.topic_traps import requests_topic_made_anew
 from tidegate_testkit.simulation.faults.upgrade import two_releases
 from tidegate_testkit.simulation.pacing import RATES
+from tidegate_testkit.simulation.redefining import TRAP as REDEFINED
 from tidegate_testkit.simulation.reminders import REMINDERS
 from tidegate_testkit.simulation.retrying import FAILURES
 from tidegate_testkit.simulation.swarm import CONSUMER_SESSION_MS, Burst, Swarm
@@ -229,6 +230,24 @@ def suspends_until(swarm: Swarm, chance: Random) -> Swarm:
     return replace(swarm, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls)))
 
 
+def redefined(swarm: Swarm, chance: Random) -> Swarm:
+    """Updates that change limits, policies and tries, and requests with all their words (`redefining.py`): owners fall, or stand still, at the
+    steps of an update, and as they admit by what was before it.
+    """
+    steps = ("control", "control", "end_pending", "admit", "offer", "trigger")
+    falls = tuple(
+        Trouble(
+            chance.randint(4_000, 50_000),
+            chance.choice(("crash", "crash", "pause")),
+            chance.randint(200, 9_000),
+            once_applied=chance.choice(steps),
+        )
+        for _ in range(4)
+    )
+    crowd = max(swarm.crowd, CROWD) if chance.random() < 0.5 else swarm.crowd
+    return replace(swarm, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls)), crowd=crowd)
+
+
 def refusals(swarm: Swarm, chance: Random) -> Swarm:
     """One sink refuses all for half a minute, and owners fall as soon as they have stopped or changed a schedule: what waits for
     its next attempt by then is its successor's to leave alone.
@@ -328,4 +347,5 @@ TRAPS: Mapping[str, Trap] = {
     "requests_topic_made_anew": Trap(requests_topic_made_anew, 0.045, "recreated"),
     "two_releases": Trap(two_releases, 0.06),
     ENDS: Trap(suspends_until, 0.12),
+    REDEFINED: Trap(redefined, 0.12),
 }

@@ -80,6 +80,7 @@ def test_given_an_end_because_others_wait_that_the_store_does_not_take_for_a_lon
         "pk": key.pk,
         "sk": key.sk,
         "name": "x",
+        "version": 1,
         "disposition": "skipped",
         "detail": "others wait for x",
         "job_id": "one",

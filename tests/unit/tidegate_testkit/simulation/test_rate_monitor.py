@@ -8,9 +8,12 @@ from tidegate_core.records.codec import to_item
 from tidegate_core.store.values import Put, Transaction
 from tidegate_testkit.builders import NOW, a_run
 from tidegate_testkit.simulation.checks.history import SKEW_MS
+from tidegate_testkit.simulation.definitions import Definition
 from tidegate_testkit.simulation.faults.store import calm_store
 from tidegate_testkit.simulation.rate_monitor import RateMonitor
 from tidegate_testkit.simulation.record import Record
+from tidegate_testkit.simulation.redefining import Wanted
+from tidegate_testkit.simulation.schedules import Life
 from tidegate_testkit.simulation.store import SimStore
 from tidegate_testkit.simulation.timeline import Timeline
 from tidegate_testkit.simulation.trace import Trace
@@ -35,7 +38,7 @@ def test_given_admissions_in_the_order_of_their_writes_then_it_objects_to_a_span
     timeline, record = Timeline(0), Record()
     store = SimStore(timeline, Trace(timeline), calm_store())
     monitor = RateMonitor(store, record)
-    monitor.of["nightly"] = (3, "4s")
+    monitor.wanted = Wanted(store, {"nightly": Life(Definition("nightly", {}, rate=(3, "4s")))})
     for number, at in enumerate(admitted):
         assert record.failures == []
         run = a_run(number + 1, admitted_at=NOW + at)

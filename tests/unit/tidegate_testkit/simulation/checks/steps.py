@@ -20,5 +20,14 @@ def a_step(
     asked = Asked(document, at, appended=[at], receipt=ReceiptSeen(at + 10, {"status": "accepted"}))
     parks, active = mode in {"hold", "freeze"}, mode in {None, "hold"}
     return Step(
-        asked, "accepted", moves=True, active=active, generation=1, version=1, incarnation=1, parks=parks, until=until
+        asked,
+        "accepted",
+        moves=True,
+        active=active,
+        generation=1,
+        version=1,
+        incarnation=1,
+        parks=parks,
+        until=until,
+        mode=mode,
     )
