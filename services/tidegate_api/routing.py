@@ -11,7 +11,7 @@ from tidegate_core.model.requests import (
     MessageCancel,
     MessageSend,
     Request,
-    RunCancel,
+    RunRequest,
     SourceRequest,
 )
 from tidegate_core.model.shards import controls_shard, message_shard, schedule_shard, sources_shard
@@ -31,7 +31,7 @@ def shard_of_request(request: Request, request_id: str, shards: int) -> int:
             if printed is not None and int(printed[1]) < shards:
                 return int(printed[1])
             return message_shard(request.namespace, request.key, request.message_id or "", shards)
-        case RunCancel(run_id=run):
+        case RunRequest(run_id=run):
             return run_shard(run, shards, "run_id")
         case JobCancel(job_id=run):
             return run_shard(run, shards, "job_id")
@@ -57,7 +57,7 @@ def subject_of(request: Request) -> str:
     match request:
         case MessageSend() | MessageCancel():
             return f"{request.namespace}/{request.key}" if request.key is not None else request.namespace
-        case RunCancel(run_id=run) | JobCancel(job_id=run):
+        case RunRequest(run_id=run) | JobCancel(job_id=run):
             return run
         case ControlRequest():
             return request.namespace or request.scope

@@ -24,7 +24,7 @@ from tidegate_api.stored_answers import Sought, StoredAnswers
 from tidegate_core.effects import Produce
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
-from tidegate_core.model.requests import JobCancel, MessageSend, Request, RunCancel, check_delivery
+from tidegate_core.model.requests import JobCancel, MessageSend, Request, RunRequest, check_delivery
 from tidegate_ports.bus import Notices
 from tidegate_ports.clock import Clock
 from tidegate_telemetry.metrics import Metrics
@@ -267,7 +267,7 @@ def _named(request: Request) -> str | None:
 def _named_alone(request: Request) -> str | None:
     """Returns the run or job that a request names without saying of which namespace it is."""
     match request:
-        case RunCancel(namespace=None, run_id=named) | JobCancel(namespace=None, job_id=named):
+        case RunRequest(namespace=None, run_id=named) | JobCancel(namespace=None, job_id=named):
             return named
         case _:
             return None

@@ -293,6 +293,10 @@ class Client(OperatorCalls):
     def cancel_run(self, run_id: str, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
         return self._write("POST", f"{run_path(run_id)}/cancel", given(fields), {}, request_id)
 
+    def release_run(self, run_id: str, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
+        """Ends a run that is `lost`, on your word that its program is gone: if it still runs, a further attempt runs beside it."""
+        return self._write("POST", f"{run_path(run_id)}/release", given(fields), {}, request_id)
+
     def run_logs(
         self,
         run_id: str,

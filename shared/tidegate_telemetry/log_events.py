@@ -143,6 +143,11 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "warning",
         "tidegate_retries_exhausted_total",
     ),
+    "run_released": LogEvent(
+        "Somebody has released a lost run (`run.release`); `reason` says who, and why. Its permits are given back, and its schedule's "
+        "`retry` says whether a further attempt follows.",
+        "warning",
+    ),
     "load_unknown": LogEvent(
         "A load that jobs wait for cannot be sampled; `problem` says why. Told once, when it begins: 5 minutes later jobs go "
         "without it, unless their constraint is `strict`.",

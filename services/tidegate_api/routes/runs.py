@@ -1,4 +1,4 @@
-"""Runs: launched jobs, their logs, and cancelling them."""
+"""Runs: launched jobs, their logs, cancelling them, and releasing those that are lost."""
 
 from __future__ import annotations
 
@@ -114,3 +114,17 @@ async def _piece(
 async def cancel_run(run_id: RunPath, request: RawRequestOf) -> JSONResponse:
     """Before the start gate it is closed; after it its process group is stopped."""
     return await request.send(type="run.cancel", run_id=run_id)
+
+
+@router.post(
+    "/runs/{run_id}/release",
+    response_model=ReceiptView,
+    summary="Release a lost run",
+    openapi_extra=body(fields("namespace", "reason", "actor", "id"), required=False),
+)
+async def release_run(run_id: RunPath, request: RawRequestOf) -> JSONResponse:
+    """For when its program is gone for good: the run ends, its permits are given back, and a further attempt may start.
+
+    If the program still runs, that attempt runs beside it. 400 for an open run that is not `lost`; 409 `too_late` for one that has ended.
+    """
+    return await request.send(type="run.release", run_id=run_id)

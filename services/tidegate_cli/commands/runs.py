@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from tidegate_cli.asking import ask
 from tidegate_cli.commands.arguments import (
     ActorOption,
     IdOption,
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from tidegate_client.views import RunView
 
 app = typer.Typer(help="Runs: launched jobs.", no_args_is_help=True, add_completion=False)
+
+_WHAT_A_RELEASE_DOES = (
+    "Its permits are given back, and a further attempt may start: if the program still runs, beside it."
+)
 
 
 @app.command("list")
@@ -90,6 +95,26 @@ def cancel(
     """End a run: before the start gate it is closed, after it its processes are stopped."""
     with api_client() as api:
         show(api.cancel_run(run, reason=reason, actor=actor, request_id=request_id), output)
+
+
+@app.command()
+def release(
+    run: RunArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether its program is gone.")] = False,
+    reason: ReasonOption = None,
+    actor: ActorOption = None,
+    request_id: IdOption = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """End a run that is lost, on your word that its program is gone for good.
+
+    Its permits are given back, and a further attempt may start, as its schedule's `retry` says. If the program still runs, what starts then
+    runs beside it. A run in another state is not released: cancel it.
+    """
+    if not yes:
+        ask(f"{_WHAT_A_RELEASE_DOES} Is the program of run {run} gone for good?")
+    with api_client() as api:
+        show(api.release_run(run, reason=reason, actor=actor, request_id=request_id), output)
 
 
 @app.command()

@@ -28,7 +28,7 @@ from tidegate_core.model.requests import (
     MessageCancel,
     MessageSend,
     Request,
-    RunCancel,
+    RunRequest,
     SourceRequest,
     check_delivery,
 )
@@ -163,10 +163,10 @@ class RequestIngest:
                 if printed is not None and int(printed[1]) < shards:
                     return int(printed[1])
                 return message_shard(request.namespace, request.key, request.message_id or "", shards)
-            case RunCancel(run_id=run) | JobCancel(job_id=run):
+            case RunRequest(run_id=run) | JobCancel(job_id=run):
                 shard = shard_of_run(run)
                 if shard >= shards:
-                    field = "run_id" if isinstance(request, RunCancel) else "job_id"
+                    field = "run_id" if isinstance(request, RunRequest) else "job_id"
                     problem = Problem(
                         field, f"names shard {shard}, the cluster has {shards}", "copy the id as it was printed"
                     )
@@ -242,7 +242,7 @@ def _inbox_name(request: Request, position: Position) -> tuple[str, str]:
             return namespace, keys.text_hash_once(key if key is not None else request_id or position.text())
         case MessageCancel(namespace=namespace, key=key, message_id=message_id):
             return namespace, keys.text_hash_once(key if key is not None else message_id or "")
-        case RunCancel(run_id=run) | JobCancel(job_id=run):
+        case RunRequest(run_id=run) | JobCancel(job_id=run):
             return request.namespace or "-", run
         case ControlRequest():
             return keys.NO_NAMESPACE, keys.CONTROLS_NAME

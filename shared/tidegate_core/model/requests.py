@@ -38,6 +38,8 @@ __all__ = [
     "MessageSend",
     "Request",
     "RunCancel",
+    "RunRelease",
+    "RunRequest",
     "ScheduleApply",
     "ScheduleDelete",
     "ScheduleRequest",
@@ -194,19 +196,38 @@ class SourceDelete(SourceRequest):
     type: Literal["source.delete"] = "source.delete"
 
 
-class RunCancel(RequestBase):
-    """End a run: before the start gate it is closed, after it its process is stopped.
+class RunRequest(RequestBase):
+    """A request about one run.
 
     Attributes:
         run_id: Also names the shard.
     """
 
+    namespace: Namespace | None = None
+    run_id: RunId
+
+
+class RunCancel(RunRequest):
+    """End a run: before the start gate it is closed, after it its process is stopped."""
+
     EXAMPLE: ClassVar = {"id": "c-1", "type": "run.cancel", "run_id": "0042-mfrggzdfmztwq2lkn5wg63tqoe"}
     PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "grace", "kill")
 
     type: Literal["run.cancel"] = "run.cancel"
-    namespace: Namespace | None = None
-    run_id: RunId
+
+
+class RunRelease(RunRequest):
+    """End a run that is lost, on somebody's word that its program is gone: permits are given back, and a further attempt may start."""
+
+    EXAMPLE: ClassVar = {
+        "id": "c-3",
+        "type": "run.release",
+        "run_id": "0042-mfrggzdfmztwq2lkn5wg63tqoe",
+        "actor": "ana",
+        "reason": "its host was scrapped",
+    }
+
+    type: Literal["run.release"] = "run.release"
 
 
 class JobCancel(RequestBase):
@@ -230,6 +251,7 @@ Request: TypeAlias = (
     | ScheduleResume
     | ScheduleTrigger
     | RunCancel
+    | RunRelease
     | JobCancel
     | MessageSend
     | MessageCancel
@@ -248,6 +270,7 @@ REQUEST_TYPES: dict[str, type[Request]] = {
     "schedule.resume": ScheduleResume,
     "schedule.trigger": ScheduleTrigger,
     "run.cancel": RunCancel,
+    "run.release": RunRelease,
     "job.cancel": JobCancel,
     "control.suspend": ControlSuspend,
     "control.resume": ControlResume,

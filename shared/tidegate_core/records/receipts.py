@@ -12,7 +12,7 @@ from tidegate_core.model.requests import (
     MessageCancel,
     MessageSend,
     Request,
-    RunCancel,
+    RunRequest,
     ScheduleApply,
     SourceApply,
 )
@@ -64,7 +64,7 @@ def subject_of(request: Request) -> str:
             named = ("key", key) if key is not None else ("id", request_id or "")
         case MessageCancel(key=key, message_id=message_id):
             named = ("key", key) if key is not None else ("id", message_id or "")
-        case RunCancel(run_id=run) | JobCancel(job_id=run):
+        case RunRequest(run_id=run) | JobCancel(job_id=run):
             named = ("id", run)
         case ControlRequest(scope=scope):
             named = ("scope", scope)

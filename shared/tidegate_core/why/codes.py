@@ -58,7 +58,7 @@ RUNS: Final[Mapping[str, str]] = {
     "before_gate": "a launcher has taken it, and its program has not come to the start gate",
     "running": "its program runs",
     "cancelling": "its program was asked to end and has not ended yet",
-    "lost": "its program was started, and its host does not answer",
+    "lost": "its program was started, and its host does not answer; it is open until it is found, reports its end, or is released",
 }
 
 NEVER_ABORTS: Final[frozenset[ReasonCode]] = frozenset(

@@ -20,7 +20,8 @@ def _waits_for(run: Run, now: Instant) -> Reason:
     values: dict[str, Compared] = {"run": run.id, "attempt": run.attempt}
     attempt = f"attempt {run.attempt} of run {run.id}"
     if run.state == "lost":
-        return Reason("lost", f"{attempt} was started and its host {run.program_host} does not answer", None, values)
+        text = f"{attempt} was started and its host {run.program_host} does not answer"
+        return Reason("lost", f"{text}; it is open until it is found, reports its end, or is released", None, values)
     if run.state == "running" and run.started_at is not None:
         # Of several attempts the gate keeps when the first one passed.
         since = (

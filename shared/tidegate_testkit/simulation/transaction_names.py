@@ -58,6 +58,7 @@ NOT_SENT_HERE: Final[Mapping[str, str]] = {
     "count_schedules": "no simulated namespace has a quota",
     "outputs": "simulated programs report their outputs with their end",
     "refuse": "no request of a simulated user fails",
+    "release_run": "no simulated user knows that a program is gone for good",
     "reject": "no simulated platform refuses a program for good",
     "rearm": "no world takes rows out of the store by hand",
     "mend_recurring": "likewise",

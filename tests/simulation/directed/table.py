@@ -228,6 +228,13 @@ RULES: Table = {
     "a program that starts before its submission is known": (
         "actors/shard_launching: a_program_that_starts_before_its_submission_is_known_then_it_runs_on",
     ),
+    "a lost run that is released": (
+        "runs/releasing_runs: an_end_that_is_reported_first_then_it_counts_and_the_answer_says_too_late",
+        "runs/releasing_runs: a_program_that_is_found_first_then_it_runs_on_and_the_answer_says_so",
+        "runs/releasing_runs: a_driver_that_lives_after_all_then_its_reports_are_refused",
+        "actors/released_runs: a_look_that_finds_the_program_after_its_release_then_nothing_changes",
+        "actors/released_runs: an_owner_that_falls_at_any_effect_of_a_release_then_the_attempt_ends_once_and_the_answer_is_given",
+    ),
     "two drivers of one run, on two hosts": (
         "runs/copies_of_runs: the_end_of_what_is_not_the_driver_then_the_run_goes_on_until_the_driver_reports",
     ),

@@ -252,7 +252,7 @@ def test_given_every_route_with_a_receipt_then_its_202_and_its_etag_are_describe
     }
     with_receipt = {where for where, told in answers.items() if "ReceiptView" in json.dumps(told["200"])}
     assert with_receipt == {where for where, told in answers.items() if "202" in told}
-    assert len(with_receipt) == 17
+    assert len(with_receipt) == 18
     with_version = {path for (method, path), told in answers.items() if method == "get" and "headers" in told["200"]}
     assert with_version == {"/api/v1/schedules/{namespace}/{name}", "/api/v1/sources/{namespace}/{name}"}
     assert answers["put", "/api/v1/schedules/{namespace}/{name}"]["200"]["headers"].keys() == {"ETag"}

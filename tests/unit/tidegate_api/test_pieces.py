@@ -85,6 +85,7 @@ def test_given_any_type_of_request_then_its_shard_is_that_of_what_it_is_about(ki
         "message.send": message_shard("orders", "reminder-17", "id-1", 256),
         "message.cancel": message_shard("orders", "reminder-17", "", 256),
         "run.cancel": 42,
+        "run.release": 42,
         "job.cancel": 42,
         "control.suspend": controls_shard(256),
         "control.resume": controls_shard(256),

@@ -158,6 +158,20 @@ def test_given_if_match_then_a_conflict_is_412(process: Process) -> None:
     assert process.bus.on(TOPICS.requests)[0]["expected_version"] == 4
 
 
+def test_given_a_release_then_its_request_has_who_wants_it_and_lies_with_the_runs_shard(process: Process) -> None:
+    run_id = "0003-mfrggzdfmztwq2lkn5wg63tqoe"
+    said = {"reason": "its host was scrapped", "actor": "ana"}
+    path = f"/api/v1/runs/{run_id}/release"
+    answer = process.http.post(path, json=said, headers={"Idempotency-Key": "it"})
+    assert (answer.status_code, answer.json()["status"]) == (200, "accepted")
+    assert process.bus.on(TOPICS.requests) == [{"type": "run.release", "run_id": run_id, "id": "it", **said}]
+    assert process.bus.produced[0].topic_partition == 3
+    problem = Problem("run_id", "the run is running", "end this one with run.cancel")
+    process.bus.owner = lambda document: accepted(document, status=ReceiptStatus.REJECTED, errors=(problem,))
+    refused = process.http.post(path)
+    assert (refused.status_code, refused.json()["errors"][0]["problem"]) == (400, problem.problem)
+
+
 def test_given_any_request_then_it_goes_through(process: Process) -> None:
     body = {"type": "run.cancel", "run_id": "0003-mfrggzdfmztwq2lkn5wg63tqoe"}
     assert process.http.post("/api/v1/requests", json=body).status_code == 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -48,6 +49,38 @@ def test_given_expected_version_then_a_trigger_carries_it(api: FakeApi) -> None:
     api.answers["POST /schedules/flights/land/trigger"] = (200, RECEIPT)
     assert main.run(["schedule", "trigger", "flights/land", "--expected-version", "3"]) == 0
     assert json.loads(api.asked[0].content)["expected_version"] == 3
+
+
+@pytest.mark.parametrize(
+    ("flags", "typed", "code", "sent"),
+    [
+        pytest.param(["--yes"], "", 0, 1, id="not asked"),
+        pytest.param([], "y\n", 0, 1, id="yes"),
+        pytest.param([], "n\n", 1, 0, id="no"),
+        pytest.param([], "\n", 1, 0, id="no is what a return means"),
+        pytest.param([], "", 1, 0, id="nobody to ask"),
+        pytest.param([], None, 1, 0, id="no standard input"),
+    ],
+)
+def test_given_a_release_then_it_is_sent_once_somebody_says_that_the_program_is_gone(
+    api: FakeApi,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    flags: list[str],
+    typed: str | None,
+    code: int,
+    sent: int,
+) -> None:
+    api.answers[f"POST /runs/{RUN}/release"] = (200, RECEIPT)
+    monkeypatch.setattr("sys.stdin", None if typed is None else io.StringIO(typed))
+    command = ["run", "release", RUN, "--reason", "its host was scrapped", "--actor", "ana", "-o", "json", *flags]
+    assert main.run(command) == code
+    told = capsys.readouterr()
+    assert [json.loads(each.content) for each in api.asked] == [
+        {"reason": "its host was scrapped", "actor": "ana"}
+    ] * sent
+    assert (json.loads(told.out)["status"] == "accepted") if sent else told.out == ""
+    assert (f"Is the program of run {RUN} gone for good?" in told.err) == (not flags)
 
 
 @pytest.mark.parametrize(

@@ -270,6 +270,21 @@ def test_given_an_id_among_the_fields_then_it_is_the_requests() -> None:
     assert [json.loads(request.content)["id"] for request in sent] == ["mine"] * 3
 
 
+def test_given_a_release_then_who_wants_it_and_why_go_along_under_the_given_id() -> None:
+    sent: list[httpx2.Request] = []
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        sent.append(request)
+        return httpx2.Response(200, json=RECEIPT)
+
+    with client_of(handler) as client:
+        client.release_run(RUN, actor="ana", reason="its host was scrapped", request_id="it")
+    (request,) = sent
+    assert (request.method, request.url.path) == ("POST", f"/api/v1/runs/{RUN}/release")
+    assert request.headers["Idempotency-Key"] == "it"
+    assert json.loads(request.content) == {"actor": "ana", "reason": "its host was scrapped"}
+
+
 def test_given_a_span_and_one_whose_shard_nobody_serves_then_the_others_are_resumed() -> None:
     views = [{"namespace": "a", "name": f"s-{number}", "status": "suspended", "version": 1} for number in range(3)]
 
@@ -356,6 +371,7 @@ def test_given_a_password_in_the_address_then_it_is_used_and_never_shown() -> No
         (lambda client: client.run("../schedules/a/b"), "run_id"),
         (lambda client: client.run_logs(f"{RUN}/x"), "run_id"),
         (lambda client: client.cancel_run("%2e%2e"), "run_id"),
+        (lambda client: client.release_run("%2e%2e"), "run_id"),
         (lambda client: client.job("a/b"), "job_id"),
         (lambda client: client.cancel_job("a/b"), "job_id"),
     ],

@@ -1,4 +1,4 @@
-"""Requests about one occurrence: run now, cancel a job, cancel a run (SEMANTICS 4, 11)."""
+"""Requests about one occurrence: run now, cancel a job, cancel a run, release a lost one (SEMANTICS 4, 11)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.jobs import end_job, manual_job
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.run_ends import conclude
-from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel
+from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel, release_lost
 from tidegate_core.decisions.run_plane.standing import is_cut, kept_from
 from tidegate_core.model.planned import LANGUAGE
 from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
-from tidegate_core.model.requests import ScheduleTrigger
+from tidegate_core.model.requests import RunRelease, ScheduleTrigger
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.run_plane import Definition, Job, LedgerPlace, LedgerRow, Run, ScheduleState
 from tidegate_core.store import keys
@@ -177,14 +177,8 @@ class CancelRun:
         return (keys.run(self.shard, self.run_id),)
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
-        run = self._run(unit)
-        if run is not None and run.ended_at is not None and self._is_meant(run):
-            conclude(unit, run, self.memory, now)
-            run = unit.record(Run, run.key(unit.shard)) or run
-        run = run or _ended(unit, self.run_id)
+        run = _concluded(unit, self.run_id, self.namespace, self.memory, now)
         running: tuple[str, ...] = ()
-        if run is not None and not self._is_meant(run):
-            run = None  # Another namespace's, of which nothing is told.
         if run is None:
             status = ReceiptStatus.NOT_FOUND
         elif run.ended_at is not None:
@@ -205,11 +199,69 @@ class CancelRun:
         )
         answer(unit, self.outcome, receipt, now, under=self.namespace)
 
-    def _run(self, unit: UnitOfWork) -> Run | None:
-        return unit.record(Run, keys.run(unit.shard, self.run_id))
 
-    def _is_meant(self, run: Run) -> bool:
-        return self.namespace in (None, run.namespace)
+@dataclass(frozen=True, slots=True)
+class ReleaseRun:
+    """`run.release`: a run that is lost ends, its permits are given back, and its schedule's `retry` says what follows.
+
+    Any other open run is not released: of what runs, or may still start, a second copy would run beside it. Where an end was reported and
+    nobody has drawn the conclusion yet, that comes first, as for a cancel.
+    """
+
+    shard: int
+    request: RunRelease
+    request_id: str
+    outcome: Outcome
+    memory: Memory
+    name: str = "release_run"
+
+    @property
+    def about(self) -> str:
+        return self.request.run_id
+
+    @property
+    def stale(self) -> tuple[Key, ...]:
+        return (keys.run(self.shard, self.request.run_id),)
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = _concluded(unit, self.request.run_id, self.request.namespace, self.memory, now)
+        errors: tuple[Problem, ...] = ()
+        if run is None:
+            status = ReceiptStatus.NOT_FOUND
+        elif run.ended_at is not None:
+            status = ReceiptStatus.TOO_LATE
+        elif run.state != "lost":
+            status, errors = ReceiptStatus.REJECTED, (_not_lost(run),)
+        else:
+            release_lost(unit, run, self.request.actor, self.request.reason, self.memory, now)
+            status = ReceiptStatus.ACCEPTED
+        receipt = Receipt.model_construct(
+            request_id=self.request_id,
+            status=status,
+            namespace=self.request.namespace or (None if run is None else run.namespace),
+            name=None if run is None else run.name,
+            id=self.request.run_id,
+            errors=errors,
+            at=now,
+        )
+        answer(unit, self.outcome, receipt, now, under=self.request.namespace)
+
+
+def _not_lost(run: Run) -> Problem:
+    hint = "only a run that is lost is released; end this one with run.cancel (tidegate run cancel)"
+    return Problem(field="run_id", problem=f"the run is {run.state}", hint=hint)
+
+
+def _concluded(unit: UnitOfWork, run_id: str, namespace: str | None, memory: Memory, now: int) -> Run | None:
+    """Returns a run, open or ended, once the conclusion is drawn from an end that was reported; None: there is none of that namespace."""
+    run = unit.record(Run, keys.run(unit.shard, run_id))
+    found = run or _ended(unit, run_id)
+    if found is None or namespace not in (None, found.namespace):
+        return None  # Or another namespace's, of which nothing is told.
+    if run is not None and run.ended_at is not None:
+        conclude(unit, run, memory, now)
+        return unit.record(Run, run.key(unit.shard)) or run
+    return found
 
 
 def _closed(unit: UnitOfWork, job_id: str) -> LedgerRow | None:

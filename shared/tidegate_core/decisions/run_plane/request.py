@@ -13,7 +13,7 @@ from tidegate_core.decisions.log_ends import Untold, find_out
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane import control
 from tidegate_core.decisions.run_plane.answers import Outcome
-from tidegate_core.decisions.run_plane.by_id import CancelJob, CancelRun, TriggerNow
+from tidegate_core.decisions.run_plane.by_id import CancelJob, CancelRun, ReleaseRun, TriggerNow
 from tidegate_core.decisions.run_plane.control import Applied, MoveState
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE
@@ -36,6 +36,7 @@ from tidegate_core.model.requests import (
     JobCancel,
     Request,
     RunCancel,
+    RunRelease,
     ScheduleApply,
     ScheduleDelete,
     ScheduleRequest,
@@ -187,6 +188,8 @@ class ApplyRequest(Procedure):
             case RunCancel():
                 cancel_run = CancelRun(lane.shard, request.run_id, request_id, request.namespace, outcome, self.memory)
                 yield from lane.decide_alone(cancel_run)
+            case RunRelease():
+                yield from lane.decide_alone(ReleaseRun(lane.shard, request, request_id, outcome, self.memory))
             case JobCancel():
                 cancel_job = CancelJob(request.job_id, request_id, request.namespace, outcome)
                 yield from lane.decide_alone(cancel_job)

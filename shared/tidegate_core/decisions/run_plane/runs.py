@@ -417,3 +417,18 @@ def mark_lost(unit: UnitOfWork, run: Run, now: int) -> None:
         # Else a former loss, behind which it was found, is on its way still.
         if unit.item(out.key(unit.shard)) is None:
             unit.put_new(out, out.key(unit.shard))
+
+
+def release_lost(
+    unit: UnitOfWork, run: Run, actor: str | None, why: str | None, memory: Memory | None, now: int
+) -> None:
+    """Ends a lost run as if its program had been seen to be gone: somebody says that it is.
+
+    The launcher is asked for nothing: what it finds of the attempt from now on is of one that has ended.
+    """
+    reason = "released" + (f" by {actor}" if actor else "") + (f": {why}" if why else "")
+    outcome = "killed" if run.cancel_requested else "failed"
+    ended = replace(run, ended_at=now, outcome=outcome, reason=reason, error_class="lost")
+    conclude(unit, ended, memory, now)
+    fields: dict[str, Value] = {"run_id": run.id, "schedule": run.ref, "attempt": run.attempt}
+    unit.after(Notice("run_released", fields | {"reason": reason}))

@@ -285,6 +285,12 @@ def test_given_a_record_that_cannot_be_kept_behind_a_move_then_what_that_move_pa
             {"namespace": None, "name": None},
             id="a run without a namespace",
         ),
+        pytest.param(
+            {"type": "run.release", "run_id": "0000-mfrggzdfmztwq2lkn5wg63tqoe"},
+            "release_run",
+            {"namespace": None, "name": None},
+            id="a lost run without a namespace",
+        ),
     ],
 )
 def test_given_a_request_that_the_store_refuses_then_its_receipt_names_what_the_request_named(

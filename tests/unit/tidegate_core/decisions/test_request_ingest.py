@@ -76,6 +76,7 @@ def test_given_messages_that_nobody_named_then_none_touches_the_inbox_whatever_e
         pytest.param(a_request("delete", foreign_name()), "Q", id="request"),
         pytest.param(an_apply(a_spec(foreign_name())), "Q", id="apply"),
         pytest.param({"id": "x", "type": "run.cancel", "run_id": "0003-" + "a" * 26}, "Q", id="run"),
+        pytest.param({"id": "x", "type": "run.release", "run_id": "0003-" + "a" * 26}, "Q", id="lost run"),
         pytest.param({"id": "x", "type": "job.cancel", "job_id": "0001-" + "a" * 26}, "Q", id="job"),
         pytest.param(a_cancel(message_id="0003-" + "a" * 26), "M", id="printed id"),
     ],

@@ -239,7 +239,10 @@ def _the_program_was_asked_to_end() -> Explanation:
 
 @story(
     "lost",
-    ("lost: attempt 1 of run 0000-ju4inybb226gz663zrlidgu6xa was started and its host host-1 does not answer"),
+    (
+        "lost: attempt 1 of run 0000-ju4inybb226gz663zrlidgu6xa was started and its host host-1 does not answer; "
+        "it is open until it is found, reports its end, or is released"
+    ),
 )
 def _the_host_does_not_answer() -> Explanation:
     bench = triggered()
