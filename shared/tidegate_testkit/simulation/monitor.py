@@ -109,7 +109,8 @@ class StoreMonitor:
                 seen.chunks.append(str(action.item["entries"]))
                 seen.taken.append(self._store.now)
             elif isinstance(action, Put) and kind in {"E", "J"}:
-                evidence[str(action.item["id"])].schedule = str(action.item["name"])
+                seen = evidence[str(action.item["id"])]
+                seen.schedule, seen.version = str(action.item["name"]), int(str(action.item["version"]))
                 if kind == "E":
                     moved.add(str(action.item["id"]))
         for key in (action.key for action in written.actions if isinstance(action, Delete)):

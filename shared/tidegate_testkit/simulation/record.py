@@ -136,12 +136,14 @@ class EvidenceSeen:
 
     Attributes:
         schedule: Whose it is; empty when its item was never there (it was opened and ended in one transaction).
+        version: Of that schedule; 0 likewise.
         gone: True time at which its item went; None while it is there.
         chunks: JSON of its entries.
         taken: True time at which the store took each of the chunks.
     """
 
     schedule: str = ""
+    version: int = 0
     gone: int | None = None
     chunks: list[str] = field(default_factory=list)
     taken: list[int] = field(default_factory=list)

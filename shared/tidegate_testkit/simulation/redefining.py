@@ -75,10 +75,26 @@ class Shapes:
             {"pending_timeout": chance.choice((None, "6s", "15s")), "late": chance.choice(("abort", "force", "alert"))},
             {"rate": None if first.rate is None else chance.choice((None, (first.rate[0] + 1, first.rate[1])))},
             {"suspend_mode": chance.choice(OWN_MODES)},
+            {"trigger": _another(chance, first.trigger)},
         ]
         changes = [each for each in others if chance.random() < CHANGED]
         begins = {"suspended": chance.random() < BEGINS_SUSPENDED}
         return replace(first, **{name: value for each in (*changes, begins) for name, value in each.items()})
+
+
+def _another(chance: Random, trigger: dict[str, Any]) -> dict[str, Any]:
+    """Returns a trigger of the same kind that names other instants, or waits for other data; some kinds stay what they are."""
+    match trigger:
+        case {"type": "every", "period": _, **others} if not others:
+            return {**trigger, "period": f"{chance.randint(2, 7)}s"}
+        case {"type": "cron", "expression": str(expression)} if "exclude" not in trigger and expression.startswith(
+            "*/"
+        ):
+            return {**trigger, "expression": f"*/{chance.randint(2, 6)} * * * * *"}
+        case {"type": "data_partitions", "dataset": _, "count": _, **others} if not others:
+            return {**trigger, "dataset": chance.choice(("a", "b", "c")), "count": chance.randint(1, 4)}
+        case _:
+            return trigger
 
 
 class Words:

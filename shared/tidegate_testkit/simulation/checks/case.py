@@ -102,6 +102,11 @@ class Case:
         """Returns what the schedule of a program was in the version whose arguments that was given."""
         return self.life(body.schedule).shape(int(body.args[0].removeprefix("variant=")))
 
+    def trigger_of(self, life: Life, evidence: str) -> dict[str, Any]:
+        """Returns the trigger that has counted what is in a piece of evidence."""
+        rows = self.rows_by_id.get(evidence)
+        return self.shape(life, rows[0].version if rows else self.record.evidence[evidence].version).trigger
+
     def shapes(self, life: Life) -> list[Definition]:
         """Returns all that it was."""
         return [life.definition, *map(life.shape, self._variants(life).values())]

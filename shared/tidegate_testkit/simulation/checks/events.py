@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tidegate_testkit.simulation.checks.evidence import holding
+from tidegate_testkit.simulation.checks.fires import trigger_of
 from tidegate_testkit.simulation.checks.history import SKEW_MS, Segment
 from tidegate_testkit.simulation.cluster import EVENTS, EVENTS_DLQ
 from tidegate_testkit.simulation.definitions import NAMESPACE, needed_of
@@ -28,7 +29,7 @@ def check_events(case: Case) -> Iterator[str]:
         yield from _check_counts(case, life)
         yield from _check_manifests(case, life)
         for evidence in case.open_evidence.get(life.name, []):
-            yield from _check_open(life, evidence)
+            yield from _check_open(case, life, evidence)
     yield from _check_dead_letters(case)
 
 
@@ -69,7 +70,7 @@ def _surely_counted(case: Case, life: Life) -> Iterator[str]:
     last = [segment for segment in case.segments(life) if segment.end is None]
     if not last:
         return
-    trigger = life.definition.trigger
+    trigger = trigger_of(life, last[0])
     for number, leaf in enumerate(trigger.get("triggers", [trigger])):
         if leaf["type"] == "data_partitions":
             for announced in case.world.producers.announced.values():
@@ -104,7 +105,7 @@ def _check_manifests(case: Case, life: Life) -> Iterator[str]:
         if body.schedule == life.name and body.context["trigger"] == "events":
             entries = case.entries_of.get(life.name, {}).get(body.run_id, [])
             told = sorted(str(row["event_id"]) for row in body.manifest())
-            yield from _check_told(life, body, told, entries)
+            yield from _check_told(case, body, told, entries)
             if body.run_id not in counted:  # A further attempt is told the same.
                 seen.update(told)
             counted.add(body.run_id)
@@ -113,8 +114,8 @@ def _check_manifests(case: Case, life: Life) -> Iterator[str]:
             yield f"I3: {number} programs of {life.name} were told of {event}"
 
 
-def _check_told(life: Life, body: Body, told: list[str], entries: list[Entry]) -> Iterator[str]:
-    trigger, name = life.definition.trigger, f"{body.run_id} of {life.name}"
+def _check_told(case: Case, body: Body, told: list[str], entries: list[Entry]) -> Iterator[str]:
+    trigger, name = case.shape_of(body).trigger, f"{body.run_id} of {body.schedule}"
     if told != sorted(str(entry["event_id"]) for entry in holding(entries) if entry["kind"] == "data_partition"):
         yield f"I3: {name} was told of {told}, its evidence is {entries}"
     with_less = "at_least_every" in trigger and body.context["missing"]
@@ -129,9 +130,9 @@ def _check_told(life: Life, body: Body, told: list[str], entries: list[Entry]) -
             yield f"I3: {name} was told of {upstream!r} upstream, its evidence is of {runs}"
 
 
-def _check_open(life: Life, evidence: Evidence) -> Iterator[str]:
+def _check_open(case: Case, life: Life, evidence: Evidence) -> Iterator[str]:
     """At rest no evidence is left that would do: its job would have to exist, and that would not be rest."""
-    trigger = life.definition.trigger
+    trigger = case.shape(life, evidence.version).trigger
     leaves, needed = needed_of(trigger)
     held = [count >= leaf.get("count", 1) for count, leaf in zip(evidence.counts, leaves, strict=True)]
     if evidence.job or sum(held) >= needed:

@@ -42,14 +42,14 @@ def check_evidence(case: Case) -> Iterator[str]:
         for row in case.rows_of.get(life.name, []):
             # Of ticks that met nothing, and that one decision has walked together, or that opened nothing, the ledger alone speaks.
             in_vain = row.reason in NOT_IN_TIME | {OPEN_INSTANCES} and bool(leaves_of_time(life.definition))
-            may_be_without = in_vain or may_be_empty(life.definition.trigger, row)
+            may_be_without = in_vain or may_be_empty(case.shape(life, row.version).trigger, row)
             if row.trigger == "events" and row.job_id not in counted and not may_be_without:
                 yield f"I1: {row.job_id} of {life.name} is {row.disposition}/{row.reason} without any evidence"
 
 
 def _check_entries(case: Case, life: Life, evidence: str, entries: list[Entry]) -> Iterator[str]:
     """What may be in one piece of evidence together."""
-    trigger = life.definition.trigger
+    trigger = case.trigger_of(life, evidence)
     if trigger["type"] == "run_status" and len(entries) != 1:
         yield f"I3: {evidence} of {life.name} answers {len(entries)} runs: {entries}"
     if trigger.get("take") == "exactly_n" and len({entry["key"] for entry in entries}) > trigger["count"]:
@@ -62,15 +62,15 @@ def _check_entries(case: Case, life: Life, evidence: str, entries: list[Entry]) 
 
 
 def _check_fate(case: Case, life: Life, evidence: str, entries: list[Entry], *, is_open: bool) -> Iterator[str]:
-    rows = case.rows_by_id.get(evidence, [])
+    rows, trigger = case.rows_by_id.get(evidence, []), case.trigger_of(life, evidence)
     if len(rows) > 1:
         yield f"I1: {evidence} of {life.name} has {len(rows)} entries"
-    elif is_satisfied(life.definition.trigger, entries):
+    elif is_satisfied(trigger, entries):
         if not rows:
             yield f"I1: {evidence} of {life.name} was satisfied and has no entry; it counted {entries}"
         elif rows[0].reason in NOT_IN_TIME:
             yield f"I1: {evidence} of {life.name} expired with all that it waited for: {entries}"
-    elif rows and rows[0].reason not in WITHOUT_ENOUGH and not _may_have_less(life.definition.trigger):
+    elif rows and rows[0].reason not in WITHOUT_ENOUGH and not _may_have_less(trigger):
         yield f"I1: {evidence} of {life.name} is {rows[0].disposition}/{rows[0].reason} with too little: {entries}"
     elif not rows and not is_open and not _was_discarded(case, life, evidence):
         yield f"I3: {evidence} of {life.name} vanished, and no request of then discarded it; it counted {entries}"

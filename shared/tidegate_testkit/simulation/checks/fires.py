@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tidegate_core.model.durations import parse_duration
@@ -43,7 +44,11 @@ def _check_timed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]
         must.update({instant for segment in mine for instant in surely_due(case, life, segment, ended_at)})
         may.update({instant for segment in mine for instant in maybe_due(life, segment, ended_at)})
     stood_for = list(
-        accounted(life.definition.trigger, rows, lambda at: may[at] > 0 and not case.wide.maybe_due(NAMESPACE, at))
+        accounted(
+            partial(_trigger_of_row, case, life),
+            rows,
+            lambda at: may[at] > 0 and not case.wide.maybe_due(NAMESPACE, at),
+        )
     )
     entries = Counter(stood_for)
     yield from (f"I1: {life.name} {at_text(at)} has {n} entries" for (_, at), n in entries.items() if n > 1)
@@ -58,7 +63,7 @@ def _check_timed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]
 
 def surely_due(case: Case, life: Life, segment: Segment, ended_at: int) -> list[int]:
     """Instants at which nothing wider was suspended; a past one of an `at` comes with the update that brings it."""
-    is_at = life.definition.trigger["type"] == "at"
+    is_at = trigger_of(life, segment)["type"] == "at"
     begin, end = segment.begin.sent, segment.begin.done
     due = _due(life, segment, ended_at)
     spans = [(min(each, begin), max(each, end)) if is_at else (each, each) for each in due]
@@ -75,7 +80,7 @@ def surely_due(case: Case, life: Life, segment: Segment, ended_at: int) -> list[
 def _due(life: Life, segment: Segment, ended_at: int) -> list[int]:
     """Instants that lie inside whatever the nodes' clocks said, and those that the receipt promised."""
     end = ended_at - 2 * SKEW_MS if segment.end is None else segment.end.sent - SKEW_MS
-    trigger = life.definition.trigger
+    trigger = trigger_of(life, segment)
     begin = segment.begin.all_counted
     if trigger["type"] == "at":
         instant = parse_instant(trigger["instant"])
@@ -85,7 +90,7 @@ def _due(life: Life, segment: Segment, ended_at: int) -> list[int]:
 
 def maybe_due(life: Life, segment: Segment, ended_at: int) -> list[int]:
     end = ended_at + SKEW_MS if segment.end is None else segment.end.done + SKEW_MS
-    trigger = life.definition.trigger
+    trigger = trigger_of(life, segment)
     if trigger["type"] == "at":
         instant = parse_instant(trigger["instant"])
         return [] if _resumed(segment) and instant < segment.begin.first_counted else [instant]
@@ -99,14 +104,15 @@ def _resumed(segment: Segment) -> bool:
 
 def check_shown(life: Life, segment: Segment) -> Iterator[str]:
     """The receipt shows the next instants: the trigger's own, one after the other, from its activation on."""
-    if life.definition.trigger["type"] == "at" or not segment.begin.is_asked_for:
+    trigger = trigger_of(life, segment)
+    if trigger["type"] == "at" or not segment.begin.is_asked_for:
         return
     shown = shown_in(segment)
     begin = segment.begin.first_counted
-    horizon = max(HORIZON_MS, PERIODS_AHEAD * parse_duration(life.definition.trigger.get("period", "0s")))
-    coming = _instants(life.definition.trigger, begin, segment.begin.done + horizon)
+    horizon = max(HORIZON_MS, PERIODS_AHEAD * parse_duration(trigger.get("period", "0s")))
+    coming = _instants(trigger, begin, segment.begin.done + horizon)
     latest = next(instant for instant in coming if instant >= segment.begin.all_counted)
-    if not shown and "exclude" in life.definition.trigger:
+    if not shown and "exclude" in trigger:
         return  # Where the search was cut the answer shows what was found by then.
     if not shown or shown[0] > latest or shown != [each for each in coming if each >= shown[0]][: len(shown)]:
         request = f"{segment.begin.kind} {segment.begin.asked.id}"
@@ -122,8 +128,17 @@ def shown_in(segment: Segment) -> list[int]:
     return [parse_instant(instant) for instant in (receipt.body.get("next") or [])] if receipt else []
 
 
+def trigger_of(life: Life, segment: Segment) -> dict[str, Any]:
+    """Returns the trigger that goes on in a segment: an update that changes it begins another one."""
+    return life.shape(segment.begin.variant).trigger
+
+
+def _trigger_of_row(case: Case, life: Life, row: LedgerRow) -> dict[str, Any]:
+    return case.shape(life, row.version).trigger
+
+
 def accounted(
-    trigger: dict[str, Any], rows: list[LedgerRow], may_be_due: Callable[[int], bool]
+    trigger_of: Callable[[LedgerRow], dict[str, Any]], rows: list[LedgerRow], may_be_due: Callable[[int], bool]
 ) -> Iterator[tuple[str, int]]:
     """Yields (incarnation, instant) for each instant of each entry that stands for it.
 
@@ -131,7 +146,7 @@ def accounted(
     and that other one only its own part of all that it says to stand for.
 
     Args:
-        trigger: The schedule's.
+        trigger_of: Tells the trigger of an entry's version.
         rows: Of its ledger.
         may_be_due: Of instants at which nothing was suspended.
     """
@@ -139,7 +154,7 @@ def accounted(
     settled: dict[str, set[int]] = {}
     for row in sorted(rows, key=lambda each: each.nominal):
         of_life = settled.setdefault(row.incarnation, set())
-        own = _own_instants(trigger, row, into, rows, of_life, may_be_due)
+        own = _own_instants(trigger_of, row, into, rows, of_life, may_be_due)
         if row.job_id in into:
             of_life.update(own)
         for instant in own:
@@ -147,7 +162,7 @@ def accounted(
 
 
 def _own_instants(
-    trigger: dict[str, Any],
+    trigger_of: Callable[[LedgerRow], dict[str, Any]],
     row: LedgerRow,
     into: dict[str, list[LedgerRow]],
     rows: list[LedgerRow],
@@ -159,11 +174,11 @@ def _own_instants(
     """
     merged = into.get(row.job_id, [])
     if not merged or row.covered is None:
-        return instants_of(trigger, row)
+        return instants_of(trigger_of(row), row)
     mine = [each for each in rows if each.incarnation == row.incarnation]
     others = [each for each in mine if each in merged or each.job_id not in into]
-    theirs = {instant for each in others for instant in instants_of(trigger, each)}
-    own = [instant for instant in instants_of(trigger, row) if instant not in theirs]
+    theirs = {instant for each in others for instant in instants_of(trigger_of(each), each)}
+    own = [instant for instant in instants_of(trigger_of(row), row) if instant not in theirs]
     number = row.covered - sum(each.covered or 1 for each in merged)
     beside = [instant for instant in own if instant not in settled]
     own = beside if len(beside) >= number else own

@@ -275,12 +275,18 @@ class _Model:
         if not self.exists:
             self.incarnation += 1
             how, self.mode = "restart", "drop" if begins_suspended else None
-        elif begins_suspended and self.mode is None and not self.life.shape(self.variant).suspended:
+        elif self._is_refused(variant, how, begins_suspended=begins_suspended):
             return "rejected", False
         if how != "carry":
             self._begin_anew(keeps=how == "finish_old")
         self.exists, self.variant, self.version = True, variant, self.version + 1
         return "accepted", True
+
+    def _is_refused(self, variant: int, how: str, *, begins_suspended: bool) -> bool:
+        """What is active does not begin suspended, and evidence of one trigger is not carried on to another."""
+        former, new = self.life.shape(self.variant), self.life.shape(variant)
+        is_active = self.mode is None and not former.suspended
+        return (begins_suspended and is_active) or (how == "carry" and former.trigger != new.trigger)
 
     def _suspend(self, asked: Asked, mode: str | None) -> tuple[str, bool]:
         until = None if "until" not in asked.document else parse_instant(asked.document["until"])

@@ -86,7 +86,7 @@ def _made(case: Case, life: Life, row: LedgerRow) -> int:
     entries: list[Entry] = []
     for taken, chunk in zip(seen.taken, seen.chunks, strict=True):
         entries += json.loads(chunk)
-        if is_satisfied(life.definition.trigger, entries):
+        if is_satisfied(case.shape(life, row.version).trigger, entries):
             return taken
     return NEVER
 

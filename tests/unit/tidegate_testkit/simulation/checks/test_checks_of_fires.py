@@ -29,7 +29,7 @@ def an_entry(job: str, at: int, disposition: str = "launched", detail: str | Non
 
 
 def instants(*rows: LedgerRow, suspended: Collection[int] = ()) -> list[int]:
-    found = accounted(SECONDLY, list(rows), lambda at: at // 1_000 not in suspended)
+    found = accounted(lambda _: SECONDLY, list(rows), lambda at: at // 1_000 not in suspended)
     return sorted(at // 1_000 for _, at in found)
 
 
