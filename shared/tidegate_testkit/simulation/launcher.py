@@ -160,6 +160,10 @@ class Launcher:
         answer = LookedUp(where, f"pid-{run_id}-{attempt}" if found else None, self._host_of(node) if found else None)
         node.process.after(self._cluster.timeline.around(CALL_MS), lambda: done(answer))
 
+    def is_gone(self, run_id: str, attempt: int) -> bool:
+        """Whether nothing of an attempt is left, on whatever host."""
+        return all(name.is_over() for key, name in self._names.items() if key[1:] == (run_id, attempt))
+
     def watch(self, node: Node, run_id: str, attempt: int, done: Callable[[Gone], None]) -> None:
         name = self._names.setdefault((self._host_of(node), run_id, attempt), _Name())
         name.watchers.append(lambda gone: node.process.post(lambda: done(gone)))

@@ -58,7 +58,6 @@ NOT_SENT_HERE: Final[Mapping[str, str]] = {
     "count_schedules": "no simulated namespace has a quota",
     "outputs": "simulated programs report their outputs with their end",
     "refuse": "no request of a simulated user fails",
-    "release_run": "no simulated user knows that a program is gone for good",
     "reject": "no simulated platform refuses a program for good",
     "rearm": "no world takes rows out of the store by hand",
     "mend_recurring": "likewise",
@@ -67,6 +66,7 @@ NOT_SENT_HERE: Final[Mapping[str, str]] = {
 
 HARDLY_SENT: Final[Mapping[str, str]] = {
     "idle": "a simulated world hardly ever lasts for an hour after its last run: one of 20,000 did",
-    "lost": "a host has to be silent for ten minutes: only where each node has one of its own (trap `copies`)",
+    "lost": "a host has to be silent: only where each node has one of its own (traps `copies` and `lost_hosts`)",
+    "release_run": "only what is lost is released: in the worlds of `lost_hosts`",
 }
 """Likewise, but for a world here and there: no fault is aimed at them, and what they meet is not counted."""

@@ -21,6 +21,8 @@ from tidegate_testkit.simulation.launcher import Launcher
 from tidegate_testkit.simulation.limit_monitor import LimitMonitor
 from tidegate_testkit.simulation.messages import SINKS, Senders
 from tidegate_testkit.simulation.monitor import StoreMonitor
+from tidegate_testkit.simulation.operating import TRAP as LOST_HOSTS
+from tidegate_testkit.simulation.operating import Operator
 from tidegate_testkit.simulation.pacing import paced
 from tidegate_testkit.simulation.rate_monitor import RateMonitor
 from tidegate_testkit.simulation.record import Record
@@ -116,6 +118,8 @@ def build(
     senders.plan(drawn)
     controllers = control_users(cluster, requests, seed)
     sources = source_users(cluster, requests, producers, seed)
+    if LOST_HOSTS in drawn.traps:
+        Operator(cluster, requests).begin()
     world = World(seed, cluster, requests, users, producers, senders, limits, controllers, sources)
     Troubles(world).plan()
     return world

@@ -18,7 +18,7 @@ from tidegate_testkit.simulation.ends import TRAP as ENDS
 from tidegate_testkit.simulation.faults.absence_traps import black_out, silence
 from tidegate_testkit.simulation.faults.broker import LAST_TOPIC
 from tidegate_testkit.simulation.faults.draws import period
-from tidegate_testkit.simulation.faults.host_traps import copies
+from tidegate_testkit.simulation.faults.host_traps import copies, lost_hosts
 from tidegate_testkit.simulation.faults.node import Trouble
 from tidegate_testkit.simulation.faults.rare_moments import (
     fallen_at,
@@ -33,6 +33,7 @@ from tidegate_testkit.simulation.faults.rare_moments import (
 )
 from tidegate_testkit.simulation.faults.topic_traps import requests_topic_made_anew
 from tidegate_testkit.simulation.faults.upgrade import two_releases
+from tidegate_testkit.simulation.operating import TRAP as LOST_HOSTS
 from tidegate_testkit.simulation.pacing import RATES
 from tidegate_testkit.simulation.redefining import TRAP as REDEFINED
 from tidegate_testkit.simulation.reminders import REMINDERS
@@ -348,4 +349,5 @@ TRAPS: Mapping[str, Trap] = {
     "two_releases": Trap(two_releases, 0.06),
     ENDS: Trap(suspends_until, 0.12),
     REDEFINED: Trap(redefined, 0.12),
+    LOST_HOSTS: Trap(lost_hosts, 0.04, "silent_death"),
 }
