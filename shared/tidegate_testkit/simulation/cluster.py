@@ -19,6 +19,7 @@ from tidegate_testkit.simulation.trace import Trace
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.launcher import Launcher
     from tidegate_testkit.simulation.node import Node
+    from tidegate_testkit.simulation.stubborn import Stubborn
 
 CLUSTER_ID = "simulated"
 REQUESTS, EVENTS, RECEIPTS, RUNS = "tidegate.requests", "tidegate.events", "tidegate.receipts", "tidegate.runs"
@@ -37,6 +38,7 @@ class Cluster:
     losses: Members that the group lost and that had served: what they held was then served by another owner.
     maps: As the item MAP has them; the last one is in force.
     superseded: When the map after it was written, by version.
+    stubborn: Draws what launchers and programs do not do as they are told; None in worlds in which they do.
     """
 
     timeline: Timeline
@@ -52,6 +54,7 @@ class Cluster:
     losses: set[str] = field(default_factory=set)
     maps: list[Cut] = field(default_factory=list)
     superseded: dict[int, int] = field(default_factory=dict)
+    stubborn: Stubborn | None = None
     _launcher: Launcher | None = None
     _served_by: dict[int, tuple[str, str]] = field(default_factory=dict)
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from tidegate_core.effects import DUPLICATE, Gone, LaunchOrder, LookedUp, NotSubmitted, Submitted
+from tidegate_core.effects import DUPLICATE, Gone, LaunchOrder, LookedUp, NotSubmitted, SubmitFailed, Submitted
 from tidegate_core.store import keys
 from tidegate_testkit.simulation.cluster import Cluster
 from tidegate_testkit.simulation.program import EXIT_REFUSED, Program
+from tidegate_testkit.simulation.record import Said
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.node import Node
@@ -29,6 +30,15 @@ SAID_BEFORE = 0.3
 QUICK_START_MS = 200
 SLOW = 0.5
 """Share of the starts that may take as long as the swarm says: quick ones overtake them."""
+
+
+Answered: TypeAlias = Submitted | SubmitFailed | NotSubmitted
+
+
+def _in_words(answered: Answered) -> str:
+    if isinstance(answered, NotSubmitted):
+        return "in line" if answered.unasked else "unreachable"
+    return "rejected" if isinstance(answered, SubmitFailed) else "taken"
 
 
 @dataclass(slots=True)
@@ -52,8 +62,18 @@ class Launcher:
         self._faults = cluster.swarm.launcher
         self._names: dict[tuple[str | None, str, int], _Name] = {}
 
-    def submit(self, node: Node, order: LaunchOrder, done: Callable[[Submitted | NotSubmitted], None]) -> None:
-        timeline = self._cluster.timeline
+    def submit(self, node: Node, order: LaunchOrder, answer: Callable[[Answered], None]) -> None:
+        timeline, record = self._cluster.timeline, self._cluster.record
+        record.handed_over[order.run_id].append((timeline.now, order.attempt))
+
+        def done(answered: Answered) -> None:
+            said = Said(timeline.now, node.name, order.attempt, _in_words(answered))
+            record.said[order.run_id].append(said)
+            answer(answered)
+
+        stubborn = self._cluster.stubborn
+        if stubborn is not None and stubborn.answers(node, order, done):
+            return
         if self._meets(self._faults.refused):
             self._cluster.trace.bit("launcher_refused", "submit")
             node.process.after(TIMEOUT_MS, lambda: done(NotSubmitted("unreachable")))
@@ -67,8 +87,8 @@ class Launcher:
             self._cluster.trace.bit("launch_answer_lost", "submit")
             node.process.after(TIMEOUT_MS, lambda: done(NotSubmitted("no answer")))
         else:
-            answer = Submitted(f"pid-{order.run_id}-{order.attempt}", node.name, "boot")
-            node.process.after(delay + timeline.around(CALL_MS), lambda: done(answer))
+            submitted = Submitted(f"pid-{order.run_id}-{order.attempt}", node.name, "boot")
+            node.process.after(delay + timeline.around(CALL_MS), lambda: done(submitted))
 
     def _host_of(self, node: Node) -> str | None:
         """None: there is one platform, and nobody says on which host of it a program runs."""
@@ -76,6 +96,7 @@ class Launcher:
 
     def _accept(self, host: str | None, order: LaunchOrder) -> None:
         name = self._names.setdefault((host, order.run_id, order.attempt), _Name())
+        self._cluster.record.taken_on.setdefault((order.run_id, order.attempt), self._cluster.timeline.now)
         if self._is_forgotten(name):
             self._cluster.trace.bit("name_expired", "submit")
         elif self._faults.unique_names and (name.programs or name.starting):
@@ -134,7 +155,8 @@ class Launcher:
         """Returns what tells those who watch now that it is gone, and how it ended."""
         watchers, name.watchers = name.watchers, []
         exit_code = name.programs[-1].exit_code if name.programs else None
-        gone = Gone(exit_code, DUPLICATE if exit_code == EXIT_REFUSED else None)
+        given_up = name.programs[-1].given_up if name.programs else None
+        gone = given_up or Gone(exit_code, DUPLICATE if exit_code == EXIT_REFUSED else None)
 
         def say() -> None:
             for watcher in watchers:
@@ -166,11 +188,18 @@ class Launcher:
 
     def watch(self, node: Node, run_id: str, attempt: int, done: Callable[[Gone], None]) -> None:
         name = self._names.setdefault((self._host_of(node), run_id, attempt), _Name())
-        name.watchers.append(lambda gone: node.process.post(lambda: done(gone)))
+        record, timeline = self._cluster.record, self._cluster.timeline
+
+        def hears(gone: Gone) -> None:
+            record.said[run_id].append(Said(timeline.now, node.name, attempt, gone.message))
+            done(gone)
+
+        name.watchers.append(lambda gone: node.process.post(lambda: hears(gone)))
         if name.is_over():
             self._ended(name)
 
     def cancel(self, node: Node, run_id: str, attempt: int) -> None:
+        self._cluster.record.asked_to_end[run_id].append((self._cluster.timeline.now, attempt))
         name = self._names.get((self._host_of(node), run_id, attempt))
         for program in name.programs if name else ():
             self._kill_later(program)

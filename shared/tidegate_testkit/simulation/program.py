@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from tidegate_core.effects import Committed, LaunchOrder, Produced
+from tidegate_core.effects import Committed, Gone, LaunchOrder, Produced
 from tidegate_core.store import keys
 from tidegate_core.transactions.gate import finish_run, start_run, was_finished_by
 from tidegate_testkit.simulation import cluster as world
 from tidegate_testkit.simulation.broker import Outgoing
 from tidegate_testkit.simulation.cluster import Cluster
 from tidegate_testkit.simulation.faults.draws import lies_in
-from tidegate_testkit.simulation.record import Body
+from tidegate_testkit.simulation.record import Body, PlatformVerdict
 from tidegate_testkit.simulation.store_client import StoreClient, Verdict
 from tidegate_testkit.simulation.timeline import START, Process
 
 API_MS = 8
 API_TIMEOUT_MS = 1_500
+GIVEN_UP_MS = 400
+STAYS_AWAY_MS = 1_000
 EXIT_UNGATED = 75
 EXIT_REFUSED = 79
 EXIT_KILLED = 137
@@ -30,6 +32,7 @@ class Program:
         process: Dead once nothing of it is left.
         driver: A UUID in this process's memory only.
         host: Whose launcher started it; None: its wrapper does not say so.
+        given_up: What the platform says of its end, where it knows what was wrong.
     """
 
     def __init__(
@@ -39,13 +42,15 @@ class Program:
         self.order = order
         self.host = host
         self.exit_code: int | None = None
+        self.given_up: Gone | None = None
         self.driver = f"driver-{cluster.timeline.chance.getrandbits(64):016x}"
         self.process = Process(cluster.timeline, f"program {order.run_id[:10]}.{order.attempt}.{host or copy}")
         self._api = StoreClient(Process(cluster.timeline, "api"), cluster.store)
         self._ended = ended
         self._calls = 0
         self._body: Body | None = None
-        self._is_asked_to_end = False
+        self._is_asked_to_end = self._hangs = False
+        self._deaf_to = 0
         self._deadline = cluster.timeline.now + cluster.swarm.launcher.gate_wait_ms
 
     def begin(self) -> None:
@@ -53,7 +58,21 @@ class Program:
         if self.host is None and self._meets(self.cluster.swarm.launcher.early_death):
             self.cluster.trace.bit("early_death", "program")
             self.cluster.timeline.after(self.cluster.timeline.around(400), lambda: self.die("before or at the gate"))
-        self._knock()
+        stubborn = self.cluster.stubborn
+        if stubborn is None:
+            self._knock()
+        elif (gone := stubborn.gives_up(self)) is not None:
+            self.process.after(self.cluster.timeline.around(GIVEN_UP_MS), lambda: self._give_up(gone))
+        elif (hang := stubborn.hangs(self)) is None:
+            self._knock()
+        else:
+            self._hangs = True
+            until = self._knock if hang == "for its wait" else self._stay_away
+            self.process.after(self._deadline + 1 - self.cluster.timeline.now, until)
+
+    def _stay_away(self) -> None:
+        """Also of a driver's place, which the platform has filled with this one: whoever watches it sees a program that lives."""
+        self.process.after(STAYS_AWAY_MS, self._knock if self.cluster.healed else self._stay_away)
 
     def die(self, why: str) -> None:
         """Ends at once; what it was doing stays undone."""
@@ -72,13 +91,30 @@ class Program:
         """It is asked to end. At the gate a host's wrapper waits for its word all the same: it may have passed, and owes the run its end."""
         if not self.process.alive:
             return
-        if self.host is None:
+        if self._deaf_to > 0 and not self.cluster.healed:
+            self._deaf_to -= 1
+            self.cluster.trace.bit("deaf", "program")
+            return
+        if self._body is not None and self._body.end is None:
+            self._body.was_ended = True
+        if self.host is None or self._hangs:
             self.die("cancelled")
         elif self._body is None:
             self.cluster.trace.counted("asked_to_end_at_the_gate", self.order.run_id)
             self._is_asked_to_end = True
         else:
             self._end("failed")
+
+    def _give_up(self, gone: Gone) -> None:
+        assert gone.exit_code is not None
+        assert gone.error_class is not None
+        self.given_up = gone
+        record, now = self.cluster.record, self.cluster.timeline.now
+        record.verdicts[self.order.run_id][gone.message] = PlatformVerdict(
+            now, self.order.attempt, gone.error_class, is_rejected=False
+        )
+        record.never_ran.add(self.order.run_id)
+        self._exit(gone.exit_code)
 
     def _exit(self, code: int) -> None:
         self.exit_code = code
@@ -133,7 +169,14 @@ class Program:
         if self._meets(self.cluster.swarm.launcher.silent_death):
             self.cluster.trace.bit("silent_death", "program")
             timeline.after(duration * timeline.chance.random(), lambda: self.die("in its body"))
-        self.process.after(duration, self._report_data)
+        stubborn = self.cluster.stubborn
+        if stubborn is None or not stubborn.is_endless(self):
+            self.process.after(duration, self._report_data)
+        elif (overseen_ms := stubborn.overseen_ms(self)) is not None:
+            self.process.after(overseen_ms, lambda: self._end("timed_out"))
+        else:
+            self._body.endless = True
+            self._deaf_to = stubborn.deaf_to()
 
     def _report_data(self) -> None:
         """Announces the data partition that it made, when its schedule says so, and waits until it is on the topic."""
@@ -162,13 +205,17 @@ class Program:
         if self._body.end is None:
             self._body.end = self.cluster.timeline.now
             self._body.outcome = outcome or ("failed" if self.cluster.timeline.happens(0.1) else "succeeded")
+            if self.cluster.stubborn is not None and outcome is None:
+                self._body.error_class = self.cluster.stubborn.error_class()
+                self._body.outcome = "failed" if self._body.error_class is not None else self._body.outcome
             self._report()
 
     def _report(self) -> None:
         order, outcome, now = self.order, self._outcome(), self.cluster.timeline.now
         outputs = json.dumps({"driver": self.driver}, separators=(",", ":"))
+        error_class = None if self._body is None else self._body.error_class
         finish = finish_run(
-            order.run_id, order.attempt, self.driver, outcome, 0, None, None, outputs, now, self._token()
+            order.run_id, order.attempt, self.driver, outcome, 0, None, error_class, outputs, now, self._token()
         )
         self._call("report", lambda answer: self._api.commit(finish, answer), self._reported, self._report)
 

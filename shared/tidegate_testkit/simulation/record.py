@@ -28,6 +28,9 @@ class Body:
         start, end: True time; `end` None while it runs.
         reported: The outcome whose report was acknowledged.
         outcome: What the body came to; None when it died.
+        error_class: That it reports of its failure.
+        endless: Whether it ends only when somebody ends it.
+        was_ended: Whether the platform has asked it to end, and it did.
     """
 
     run_id: str
@@ -39,6 +42,9 @@ class Body:
     end: int | None = None
     outcome: str | None = None
     reported: bool = False
+    error_class: str | None = None
+    endless: bool = False
+    was_ended: bool = False
 
     @property
     def schedule(self) -> str:
@@ -191,6 +197,34 @@ class EndSeen:
     done: int | None = None
 
 
+class Said(NamedTuple):
+    """What a living node was told of an attempt.
+
+    Attributes:
+        at: True time.
+        what: `taken`, `unreachable`, `in line` or `rejected` of its submission; what its launcher says of its program, which is gone.
+    """
+
+    at: int
+    node: str
+    attempt: int
+    what: str
+
+
+class PlatformVerdict(NamedTuple):
+    """What the platform says was wrong with an attempt.
+
+    Attributes:
+        at: True time.
+        is_rejected: It will never take it; else it took it, and the program ended before the gate.
+    """
+
+    at: int
+    attempt: int
+    error_class: str
+    is_rejected: bool
+
+
 class Author(NamedTuple):
     """Who sent a transaction, read from its token `<owner>/<topic partition>.<tenure>/<number>`."""
 
@@ -219,6 +253,11 @@ class Record:
         not_sent: Messages of which some produce was given up, for whatever reason; occurrences of schedules as `name@nominal`.
         refused: When the broker refused an occurrence of a schedule, by `name@nominal`.
         never_ran: Runs whose artefact the world ended before its body began.
+        handed_over: Attempts that somebody wanted started, by run, with the true time.
+        said: What became of that, as far as a living node heard it, by run, in its order.
+        taken_on: When the platform took an attempt for the first time, whether or not it said so, by run and attempt.
+        verdicts: What the platform says was wrong with attempts, by run and by its words.
+        asked_to_end: Attempts that somebody wanted ended, by run, with the true time.
         stints: By name.
         pauses: Nodes that were frozen, as (node, from, to).
         evidence: By its id.
@@ -248,6 +287,11 @@ class Record:
     unsure: set[tuple[str, str]] = field(default_factory=set)
     tried: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     never_ran: set[str] = field(default_factory=set)
+    handed_over: defaultdict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+    said: defaultdict[str, list[Said]] = field(default_factory=lambda: defaultdict(list))
+    taken_on: dict[tuple[str, int], int] = field(default_factory=dict)
+    verdicts: defaultdict[str, dict[str, PlatformVerdict]] = field(default_factory=lambda: defaultdict(dict))
+    asked_to_end: defaultdict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     not_sent: set[str] = field(default_factory=set)
     refused: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     stints: dict[str, Stint] = field(default_factory=dict)

@@ -104,6 +104,9 @@ class ScheduleUser:
 
     def _ask(self, document: dict[str, Any]) -> None:
         self.life.waiting = True
+        stubborn = self._cluster.stubborn
+        if document["type"] == "schedule.delete" and stubborn is not None and stubborn.ends_what_runs():
+            document = {**document, "cancel_running": True}
         body = {"namespace": NAMESPACE, "name": self.life.name, **document}
         self.life.steps.append(self._requests.ask(body, self._answered))
 

@@ -19,9 +19,11 @@ OF_TICKS: Final = ("latch",)
 """Likewise, with a composite that has a leaf of time."""
 OF_REFUSALS: Final = ("retry",)
 """Likewise, where a topic refuses what is sent: faults aim at them in worlds that are made for it."""
+OF_REJECTIONS: Final = ("reject",)
+"""Likewise, where the platform will never take what it is handed: faults aim at them in worlds that are made for it."""
 OWNERLESS: Final = ("start", "finished")
 """Those that API processes send for programs."""
-TRANSACTIONS: Final = (*OWNERS, *OF_SOURCES, *OF_TICKS, *OF_REFUSALS, *OWNERLESS)
+TRANSACTIONS: Final = (*OWNERS, *OF_SOURCES, *OF_TICKS, *OF_REFUSALS, *OF_REJECTIONS, *OWNERLESS)
 
 RARE: Final = (
     "void",
@@ -58,7 +60,6 @@ NOT_SENT_HERE: Final[Mapping[str, str]] = {
     "count_schedules": "no simulated namespace has a quota",
     "outputs": "simulated programs report their outputs with their end",
     "refuse": "no request of a simulated user fails",
-    "reject": "no simulated platform refuses a program for good",
     "rearm": "no world takes rows out of the store by hand",
     "mend_recurring": "likewise",
 }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.transactions.map import Cut
-from tidegate_testkit.simulation import absences, ends
+from tidegate_testkit.simulation import absences, ends, stubborn
 from tidegate_testkit.simulation import cluster as parts
 from tidegate_testkit.simulation.broker import Broker
 from tidegate_testkit.simulation.cluster import Cluster
@@ -86,6 +86,8 @@ def build(
     coordinator = kind(timeline, trace, drawn.topic_partitions, broker.is_down)
     cluster = Cluster(timeline, trace, drawn, store, broker, coordinator, record)
     cluster.launcher = Launcher(cluster)
+    if stubborn.TRAP in drawn.traps:
+        cluster.stubborn = stubborn.Stubborn(cluster, source(seed, "stubborn"))
     StoreMonitor(store, record)
     limits, rates = LimitMonitor(store, record, drawn), RateMonitor(store, record)
     requests, producers = Requests(cluster), Producers(cluster)
@@ -122,6 +124,8 @@ def build(
         Operator(cluster, requests).begin()
     world = World(seed, cluster, requests, users, producers, senders, limits, controllers, sources)
     Troubles(world).plan()
+    if cluster.stubborn is not None:
+        stubborn.Impatient(cluster, requests, source(seed, "impatient")).begin()
     return world
 
 

@@ -51,11 +51,14 @@ SUBMIT_BACKOFF_MS = 5_000
 SUBMIT_BACKOFF_LAST_MS = 300_000
 UNKNOWN_HOST_MS = 10 * 60_000
 """A started run that no node could find for so long is `lost` (SEMANTICS 13, probe gap)."""
-START_WITHIN = {"submitting": SUBMIT_WITHIN_MS, "submitted": START_WITHIN_MS}
-"""How long a run may be in each state before the gate, until its `start_by`."""
-BEFORE_GATE = frozenset(START_WITHIN)
+BEFORE_GATE = frozenset({"submitting", "submitted"})
 READ_BY_NAME_MAX: Final = 500
 """Runs of a schedule: well within what the view holds beside all else that a decision asks for."""
+
+
+def _start_within(run: Run) -> int:
+    """Returns how long a run may be in its state before the gate, until its `start_by`."""
+    return SUBMIT_WITHIN_MS if run.state == "submitting" else START_WITHIN_MS
 
 
 def run_keys_of(memory: Memory, ref: str) -> tuple[Key, ...]:
@@ -154,7 +157,7 @@ class LookAtRun(_AboutRun):
             # So much is left for a successor, who knows nothing of this.
             if run.start_by - now < SUBMIT_WITHIN_MS // 2:
                 unit.put(replace(run, start_by=now + SUBMIT_WITHIN_MS), run.key(unit.shard))
-        elif run.state in BEFORE_GATE and self._is_over(run.start_by, START_WITHIN[run.state], now):
+        elif run.state in BEFORE_GATE and self._is_over(run.start_by, _start_within(run), now):
             reason = "submit_timeout" if run.state == "submitting" else "start_timeout"
             given_up = "no launcher has taken it within an hour" if run.state == "submitting" else None
             end_before_gate(unit, run, "failed", reason, "transient", now, given_up)

@@ -31,6 +31,7 @@ from tidegate_testkit.simulation.checks.retries import check_retries
 from tidegate_testkit.simulation.checks.runs import check_runs
 from tidegate_testkit.simulation.checks.sources import check_sources
 from tidegate_testkit.simulation.checks.stops import check_stops
+from tidegate_testkit.simulation.checks.submissions import check_submissions
 from tidegate_testkit.simulation.checks.ticks import check_ticks
 from tidegate_testkit.simulation.checks.upstreams import check_upstreams
 
@@ -47,6 +48,7 @@ CHECKS: tuple[Check, ...] = (
     check_dispositions,
     check_overlap,
     check_runs,
+    check_submissions,
     check_retries,
     check_events,
     check_sources,

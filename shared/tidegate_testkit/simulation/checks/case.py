@@ -141,6 +141,10 @@ class Case:
     def segments(self, life: Life) -> list[Segment]:
         return segments_of(self.steps(life))
 
+    def limit(self, knob: str, known: int) -> int:
+        """Returns a limit of production, as it is in this world."""
+        return dict(self.swarm.knobs).get(knob, known)
+
     @property
     def queued_ms(self) -> int:
         """How long what came before may keep something waiting that is served: in the slowest store 20 s."""
@@ -190,8 +194,12 @@ class Case:
         """Whether one stint of its owners lasted from `begin` to `end`, and its node might send: it was not frozen meanwhile, and
         its guard had settled, and it went by the map in force, or by one that it might trust.
         """
+        return self.node_serving(shard, begin, end) is not None
+
+    def node_serving(self, shard: int, begin: int, end: int) -> str | None:
+        """Returns the node of such a stint, or None."""
         stints = [stint for stint in self.stints_of_shard(shard) if (self._distrusted_at(stint) or end) >= end]
-        return self._lasts(stints, begin, end, self._silenced)
+        return self._lasting(stints, begin, end, self._silenced)
 
     def _distrusted_at(self, stint: Stint) -> int | None:
         """Returns from when on it sent nothing more, because its map had been read too long ago."""
@@ -204,7 +212,7 @@ class Case:
         """
         stints = self._stints_of(topic_partition)
         here = [stint for stint in stints if topic_id in (None, stint.map.topic_id)]
-        return self._lasts(here, begin, end, self.record.pauses)
+        return self._lasting(here, begin, end, self.record.pauses) is not None
 
     def is_gone(self, record: Position, *, open_too: bool = False) -> bool:
         """Whether a record of the requests topic is gone with one that was made anew: nobody ever moved the position behind it.
@@ -273,14 +281,16 @@ class Case:
             count += topics.requests_grown[1]
         return range(count)
 
-    def _lasts(self, stints: Sequence[Stint], begin: int, end: int, pauses: Sequence[Pause]) -> bool:
-        return any(
-            stint.serving is not None
+    def _lasting(self, stints: Sequence[Stint], begin: int, end: int, pauses: Sequence[Pause]) -> str | None:
+        lasting = (
+            stint.node
+            for stint in stints
+            if stint.serving is not None
             and stint.serving <= begin
             and (stint.ended is None or stint.ended >= end)
             and not any(node == stint.node and start <= end and begin <= goes_on for node, start, goes_on in pauses)
-            for stint in stints
         )
+        return next(lasting, None)
 
     @cached_property
     def _silenced(self) -> list[Pause]:
@@ -348,7 +358,7 @@ class Case:
         """Whether an owner had sent so much behind the shard's durable position, at some time in between, that I8's bound has it
         wait for a checkpoint. Messages that moved to a later slot are taken for passed: this errs on the strict side.
         """
-        most = dict(self.swarm.knobs).get(SENT_BEHIND, checkpoints.CHECKPOINT_AFTER_FIRES)
+        most = self.limit(SENT_BEHIND, checkpoints.CHECKPOINT_AFTER_FIRES)
         passed = self.record.passed[shard]
         moments = [end, *(at - 1 for at, _ in passed if begin < at <= end)]
         return any(self._is_behind(shard, moment, most) for moment in moments)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from tidegate_testkit.simulation.checks.runs import COSTS_NO_TRY, FOR_GOOD, TRIED_AGAIN
+from tidegate_testkit.simulation.checks.submissions import is_explained, is_given_up
 from tidegate_testkit.simulation.cluster import RUNS_DLQ
 
 if TYPE_CHECKING:
@@ -15,11 +17,20 @@ def check_retries(case: Case) -> Iterator[str]:
     buried = {(record.key or b"").decode() for log in case.world.cluster.broker.topics[RUNS_DLQ].logs for record in log}
     for run_id in sorted(buried):
         states = {row.state for row in case.rows_by_id.get(run_id, [])}
-        if states != {"failed"}:
+        if len(states) != 1 or not states <= TRIED_AGAIN:
             yield f"dead letters: {run_id} has one, and is {sorted(map(str, states))}"
+    for row in case.rows:
+        if is_explained(case, row) and is_given_up(case, row) != (row.job_id in buried):
+            yield f"dead letters: {row.job_id} of {row.name} is failed ({row.detail}), and has {'one' if row.job_id in buried else 'none'}"
     for run_id, started in case.bodies_by_run.items():
         name, wanted = started[0].schedule, case.shape_of(started[0]).tries
-        has_failed = any(row.state == "failed" for row in case.rows_by_id.get(run_id, []))
+        has_failed = any(
+            row.state in TRIED_AGAIN and not is_explained(case, row) for row in case.rows_by_id.get(run_id, [])
+        )
+        last = started[-1].error_class
         # A program that died without a word has used up a try as well.
-        if 0 < wanted < len(started) and has_failed and run_id not in buried:
+        used_up = sum(body.error_class not in COSTS_NO_TRY for body in started) > wanted > 0
+        if used_up and last not in COSTS_NO_TRY | FOR_GOOD and has_failed and run_id not in buried:
             yield f"dead letters: {run_id} of {name} has failed after {len(started)} attempts, and has none"
+        if started[-1].reported and last in FOR_GOOD and run_id in buried:
+            yield f"dead letters: {run_id} of {name} has failed for good ({last}), and has one"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Set
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from tidegate_testkit.simulation.checks.submissions import is_explained
 from tidegate_testkit.simulation.cluster import RUNS
 
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 ENDED: Final = frozenset({"succeeded", "failed", "killed", "timed_out"})
 """States of a run that is over."""
+TRIED_AGAIN: Final = frozenset({"failed", "timed_out"})
+"""What a program came to that its schedule may want another attempt after."""
+COSTS_NO_TRY: Final = frozenset({"preempted", "quota"})
+FOR_GOOD: Final = frozenset({"config", "auth", "user_code"})
+"""Errors after which no schedule here wants another attempt (docs/schedules.md, Retries)."""
 
 
 def check_runs(case: Case) -> Iterator[str]:
@@ -34,13 +40,16 @@ def check_runs(case: Case) -> Iterator[str]:
     ending |= {str(each["name"]) for each in requests if each.get("cancel_running")}
     asked_to_end |= {row.job_id for row in case.rows if row.name in ending}
     for row in case.rows:
-        yield from _check_row(row, case.bodies_by_run.get(row.job_id, []), case.record.never_ran, asked_to_end)
+        yield from _check_row(case, row, asked_to_end)
+    for body in case.record.bodies:
+        if body.was_ended and body.run_id not in asked_to_end:
+            yield f"I1: {body.run_id} of {body.schedule} was told to end at {body.end}, and nobody had asked for it"
     yield from _check_told(case)
 
 
 def _check_attempts(run_id: str, started: list[Body], tries: int) -> Iterator[str]:
     """A further attempt starts after one that failed, and only where its schedule wants one."""
-    if len(started) > 1 + tries:
+    if sum(body.error_class not in COSTS_NO_TRY for body in started) > 1 + tries:
         yield f"I2: {run_id} of {started[0].schedule} started {len(started)} times"
     for before, body in pairwise(started):
         name = f"attempt {body.attempt} of {run_id} of {body.schedule}"
@@ -48,12 +57,16 @@ def _check_attempts(run_id: str, started: list[Body], tries: int) -> Iterator[st
             yield f"I2: {name} started after attempt {before.attempt}"
         if before.end is None or before.end > body.start:
             yield f"I2: {name} started before attempt {before.attempt} had ended"
-        if before.reported and before.outcome != "failed":
+        if before.reported and before.outcome not in TRIED_AGAIN:
             yield f"I2: {name} started, and attempt {before.attempt} has {before.outcome}"
+        if before.reported and before.error_class in FOR_GOOD:
+            yield f"I2: {name} started, and attempt {before.attempt} has failed for good: {before.error_class}"
 
 
-def _check_row(row: LedgerRow, bodies: list[Body], never_ran: Set[str], asked_to_end: Set[str]) -> Iterator[str]:
+def _check_row(case: Case, row: LedgerRow, asked_to_end: Set[str]) -> Iterator[str]:
     name = f"{row.job_id} of {row.name}"
+    bodies, never_ran = case.bodies_by_run.get(row.job_id, []), case.record.never_ran
+    ended_before_gate = is_explained(case, row) or _has_died_before_gate(case, row)
     if row.disposition != "launched":
         if bodies:
             yield f"I1: {name} is {row.disposition}/{row.reason} and its program started"
@@ -62,13 +75,26 @@ def _check_row(row: LedgerRow, bodies: list[Body], never_ran: Set[str], asked_to
         yield f"I2: {name} started without having passed the gate"
     if row.started_at is not None and not bodies and row.job_id not in never_ran:
         yield f"I1: {name} passed the gate and its program never started"
-    if row.started_at is None and row.job_id not in never_ran:
+    if row.started_at is None and row.job_id not in never_ran and not is_explained(case, row):
         yield f"I1: {name} is launched ({row.state}, {row.detail}), never passed the gate, and nothing ended its artefact"
-    for body in bodies[-1:]:
+    if row.state == "killed" and row.job_id not in asked_to_end:
+        yield f"I1: {name} was killed, and nobody had asked for it"
+    # A further attempt has failed where its program had not begun.
+    for body in [] if ended_before_gate else bodies[-1:]:
         # What was asked to end, and reported its end as a failure, was killed: the signal came first, or as well.
         cancelled = row.job_id in asked_to_end and row.state == "killed" and body.outcome == "failed"
         if body.reported and body.outcome != row.state and not cancelled:
             yield f"I1: {name} reported {body.outcome}, its entry says {row.state}"
+        if body.endless and row.state not in {"killed", "failed"}:
+            yield f"I1: {name} did not end by itself, its entry says {row.state}"
+
+
+def _has_died_before_gate(case: Case, row: LedgerRow) -> bool:
+    """Whether a further attempt has, by the entry, and there was one that the world ended there."""
+    last = max((body.attempt for body in case.bodies_by_run.get(row.job_id, [])), default=0)
+    has_another = any(attempt > last for _, attempt in case.record.handed_over[row.job_id])
+    is_told_so = row.state == "failed" and (row.detail or "").endswith("before the start gate")
+    return is_told_so and has_another and row.job_id in case.record.never_ran
 
 
 def _check_told(case: Case) -> Iterator[str]:

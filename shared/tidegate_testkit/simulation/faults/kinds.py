@@ -56,6 +56,13 @@ _LAUNCHER: Mapping[str, str] = {
     "gate_unreachable": "a program finds no API process",
     "platform_restart": "the platform starts an artefact again that had died",
     "name_expired": "the platform has forgotten the name of what has gone",
+    "rejected": "the platform will never take an attempt",
+    "kept_in_line": "a node does not hand an attempt to the platform yet",
+    "hung": "a program does not come to the gate",
+    "given_up": "a program ends before the gate, and the platform says what was wrong",
+    "endless": "a program does not end by itself",
+    "deaf": "a program that is asked to end goes on",
+    "classed": "a program fails and says of what class that is",
 }
 
 INJECTED: Mapping[str, str] = {**_STORE, **_BROKER, **_NODE, **_LAUNCHER}

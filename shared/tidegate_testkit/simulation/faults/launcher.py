@@ -26,6 +26,16 @@ class LauncherFaults:
     hosts: Each node has a host of its own, whose launcher sees what was started there and nothing else, as the local one does. A
         program that is asked to end, at the gate or behind it, gets its report through, and `early_death` is that of copies which the gate has refused: a
         driver that dies unseen is `lost` by design until a node of its host comes, and a world with one never comes to rest.
+    rejected: Share of the submissions whose attempt is never taken, then or later.
+    in_line: Attempts that a node keeps from the platform for a while.
+    away: Attempts for which the platform cannot be reached for a while.
+    hung: Programs that do not come to the gate.
+    given_up: Programs that end before the gate, and the platform says what was wrong.
+    endless: Programs that do not end by themselves.
+    overseen: Of those that a wrapper of a kind of its own ends after a while, and reports as `timed_out`; with hosts all: who could be told to
+        end an endless program is on its host.
+    deaf: Of those that go on at first when they are asked to end.
+    classed: Programs that fail and report of what class that is.
     """
 
     unique_names: bool = True
@@ -42,6 +52,15 @@ class LauncherFaults:
     names_kept_ms: int | None = None
     body_ms: int = 700
     hosts: bool = False
+    rejected: float = 0.0
+    in_line: float = 0.0
+    away: float = 0.0
+    hung: float = 0.0
+    given_up: float = 0.0
+    endless: float = 0.0
+    overseen: float = 0.0
+    deaf: float = 0.0
+    classed: float = 0.0
 
 
 def calm_launcher() -> LauncherFaults:

@@ -31,6 +31,7 @@ from tidegate_testkit.simulation.faults.rare_moments import (
     rare_suspends,
     rare_voids,
 )
+from tidegate_testkit.simulation.faults.stubborn_traps import stubborn
 from tidegate_testkit.simulation.faults.topic_traps import requests_topic_made_anew
 from tidegate_testkit.simulation.faults.upgrade import two_releases
 from tidegate_testkit.simulation.operating import TRAP as LOST_HOSTS
@@ -38,6 +39,7 @@ from tidegate_testkit.simulation.pacing import RATES
 from tidegate_testkit.simulation.redefining import TRAP as REDEFINED
 from tidegate_testkit.simulation.reminders import REMINDERS
 from tidegate_testkit.simulation.retrying import FAILURES
+from tidegate_testkit.simulation.stubborn import TRAP as STUBBORN
 from tidegate_testkit.simulation.swarm import CONSUMER_SESSION_MS, Burst, Swarm
 from tidegate_testkit.simulation.ticking import KNOBS as TICKS_KNOBS
 from tidegate_testkit.simulation.transaction_names import OF_SOURCES, OF_TICKS
@@ -350,4 +352,5 @@ TRAPS: Mapping[str, Trap] = {
     ENDS: Trap(suspends_until, 0.12),
     REDEFINED: Trap(redefined, 0.12),
     LOST_HOSTS: Trap(lost_hosts, 0.04, "silent_death"),
+    STUBBORN: Trap(stubborn, 0.06, "rejected"),
 }

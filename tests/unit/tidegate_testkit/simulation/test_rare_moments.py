@@ -17,6 +17,7 @@ from tidegate_testkit.simulation.transaction_names import (
     HARDLY_OF_RESUMES,
     HARDLY_OF_SUSPENDS,
     OF_REFUSALS,
+    OF_REJECTIONS,
     OF_SOURCES,
     OF_TICKS,
     OWNERS,
@@ -47,7 +48,8 @@ def test_given_such_a_world_then_it_hunts_what_it_aims_at_and_keeps_the_faults_t
     assert [replace(each, at=0) for each in kept] == [replace(each, at=0) for each in before.node.trouble]
     assert all(late.at >= each.at for late, each in zip(kept, before.node.trouble, strict=True))
     assert kept == before.node.trouble or name == "rare_outages"
-    assert {each.once_applied for each in after.node.trouble} <= {None, *OWNERS, *OF_SOURCES, *OF_TICKS, *OF_REFUSALS}
+    names = {None, *OWNERS, *OF_SOURCES, *OF_TICKS, *OF_REFUSALS, *OF_REJECTIONS}
+    assert {each.once_applied for each in after.node.trouble} <= names
 
 
 @pytest.mark.parametrize("seed", SEEDS)

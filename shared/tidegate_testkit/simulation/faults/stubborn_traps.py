@@ -1,0 +1,77 @@
+"""A trap about launchers and programs that do not do as they are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Final
+
+from tidegate_testkit.simulation.faults.node import Trouble
+from tidegate_testkit.simulation.swarm import Swarm
+from tidegate_testkit.simulation.transaction_names import OF_REJECTIONS
+
+GATE_WAIT_MS: Final = 15_000
+KNOBS: Final = {
+    "decisions.run_plane.launching:SUBMIT_WITHIN_MS": (20_000, 40_000),
+    "decisions.run_plane.runs:SUBMIT_TRIES_MAX": (2, 3),
+    "decisions.run_plane.runs:SUBMIT_BACKOFF_MS": (500, 2_000),
+}
+"""How long, and how often, a run may wait for its launcher: a world has minutes where production has an hour."""
+START_WITHIN: Final = "decisions.run_plane.runs:START_WITHIN_MS"
+BEYOND_GATE_WAIT_MS: Final = 5_000
+"""A program gives up its wait for the gate before its run does, as in production."""
+STEPS: Final = (
+    *OF_REJECTIONS,
+    *OF_REJECTIONS,
+    "look",
+    "look",
+    "gone",
+    "cancel_run",
+    "cancel_run",
+    "submitted",
+    "mixed",
+)
+"""At which owners fall, or stand still."""
+
+HUNTED: Final = 0.4
+"""Share of the worlds in which nearly each write of a rejection meets a fault."""
+
+
+def stubborn(swarm: Swarm, chance: Random) -> Swarm:
+    """The platform will never take some attempts, nodes keep some in line, and it cannot be reached for others for long; programs hang before
+    the gate, or end there for a reason, or do not end at all until somebody asks for it, some not even then; others say why they failed. Owners
+    fall at the steps of all that.
+    """
+    launcher = replace(
+        swarm.launcher,
+        body_ms=chance.choice((700, 3_000)),
+        rejected=chance.choice((0.05, 0.15, 0.3)),
+        in_line=chance.choice((0.0, 0.1, 0.3)),
+        away=chance.choice((0.0, 0.1, 0.2)),
+        hung=chance.choice((0.0, 0.05, 0.15)),
+        given_up=chance.choice((0.0, 0.05, 0.15)),
+        endless=chance.choice((0.05, 0.1, 0.3)),
+        overseen=chance.choice((0.0, 0.3, 0.7)),
+        deaf=chance.choice((0.0, 0.5)),
+        classed=chance.choice((0.0, 0.1, 0.3)),
+    )
+    lost_answer = max(launcher.lost_answer, chance.choice((0.0, 0.3)))
+    if not launcher.hosts:
+        # With hosts a program that has passed the gate unheard, and gives up, is lost by design: what lets it do so stays as it is.
+        launcher = replace(launcher, gate_wait_ms=GATE_WAIT_MS, lost_answer=lost_answer)
+    falls = tuple(
+        Trouble(
+            chance.randint(2_000, 50_000),
+            chance.choice(("crash", "crash", "pause")),
+            chance.randint(200, 9_000),
+            once_applied=chance.choice(STEPS),
+        )
+        for _ in range(5)
+    )
+    store = replace(swarm.store, aimed=tuple(sorted({*swarm.store.aimed, *OF_REJECTIONS})))
+    if chance.random() < HUNTED:
+        store = replace(store, hunted=(*store.hunted, *OF_REJECTIONS))
+    knobs = tuple((name, chance.choice(values)) for name, values in KNOBS.items())
+    knobs += ((START_WITHIN, launcher.gate_wait_ms + BEYOND_GATE_WAIT_MS),)
+    node = replace(swarm.node, trouble=(*swarm.node.trouble, *falls))
+    return replace(swarm, launcher=launcher, store=store, node=node, knobs=(*swarm.knobs, *knobs))

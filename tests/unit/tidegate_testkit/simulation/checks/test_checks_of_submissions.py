@@ -1,0 +1,230 @@
+"""The checks of what launchers refuse, keep or lose, and of programs that do not end, object when one fact is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import pytest
+from tests.unit.tidegate_testkit.simulation.checks.lying import found, with_rows
+
+from tidegate_core.decisions.run_plane.runs import PASSING
+from tidegate_core.records.run_plane import LedgerRow
+from tidegate_testkit.simulation.checks import violations
+from tidegate_testkit.simulation.checks.case import Case
+from tidegate_testkit.simulation.checks.retries import check_retries
+from tidegate_testkit.simulation.checks.runs import check_runs
+from tidegate_testkit.simulation.checks.submissions import (
+    START_TIMEOUT,
+    SUBMIT_TIMEOUT,
+    check_submissions,
+    is_explained,
+    is_given_up,
+)
+from tidegate_testkit.simulation.cluster import RUNS_DLQ
+from tidegate_testkit.simulation.drawing import swarm_of, trapped
+from tidegate_testkit.simulation.record import Body, Said
+from tidegate_testkit.simulation.running import run
+from tidegate_testkit.simulation.stubborn import TRAP
+from tidegate_testkit.simulation.world import World, build
+
+SEED = 9
+Undo: TypeAlias = Callable[[], None]
+LONG_MS = 600_000
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """A world at rest in which each of these things has happened."""
+    swarm = trapped(swarm_of(SEED, faults=False), SEED, TRAP)
+    launcher = replace(
+        swarm.launcher, rejected=0.1, in_line=0.1, away=0.3, hung=0.15, given_up=0.4, endless=0.2, overseen=0.3
+    )
+    return run(build(SEED, swarm=replace(swarm, launcher=launcher)))
+
+
+@pytest.fixture
+def case(world: World) -> Case:
+    return Case(world)
+
+
+@pytest.fixture
+def undone() -> Iterator[list[Undo]]:
+    """What a test puts here is done when it is over: the world is that of all tests."""
+    undo: list[Undo] = []
+    yield undo
+    for each in undo:
+        each()
+
+
+def ended_by(case: Case, *, is_rejected: bool) -> LedgerRow:
+    """Returns an entry that names the platform's verdict on a run that it had not taken before, or had, and that nobody parks."""
+    for row in case.rows:
+        verdict = case.record.verdicts.get(row.job_id, {}).get(row.detail or "")
+        if verdict is None or verdict.is_rejected != is_rejected or verdict.error_class in PASSING or _parks(case, row):
+            continue
+        if ((row.job_id, verdict.attempt) in case.record.taken_on) != is_rejected:
+            return row
+    raise AssertionError("no such entry")
+
+
+def rejected(case: Case) -> LedgerRow:
+    return ended_by(case, is_rejected=True)
+
+
+def given_up(case: Case) -> LedgerRow:
+    return next(
+        row
+        for row in case.rows
+        if is_explained(case, row) and is_given_up(case, row) and _verdict(case, row, is_rejected=False)
+    )
+
+
+def timed_out(case: Case, detail: str) -> LedgerRow:
+    return next(row for row in case.rows if row.detail == detail)
+
+
+def _verdict(case: Case, row: LedgerRow, *, is_rejected: bool) -> bool:
+    verdict = case.record.verdicts.get(row.job_id, {}).get(row.detail or "")
+    return verdict is not None and verdict.is_rejected == is_rejected
+
+
+def told_otherwise(case: Case, wanted: LedgerRow, **changes: Any) -> Case:
+    return with_rows(case, lambda row: replace(row, **changes) if row == wanted else row)
+
+
+def with_body(case: Case, row: LedgerRow, attempt: int) -> Case:
+    body = replace(case.record.bodies[0], run_id=row.job_id, attempt=attempt)
+    lie = Case(case.world)
+    lie.bodies_by_run = {**case.bodies_by_run, row.job_id: [body]}
+    return lie
+
+
+def test_given_the_world_then_nothing_is_wrong(world: World) -> None:
+    assert violations(world) == []
+
+
+def test_given_a_run_that_is_rejected_and_whose_program_starts_then_it_should_not(case: Case) -> None:
+    row = rejected(case)
+    verdict = case.record.verdicts[row.job_id][row.detail or ""]
+    assert found(check_submissions(with_body(case, row, verdict.attempt)), "I1", row.job_id, "has started")
+
+
+def test_given_a_run_that_is_rejected_and_whose_entry_says_otherwise_then_it_is_not_true(case: Case) -> None:
+    row = rejected(case)
+    lie = told_otherwise(case, row, detail="the program ended with exit code 1 before the start gate")
+    assert found(check_submissions(lie), "I1", row.job_id)
+    assert found(check_runs(lie), "I1", row.job_id, "nothing ended its artefact")
+
+
+def test_given_a_run_that_is_rejected_and_has_no_entry_then_it_was_lost(case: Case) -> None:
+    row = rejected(case)
+    lie = with_rows(case, lambda each: None if each == row else each)
+    assert found(check_submissions(lie), "I1", row.job_id, "has no entry")
+
+
+@pytest.mark.parametrize("is_rejected", [True, False])
+def test_given_a_run_that_the_platform_has_ended_for_good_and_a_further_attempt_then_nobody_should_have_made_it(
+    case: Case, undone: list[Undo], is_rejected: bool
+) -> None:
+    row = ended_by(case, is_rejected=is_rejected)
+    handed_over = case.record.handed_over[row.job_id]
+    handed_over.append((row.at + 1, handed_over[-1][1] + 1))
+    undone.append(lambda: handed_over.remove(handed_over[-1]))
+    assert found(check_submissions(case), "I1", row.job_id, "followed by another one")
+
+
+def _parks(case: Case, row: LedgerRow) -> bool:
+    return any(step.parks for life in case.lives if life.name == row.name for step in case.steps(life))
+
+
+@pytest.mark.parametrize("detail", [SUBMIT_TIMEOUT, START_TIMEOUT])
+def test_given_a_run_that_is_given_up_before_its_time_then_it_was_not_waited_for(case: Case, detail: str) -> None:
+    row = timed_out(case, detail)
+    lie = told_otherwise(case, row, at=row.at - 30_000)
+    assert found(check_submissions(lie), "I1", row.job_id)
+
+
+def test_given_a_run_that_is_given_up_while_its_node_keeps_it_in_line_then_nobody_was_asked(
+    case: Case, undone: list[Undo]
+) -> None:
+    row, node = next(
+        (row, node)
+        for row in case.rows
+        if row.detail == SUBMIT_TIMEOUT
+        and (node := case.node_serving(int(row.job_id[:4]), row.at - 15_000, row.at)) is not None
+    )
+    said = case.record.said[row.job_id]
+    before = list(said)
+    said[:] = [each for each in said if each.at < row.at - 15_000]
+    attempt = before[-1].attempt
+    said.append(Said(row.at - 15_000, node, attempt, "in line"))
+    undone.append(lambda: said.__setitem__(slice(None), before))
+    assert found(check_submissions(case), "I1", row.job_id, "kept it from the launcher")
+
+
+def test_given_a_run_that_is_given_up_and_whose_program_nobody_asks_to_end_then_it_goes_on(
+    case: Case, undone: list[Undo]
+) -> None:
+    row = timed_out(case, START_TIMEOUT)
+    asked = case.record.asked_to_end.pop(row.job_id)
+    undone.append(lambda: case.record.asked_to_end.__setitem__(row.job_id, asked))
+    assert found(check_submissions(case), "I1", row.job_id, "nobody has asked")
+
+
+@pytest.mark.parametrize("of", [lambda case: timed_out(case, SUBMIT_TIMEOUT), given_up])
+def test_given_a_run_that_is_given_up_without_a_dead_letter_then_nobody_was_told(
+    case: Case, undone: list[Undo], of: Callable[[Case], LedgerRow]
+) -> None:
+    row = of(case)
+    topic = case.world.cluster.broker.topics[RUNS_DLQ]
+    logs = topic.logs
+    topic.logs = [[record for record in log if record.key != row.job_id.encode()] for log in logs]
+    undone.append(lambda: setattr(topic, "logs", logs))
+    assert found(check_retries(case), "dead letters", row.job_id, "none")
+
+
+def test_given_a_program_that_is_told_to_end_and_nobody_who_wants_that_then_it_should_not_be(
+    case: Case, undone: list[Undo]
+) -> None:
+    body = _undisturbed(case)
+    body.was_ended = True
+    undone.append(lambda: setattr(body, "was_ended", False))
+    assert found(check_runs(case), "I1", body.run_id, "nobody had asked for it")
+
+
+def test_given_a_run_that_is_killed_and_nobody_who_wants_that_then_it_should_not_be(case: Case) -> None:
+    body = _undisturbed(case)
+    (row,) = case.rows_by_id[body.run_id]
+    assert found(check_runs(told_otherwise(case, row, state="killed")), "I1", row.job_id, "nobody had asked for it")
+
+
+def test_given_a_program_without_end_that_is_said_to_have_succeeded_then_it_has_not(case: Case) -> None:
+    body = next(
+        body for body in case.record.bodies if body.endless and case.rows_by_id[body.run_id][0].state == "killed"
+    )
+    (row,) = case.rows_by_id[body.run_id]
+    lie = told_otherwise(case, row, state="succeeded")
+    assert found(check_runs(lie), "I1", row.job_id, "did not end by itself")
+
+
+def _undisturbed(case: Case) -> Body:
+    return next(
+        body
+        for body in case.record.bodies
+        if body.outcome == "succeeded"
+        and not {"cancel_running"} & {_policy(case, body.schedule)}
+        and not _is_cancelled(case, body)
+    )
+
+
+def _policy(case: Case, name: str) -> str:
+    return next(life.definition.policy for life in case.lives if life.name == name)
+
+
+def _is_cancelled(case: Case, body: Body) -> bool:
+    requests = [asked.document for asked in case.world.requests.asked.values()]
+    names = {str(each.get("run_id")) for each in requests}
+    deleted = {each.get("name") for each in requests if each.get("cancel_running")}
+    return body.run_id in names or body.schedule in deleted
