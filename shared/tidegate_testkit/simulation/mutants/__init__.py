@@ -53,6 +53,7 @@ from tidegate_testkit.simulation.mutants.rules_of_stops import RULES_OF_STOPS
 from tidegate_testkit.simulation.mutants.runs import RUNS
 from tidegate_testkit.simulation.mutants.searches import SEARCHES
 from tidegate_testkit.simulation.mutants.sketch import SKETCH
+from tidegate_testkit.simulation.mutants.submissions import SUBMISSIONS
 from tidegate_testkit.simulation.mutants.suspends import SUSPENDS
 from tidegate_testkit.simulation.mutants.ticks import TICKS
 
@@ -93,6 +94,7 @@ LISTS = (
     RUNS,
     SUSPENDS,
     RETRIES,
+    SUBMISSIONS,
     REMINDERS,
     LIMITS,
     ASIDE,
