@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate_core.decisions.host import Host
+from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.decisions.shard_actor import TIMER_WINDOW_MS
 from tidegate_core.effects import Refused
@@ -18,6 +19,17 @@ from tidegate_core.store.values import Action, Key, RefusalCode, Transaction, Up
 from tidegate_core.triggers.every import EveryTrigger
 from tidegate_testkit import bench_programs
 from tidegate_testkit.simulation.mutants.mutant import Patch
+
+
+def _taking_nothing_in(_: Any) -> Any:
+    def taken_in(*_: Any) -> Generator[Any, Any, None]:
+        yield from ()
+
+    return taken_in
+
+
+NOTHING_LATE = Patch(Lane, "_take_in_late", _taking_nothing_in)
+"""What was refused and carried out all the same is never found; beside a bug that takes for refused what was not, this would hide it."""
 
 
 def torn(name: str, first: Callable[[Action], bool]) -> Patch:

@@ -33,7 +33,7 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
-from tidegate_testkit.simulation.mutants.bugs import torn
+from tidegate_testkit.simulation.mutants.bugs import NOTHING_LATE, torn
 from tidegate_testkit.simulation.mutants.clauses_of_runs import run_by_hand, two_under_one_limit
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.rules_of_messages import nothing_to_do
@@ -72,10 +72,6 @@ def trusting_a_refusal(_: Any) -> Any:
         return False
 
     return not_applied
-
-
-def taking_nothing_in(*_: Any) -> Generator[Any, Any, None]:
-    yield from ()
 
 
 # -- events ---------------------------------------------------------------------------------------------------------------
@@ -384,13 +380,14 @@ RULES_OF_RUNS = (
         "a transaction whose first send is on its way counts as refused, and takes effect when nobody expects it",
         breaks="I1",
         patches=(Patch(Lane, "_void", trusting_a_refusal),),
+        beside=(NOTHING_LATE,),
         scenario=an_admission_arrives_when_its_offer_is_there_again,
     ),
     Mutant(
         "refused for good",
         "a run whose admission was refused, and carried out by a second copy when there was a slot, is nobody's: a suspend does not end it",
         breaks="I7",
-        patches=(Patch(Lane, "_take_in_late", lambda _: taking_nothing_in),),
+        patches=(NOTHING_LATE,),
         scenario=a_copy_of_a_refused_admission_arrives_when_a_slot_is_free,
     ),
     Mutant(

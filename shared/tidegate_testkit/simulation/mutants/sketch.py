@@ -18,6 +18,7 @@ from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_programs import Programs
 from tidegate_testkit.builders import SECOND, a_spec, an_apply, an_event, every, on_data
 from tidegate_testkit.simulation.mutants.bugs import (
+    NOTHING_LATE,
     UNGATED,
     forgetting_its_echo,
     from_now,
@@ -243,6 +244,7 @@ SKETCH = (
         "one's own success, met as a failed condition, counts as somebody else's",
         breaks="I1",
         patches=(Patch(settlement, "_cancelled", forgetting_its_echo),),
+        beside=(NOTHING_LATE,),
         scenario=the_answer_to_a_fire_is_lost,
     ),
     Mutant(
