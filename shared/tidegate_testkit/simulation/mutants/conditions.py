@@ -71,7 +71,7 @@ CONDITIONS = (
         breaks="I5",
         patches=(without("cursor_at", clauses="#epoch = :epoch AND #map = :map", values=(":epoch", ":map")),),
         within=15,
-        directed=(1,),
+        directed=(0,),
     ),
     Mutant(
         "dedupe",
@@ -82,6 +82,7 @@ CONDITIONS = (
             Patch(EventIngest, "_counted_before", counting_anew),
         ),
         within=3,
+        directed=(1,),
     ),
     Mutant(
         "inbox row",
@@ -89,6 +90,7 @@ CONDITIONS = (
         breaks="I3",
         patches=(Patch(UnitOfWork, "delete", keeping_inbox_rows),),
         within=3,
+        directed=(2,),
     ),
     Mutant(
         "message guard",
@@ -104,6 +106,7 @@ CONDITIONS = (
         breaks="I5",
         patches=(without("holds_progress"),),
         within=30,
+        directed=(1,),
     ),
     Mutant(
         "gate",
@@ -119,7 +122,7 @@ CONDITIONS = (
         breaks="I4",
         patches=(without("permit_free"),),
         within=30,
-        directed=(5,),
+        directed=(6,),
         trap="contention",
     ),
 )

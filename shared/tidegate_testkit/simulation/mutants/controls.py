@@ -202,6 +202,7 @@ CONTROLS = (
             Patch(UnitOfWork, "__init__", deciding_from_the_first),
         ),
         within=4,
+        directed=(3,),
         trap="wide_controls",
     ),
     Mutant(
@@ -226,7 +227,7 @@ CONTROLS = (
         breaks="I7",
         patches=(Patch(EndCovered, "_jobs_and_runs", leaving_it_pending),),
         within=75,
-        directed=(31,),
+        directed=(4,),
         trap="wide_controls",
     ),
     Mutant(
@@ -258,6 +259,7 @@ CONTROLS = (
         breaks="liveness",
         patches=(Patch(ShardControls, "recover", not_at_all),),
         within=4,
+        directed=(1,),
         trap="wide_controls",
     ),
     Mutant(

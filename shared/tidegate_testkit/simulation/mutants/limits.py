@@ -149,8 +149,8 @@ LIMITS: Final = (
         "two shards take the last permit at the same moment",
         breaks="I4",
         patches=(without("permit_free", clauses=f"{NO_HOLDER} AND attribute_not_exists(#queued)", values=(":run",)),),
-        within=30,
-        directed=(5,),
+        within=75,
+        directed=(25,),
         trap="contention",
     ),
     Mutant(

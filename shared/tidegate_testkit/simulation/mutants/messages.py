@@ -104,7 +104,7 @@ MESSAGES = (
         breaks="I7",
         patches=(Patch(plane, "read_guards", reading_no_guards),),
         within=120,
-        directed=(48,),
+        directed=(11,),
         trap="echoes",
     ),
     Mutant(
@@ -167,6 +167,6 @@ MESSAGES = (
         breaks="I8",
         patches=(Patch(cancelling, "take_back", denying),),
         within=27,
-        directed=(11,),
+        directed=(2,),
     ),
 )

@@ -54,7 +54,7 @@ RECURRING = (
         breaks="I7",
         patches=(Patch(EndedFires, "cover", lambda _: lambda ended, row: False),),
         within=40,
-        directed=(4,),
+        directed=(0,),
     ),
     Mutant(
         "recurring sent again",
@@ -62,7 +62,7 @@ RECURRING = (
         breaks="I7",
         patches=(Patch(EndedFires, "count", sending_again),),
         within=60,
-        directed=(8,),
+        directed=(6,),
     ),
     Mutant(
         "recurring revived",
@@ -70,7 +70,7 @@ RECURRING = (
         breaks="I7",
         patches=(Patch(recurring_rows, "_is_live", lambda _: lambda timer, item: True),),
         within=4,
-        directed=(5,),
+        directed=(0,),
         trap="refusals",
     ),
     Mutant(
@@ -79,7 +79,7 @@ RECURRING = (
         breaks="I8",
         patches=(Patch(Templates, "_moved_key", lambda _: lambda loading, fire: Key("SH#-", "M#-")),),
         within=100,
-        directed=(9,),
+        directed=(32,),
     ),
     Mutant(
         "recurring from now",

@@ -55,6 +55,7 @@ REMINDERS = (
         breaks="I1",
         patches=(Patch(fire, "remind", reminding_once),),
         within=20,
+        directed=(9,),
     ),
     Mutant(
         "reminded amid jobs",
@@ -68,7 +69,8 @@ REMINDERS = (
         "what was counted while a reminder waited has made a job, and the reminder makes another",
         breaks="I1",
         patches=(Patch(at_least_every, "is_dealt_with", lambda _: lambda *_: False),),
-        within=30,
+        within=60,
+        directed=(20,),
     ),
     Mutant(
         "reminded unread",
@@ -76,7 +78,7 @@ REMINDERS = (
         breaks="I3",
         patches=(Patch(fire, "remind", deciding_at_once),),
         within=30,
-        directed=(9,),
+        directed=(6,),
     ),
     Mutant(
         "job of nothing",

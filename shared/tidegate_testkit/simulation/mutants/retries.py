@@ -186,7 +186,7 @@ RETRIES = (
         breaks="I2",
         patches=(Patch(retrying, "_is_used_up", one_try_more),),
         within=47,
-        directed=(19,),
+        directed=(8,),
     ),
     Mutant(
         "given up in silence",
@@ -210,7 +210,7 @@ RETRIES = (
         patches=(Patch(by_id, "conclude", lambda _: lambda unit, run, memory, now: None),),
         within=20,
         trap=FAILURES,
-        directed=(7,),
+        directed=(5,),
     ),
     Mutant(
         "failed with its host",

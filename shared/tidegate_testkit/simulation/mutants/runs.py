@@ -132,7 +132,7 @@ RUNS = (
         breaks="I4",
         patches=(Patch(permits, "limits_of", allowing_one_more),),
         within=6,
-        directed=(1,),
+        directed=(0,),
     ),
     Mutant(
         "copies alike",

@@ -59,6 +59,7 @@ SUBMISSIONS = (
         breaks="I4",
         patches=(Patch(RejectRun, "decide", believing_the_last_word),),
         within=12,
+        directed=(3,),
         trap=TRAP,
     ),
     Mutant(
@@ -67,6 +68,7 @@ SUBMISSIONS = (
         breaks="I1",
         patches=(Patch(LookAtRun, "decide", as_if_it_had_been_asked),),
         within=12,
+        directed=(2,),
         trap=TRAP,
     ),
     Mutant(
@@ -84,6 +86,7 @@ SUBMISSIONS = (
         breaks="I2",
         patches=(Patch(retrying, "error_of", lambda _: lambda run: "unknown"),),
         within=12,
+        directed=(2,),
         trap=TRAP,
     ),
 )

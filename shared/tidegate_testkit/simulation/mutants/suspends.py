@@ -261,8 +261,8 @@ SUSPENDS = (
         "hold and freeze leave runs before the gate alone",
         breaks="I7",
         patches=(Patch(parking, "stands_still", lambda _: lambda state: False),),
-        within=40,
-        directed=(3,),
+        within=90,
+        directed=(29,),
     ),
     Mutant(
         "held jobs",
@@ -270,7 +270,7 @@ SUSPENDS = (
         breaks="I7",
         patches=(Patch(admit, "admits", admitting_what_is_held),),
         within=40,
-        directed=(15,),
+        directed=(12,),
     ),
     Mutant(
         "old kept",
@@ -278,7 +278,7 @@ SUSPENDS = (
         breaks="I7",
         patches=(Patch(control, "_restarted", keeping_the_old),),
         within=18,
-        directed=(6,),
+        directed=(0,),
     ),
     Mutant(
         "deaf hold",
