@@ -51,7 +51,12 @@ SUBMIT_BACKOFF_MS = 5_000
 SUBMIT_BACKOFF_LAST_MS = 300_000
 UNKNOWN_HOST_MS = 10 * 60_000
 """A started run that no node could find for so long is `lost` (SEMANTICS 13, probe gap)."""
-BEFORE_GATE = frozenset({"submitting", "submitted"})
+NEVER_STARTED = {
+    "submitting": ("submit_timeout", "no launcher has taken it within an hour"),
+    "submitted": ("start_timeout", "its program has not come to the start gate within 15 minutes"),
+}
+"""Reason of a run whose time in each state before the gate is over, and why it is given up."""
+BEFORE_GATE = frozenset(NEVER_STARTED)
 READ_BY_NAME_MAX: Final = 500
 """Runs of a schedule: well within what the view holds beside all else that a decision asks for."""
 
@@ -158,8 +163,7 @@ class LookAtRun(_AboutRun):
             if run.start_by - now < SUBMIT_WITHIN_MS // 2:
                 unit.put(replace(run, start_by=now + SUBMIT_WITHIN_MS), run.key(unit.shard))
         elif run.state in BEFORE_GATE and self._is_over(run.start_by, _start_within(run), now):
-            reason = "submit_timeout" if run.state == "submitting" else "start_timeout"
-            given_up = "no launcher has taken it within an hour" if run.state == "submitting" else None
+            reason, given_up = NEVER_STARTED[run.state]
             end_before_gate(unit, run, "failed", reason, "transient", now, given_up)
             unit.after(Cancel(run.id, run.attempt))
         else:

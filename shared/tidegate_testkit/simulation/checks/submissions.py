@@ -52,7 +52,7 @@ def is_given_up(case: Case, row: LedgerRow) -> bool:
     """Whether such an entry says that its submissions are used up, or the time for them: somebody is told of that as of tries that are."""
     verdict = case.record.verdicts.get(row.job_id, {}).get(row.detail or "")
     is_passing = verdict is not None and not verdict.is_rejected and verdict.error_class in runs.PASSING
-    return is_passing or row.detail == SUBMIT_TIMEOUT
+    return is_passing or row.detail in {SUBMIT_TIMEOUT, START_TIMEOUT}
 
 
 def _problem(case: Case, row: LedgerRow) -> str | None:

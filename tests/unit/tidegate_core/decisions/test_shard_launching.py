@@ -274,6 +274,19 @@ def test_given_nothing_that_can_be_submitted_for_an_hour_then_the_run_ends_and_s
     assert (row["state"], row["detail"]) == ("failed", "submit_timeout")
 
 
+def test_given_a_program_that_never_comes_to_the_gate_then_its_run_ends_says_why_and_leaves_a_dead_letter() -> None:
+    """So did a run that no launcher took, and this one did not: nobody was told of a run that had failed for good."""
+    bench = a_bench(Behaviour(starts_after=None))
+    run = triggered(bench)
+    bench.run(14 * MINUTE)
+    assert bench.ledger() == []
+    bench.run(2 * MINUTE)
+    (row,) = bench.rows("L#")
+    assert (row["state"], row["detail"]) == ("failed", "start_timeout")
+    (letter,) = bench.on("tidegate.runs.dlq")
+    assert letter.key == run.encode()
+
+
 @pytest.mark.parametrize("submitted", [False, True])
 def test_given_a_node_that_was_away_then_a_run_before_the_gate_still_has_its_time(submitted: bool) -> None:
     slow = Behaviour(starts_after=None if submitted else 20 * SECOND)
