@@ -31,7 +31,9 @@ GROUP_MAX = 16
 RANGE_ITEMS_MAX = 500_000
 """Items of one range: above it memory, not the store, is the limit (100,000 evidence chunks, as many open jobs)."""
 REFUSED_KEPT = 64
-"""Refused transactions of which a copy may still be on its way: those of the last minute, or more, where anything is refused at all."""
+"""Refused transactions of which a copy may still be on its way. Where more are refused in a minute, what a copy of an earlier one does is found
+by the next owner alone.
+"""
 READS_PER_DECISION_MAX = 1_000
 """Reads that one decision may ask for, one after the other: a few are usual, and the view holds 64 ranges."""
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import Final
 
 from tidegate_testkit.simulation.faults.knobs import Knob
-from tidegate_testkit.simulation.faults.node import Trouble
+from tidegate_testkit.simulation.faults.node import Trouble, strikes
 from tidegate_testkit.simulation.swarm import Swarm
 
 SLOW_START_MS: Final = 8_000
@@ -21,19 +21,13 @@ LOST_AFTER_MS: Final = (4_000, 9_000)
 """What nobody can ask for is lost after this, and not after ten minutes, when all faults have ended."""
 
 
-def copies(swarm: Swarm, chance: Random) -> Swarm:
-    """Each node is on a host of its own, and its launcher hardly comes to say that it has started a program, or will: the next
-    owner's starts it as well. Which copy passes the gate is open, and the other one ends in any way.
-    """
+def _with_hosts(swarm: Swarm, chance: Random) -> Swarm:
+    """Returns a world in which each node is on a host of its own, and shards change hands every few seconds."""
     launcher = replace(
         swarm.launcher,
         hosts=True,
         unique_names=True,
-        lost_answer=0.7,
-        slow_start_ms=SLOW_START_MS,
         body_ms=LONG_BODY_MS,
-        early_death=0.7,
-        silent_death=0.0,
         gate_wait_ms=LONG_WAIT_MS,
         restarts=0.0,
         names_kept_ms=None,
@@ -45,36 +39,34 @@ def copies(swarm: Swarm, chance: Random) -> Swarm:
     return replace(swarm, launcher=launcher, node=replace(swarm.node, trouble=(*swarm.node.trouble, *ends)))
 
 
+def copies(swarm: Swarm, chance: Random) -> Swarm:
+    """Each node is on a host of its own, and its launcher hardly comes to say that it has started a program, or will: the next
+    owner's starts it as well. Which copy passes the gate is open, and the other one ends in any way.
+    """
+    swarm = _with_hosts(swarm, chance)
+    launcher = replace(
+        swarm.launcher,
+        lost_answer=0.7,
+        slow_start_ms=SLOW_START_MS,
+        early_death=0.7,
+        silent_death=0.0,
+    )
+    return replace(swarm, launcher=launcher)
+
+
 def lost_hosts(swarm: Swarm, chance: Random) -> Swarm:
     """Each node is on a host of its own, where programs die without a word, and shards move to owners who cannot see them: what is lost an
     operator releases (`operating.py`). Owners fall as they write down that it is lost, or released.
     """
+    swarm = _with_hosts(swarm, chance)
     launcher = replace(
         swarm.launcher,
-        hosts=True,
-        unique_names=True,
         lost_answer=min(swarm.launcher.lost_answer, 0.05),
         slow_start_ms=QUICK_START_MS,
-        body_ms=LONG_BODY_MS,
         early_death=0.0,
         silent_death=0.5,
-        gate_wait_ms=LONG_WAIT_MS,
-        restarts=0.0,
-        names_kept_ms=None,
     )
-    ends = tuple(
-        Trouble(at, chance.choice(("crash", "drain", "drain")), chance.randint(200, 3_000))
-        for at in range(6_000, swarm.busy_ms - 4_000, 4_000)
-    )
-    falls = tuple(
-        Trouble(
-            chance.randint(4_000, 50_000),
-            chance.choice(("crash", "pause")),
-            chance.randint(200, 9_000),
-            once_applied=chance.choice(("lost", "release_run", "release_run")),
-        )
-        for _ in range(4)
-    )
+    falls = strikes(chance, ("lost", "release_run", "release_run"), 4, kinds=("crash", "pause"))
     lost: Knob = ("decisions.run_plane.attempts:PROBE_GAP_MS", chance.choice(LOST_AFTER_MS))
-    node = replace(swarm.node, trouble=(*swarm.node.trouble, *ends, *falls))
+    node = replace(swarm.node, trouble=(*swarm.node.trouble, *falls))
     return replace(swarm, launcher=launcher, node=node, knobs=(*swarm.knobs, lost))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Literal, TypeAlias
@@ -81,4 +82,20 @@ def draw_nodes(chance: Random, busy_ms: int) -> NodeFaults:
         drift_ms=chance.choice((0, 100, DRIFT_MS_MAX)),
         steps=chance.random() < 0.3,
         late_loss_ms=chance.choice((0, 0, 500, 3_000)),
+    )
+
+
+def strikes(
+    chance: Random,
+    steps: Sequence[str],
+    number: int,
+    within: tuple[int, int] = (4_000, 50_000),
+    kinds: Sequence[TroubleKind] = ("crash", "crash", "pause"),
+) -> tuple[Trouble, ...]:
+    """Returns falls and freezes of whoever has just taken one of these steps, each from some time on."""
+    return tuple(
+        Trouble(
+            chance.randint(*within), chance.choice(kinds), chance.randint(200, 9_000), once_applied=chance.choice(steps)
+        )
+        for _ in range(number)
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
-from tidegate_testkit.simulation.faults.node import Trouble
+from tidegate_testkit.simulation.faults.node import strikes
 from tidegate_testkit.simulation.swarm import Swarm
 from tidegate_testkit.simulation.transaction_names import OF_REJECTIONS
 
@@ -59,15 +59,7 @@ def stubborn(swarm: Swarm, chance: Random) -> Swarm:
     if not launcher.hosts:
         # With hosts a program that has passed the gate unheard, and gives up, is lost by design: what lets it do so stays as it is.
         launcher = replace(launcher, gate_wait_ms=GATE_WAIT_MS, lost_answer=lost_answer)
-    falls = tuple(
-        Trouble(
-            chance.randint(2_000, 50_000),
-            chance.choice(("crash", "crash", "pause")),
-            chance.randint(200, 9_000),
-            once_applied=chance.choice(STEPS),
-        )
-        for _ in range(5)
-    )
+    falls = strikes(chance, STEPS, 5, within=(2_000, 50_000))
     store = replace(swarm.store, aimed=tuple(sorted({*swarm.store.aimed, *OF_REJECTIONS})))
     if chance.random() < HUNTED:
         store = replace(store, hunted=(*store.hunted, *OF_REJECTIONS))

@@ -19,7 +19,7 @@ from tidegate_testkit.simulation.faults.absence_traps import black_out, silence
 from tidegate_testkit.simulation.faults.broker import LAST_TOPIC
 from tidegate_testkit.simulation.faults.draws import period
 from tidegate_testkit.simulation.faults.host_traps import copies, lost_hosts
-from tidegate_testkit.simulation.faults.node import Trouble
+from tidegate_testkit.simulation.faults.node import Trouble, strikes
 from tidegate_testkit.simulation.faults.rare_moments import (
     fallen_at,
     rare_expiries,
@@ -216,15 +216,7 @@ def suspends_until(swarm: Swarm, chance: Random) -> Swarm:
     the store is silent for a while as well, so that some of the ends come meanwhile.
     """
     steps = ("control", "control", "control", "recurring", "end_pending", "park", "release")
-    falls = tuple(
-        Trouble(
-            chance.randint(4_000, 50_000),
-            chance.choice(("crash", "crash", "pause")),
-            chance.randint(200, 9_000),
-            once_applied=chance.choice(steps),
-        )
-        for _ in range(4)
-    )
+    falls = strikes(chance, steps, 4)
     if chance.random() < 0.5:
         silent = tuple(period(chance, swarm.busy_ms - 8_000, 2_000, 12_000) for _ in range(2))
         swarm = replace(swarm, store=replace(swarm.store, brown_outs=(*swarm.store.brown_outs, *silent)))
@@ -238,15 +230,7 @@ def redefined(swarm: Swarm, chance: Random) -> Swarm:
     steps of an update, and as they admit by what was before it.
     """
     steps = ("control", "control", "end_pending", "admit", "offer", "trigger")
-    falls = tuple(
-        Trouble(
-            chance.randint(4_000, 50_000),
-            chance.choice(("crash", "crash", "pause")),
-            chance.randint(200, 9_000),
-            once_applied=chance.choice(steps),
-        )
-        for _ in range(4)
-    )
+    falls = strikes(chance, steps, 4)
     crowd = max(swarm.crowd, CROWD) if chance.random() < 0.5 else swarm.crowd
     return replace(swarm, node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls)), crowd=crowd)
 
@@ -285,15 +269,8 @@ def ticks(swarm: Swarm, chance: Random) -> Swarm:
     """Composites with a leaf of time: owners fall, or stand still, as soon as a tick has latched; in some worlds what would say
     how far the events are read takes effect late, and a decision takes few of the ticks that have come meanwhile.
     """
-    falls = tuple(
-        Trouble(
-            chance.randint(0, 40_000),
-            chance.choice(("crash", "crash", "pause")),
-            chance.randint(200, 9_000),
-            once_applied=chance.choice((*OF_TICKS, *OF_TICKS, "count", "mixed", "cursor")),
-        )
-        for _ in range(5)
-    )
+    steps = (*OF_TICKS, *OF_TICKS, "count", "mixed", "cursor")
+    falls = strikes(chance, steps, 5, within=(0, 40_000))
     store = replace(swarm.store, aimed=tuple(sorted({*swarm.store.aimed, *OF_TICKS})))
     knobs = tuple((name, chance.choice(values)) for name, values in TICKS_KNOBS.items())
     node = replace(swarm.node, trouble=(*swarm.node.trouble, *falls))

@@ -21,6 +21,7 @@ from tidegate_testkit.simulation.mutants.clauses_of_the_gate import CLAUSES_OF_T
 from tidegate_testkit.simulation.mutants.conditions import CONDITIONS
 from tidegate_testkit.simulation.mutants.controls import CONTROLS
 from tidegate_testkit.simulation.mutants.hand_overs import HAND_OVERS
+from tidegate_testkit.simulation.mutants.late_admissions import LATE_ADMISSIONS
 from tidegate_testkit.simulation.mutants.late_rows import LATE_ROWS
 from tidegate_testkit.simulation.mutants.limits import LIMITS
 from tidegate_testkit.simulation.mutants.messages import MESSAGES
@@ -69,6 +70,7 @@ LISTS = (
     CLAUSES_OF_MIGRATION,
     SKETCH,
     RULES_OF_RUNS,
+    LATE_ADMISSIONS,
     RULES_OF_MESSAGES,
     RULES_OF_CANCELS,
     RULES_OF_DEADLINES,
