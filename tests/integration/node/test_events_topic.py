@@ -75,11 +75,19 @@ def _told(cluster: Cluster, event: str) -> list[int]:
     return sorted(each["topic_partition"] for each in told if each["topic"] == _name(cluster))
 
 
+def _moves(cluster: Cluster) -> list[set[int]]:
+    """Topic partitions that went from a node at once."""
+    return [set(each["topic_partitions"]) for node in cluster.nodes for each in node.events("revoked", "lost")]
+
+
 def _two_nodes_that_listen(cluster: Cluster) -> None:
     for _ in range(2):
         cluster.start_node()
-    nodes = cluster.nodes
-    cluster.until(lambda: sum(each.metric("tidegate_serving_shards") for each in nodes) == cluster.shards, "all serve")
+    half = cluster.shards / 2
+    # In sum all shards are served before the second one is a member as well.
+    cluster.until(
+        lambda: [node.metric("tidegate_serving_shards") for node in cluster.nodes] == [half, half], "both serve"
+    )
     assert cluster.apply(_schedule(cluster))["status"] == "accepted"
 
 
@@ -109,6 +117,7 @@ def test_given_a_topic_that_is_made_anew_under_its_readers_then_the_new_one_coun
     _produce(cluster, _days(0, 8), range(4))
     old = _topic_id(cluster)
     cluster.until(lambda: _positions(cluster, old) == [2, 2, 2, 2], "all of the old one is read")
+    before = len(_moves(cluster))
     admin = _admin(cluster)
     admin.delete_topics([_name(cluster)])[_name(cluster)].result()
     cluster.until(lambda: _is_made(cluster, old), "it is made again")
@@ -116,7 +125,10 @@ def test_given_a_topic_that_is_made_anew_under_its_readers_then_the_new_one_coun
     _assert_each_day_counted_once(cluster)
     assert _positions(cluster, old) == [2, 2, 2, 2]
     assert _positions(cluster, _topic_id(cluster)) == [4, 4, 4, 4]
-    assert _told(cluster, "topic_left") == [0, 1, 2, 3]
+    # A holder that came meanwhile, on a machine too slow for the members' sessions, has read the new one alone.
+    moves = _moves(cluster)
+    moved = set[int]().union(*moves) if len(moves) > before else set()
+    assert {*_told(cluster, "topic_left"), *moved} == {0, 1, 2, 3}
     nodes = cluster.nodes
     cluster.until(lambda: all(node.ask("/readyz")[0] == 200 for node in nodes), "nothing stands still any more")
 
