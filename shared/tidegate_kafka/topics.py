@@ -7,7 +7,7 @@ retention that was "repaired" cannot be told from one that was chosen. What diff
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -26,9 +26,10 @@ from tidegate_kafka.settings import MIB, KafkaSettings
 TIMESTAMP_TYPE = "message.timestamp.type"
 RECORD_BYTES = "max.message.bytes"
 RETENTION = "retention.ms"
+IN_SYNC = "min.insync.replicas"
 TOPIC_PARTITIONS = "topic partitions"
 EXISTS = "exists"
-AT_LEAST = frozenset({RECORD_BYTES, RETENTION})
+AT_LEAST = frozenset({RECORD_BYTES, RETENTION, IN_SYNC})
 """More than planned is no difference."""
 
 LARGE_RECORD_BYTES = 4 * MIB
@@ -95,12 +96,22 @@ def plan(settings: KafkaSettings) -> tuple[TopicPlan, ...]:
     )
 
 
-def differences(wanted: TopicPlan, topic_partitions: int, config: Mapping[str, str]) -> list[Difference]:
-    """Compares a plan with what a broker says of the topic."""
+def in_sync(replicas: int) -> dict[str, str]:
+    """What a topic of so many replicas (-1: the broker's default) is to have for its records to outlive a broker.
+
+    By Kafka's default `acks=all` waits for those that keep up, and the leader alone is enough: with it goes what only it had. With
+    three replicas two can be asked for while one is away.
+    """
+    return {IN_SYNC: "2"} if replicas >= 3 else {}
+
+
+def differences(wanted: TopicPlan, topic_partitions: Sequence[int], config: Mapping[str, str]) -> list[Difference]:
+    """Compares a plan with what a broker says of the topic; `topic_partitions` are the numbers of their replicas."""
     found = []
-    if topic_partitions != wanted.topic_partitions:
-        found.append(Difference(wanted.name, TOPIC_PARTITIONS, str(wanted.topic_partitions), str(topic_partitions)))
-    for key, value in wanted.config.items():
+    count = len(topic_partitions)
+    if count != wanted.topic_partitions:
+        found.append(Difference(wanted.name, TOPIC_PARTITIONS, str(wanted.topic_partitions), str(count)))
+    for key, value in {**wanted.config, **in_sync(min(topic_partitions, default=0))}.items():
         actual = config.get(key, "unknown")
         if not _good_enough(key, value, actual):
             found.append(Difference(wanted.name, key, value, actual, unsafe=key == TIMESTAMP_TYPE))
@@ -137,7 +148,7 @@ class TopicAdmin:
                 topic.name,
                 num_partitions=topic.topic_partitions,
                 replication_factor=topic.replication_factor,
-                config=dict(topic.config),
+                config={**topic.config, **in_sync(topic.replication_factor)},
             )
             for topic in self._plan
             if topic.name in missing
@@ -158,13 +169,17 @@ class TopicAdmin:
                 return found
             time.sleep(PROPAGATION_S)
 
-    def _topic_partitions(self, names: list[str]) -> dict[str, int]:
+    def _topic_partitions(self, names: list[str]) -> dict[str, list[int]]:
         asked = self._admin.describe_topics(TopicCollection(names), request_timeout=self._patience_s)
         answers = {
             name: self._answer(asked[name], f"Describe of {name}", ignored=KafkaError.UNKNOWN_TOPIC_OR_PART)
             for name in names
         }
-        return {name: len(answer.partitions) for name, answer in answers.items() if answer is not None}
+        return {
+            name: [len(each.replicas) for each in answer.partitions]
+            for name, answer in answers.items()
+            if answer is not None
+        }
 
     def _configs(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, Uuid
 
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_kafka.topic_facts import hex_id
-from tidegate_kafka.topics import Difference, TopicPlan, _Heard, differences, plan
+from tidegate_kafka.topics import Difference, TopicPlan, _Heard, differences, in_sync, plan
 
 MIB = 1024 * 1024
 
@@ -45,13 +45,37 @@ def test_given_config_of_a_topic_then_its_differences_are(
     found: dict[str, str], what: str | None, unsafe: bool
 ) -> None:
     wanted = plan(KafkaSettings(allow_plaintext=True))[0]
-    differing = differences(wanted, 8, dict(wanted.config) | found)
+    differing = differences(wanted, [1] * 8, dict(wanted.config) | found)
     assert [(each.what, each.unsafe) for each in differing] == ([(what, unsafe)] if what is not None else [])
+
+
+@pytest.mark.parametrize(
+    ("replicas", "in_sync", "said"),
+    [
+        pytest.param(3, "1", ["topic t: min.insync.replicas is 1, wanted 2"], id="the leader's word alone"),
+        pytest.param(3, "2", [], id="one may be missing"),
+        pytest.param(5, "3", [], id="more than wanted"),
+        pytest.param(2, "1", [], id="with two, both would have to be there"),
+        pytest.param(1, "1", [], id="a broker of one's own"),
+    ],
+)
+def test_given_replicas_of_a_topic_that_exists_then_two_are_to_acknowledge_where_there_are_three(
+    replicas: int, in_sync: str, said: list[str]
+) -> None:
+    differing = differences(TopicPlan("t", 2, -1, {}), [replicas] * 2, {"min.insync.replicas": in_sync})
+
+    assert [str(each) for each in differing] == said
+    assert not any(each.unsafe for each in differing)
+
+
+@pytest.mark.parametrize(("factor", "config"), [(-1, {}), (1, {}), (2, {}), (3, {"min.insync.replicas": "2"})])
+def test_given_replication_factor_then_a_topic_that_is_made_with_it_gets(factor: int, config: dict[str, str]) -> None:
+    assert in_sync(factor) == config
 
 
 def test_given_other_count_of_topic_partitions_then_it_says_both() -> None:
     wanted = TopicPlan("t", 8, -1, {})
-    (found,) = differences(wanted, 4, {})
+    (found,) = differences(wanted, [1] * 4, {})
     assert found == Difference("t", "topic partitions", "8", "4")
     assert str(found) == "topic t: topic partitions is 4, wanted 8"
 
