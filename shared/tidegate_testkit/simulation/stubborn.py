@@ -11,6 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from tidegate_core.effects import Gone, NotSubmitted, SubmitFailed
+from tidegate_testkit.simulation.absences import nobody_until
 from tidegate_testkit.simulation.record import PlatformVerdict
 
 if TYPE_CHECKING:
@@ -175,7 +176,8 @@ class Impatient:
         for body in running:
             if body.driver not in self._asks_at:
                 self._asks_at[body.driver] = now + int(self._chance.uniform(*PATIENCE_MS))
-            if now >= self._asks_at[body.driver]:
+            # For hours nobody asks every few seconds (seed 34001383: 697 requests to one shard, each of them repeated then).
+            if now >= self._asks_at[body.driver] and nobody_until(self._cluster.swarm, now) is None:
                 self._asks_at[body.driver] = now + AGAIN_MS
                 self._requests.ask({"type": "run.cancel", "run_id": body.run_id}, lambda asked: None)
         if running or not healed:
