@@ -32,6 +32,7 @@ from tidegate_dynamo.settled import carry_out
 from tidegate_memory.store import MemoryStore
 from tidegate_ports.bus import BeginOffsets, LogSlice, PartitionReader, Position, ReaderListener, Record, Settled, Topic
 from tidegate_ports.launcher import LogPaths
+from tidegate_ports.program_files import FileLooks
 from tidegate_telemetry.metric_names import API_METRICS
 from tidegate_telemetry.metrics import Metrics
 
@@ -45,6 +46,8 @@ A_WHILE = replace(QUICK, pending_after_s=3.0)
 """For tests in which some of a list stay pending, and others are looked for meanwhile, on a busy machine."""
 PATIENT = replace(QUICK, pending_after_s=60.0)
 """For tests in which all that is waited for is there."""
+
+LOOKS_PATIENCE_S = 60.0
 
 Owner = Callable[[Mapping[str, Any]], Receipt | None]
 
@@ -217,6 +220,13 @@ class Process:
         token = run_token(SECRET, run.id, body["attempt"])
         headers = {"Authorization": f"Bearer {token}"}
         return self.http.post(f"/api/v1/runs/{run.id}/{action}", json=body, headers=headers)
+
+
+@pytest.fixture(autouse=True)
+def patient_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """File systems answer, if not at once on a machine that stands still for a while."""
+    monkeypatch.setattr("tidegate_api.pools.LOG_S_MAX", LOOKS_PATIENCE_S)
+    monkeypatch.setattr("tidegate_api.pools.FileLooks", lambda patience_s=LOOKS_PATIENCE_S: FileLooks(patience_s))
 
 
 @pytest.fixture

@@ -82,5 +82,5 @@ async def test_given_no_room_for_the_end_of_a_program_then_it_is_written_once_th
     await asyncio.sleep(0.5)  # Time in which it fails.
     in_the_way.rmdir()
     launcher = LocalLauncher(LocalSettings(data_dir=tmp_path, host="here"))
-    end = await asyncio.wait_for(launcher.wait_until_gone("0001-new", 1), 20)
+    end = await asyncio.wait_for(launcher.wait_until_gone("0001-new", 1), 60)
     assert (end.exit_code, end.signal) == (128 + signal.SIGKILL, signal.SIGKILL)

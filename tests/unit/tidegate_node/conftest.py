@@ -30,7 +30,7 @@ from tidegate_ports.program_files import FileLooks
 from tidegate_telemetry.metrics import Metrics
 
 NOW = 1_763_676_000_000
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 THREADS = 4
 
 
@@ -265,7 +265,7 @@ class Surroundings:
             notices=self.notes,
             ask_again_s=0.0,
             in_line_s=in_line_s,
-            looks=looks,
+            looks=looks or FileLooks(PATIENCE_S),
         )
 
     def shell(self) -> Shell:

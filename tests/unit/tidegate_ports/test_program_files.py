@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -13,6 +12,9 @@ import pytest
 
 from tidegate_ports import program_files
 from tidegate_ports.program_files import LOOKS_MAX, FileLooks, FileSystemSilent, problem_with
+
+PATIENCE_S = 60.0
+"""With a file system that answers, on a machine that stands still for a while."""
 
 
 def test_given_file_that_can_be_read_then_no_problem(tmp_path: Path) -> None:
@@ -54,7 +56,7 @@ async def test_given_a_mount_that_hangs_then_who_asks_is_told_so_and_others_get_
     with pytest.raises(FileSystemSilent, match=r"/hung/land\.py cannot be looked at: .* no answer to this host"):
         await looks.problem_with("/hung/land.py", "this host")
     assert (
-        await FileLooks().problem_with(str(tmp_path), "this host")
+        await FileLooks(PATIENCE_S).problem_with(str(tmp_path), "this host")
         == f"{tmp_path} does not exist on this host, or is no file"
     )
 
@@ -72,7 +74,7 @@ async def test_given_as_many_looks_without_an_answer_as_there_may_be_then_the_ne
 
 async def test_given_far_more_looks_at_once_than_threads_then_all_get_their_answers(tmp_path: Path) -> None:
     """A thousand applies in one moment: the file system answers each of them."""
-    looks = FileLooks()
+    looks = FileLooks(PATIENCE_S)
     (tmp_path / "land.py").write_text("")
     files = [str(tmp_path / ("land.py" if number % 2 else "none.py")) for number in range(8 * LOOKS_MAX)]
     found = await asyncio.gather(*(looks.problem_with(file, "this host") for file in files))
@@ -83,19 +85,29 @@ async def test_given_a_crowd_whose_turns_take_longer_than_the_patience_with_one_
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """10,000 applies at once on a machine with others on its cores: 32 of them were told that the file system was silent."""
-    patience_s, look_s, turns = 2.0, 0.6, 4
+    turns, begun, answers = 4, threading.Semaphore(0), threading.Event()
 
     def look(file: str, who: str) -> str | None:
-        time.sleep(look_s)  # What each takes here, no synchronisation.
+        begun.release()
+        answers.wait(PATIENCE_S)
         return problem_with(file, who)
 
+    async def of(count: int) -> list[str | None]:
+        return await asyncio.gather(*(looks.problem_with(file, "this host") for _ in range(count)))
+
     monkeypatch.setattr(program_files, "problem_with", look)
-    looks = FileLooks(patience_s)
     (tmp_path / "land.py").write_text("")
-    found = await asyncio.gather(
-        *(looks.problem_with(str(tmp_path / "land.py"), "this host") for _ in range(turns * LOOKS_MAX))
-    )
-    assert found == [None] * turns * LOOKS_MAX
+    looks, file = FileLooks(PATIENCE_S), str(tmp_path / "land.py")
+    first = asyncio.create_task(of(LOOKS_MAX))
+    for _ in range(LOOKS_MAX):
+        assert await asyncio.to_thread(begun.acquire, timeout=PATIENCE_S)
+    # Those behind them wait in line for many times theirs, which counts for the looks of their own turns alone.
+    monkeypatch.setattr(looks, "_patience_s", 0.001)
+    others = asyncio.create_task(of((turns - 1) * LOOKS_MAX))
+    await asyncio.wait({others}, timeout=0.05)
+    monkeypatch.setattr(looks, "_patience_s", PATIENCE_S)
+    answers.set()
+    assert [*await first, *await others] == [None] * turns * LOOKS_MAX
 
 
 class _Places(asyncio.Semaphore):
@@ -116,7 +128,7 @@ async def test_given_a_wait_of_many_patiences_then_who_waits_keeps_its_place_in_
     monkeypatch.setattr(looks, "_room", places)
     waiting = asyncio.create_task(looks.problem_with(str(tmp_path), "this host"))
     await asyncio.wait({waiting}, timeout=0.05)
-    monkeypatch.setattr(looks, "_patience_s", 60.0)
+    monkeypatch.setattr(looks, "_patience_s", PATIENCE_S)
     places.release()
     assert await waiting == f"{tmp_path} does not exist on this host, or is no file"
     assert places.asked == 1
@@ -138,9 +150,11 @@ async def test_given_looks_that_come_back_late_then_there_is_room_again(
         with pytest.raises(FileSystemSilent):
             await looks.problem_with(f"/hung/{number}.py", "this host")
     hung_mount.set()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(2 * PATIENCE_S):
         while await _is_silent(looks, tmp_path):
-            assert not await _is_silent(FileLooks(), tmp_path)  # Threads of its own; the others come back meanwhile.
+            assert not await _is_silent(
+                FileLooks(PATIENCE_S), tmp_path
+            )  # Threads of its own; the others come back meanwhile.
 
 
 async def _is_silent(looks: FileLooks, path: Path) -> bool:
@@ -156,7 +170,7 @@ async def test_given_a_host_without_threads_then_that_is_told_and_there_is_room_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After as many looks that could not be begun as there may be at once nobody ever looked again, and no program was started any more."""
-    looks = FileLooks()
+    looks = FileLooks(PATIENCE_S)
     (tmp_path / "land.py").write_text("")
 
     def start(_: threading.Thread) -> None:
@@ -167,4 +181,4 @@ async def test_given_a_host_without_threads_then_that_is_told_and_there_is_room_
         for _ in range(LOOKS_MAX):
             with pytest.raises(FileSystemSilent, match="new thread"):
                 await looks.problem_with(str(tmp_path / "land.py"), "this host")
-    assert await asyncio.wait_for(looks.problem_with(str(tmp_path / "land.py"), "this host"), 20) is None
+    assert await asyncio.wait_for(looks.problem_with(str(tmp_path / "land.py"), "this host"), 2 * PATIENCE_S) is None
