@@ -13,7 +13,7 @@ from tidegate_kafka.client_thread import ClientThread
 if TYPE_CHECKING:
     from tests.unit.tidegate_kafka.conftest import Notes
 
-PATIENCE_MS = 20_000
+PATIENCE_MS = 60_000
 
 
 async def test_given_a_host_without_threads_then_a_client_is_ended_and_waited_for_all_the_same(

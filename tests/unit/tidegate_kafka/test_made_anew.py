@@ -137,7 +137,7 @@ async def test_given_a_round_that_fails_then_the_next_one_looks_again(
     world.brokers.answer = ValueError("a bug")
     world.watch.start()
     world.watch.start()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await world.failed.wait()
         world.brokers.answer = [NEXT]
         await world.found.wait()

@@ -22,7 +22,7 @@ from tidegate_ports.bus import END, BeginOffsets, ReaderListener, Record, Topic,
 if TYPE_CHECKING:
     from tests.unit.tidegate_kafka.conftest import FakeClient, MakeRecord, ManualClock, Notes
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 EVENTS = Topic("tidegate.events", "ab" * 16, 8)
 POKES = Topic("tidegate.pokes", "cd" * 16, 8)
 ENDS = EndOffsets({f"{POKES.id}/{number}": 3 for number in range(8)})
@@ -233,7 +233,7 @@ async def test_given_a_stop_while_the_end_is_asked_for_then_the_next_start_asks_
     world: World, client: FakeClient
 ) -> None:
     world.brokers.may_answer.clear()
-    world.reader.start()
+    await begin(world, client)
     world.reader.assign(POKES, 0, END)
     await world.brokers.asked.wait()
     assert await world.reader.stop()
@@ -287,8 +287,9 @@ async def test_given_a_reading_that_stands_although_there_is_more_then_it_begins
     restarted by hand.
     """
     reader, listener, others = world.reader, world.listener, world.clients[-1]
-    reader.start()
+    await begin(world, client)
     reader.assign(EVENTS, 1, 5)
+    await asyncio.to_thread(until, lambda: client.assigned == {(EVENTS.name, 1): 5})
     client.batches = [[a_record(1, 5, topic=EVENTS.name)]]
     assert await listener.next() == (EVENTS.name, 1, [5])
     assert reader.being_read() == [EVENTS]
@@ -322,8 +323,9 @@ async def test_given_records_that_are_handed_on_twice_for_a_bug_then_they_count_
 ) -> None:
     monkeypatch.setattr(topic_ids, "ASK_AGAIN_S", 0.001)
     world.listener.failing.add(EVENTS.name)
-    world.reader.start()
+    await begin(world, client)
     world.reader.assign(EVENTS, 1, 5)
+    await asyncio.to_thread(until, lambda: client.assigned == {(EVENTS.name, 1): 5})
     client.batches = [[a_record(1, 5, topic=EVENTS.name)]]
     assert await world.listener.next() == (EVENTS.name, 1, [5])
     world.reader.taken(EVENTS.name, 1, 1)

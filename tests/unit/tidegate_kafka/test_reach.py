@@ -13,6 +13,7 @@ from tidegate_kafka import reach
 from tidegate_kafka.reach import ASK_EVERY_MS, GOING_MAX, PATIENCE_MS, CutOff, Reach, others_find
 from tidegate_kafka.settings import KafkaSettings
 
+PATIENCE_S = 60.0
 SETTINGS = KafkaSettings(allow_plaintext=True)
 
 
@@ -140,7 +141,7 @@ class Lingering:
         raise KafkaException(KafkaError(KafkaError._TRANSPORT))
 
     def __del__(self) -> None:
-        assert self.answers.wait(20)
+        assert self.answers.wait(PATIENCE_S)
         self.gone.release()
 
 
@@ -155,9 +156,9 @@ def lingering_strangers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         Lingering.answers.set()
         for thread in threading.enumerate():
             if thread.name in (reach.STRANGER, reach.FORMER):
-                thread.join(20)
+                thread.join(PATIENCE_S)
         for _ in range(Lingering.made):
-            assert Lingering.gone.acquire(timeout=20)
+            assert Lingering.gone.acquire(timeout=PATIENCE_S)
 
 
 def test_given_a_name_server_that_answers_nobody_then_no_thread_waits_for_the_end_of_a_stranger(
@@ -182,7 +183,7 @@ def test_given_clients_that_never_end_then_strangers_are_asked_all_the_same(monk
 
     class Endless:
         def close(self) -> None:
-            Lingering.answers.wait(20)
+            Lingering.answers.wait(PATIENCE_S)
 
     with lingering_strangers(monkeypatch):
         for _ in range(2 * GOING_MAX):

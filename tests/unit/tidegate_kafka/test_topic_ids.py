@@ -60,7 +60,7 @@ class Handed:
         self.changed.set()
 
     async def until(self, count: int) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(self.got) < count:
                 self.changed.clear()
                 await self.changed.wait()
@@ -128,7 +128,7 @@ async def test_given_a_task_that_ends_by_a_bug_of_its_own_then_the_next_record_i
 
     handed.ids._notices = refuse
     handed.ids.put(NAME, "r1")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await told.wait()
     await asyncio.sleep(0)
     handed.ids.put(NAME, "r2")
