@@ -10,6 +10,7 @@ import pytest
 
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.shards import message_shard, schedule_shard
+from tidegate_testkit.chaos import stop_load
 from tidegate_testkit.chaos.stop_load import (
     ANSWER_MS,
     ANSWERS_KEPT,
@@ -29,13 +30,11 @@ from tidegate_testkit.cluster.judging.stops import StopAnswer
 from tidegate_testkit.cluster.message_load import NAMESPACE as MESSAGES
 from tidegate_testkit.cluster.message_load import MessageBook, cancel_id
 from tidegate_testkit.cluster.topics import Arrived
-from tidegate_testkit.cluster.waiting import now_ms
 
 NEVER_S = 3_600.0
 """No trial by itself: tests begin them."""
 HELD = frozenset({3, 11})
-LATE_MS = 2_000
-"""A busy machine between two looks at the clock."""
+NOW = 1_763_000_000_000
 
 
 class Broker:
@@ -68,6 +67,18 @@ def a_receipt(request_id: str, status: str, at: int, running: list[str] | None =
     return Arrived("tidegate.receipts", 0, 0, None, value, {}, at)
 
 
+@pytest.fixture(autouse=True)
+def _standing_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes to pass between two looks at it is no latency of anybody's."""
+    monkeypatch.setattr(stop_load, "now_ms", lambda: NOW)
+
+
+def send_all(load: StopLoad) -> None:
+    """Has it send what is sent later, and begin nothing of its own."""
+    load.stopping.set()
+    load.run()
+
+
 @pytest.fixture
 def broker() -> Broker:
     return Broker()
@@ -83,8 +94,7 @@ def test_given_a_volley_then_each_schedule_lies_in_a_shard_that_it_aims_at_and_g
     broker: Broker, load: StopLoad
 ) -> None:
     load.volley(HELD)
-    with load:
-        pass  # What is sent later is sent when it is left.
+    send_all(load)
     applied = [value["name"] for value in broker.of("schedule.apply")]
     assert len(set(applied)) == VOLLEY
     assert {schedule_shard(NAMESPACE, name, SHARDS) for name in applied} == HELD
@@ -105,10 +115,9 @@ def test_given_a_volley_that_was_answered_late_then_the_next_ones_instants_lie_w
     begun = load.trials[0].due - VOLLEY_FROM_MS
     for number, trial in enumerate(load.trials):
         broker.answered[trial.stop_id] = begun + 12_000 + 250 * number
-    at = now_ms()
     load.volley(HELD)
     due = [trial.due for trial in load.trials[VOLLEY:]]
-    assert due[0] >= at + 12_000
+    assert due[0] == NOW + 12_000
     assert [each - due[0] for each in due] == [250 * number for number in range(VOLLEY)]
 
 
@@ -119,11 +128,10 @@ def test_given_cancels_that_were_answered_together_then_the_next_ones_instants_l
     begun = load.trials[0].due - VOLLEY_FROM_MS
     for message in broker.of("message.send"):
         broker.answered[cancel_id(message["payload"]["number"])] = begun + 17_000
-    at = now_ms()
     load.volley(HELD)
-    due = [parse_instant(value["deliver_at"]) - at for value in broker.of("message.send")[VOLLEY_CANCELS:]]
+    due = [parse_instant(value["deliver_at"]) - NOW for value in broker.of("message.send")[VOLLEY_CANCELS:]]
     assert len(due) == VOLLEY_CANCELS
-    assert all(17_000 - SPREAD_MS <= each <= 17_000 + SPREAD_MS + LATE_MS for each in due)
+    assert all(17_000 - SPREAD_MS <= each <= 17_000 + SPREAD_MS for each in due)
     assert max(due) - min(due) > SPREAD_MS
 
 
@@ -132,8 +140,8 @@ def test_given_answers_then_the_usual_latency_is_that_of_the_last_ones() -> None
     assert latency.usual_ms(answered) == ANSWER_MS
     for number, took in enumerate([9_000] * ANSWERS_KEPT + [800] * ANSWERS_KEPT):
         latency.sent(f"stop-{number}")
-        answered[f"stop-{number}"] = now_ms() + took
-    assert 800 <= latency.usual_ms(answered) <= 800 + LATE_MS
+        answered[f"stop-{number}"] = NOW + took
+    assert latency.usual_ms(answered) == 800
 
 
 @pytest.mark.parametrize("answers", ["few", "of an outage"])
@@ -150,8 +158,7 @@ def test_given_a_volley_that_says_nothing_then_the_next_ones_instants_are_the_us
 
 def test_given_receipts_then_a_trial_has_its_answer_and_one_whose_apply_was_refused_is_none(load: StopLoad) -> None:
     load.volley(HELD)
-    with load:
-        pass  # What is sent later is sent when it is left.
+    send_all(load)
     first, second, third = load.trials[:3]
     answered = load.stops(
         [
