@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_bricks.locks import FileLock
+from tidegate_bricks import locks
+from tidegate_bricks.locks import POLL_INTERVAL_S, FileLock
 
 
 @pytest.fixture
@@ -18,12 +19,26 @@ def test_given_free_lock_then_it_is_ours_and_its_folder_is_made(path: Path) -> N
         assert lock.acquire(timeout_s=0)
 
 
-def test_given_held_lock_then_another_waits_in_vain(path: Path) -> None:
-    waits: list[str] = []
+class Clock:
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_given_held_lock_then_another_waits_in_vain(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, waits = Clock(), list[float]()
+    monkeypatch.setattr(locks, "time", clock)
     with FileLock(path) as holder, FileLock(path) as other:
         assert holder.acquire(timeout_s=0)
-        assert not other.acquire(timeout_s=0.15, on_wait=lambda: waits.append("waiting"))
-    assert waits
+        assert not other.acquire(timeout_s=1.5 * POLL_INTERVAL_S, on_wait=lambda: waits.append(clock.now))
+    assert waits == [0.0, POLL_INTERVAL_S]
 
 
 def test_given_holder_lets_go_while_another_waits_then_that_one_gets_it(path: Path) -> None:

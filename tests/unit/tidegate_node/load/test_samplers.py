@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tidegate_core.constraints.load import LOCAL_MOST
 from tidegate_core.effects import LoadSampled, SampleLoad
+from tidegate_node.load import http
 from tidegate_node.load.effects import LoadEffects
 from tidegate_node.load.host import HostLoad
 from tidegate_node.load.http import PageLoad
 from tidegate_ports.clock import SystemClock
 from tidegate_ports.load import LoadUnavailable, SourceSilent
 
+PATIENCE_S = 60.0
 PAGES = {
     "/json": b'{"cluster": {"load": 0.25, "queues": [{"used~share/now": 7}], "up": true, "name": "x", "huge": 1%s}}'
     % (b"0" * 309),
@@ -58,7 +62,7 @@ def pages() -> Iterator[str]:
     ],
 )
 def test_given_a_page_then_its_number_is_found(pages: str, page: str, place: str, value: float) -> None:
-    assert PageLoad(pages + page, {"cpu": place}).sample("cpu") == value
+    assert PageLoad(pages + page, {"cpu": place}, PATIENCE_S).sample("cpu") == value
 
 
 @pytest.mark.parametrize(
@@ -80,7 +84,7 @@ def test_given_a_page_without_the_number_then_it_says_what_is_missing(
     pages: str, page: str, place: str, problem: str
 ) -> None:
     with pytest.raises(LoadUnavailable, match=problem):
-        PageLoad(pages + page, {"cpu": place}).sample("cpu")
+        PageLoad(pages + page, {"cpu": place}, PATIENCE_S).sample("cpu")
 
 
 def test_given_a_resource_that_the_source_does_not_have_then_it_says_which_it_has(pages: str) -> None:
@@ -123,9 +127,12 @@ def _page(write: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
             thread.join()
 
 
-def test_given_a_page_that_comes_in_drops_then_it_is_silent_once_its_time_is_over() -> None:
+def test_given_a_page_that_comes_in_drops_then_it_is_silent_once_its_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The timeout of a socket is for each of its reads: a page of many drops would keep all jobs of its load waiting."""
-    enough = threading.Event()
+    enough, half_its_time_later = threading.Event(), itertools.count(0.0, PATIENCE_S / 2)
+    monkeypatch.setattr(http, "time", SimpleNamespace(monotonic=lambda: next(half_its_time_later)))
 
     def in_drops(answer: BaseHTTPRequestHandler) -> None:
         answer.end_headers()
@@ -135,7 +142,7 @@ def test_given_a_page_that_comes_in_drops_then_it_is_silent_once_its_time_is_ove
     with _page(in_drops) as url:
         try:
             with pytest.raises(SourceSilent, match="comes too slowly"):
-                PageLoad(url, {"cpu": "x"}, answer_within_s=0.5).sample("cpu")
+                PageLoad(url, {"cpu": "x"}, PATIENCE_S).sample("cpu")
         finally:
             enough.set()
 
@@ -147,7 +154,7 @@ def test_given_a_page_that_is_cut_off_then_no_number_of_it_is_believed() -> None
         answer.wfile.write(b"load 12")
 
     with _page(cut_off) as url, pytest.raises(SourceSilent, match="does not answer"):
-        PageLoad(url, {"cpu": "load"}).sample("cpu")
+        PageLoad(url, {"cpu": "load"}, PATIENCE_S).sample("cpu")
 
 
 def test_given_a_page_on_a_connection_that_stays_open_then_its_announced_end_is_its_end() -> None:
@@ -157,11 +164,11 @@ def test_given_a_page_on_a_connection_that_stays_open_then_its_announced_end_is_
         answer.send_header("Content-Length", "8")
         answer.end_headers()
         answer.wfile.write(b"load 12\n")
-        enough.wait(30)
+        enough.wait(2 * PATIENCE_S)
 
     with _page(and_wait) as url:
         try:
-            assert PageLoad(url, {"cpu": "load"}, answer_within_s=2).sample("cpu") == 12.0
+            assert PageLoad(url, {"cpu": "load"}, PATIENCE_S).sample("cpu") == 12.0
         finally:
             enough.set()
 

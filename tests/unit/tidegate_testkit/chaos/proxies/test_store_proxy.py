@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -113,11 +114,12 @@ async def test_given_a_black_hole_then_nothing_is_said_until_the_client_gives_up
 
 async def test_given_latency_then_the_store_is_asked_even_though_the_sender_has_left() -> None:
     async with a_rig(always("latency", wait_ms=1_000)) as rig:
+        begun = time.monotonic()
         _, writer = await asyncio.open_connection("127.0.0.1", rig.proxy.port)
         writer.write(b"POST / HTTP/1.1\r\nX-Amz-Target: D.PutItem\r\nContent-Length: 2\r\n\r\n{}")
         await writer.drain()
         await close(writer)
-        assert rig.store.asked == []
+        assert rig.store.asked == [] or time.monotonic() - begun > 0.99
         await asyncio.wait_for(rig.store.until_asked(1), PATIENCE_S)
 
 
@@ -142,9 +144,10 @@ async def _until_counted(proxy: StoreProxy, what: tuple[str, str]) -> None:
 
 async def test_given_a_duplicate_then_it_comes_after_the_answer() -> None:
     async with a_rig(always("duplicate", wait_ms=1_000)) as rig:
+        begun = time.monotonic()
         reply = await rig.ask()
         assert reply is not None
-        assert len(rig.store.asked) == 1
+        assert len(rig.store.asked) == 1 or time.monotonic() - begun > 0.99
         await asyncio.wait_for(rig.store.until_asked(2), PATIENCE_S)
         assert rig.store.asked[0] == rig.store.asked[1]
 
