@@ -19,6 +19,7 @@ from tidegate_dynamo.outcomes import outcome_of
 
 OLD = {"access_key": "AKIA1", "secret_key": "first", "token": "t1"}
 NEW = {"access_key": "AKIA2", "secret_key": "second", "token": "t2"}
+PATIENCE_S = 60.0
 
 
 class Service:
@@ -39,7 +40,7 @@ class Service:
     def __call__(self) -> dict[str, str]:
         self.asked.append(threading.get_ident())
         self.was_asked.set()
-        assert self.may_answer.wait(20)
+        assert self.may_answer.wait(2 * PATIENCE_S)
         return self.answer()
 
 
@@ -135,6 +136,7 @@ def test_given_a_service_that_fails_then_it_is_asked_again_now_and_then_and_call
 
     async def scenario() -> list[int]:
         at_hand = KeysOnLoop(credentials_for(minutes, service))
+        monkeypatch.setattr(keys, "ASK_AGAIN_S", 3_600)
         await calls(at_hand)
         seldom = len(service.asked)
         monkeypatch.setattr(keys, "ASK_AGAIN_S", 0)
@@ -183,7 +185,7 @@ def test_given_keys_that_have_run_out_and_a_service_that_hangs_then_calls_are_to
         at_hand = KeysOnLoop(credentials_for(-1, service))
         for _ in range(3):
             with pytest.raises(CredentialRetrievalError, match="run out") as found:
-                await asyncio.wait_for(at_hand.of_now(), 20)
+                await asyncio.wait_for(at_hand.of_now(), PATIENCE_S)
             assert outcome_of(found.value, 1) == Throttled()
         service.may_answer.set()
         assert at_hand._fetch is not None
@@ -201,10 +203,10 @@ def test_given_a_program_that_gives_keys_and_hangs_then_the_process_ends_without
 
     async def scenario() -> None:
         await KeysOnLoop(credentials_for(5, service)).of_now()
-        await asyncio.to_thread(service.was_asked.wait, 20)
+        await asyncio.to_thread(service.was_asked.wait, PATIENCE_S)
 
     # Else both would wait for each other: the loop's end for the thread, and the thread for this.
-    give_up = threading.Timer(10, service.may_answer.set)
+    give_up = threading.Timer(PATIENCE_S, service.may_answer.set)
     give_up.start()
     try:
         asyncio.run(scenario())
@@ -222,7 +224,7 @@ def test_given_a_caller_that_gives_up_then_the_others_still_have_their_keys() ->
     async def scenario() -> None:
         at_hand = KeysOnLoop(credentials_for(-1, service))
         first, second = (asyncio.ensure_future(at_hand.of_now()) for _ in range(2))
-        await asyncio.to_thread(service.was_asked.wait, 20)
+        await asyncio.to_thread(service.was_asked.wait, PATIENCE_S)
         first.cancel()
         service.may_answer.set()
         assert (await second).access_key == "AKIA2"

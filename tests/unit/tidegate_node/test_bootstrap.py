@@ -247,7 +247,7 @@ def test_given_a_start_that_waits_for_aws_keys_then_an_order_to_end_ends_it(
 
     def hangs(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
-        may_answer.wait(10)
+        may_answer.wait(60)
         raise StartRefused("it was waited for")
 
     monkeypatch.setattr(bootstrap, "_adapters", hangs)

@@ -19,7 +19,7 @@ import tidegate_spark
 RUN_ID = "0007-abcdefghijklmnopqrstuvwxyz"
 TOKEN = "token-of-the-test"
 WRAPPER = Path(tidegate_spark.__file__).parent / "run_program.py"
-PROCESS_TIMEOUT_S = 60
+PROCESS_TIMEOUT_S = 120
 ACCEPTED = (200, "")
 """Stands for what the API says of the run that was asked for; compared by identity."""
 

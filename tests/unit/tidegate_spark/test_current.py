@@ -53,7 +53,7 @@ def test_given_a_fork_while_another_thread_reports_then_the_child_is_told_at_onc
         "with reports._outputs_lock:\n"
         "    child = os.fork()\n"
         "    if child == 0:\n"
-        "        signal.alarm(10)\n"
+        "        signal.alarm(60)\n"
         "        try:\n            set_output('rows', 842)\n"
         "        except NotInRun:\n            os._exit(0)\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"

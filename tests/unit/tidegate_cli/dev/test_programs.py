@@ -63,8 +63,9 @@ def test_given_a_broken_record_or_no_folder_then_nothing_is_open(tmp_path: Path)
 
 
 def test_given_a_program_that_obeys_then_it_ends_by_sigterm(
-    processes: list[subprocess.Popen[str]], tmp_path: Path
+    processes: list[subprocess.Popen[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("tidegate_cli.dev.programs.END_GRACE_S", 60.0)  # It may not get to it for a while.
     end_programs([a_program(processes, tmp_path, "0001-a")])
     assert processes[0].wait() == -15
 
