@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -104,6 +105,24 @@ def gate() -> Iterator[StandInGate]:
     server.server_close()
 
 
+PATIENT_CLOCK = f"""\
+import socket
+import time
+
+now, connect = 0.0, socket.create_connection
+
+def pause(seconds):
+    global now
+    now += seconds
+
+def connected(address, timeout=None, *rest, **more):
+    return connect(address, {PROCESS_TIMEOUT_S}, *rest, **more)
+
+time.monotonic, time.sleep, socket.create_connection = lambda: now, pause, connected
+"""
+"""What Python runs before a program: time passes only while somebody pauses, and an answer may come as late as it likes."""
+
+
 @dataclass
 class WrappedProgram:
     """A user's script that is run under the wrapper, as a launcher would."""
@@ -114,6 +133,13 @@ class WrappedProgram:
 
     def write(self, source: str) -> None:
         self.script.write_text(source, encoding="utf-8")
+
+    def has_patient_clock(self) -> None:
+        """It gives up when it has paused for that long, however long a machine that stands still keeps it waiting besides."""
+        folder = self.folder / "clock"
+        folder.mkdir()
+        (folder / "sitecustomize.py").write_text(PATIENT_CLOCK, encoding="utf-8")
+        self.environment["PYTHONPATH"] = os.pathsep.join((str(folder), self.environment["PYTHONPATH"]))
 
     def start(self, *args: str, file: Path | None = None) -> subprocess.Popen[str]:
         return subprocess.Popen(

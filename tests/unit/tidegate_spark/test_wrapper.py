@@ -40,6 +40,7 @@ class Program(Protocol):
     script: Path
 
     def write(self, source: str) -> None: ...
+    def has_patient_clock(self) -> None: ...
     def start(self, *args: str, file: Path | None = None) -> subprocess.Popen[str]: ...
     def run(self, *args: str, file: Path | None = None) -> subprocess.CompletedProcess[str]: ...
 
@@ -142,6 +143,7 @@ def test_given_nobody_listens_then_exit_is_75_and_nothing_ran(program: Program) 
         unused.bind(("127.0.0.1", 0))  # Bound, not listening: connections are refused, and nobody else gets the port.
         program.environment["TIDEGATE_GATE_URL"] = f"http://127.0.0.1:{unused.getsockname()[1]}"
         program.environment["TIDEGATE_GATE_WAIT_S"] = "0.3"
+        program.has_patient_clock()
         done = program.run()
     assert (done.returncode, done.stdout) == (75, "")
     assert "no word from the start gate" in done.stderr
@@ -151,6 +153,7 @@ def test_given_nobody_listens_then_exit_is_75_and_nothing_ran(program: Program) 
 def test_given_gate_stays_unavailable_then_exit_is_75_after_more_than_one_try(gate: Gate, program: Program) -> None:
     gate.answers("start", (503, json.dumps({"detail": "the store is down"})))
     program.environment["TIDEGATE_GATE_WAIT_S"] = "1"
+    program.has_patient_clock()
     done = program.run()
     assert (done.returncode, done.stdout) == (75, "")
     assert "the store is down" in done.stderr
@@ -163,6 +166,7 @@ def test_given_a_proxys_page_in_place_of_the_gates_word_then_nothing_runs_and_ex
 ) -> None:
     gate.answers("start", (status, "<html>maintenance</html>"))
     program.environment["TIDEGATE_GATE_WAIT_S"] = "0.3"
+    program.has_patient_clock()
     done = program.run()
     assert (done.returncode, done.stdout) == (75, "")
     assert f"HTTP {status} that is not of tidegate's API" in done.stderr

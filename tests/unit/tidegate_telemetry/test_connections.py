@@ -18,6 +18,8 @@ from tidegate_telemetry.connections import ImpatientProtocol
 
 ASKED = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
 PATIENCE_S = 0.5
+NEVER_S = 60.0
+"""Longer than this process ever stands still, which is no silence of its client's."""
 
 
 async def slow(scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,19 +76,34 @@ async def test_given_a_client_that_asks_for_nothing_then_its_connection_is_close
     """One whose network was cut says nothing more, not even that it has gone: a thousand of them were all connections that there are."""
     async with connected() as (reader, writer):
         writer.write(said)
-        assert await asyncio.wait_for(reader.read(), 5) == b""
+        assert await asyncio.wait_for(reader.read(), NEVER_S) == b""
 
 
-async def test_given_half_a_head_behind_an_answer_then_the_connection_is_closed_as_well() -> None:
-    async with connected() as (reader, writer):
+def from_the_request_on(monkeypatch: pytest.MonkeyPatch, patience_s: float) -> ASGIApp:
+    """Answers slowly; a server that has such a request has this much patience with what follows it."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        monkeypatch.setattr(connections, "HEAD_S_MAX", patience_s)
+        await slow(scope, receive, send)
+
+    return app
+
+
+async def test_given_half_a_head_behind_an_answer_then_the_connection_is_closed_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "HEAD_S_MAX", NEVER_S)
+    async with connected(from_the_request_on(monkeypatch, PATIENCE_S)) as (reader, writer):
         writer.write(ASKED)
         assert b"ok" in await reader.readuntil(b"ok")
         writer.write(ASKED[:10])
-        assert await asyncio.wait_for(reader.read(), 5) == b""
+        assert await asyncio.wait_for(reader.read(), NEVER_S) == b""
 
 
-async def test_given_an_answer_that_takes_longer_then_it_comes_and_the_connection_can_be_used_again() -> None:
-    async with connected() as (reader, writer):
+async def test_given_an_answer_that_takes_longer_then_it_comes_and_the_connection_can_be_used_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with connected(from_the_request_on(monkeypatch, NEVER_S)) as (reader, writer):
         for _ in range(2):
             writer.write(ASKED)
             assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 200")
@@ -99,7 +116,7 @@ async def test_given_a_client_that_takes_nothing_of_an_answer_then_its_connectio
     lost = asyncio.Event()
     async with connected(large, lost) as (_, writer):
         writer.write(asked)
-        assert await asyncio.wait_for(lost.wait(), 30)
+        assert await asyncio.wait_for(lost.wait(), NEVER_S)
 
 
 class Line:
