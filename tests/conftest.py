@@ -53,6 +53,12 @@ LONGEST_FIRST = (
 """Files of a minute and more, as last measured: two workers end together when these are not what begins last."""
 
 
+COMPUTED = ("simulation", "unit/tidegate_core", "unit/tidegate_simulator", "unit/tidegate_testkit/simulation")
+"""Folders of tests that wait for nobody and compute, some of them for a minute and a half here: a machine that is three times slower, and does
+other things too, needs more than what is enough to tell that a test hangs."""
+COMPUTED_S_MAX = 900
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks each test with its folder, so that `-m` selects a kind and nobody forgets the marker; longest files first."""
     rank = {TESTS / file: number for number, file in enumerate(LONGEST_FIRST)}
@@ -63,6 +69,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         kind = item.path.relative_to(TESTS).parts[0]
         if kind in KINDS:
             item.add_marker(kind)
+        is_computed = any(item.path.is_relative_to(TESTS / folder) for folder in COMPUTED)
+        if is_computed and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(COMPUTED_S_MAX))
 
 
 def pytest_collection_finish() -> None:
