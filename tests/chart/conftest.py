@@ -11,7 +11,7 @@ import yaml
 
 Resources = list[dict[str, Any]]
 Render = Callable[[dict[str, Any]], Resources]
-HELM_TIMEOUT_S = 60
+HELM_TIMEOUT_S = 150
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import pytest
 
 SERVICES = frozenset({"tidegate_api", "tidegate_cli", "tidegate_node"})
 ADAPTERS = ("tidegate_dynamo", "tidegate_kafka", "tidegate_launchers")
-LINT_TIMEOUT_S = 60
+LINT_TIMEOUT_S = 150
 
 
 @pytest.fixture

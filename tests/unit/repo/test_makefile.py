@@ -11,7 +11,7 @@ TARGET = re.compile(r"^([a-z][a-z-]*):([^=].*)?$", re.MULTILINE)
 HELPED = re.compile(r"^([a-z][a-z-]*):.*?## (\S.*)$", re.MULTILINE)
 # Not for people: other targets ask for it.
 INTERNAL = frozenset({"require-java"})
-MAKE_TIMEOUT_S = 60
+MAKE_TIMEOUT_S = 150
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ def test_given_no_java_then_one_line_says_so_and_nothing_is_left_behind(tmp_path
     kept = {name: value for name, value in os.environ.items() if name not in {"JAVA_HOME", "TIDEGATE_CONFIG"}}
     environment = {**kept, "PATH": str(tmp_path / "nothing"), "TMPDIR": str(temporary), "HOME": str(tmp_path)}
     command = [sys.executable, "-m", "tidegate_cli.demo", "--days", "1", "--output", str(tmp_path / "out")]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=150, check=False)
 
     said = ended.stdout + ended.stderr
     assert ended.returncode == 1

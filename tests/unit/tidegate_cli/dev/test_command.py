@@ -64,5 +64,5 @@ def test_given_the_command_is_loaded_then_neither_the_store_client_nor_spark_is_
         "import sys, tidegate_cli.dev.command\n"
         "print([name for name in ('boto3', 'botocore', 'pyspark') if name in sys.modules])"
     )
-    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=150)
     assert printed.stdout.strip() == "[]"
