@@ -27,6 +27,7 @@ def dynamo_settings(dynamodb: DynamoDbForTests) -> DynamoSettings:
         endpoint_url=dynamodb.endpoint_url,
         region=dynamodb.region,
         table_prefix=f"test-{uuid.uuid4().hex[:8]}-",
+        connect_timeout_s=30.0,
         read_timeout_s=30.0,
     )
 

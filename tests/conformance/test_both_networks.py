@@ -38,6 +38,10 @@ CLIENTS = ("ours", "on a loop", "sdk")
 OURS = ("ours", "on a loop")
 THROUGH_PROXIES = ("ours", "sdk")
 """The loop's knows nothing of proxies: a node behind one calls on threads."""
+PATIENCE_S = 30.0
+"""Deadline of every wait for what comes; a pass never takes it."""
+SILENCE_S = 0.3
+"""Patience with who says nothing."""
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
 
 
@@ -53,9 +57,9 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def client_of(kind: str, url: str, patience_s: float = 5.0) -> Iterator[Call]:
+def client_of(kind: str, url: str, patience_s: float = PATIENCE_S) -> Iterator[Call]:
     settings = DynamoSettings(
-        endpoint_url=url, region="us-east-1", connect_timeout_s=patience_s, read_timeout_s=patience_s
+        endpoint_url=url, region="us-east-1", connect_timeout_s=PATIENCE_S, read_timeout_s=patience_s
     )
     if kind == "sdk":
         with closing(SdkItems(settings)) as sdk:
@@ -153,8 +157,11 @@ def test_given_a_reset_before_anything_is_read_then_all_leave_it_open() -> None:
 def test_given_silence_then_all_give_up_after_their_time_out() -> None:
     come_to = []
     for kind in CLIENTS:
-        with http_server(stays_silent) as server, client_of(kind, server.url, patience_s=0.3) as call:
-            come_to.append((told(call), len(server.requests)))
+        with http_server(stays_silent) as server, client_of(kind, server.url, patience_s=SILENCE_S) as call:
+            said = told(call)
+            # The server may come to a request only after the client has given it up.
+            assert server.ended.acquire(timeout=PATIENCE_S)
+            come_to.append((said, len(server.requests)))
     assert all(each == come_to[0] for each in come_to)
     assert come_to[0][0][0] == "ReadTimeoutError"
 
@@ -184,7 +191,7 @@ def test_given_a_connection_that_the_server_closed_in_between_then_nobody_notice
         for number in range(1, 4):
             assert told(call) == ("", Applied())
             # Closed without a word in the answer; from here on the client can see it.
-            assert server.ended.acquire(timeout=10)
+            assert server.ended.acquire(timeout=PATIENCE_S)
             assert (len(server.requests), server.connections) == (number, number)
 
 
