@@ -11,17 +11,24 @@ One server serves a whole session; tests keep apart by names of their own for to
 """
 
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from tidegate_bricks.brick import Brick
 from tidegate_bricks.dynamodb import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY, DynamoDbBrick
+from tidegate_bricks.java_server import JavaServer
 from tidegate_bricks.kafka import KafkaBrick
 from tidegate_testkit.containers import Containers, find_containers
 
 KAFKA_VARIABLE = "TIDEGATE_TEST_KAFKA"
 DYNAMODB_VARIABLE = "TIDEGATE_TEST_DYNAMODB"
+PATIENCE_S = 60.0
+"""Deadline of every wait; a pass never takes it."""
+STOPPED = "T"
+"""A thread's state in Linux's `/proc/PID/task/TID/stat`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +109,27 @@ def dynamodb_for_tests(
     else:
         with DynamoDbBrick(None) as brick:
             yield DynamoDbForTests(brick.endpoint, brick)
+
+
+def stand_still(server: JavaServer) -> None:
+    """Pauses a server, and returns once it stands: the order goes through its guard, and on a busy machine it answers for a while yet.
+
+    Where there is no `/proc`, nobody can tell.
+    """
+    server.pause()
+    threads = Path(f"/proc/{server.pid}/task")
+    deadline = time.monotonic() + PATIENCE_S
+    while threads.exists() and not all(_state_of(thread) == STOPPED for thread in threads.iterdir()):
+        assert time.monotonic() < deadline, f"{server.name} does not stand still"
+        time.sleep(0.01)
+
+
+def _state_of(thread: Path) -> str:
+    """One that has ended since it was listed stands."""
+    try:
+        return (thread / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+    except OSError:
+        return STOPPED
 
 
 def _named_dynamodb(endpoint: str, variables: Mapping[str, str]) -> DynamoDbForTests:

@@ -1,7 +1,7 @@
 """The real DynamoDB Local: answers, keeps its tables in a folder, comes back where it was."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,14 @@ from botocore.config import Config
 from tidegate_bricks.dynamodb import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY, DynamoDbBrick
 from tidegate_bricks.errors import BrickFailed
 from tidegate_bricks.java_server import NICE_VARIABLE
+from tidegate_testkit.bricks import stand_still
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+Until = Callable[[Callable[[], bool], str], None]
+NICENESS_MAX = 19
+REASON = "unable to open database file"
 ITEM = {"id": {"S": "one"}, "count": {"N": "1"}}
 
 
@@ -87,24 +91,31 @@ def test_given_folder_then_item_and_address_survive(kept: DynamoDbBrick, end: st
 
 def test_given_pause_then_server_is_mute_until_it_goes_on(kept: DynamoDbBrick) -> None:
     create_table(kept)
-    kept.pause()
+    stand_still(kept)
     assert not kept.answers()
     kept.resume()
     put(kept)
     assert get(kept) == ITEM
 
 
-def test_given_two_servers_that_want_one_port_then_second_takes_another(kept: DynamoDbBrick) -> None:
+def test_given_two_servers_that_want_one_port_then_second_takes_another(kept: DynamoDbBrick, until: Until) -> None:
     with DynamoDbBrick(None, preferred_port=kept.port) as second:
         assert second.port != kept.port
-        assert second.answers()
-        assert kept.answers()
+        until(second.answers, "the second answers")
+        until(kept.answers, "and so does the first")
 
 
 def test_given_tables_that_cannot_be_opened_then_error_shows_the_reason(tmp_path: Path) -> None:
+    """It does not end for that: what is told is what it had said at the deadline, to which a busy machine may not have come."""
     (tmp_path / "shared-local-instance.db").mkdir()
-    with pytest.raises(BrickFailed, match="unable to open database file"):
-        DynamoDbBrick(tmp_path).start(timeout_s=6)
+    said: list[str] = []
+    for patience_s in (6, 20, 60):
+        with pytest.raises(BrickFailed) as failure:
+            DynamoDbBrick(tmp_path).start(timeout_s=patience_s)
+        said.append(str(failure.value))
+        if REASON in said[-1]:
+            break
+    assert REASON in said[-1]
 
 
 def test_given_a_niceness_then_the_server_runs_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,4 +123,4 @@ def test_given_a_niceness_then_the_server_runs_with_it(monkeypatch: pytest.Monke
     own = os.getpriority(os.PRIO_PROCESS, 0)
     monkeypatch.setenv(NICE_VARIABLE, "3")
     with DynamoDbBrick(None) as brick:
-        assert os.getpriority(os.PRIO_PROCESS, brick.pid) == own + 3
+        assert os.getpriority(os.PRIO_PROCESS, brick.pid) == min(own + 3, NICENESS_MAX)

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from tidegate_bricks.java_server import JavaServer
 from tidegate_bricks.ports import LOOPBACK, free_port, is_free
 from tidegate_bricks.progress import Progress, ProgressListener, Stage, silent
 from tidegate_bricks.releases import Release
+from tidegate_testkit.bricks import stand_still
 
+Until = Callable[[Callable[[], bool], str], None]
 RELEASE = Release("small-1", "Small 1", ())
 #: Answers everything with 200, after it has printed that it starts.
 SERVER = """
@@ -81,11 +84,11 @@ def python_as_java(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java_server, "ensure_jars", ensure_jars)
 
 
-def test_given_start_and_stop_then_server_answers_in_between(tmp_path: Path) -> None:
+def test_given_start_and_stop_then_server_answers_in_between(tmp_path: Path, until: Until) -> None:
     steps: list[Progress] = []
     server = SmallServer(tmp_path, listener=steps.append)
     with server:
-        assert server.answers()
+        until(server.answers, "it answers")
         assert server.log_path.read_text() == "Small 1 starts\n"
     assert not server.answers()
     assert [step.stage for step in steps] == [Stage.VERIFYING, Stage.STARTING, Stage.READY]
@@ -99,33 +102,33 @@ def test_given_running_server_then_second_start_changes_nothing(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_given_end_and_start_again_then_port_is_the_same(tmp_path: Path, end: str) -> None:
+def test_given_end_and_start_again_then_port_is_the_same(tmp_path: Path, end: str, until: Until) -> None:
     with SmallServer(tmp_path) as server:
         port = server.port
         getattr(server, end)()
         assert is_free(port)
         server.start()
         assert server.port == port
-        assert server.answers()
+        until(server.answers, "it answers")
 
 
-def test_given_server_that_died_then_start_brings_it_back(tmp_path: Path) -> None:
+def test_given_server_that_died_then_start_brings_it_back(tmp_path: Path, until: Until) -> None:
     with SmallServer(tmp_path) as server:
         process = server._running_process()
         process.kill()
         process.wait(60)
         assert not server.running
         server.start()
-        assert server.answers()
+        until(server.answers, "it answers")
 
 
-def test_given_paused_server_then_it_answers_only_after_it_goes_on(tmp_path: Path) -> None:
+def test_given_paused_server_then_it_answers_only_after_it_goes_on(tmp_path: Path, until: Until) -> None:
     with SmallServer(tmp_path) as server:
-        server.pause()
+        stand_still(server)
         assert not server.answers()
         assert server.running
         server.resume()
-        assert server.answers()
+        until(server.answers, "it goes on")
 
 
 def test_given_port_was_taken_meanwhile_then_another_is_tried(tmp_path: Path) -> None:
