@@ -29,11 +29,13 @@ from tidegate_ports.bus import Drain, MembershipListener, Record, Topic
 from tidegate_ports.clock import SystemClock
 from tidegate_testkit.bricks import KafkaForTests, kafka_for_tests
 
-PATIENCE_S = 40.0
+PATIENCE_S = 60.0
 """Deadline of every wait; the machine may be busy, a pass never takes it."""
+SETTLED_SESSION_MS = 15_000
+"""Tests do not wait for its end: a machine that stands still for seconds neither expels a member nor lets its guard lapse."""
 SHORT_SESSION_MS = 3_000
 """Tests wait for its end; our local broker allows it."""
-SESSION_MS = 6_000
+SESSION_MS_MIN = 6_000
 """The least that any other broker allows by default."""
 HEARTBEAT_MS = 300
 Protocol: TypeAlias = Literal["classic", "consumer"]
@@ -163,6 +165,9 @@ def settings_for(bootstrap_servers: str, session_ms: int, protocol: Protocol = "
         heartbeat_ms=HEARTBEAT_MS,
         poll_gap_ms_max=session_ms,
         drain_ms_max=1_000,
+        stop_drain_ms_max=60_000,
+        answer_ms_max=20_000,
+        delivery_ms_max=30_000,
     )
     return settings if protocol == "classic" else told_to_the_brokers(settings)
 
@@ -214,10 +219,17 @@ def protocol() -> Protocol:
 
 
 @pytest.fixture
-async def world(broker: KafkaForTests, protocol: Protocol) -> AsyncIterator[World]:
+def session_ms() -> int:
+    """The group's; tests that wait for its end are parametrised with a short one."""
+    return SETTLED_SESSION_MS
+
+
+@pytest.fixture
+async def world(broker: KafkaForTests, protocol: Protocol, session_ms: int) -> AsyncIterator[World]:
     if broker.brick is None and protocol == "consumer":
         pytest.skip("this broker does not allow a KIP-848 session as short as a test needs")
-    session_ms = SHORT_SESSION_MS if broker.brick is not None else SESSION_MS
+    if broker.brick is None:
+        session_ms = max(session_ms, SESSION_MS_MIN)
     settings = await asyncio.to_thread(settings_for, broker.bootstrap_servers, session_ms, protocol)
     assert await asyncio.to_thread(lambda: TopicAdmin(settings).apply()) == []
     world = World(settings)
@@ -226,8 +238,8 @@ async def world(broker: KafkaForTests, protocol: Protocol) -> AsyncIterator[Worl
 
 
 @pytest.fixture
-async def fragile_world(own_broker: KafkaBrick, protocol: Protocol) -> AsyncIterator[World]:
-    settings = await asyncio.to_thread(settings_for, own_broker.bootstrap_servers, SHORT_SESSION_MS, protocol)
+async def fragile_world(own_broker: KafkaBrick, protocol: Protocol, session_ms: int) -> AsyncIterator[World]:
+    settings = await asyncio.to_thread(settings_for, own_broker.bootstrap_servers, session_ms, protocol)
     assert await asyncio.to_thread(lambda: TopicAdmin(settings).apply()) == []
     world = World(settings)
     yield world

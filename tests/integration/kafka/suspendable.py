@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tidegate_kafka.settings import KafkaSettings
 
-PATIENCE_S = 40.0
+PATIENCE_S = 60.0
 """Deadline of every wait; the machine may be busy, a pass never takes it."""
 
 

@@ -32,7 +32,8 @@ def topic(broker: KafkaForTests) -> str:
 
 
 def send(broker: KafkaForTests, topic: str, numbers: Iterable[int]) -> None:
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    # Idempotent: in order, and each once, also where a batch comes before its topic partition's leader.
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True})
     for number in numbers:
         headers: list[tuple[str, str | bytes | None]] = [("tidegate-id", str(number))]
         producer.produce(topic, b"payload", partition=number % TOPIC_PARTITIONS, headers=headers)

@@ -23,7 +23,7 @@ ALL = set(range(8))
 
 
 def write(world: World, name: str, count: int) -> None:
-    producer = Producer({"bootstrap.servers": world.settings.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": world.settings.bootstrap_servers, "enable.idempotence": True})
     for number in range(count):
         producer.produce(name, str(number).encode(), partition=0)
     assert producer.flush(30) == 0

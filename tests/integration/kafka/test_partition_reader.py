@@ -24,7 +24,7 @@ from tidegate_ports.clock import SystemClock
 if TYPE_CHECKING:
     from tests.integration.kafka.conftest import World
 
-PATIENCE_S = 40.0
+PATIENCE_S = 60.0
 
 
 class Listener(ReaderListener):
@@ -86,10 +86,10 @@ async def reading(world: World) -> AsyncIterator[Listener]:
 
 
 def write(world: World, name: str, topic_partition: int, count: int) -> None:
-    producer = Producer({"bootstrap.servers": world.settings.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": world.settings.bootstrap_servers, "enable.idempotence": True})
     for number in range(count):
         producer.produce(world.settings.topic(name), str(number).encode(), partition=topic_partition)
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 async def test_given_offset_then_records_come_from_there(world: World, listener: Listener) -> None:

@@ -71,7 +71,7 @@ async def test_given_records_then_end_offsets_are_keyed_by_hex_topic_id(world: W
     topic = await world.topic("events")
     assert re.fullmatch(r"[0-9a-f]{32}", topic.id)
     assert topic.topic_partitions == 8
-    producer = Producer({"bootstrap.servers": world.settings.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": world.settings.bootstrap_servers, "enable.idempotence": True})
     for _ in range(5):
         producer.produce(topic.name, b"value", partition=3)
     assert producer.flush(20) == 0
@@ -83,7 +83,7 @@ async def test_given_records_then_end_offsets_are_keyed_by_hex_topic_id(world: W
 
 async def test_given_records_that_were_removed_then_the_log_begins_behind_them(world: World) -> None:
     topic = await world.topic("events")
-    producer = Producer({"bootstrap.servers": world.settings.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": world.settings.bootstrap_servers, "enable.idempotence": True})
     for _ in range(5):
         producer.produce(topic.name, b"value", partition=3)
     assert producer.flush(20) == 0
