@@ -19,6 +19,7 @@ from tidegate_launchers.local_settings import LocalSettings
 from tidegate_ports.launcher import Launch
 
 ARRIVAL_TIMEOUT_S = 90
+"""Deadline of every wait; the machine may be busy, a pass never takes it."""
 
 
 @dataclass
@@ -49,12 +50,14 @@ def gate() -> Iterator[RecordingGate]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             with recording.arrived:
+                # Before anybody hears of it: who waits for it may change the status for those that come later.
+                status = recording.status
                 recording.bodies.append((self.path.rpartition("/")[2], body))
                 recording.arrived.notify_all()
-            accepted = recording.status == HTTPStatus.OK
+            accepted = status == HTTPStatus.OK
             said = {"run_id": self.path.split("/")[-2]} if accepted else {"type": "urn:tidegate:problem:test"}
             answer = json.dumps(said).encode()
-            self.send_response(recording.status)
+            self.send_response(status)
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
             self.wfile.write(answer)
@@ -77,8 +80,9 @@ def settings(tmp_path: Path) -> LocalSettings:
     return LocalSettings(
         data_dir=tmp_path / "data",
         host="node-1",
-        gate_wait_s=30,
-        report_wait_s=10,
+        gate_wait_s=ARRIVAL_TIMEOUT_S,
+        report_wait_s=ARRIVAL_TIMEOUT_S,
+        submit_timeout_s=ARRIVAL_TIMEOUT_S,
         cancel_grace_s=0.5,
         kill_repeat_s=0.05,
         poll_interval_s=0.02,

@@ -97,7 +97,7 @@ async def test_given_a_pyspark_program_that_fails_then_its_exception_is_the_reas
 async def test_given_a_running_pyspark_program_then_cancel_ends_jvm_driver_and_workers(
     settings: LocalSettings, a_launch: ALaunch, gate: Gate
 ) -> None:
-    launcher = LocalLauncher(replace(settings, cancel_grace_s=30))
+    launcher = LocalLauncher(replace(settings, cancel_grace_s=120))
     launch = a_launch(f"{JOB}\nimport time; time.sleep(600)", program_type="pyspark")
     await launcher.submit(launch)
     outputs = outputs_of(await asyncio.to_thread(gate.wait_for, "outputs"))
