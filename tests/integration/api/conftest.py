@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
 
+from tidegate_bricks.ports import free_port
 from tidegate_client import Client
 from tidegate_testkit.bricks import DynamoDbForTests, KafkaForTests, dynamodb_for_tests, kafka_for_tests
 
@@ -51,13 +51,6 @@ def until(condition: Callable[[], Any], what: str) -> Any:
             return said
         time.sleep(LOOK_EVERY_S)
     pytest.fail(f"{what}: not within {PATIENCE_S:g} s")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass
@@ -100,14 +93,14 @@ class Stack:
         )
 
     def records(self, topic: str, count: int) -> list[tuple[Any, dict[str, bytes]]]:
-        """Waits for so many records of a topic: value as JSON, and headers."""
+        """Waits for so many messages on a topic: value as JSON, and headers. What is delivered again counts once (I8)."""
         settings = {
             "bootstrap.servers": self.kafka.bootstrap_servers,
             "group.id": uuid.uuid4().hex,
             "auto.offset.reset": "earliest",
         }
         consumer = Consumer(settings)
-        found: list[tuple[Any, dict[str, bytes]]] = []
+        found: dict[bytes, tuple[Any, dict[str, bytes]]] = {}
         try:
             consumer.subscribe([topic])
             deadline = time.monotonic() + PATIENCE_S
@@ -116,10 +109,11 @@ class Stack:
                     if message.error() is None:
                         # The client's stub allows lists of pairs only in words.
                         pairs: Any = message.headers() or []
-                        found.append((json.loads(message.value() or b"null"), dict(pairs)))
+                        headers = dict(pairs)
+                        found[headers["tidegate-id"]] = (json.loads(message.value() or b"null"), headers)
         finally:
             consumer.close()
-        return found
+        return list(found.values())
 
     def make_topic(self) -> str:
         name = f"{self.prefix}.target"

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
-from tests.integration.api.conftest import until
+from tests.integration.api.conftest import PATIENCE_S, until
 
 if TYPE_CHECKING:
     from tests.integration.api.conftest import Stack
@@ -18,7 +18,7 @@ def test_given_a_record_that_nobody_can_read_then_its_letter_is_replayed_once(st
     stack.start_node()
     producer = Producer({"bootstrap.servers": stack.kafka.bootstrap_servers})
     producer.produce(f"{stack.prefix}.requests", b"\xff\x00{", key=b"k", headers=[("h", b"\x01")])
-    producer.flush(20)
+    assert producer.flush(PATIENCE_S) == 0
 
     def letters(*options: str) -> list[dict[str, Any]]:
         listed = stack.command("dlq", "list", "-q", "requests", "-o", "json", *options)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import httpx2
 import pytest
+from tests.integration.api.conftest import PATIENCE_S
 
 from tidegate_client import AnswerPending, ApiUnavailable, Client, InvalidRequest, NotFound
 from tidegate_client.views import ReceiptView
@@ -104,7 +105,7 @@ def test_given_messages_then_they_are_delivered_and_can_be_taken_back(stack: Sta
 
 def answered(client: Client, location: str) -> ReceiptView:
     """Asks until there is a receipt."""
-    deadline = time.monotonic() + 50
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         try:
             return client.receipt(location)
@@ -127,12 +128,12 @@ def test_given_no_node_then_202_and_the_receipt_comes_when_one_starts(stack: Sta
 def test_given_sigterm_then_the_process_ends_well(stack: Stack) -> None:
     process = stack.start_api()
     process.terminate()
-    assert process.wait(30) == 0
+    assert process.wait(PATIENCE_S) == 0
 
 
 def test_given_no_secret_then_the_process_says_what_is_missing(stack: Stack) -> None:
     process = stack.start("api", TIDEGATE_GATE__SECRET_FILE=str(stack.folder / "none"))
-    assert process.wait(30) == 78
+    assert process.wait(PATIENCE_S) == 78
     assert "TIDEGATE_GATE__SECRET_FILE" in (stack.folder / "api-0.log").read_text()
 
 
@@ -143,7 +144,7 @@ def test_given_a_port_that_is_taken_then_the_process_names_the_settings_and_is_n
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         process = stack.start("api", TIDEGATE_API__PORT=str(port))
-        assert process.wait(30) == 78
+        assert process.wait(PATIENCE_S) == 78
     said = (stack.folder / "api-0.log").read_text()
     assert f"api.host and api.port: cannot listen on 127.0.0.1:{port}" in said
 
@@ -178,7 +179,7 @@ def test_given_broker_stops_then_writes_are_503_reads_go_on_and_it_heals(stack: 
         assert list(client.schedules()) == []
     finally:
         broker.start()
-    deadline = time.monotonic() + 50
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             client.send_event(**event)
@@ -197,11 +198,18 @@ def test_given_many_drivers_at_the_gate_of_a_real_store_then_one_passes_and_it_i
 
     def start(run_id: str, driver: int) -> tuple[int, float]:
         body = {"attempt": 1, "driver": f"d-{driver}"}
-        begun = time.monotonic()
-        answer = http.post(f"/api/v1/runs/{run_id}/start", json=body, headers={"Authorization": token_of(run_id)})
-        return answer.status_code, time.monotonic() - begun
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            begun = time.monotonic()
+            answer = http.post(f"/api/v1/runs/{run_id}/start", json=body, headers={"Authorization": token_of(run_id)})
+            # As a program does where the store's answer was late: the same driver passes again.
+            if answer.status_code != httpx2.codes.SERVICE_UNAVAILABLE or begun > deadline:
+                return answer.status_code, time.monotonic() - begun
 
-    with httpx2.Client(base_url=client.url, trust_env=False) as http, ThreadPoolExecutor(8) as threads:
+    with (
+        httpx2.Client(base_url=client.url, trust_env=False, timeout=PATIENCE_S) as http,
+        ThreadPoolExecutor(8) as threads,
+    ):
         answers = [list(threads.map(start, [run_id] * 8, range(8))) for run_id in run_ids]
     for per_run in answers:
         assert sorted(status for status, _ in per_run) == [200] + [409] * 7
