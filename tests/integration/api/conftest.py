@@ -23,7 +23,7 @@ from tidegate_bricks.ports import free_port
 from tidegate_client import Client
 from tidegate_testkit.bricks import DynamoDbForTests, KafkaForTests, dynamodb_for_tests, kafka_for_tests
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 """Deadline of every wait; the machine may be busy, a pass never takes it."""
 LOOK_EVERY_S = 0.05
 SHARDS = 16
