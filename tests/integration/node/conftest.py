@@ -20,13 +20,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
-from tidegate_core.effects import Committed
+from tidegate_core.effects import Committed, Unavailable
 from tidegate_core.store import keys
 from tidegate_core.store.values import Transaction
-from tidegate_core.transactions.gate import finish_run, report_outputs, start_run
+from tidegate_core.transactions.gate import (
+    finish_run,
+    report_outputs,
+    start_run,
+    was_finished_by,
+    was_overtaken,
+)
 from tidegate_dynamo.client import make_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.settled import carry_out
@@ -35,6 +41,7 @@ from tidegate_node.bootstrap import Settings, initialise, load
 from tidegate_ports.run_tokens import run_token
 from tidegate_testkit.bricks import DynamoDbForTests, KafkaForTests, dynamodb_for_tests, kafka_for_tests
 from tidegate_testkit.chaos import stepped_node
+from tidegate_testkit.cluster.topics import make_topic
 
 PATIENCE_S = 60.0
 """Deadline of every wait; the machine may be busy, a pass never takes it."""
@@ -79,8 +86,9 @@ class NodeProcess:
 
     def events(self, *names: str) -> list[Mapping[str, Any]]:
         """Logged events of those names, as they were written."""
-        lines = self.log.read_text(encoding="utf-8").splitlines()
-        found = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        # A line without its end is being written.
+        lines = [line for line in self.log.read_bytes().splitlines(keepends=True) if line.endswith(b"}\n")]
+        found = [json.loads(line) for line in lines if line.startswith(b"{")]
         return [event for event in found if event["event"] in names]
 
     @property
@@ -90,7 +98,7 @@ class NodeProcess:
 
     def ask(self, path: str) -> tuple[int, str]:
         try:
-            with urllib.request.urlopen(self.health + path, timeout=10) as answer:
+            with urllib.request.urlopen(self.health + path, timeout=PATIENCE_S) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refusal:
             with refusal:
@@ -114,7 +122,7 @@ class NodeProcess:
 
 
 class Sent(NamedTuple):
-    """A record: its value as JSON (or raw text), and when it was handed to the broker, ms since the epoch."""
+    """A record: its value as JSON (or raw text), and when the broker appended it, ms since the epoch."""
 
     value: dict[str, Any]
     headers: dict[str, bytes]
@@ -172,15 +180,16 @@ class Cluster:
         )
         full = topic if topic.startswith(self.settings.kafka.topic_prefix) else self.settings.kafka.topic(topic)
         try:
-            count = len(consumer.list_topics(full, 10).topics[full].partitions)
-            consumer.assign([TopicPartition(full, number, OFFSET_BEGINNING) for number in range(count)])
+            left = set(consumer.list_topics(full, PATIENCE_S).topics[full].partitions)
+            consumer.assign([TopicPartition(full, number, OFFSET_BEGINNING) for number in left])
             found: list[Sent] = []
-            ends = 0
-            while ends < count:
-                message = consumer.poll(10)
+            # Each by itself: one that is written to meanwhile comes to its end again and again.
+            while left:
+                message = consumer.poll(PATIENCE_S)
                 assert message is not None
-                if message.error() is not None:
-                    ends += 1
+                if (error := message.error()) is not None:
+                    if error.code() == KafkaError._PARTITION_EOF:
+                        left.discard(message.partition())
                     continue
                 headers = {name: bytes(text or b"") for name, text in _headers(message)}
                 found.append(Sent(_document(message.value() or b""), headers, message.timestamp()[1]))
@@ -220,16 +229,14 @@ class Cluster:
         """Empties a topic from its front, as retention does."""
         full = self.settings.kafka.topic(topic)
         admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
-        count = len(admin.list_topics(full, 10).topics[full].partitions)
+        count = len(admin.list_topics(full, PATIENCE_S).topics[full].partitions)
         ends = [TopicPartition(full, number, OFFSET_END) for number in range(count)]
         for removed in admin.delete_records(ends).values():
             removed.result(PATIENCE_S)
 
     def make_topic(self, name: str) -> str:
         full = f"{self.settings.kafka.topic_prefix}.{name}"
-        admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
-        for made in admin.create_topics([NewTopic(full, num_partitions=2)]).values():
-            made.result()
+        make_topic(self.settings.kafka.bootstrap_servers, full, 2)
         return full
 
     def receipt(self, request_id: str) -> dict[str, Any]:
@@ -253,7 +260,9 @@ class Cluster:
 
     def store(self) -> DynamoStore:
         section = self.settings.dynamodb
-        settings = DynamoSettings(endpoint_url=section.endpoint_url, table_prefix=section.table_prefix)
+        settings = DynamoSettings(
+            endpoint_url=section.endpoint_url, table_prefix=section.table_prefix, read_timeout_s=section.read_timeout_s
+        )
         return DynamoStore(make_client(settings).items, settings)
 
 
@@ -269,9 +278,9 @@ def gate(cluster_settings: Settings) -> Iterator[str]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             run_id, action = self.path.split("/")[-2:]
             token = run_token(SECRET, run_id, body["attempt"])
-            status = 200 if self.headers["Authorization"] == f"Bearer {token}" else 401
-            if status == 200 and not _gate_passes(store, action, run_id, body):
-                status = 409
+            status = 401
+            if self.headers["Authorization"] == f"Bearer {token}":
+                status = _gate_status(store, action, run_id, body)
             said = {"run_id": run_id} if status == 200 else {"type": "urn:tidegate:problem:test"}
             answer = json.dumps(said).encode()
             self.send_response(status)
@@ -299,6 +308,9 @@ def cluster_settings(kafka: KafkaForTests, dynamodb: DynamoDbForTests, tmp_path:
     environment = {
         "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
         "TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true",
+        # What a test itself asks has more time than what its processes do.
+        "TIDEGATE_KAFKA__ANSWER_MS_MAX": "20000",
+        "TIDEGATE_DYNAMODB__READ_TIMEOUT_S": "30",
         "TIDEGATE_KAFKA__TOPIC_PREFIX": name,
         "TIDEGATE_KAFKA__GROUP": name,
         "TIDEGATE_KAFKA__TOPIC_PARTITIONS": "4",
@@ -347,7 +359,7 @@ def new_cluster(cluster_settings: Settings, gate: str, tmp_path: Path) -> Iterat
         node.process.wait()
 
 
-def _gate_passes(store: DynamoStore, action: str, run_id: str, body: Mapping[str, Any]) -> bool:
+def _gate_status(store: DynamoStore, action: str, run_id: str, body: Mapping[str, Any]) -> int:
     now, token = time.time_ns() // 1_000_000, str(uuid.uuid4())
     attempt, driver = body["attempt"], body["driver"]
     transaction: Transaction
@@ -371,9 +383,18 @@ def _gate_passes(store: DynamoStore, action: str, run_id: str, body: Mapping[str
                 token,
             )
         case _:
-            return False
+            return 409
     verdict = carry_out(store, transaction, lambda milliseconds: time.sleep(milliseconds / 1000), random.random)
-    return isinstance(verdict, Committed) or store.get([keys.run(keys.shard_of_run(run_id), run_id)]) == {}
+    if isinstance(verdict, Unavailable):
+        return 503
+    key = keys.run(keys.shard_of_run(run_id), run_id)
+    item = store.get([key]).get(key)
+    # A program that waited in vain for an answer reports once more.
+    repeats = {
+        "outputs": was_overtaken(item, attempt, driver, body.get("seq")),
+        "finished": was_finished_by(item, attempt, driver, str(body.get("outcome"))),
+    }
+    return 200 if isinstance(verdict, Committed) or item is None or repeats.get(action) else 409
 
 
 def _headers(message: Message) -> list[tuple[str, bytes]]:
