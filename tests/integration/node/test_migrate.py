@@ -9,6 +9,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.limits import Waiter
 from tidegate_core.records.schema import FIRST, NEWEST, StoreSchema
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster
 
 ROWS = 60
+SOME = 3
 WAIT_S = 60.0
 """A node looks every 5 s; the machine may be busy."""
 OLDER = "0ld0ld0l-0000-4000-8000-000000000000"
@@ -61,6 +64,7 @@ def _orders(cluster: Cluster) -> list[object]:
     return [item["order"] for item in items.values() if "order" in item]
 
 
+@pytest.mark.timeout(600)
 def test_given_a_store_of_before_then_nodes_serve_on_it_and_migrate_beside_them_comes_to_the_newest_version(
     cluster: Cluster,
 ) -> None:
@@ -68,9 +72,9 @@ def test_given_a_store_of_before_then_nodes_serve_on_it_and_migrate_beside_them_
     node = cluster.start_node()
     node.until_serving(cluster.shards)
 
-    # Killed in the middle of the rows, and run again.
-    killed = _migrate(cluster, "--writes-per-s", "20")
-    cluster.until(lambda: len(_orders(cluster)) >= ROWS // 4, "some rows are moved")
+    # Killed in the middle of the rows, and run again; so slow that many of them are left however late the look comes.
+    killed = _migrate(cluster, "--writes-per-s", "3")
+    cluster.until(lambda: len(_orders(cluster)) >= SOME, "some rows are moved")
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
     assert len(_orders(cluster)) < ROWS
@@ -90,7 +94,7 @@ def test_given_a_store_of_before_then_nodes_serve_on_it_and_migrate_beside_them_
     assert code == 0, said
     assert _schema(cluster) == StoreSchema(writes=NEWEST, rows_from=NEWEST)
     assert node.process.poll() is None, "it follows without a restart"
-    assert node.metric("tidegate_serving_shards") == cluster.shards
+    node.until_serving(cluster.shards)
     assert node.end(signal.SIGTERM) == 0
 
 
