@@ -131,8 +131,9 @@ def as_user(process: str) -> dict[str, str]:
 
 def tidegate(cluster: Cluster, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tidegate_cli.main", *arguments]
-    environment = {**os.environ, **cluster.environment, **variables}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    # The machine may be busy: these commands ask once.
+    environment = {**os.environ, **cluster.environment, "TIDEGATE_KAFKA__ANSWER_MS_MAX": "30000", **variables}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
 @contextmanager
