@@ -59,7 +59,7 @@ def test_given_a_program_that_goes_on_when_its_pod_is_told_to_end_then_the_pod_w
     cluster: Cluster, latch: Path
 ) -> None:
     """Read: the container went with the node, the program with the container, and its run was `lost`."""
-    first = _pod_with_a_program(cluster, latch, end_wait_s="60")
+    first = _pod_with_a_program(cluster, latch, end_wait_s="120")
     second = _pod(cluster, "pod-2")
 
     first.process.send_signal(signal.SIGTERM)
@@ -91,7 +91,7 @@ def test_given_a_program_that_goes_on_for_too_long_then_it_is_asked_to_end_and_i
 def test_given_several_workers_then_who_looks_after_them_waits_for_their_programs(
     cluster: Cluster, latch: Path
 ) -> None:
-    cluster.environment["TIDEGATE_LAUNCHER__END_WAIT_S"] = "60"
+    cluster.environment["TIDEGATE_LAUNCHER__END_WAIT_S"] = "120"
     workers = cluster.start_workers(2)
     cluster.until(lambda: len({event["node"] for event in workers.events("serving")}) == 2, "both serve")
     assert cluster.apply(_once(cluster, latch))["status"] == "accepted"

@@ -9,14 +9,12 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
 
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, RangeRead
+from tidegate_testkit.cluster.topics import make_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from tests.integration.node.conftest import Cluster, NodeProcess
 
 TOPIC_PARTITIONS = 3
@@ -27,9 +25,8 @@ AGO_MS = 36 * 3_600_000
 
 def _make_topic(cluster: Cluster) -> str:
     name = f"lake-{uuid.uuid4().hex[:10]}"
-    admin = AdminClient({"bootstrap.servers": cluster.settings.kafka.bootstrap_servers})
-    for made in admin.create_topics([NewTopic(name, num_partitions=TOPIC_PARTITIONS)]).values():
-        made.result()
+    times = {"message.timestamp.type": "CreateTime"}
+    make_topic(cluster.settings.kafka.bootstrap_servers, name, TOPIC_PARTITIONS, **times)
     return name
 
 
@@ -75,8 +72,9 @@ def _schedule(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def _told(node: NodeProcess, event: str, topic: str) -> list[Mapping[str, Any]]:
-    return [each for each in node.events(event) if each["topic"] == topic]
+def _told(node: NodeProcess, event: str, topic: str) -> set[int]:
+    """Topic partitions of which the node has logged that, also where it was given some of them anew."""
+    return {each["topic_partition"] for each in node.events(event) if each["topic"] == topic}
 
 
 def test_given_a_source_then_each_record_counts_once_whatever_happens_to_the_nodes(cluster: Cluster) -> None:
