@@ -80,5 +80,7 @@ class Crowd:
                 "zone": "UTC",
                 "start": instant(self._start),
             },
+            # However late it is applied.
+            "catchup": {"on_create": "all"},
             "constraints": [{"type": "concurrency", "max": LIMIT, "scope": "group", "group": NAMESPACE}],
         }

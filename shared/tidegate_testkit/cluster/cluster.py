@@ -33,7 +33,11 @@ MEMORY = Path("/dev/shm")
 """Linux's file system in memory. DynamoDB Local waits for the disk at each write, a laptop's for 3 ms and more; what these
 tests kill and stop are processes, and files in memory outlive those."""
 MEMORY_BYTES_MIN = 1 << 30
+START_S_MAX = 180.0
+"""Of the cluster: all its processes start at once, on a machine that may do much else."""
 COMMAND_S_MAX = 300.0
+ANSWER_MS_MAX = "30000"
+"""Of the bricks, for `tidegate init`, which asks once."""
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": ACCESS_KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY}
 
 
@@ -175,9 +179,10 @@ class Cluster:
         start_together([self.kafka, self.dynamodb])
         self.bricks_are_up()
         ports = self._ports()
-        initialise = self._process("init", ("init",), 0, TIDEGATE_SHARDS=str(self.shards))
+        variables = {"TIDEGATE_SHARDS": str(self.shards), "TIDEGATE_KAFKA__ANSWER_MS_MAX": ANSWER_MS_MAX}
+        initialise = self._process("init", ("init",), 0, **variables)
         initialise.start()
-        status = initialise.wait()
+        status = initialise.wait(START_S_MAX)
         initialise.close()
         assert status == 0, initialise.last_lines()
         self.api = self._process("api", ("api",), ports[0])
@@ -185,8 +190,8 @@ class Cluster:
         for process in self.processes:
             process.start()
         for process in self.processes:
-            process.until_ready()
-        self.until_all_serve()
+            process.until_ready(START_S_MAX)
+        self.until_all_serve(START_S_MAX)
         self.store = self._make_store()
 
     def make_node(self, number: int, port: int) -> ClusterProcess:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,11 @@ class LoggedEvents:
             event = _event(line)
             if event is not None:
                 self._found[str(event.get("event"))].append(event)
+
+
+def instant_of(event: Mapping[str, Any]) -> int:
+    """Returns when an event was logged, ms since the epoch."""
+    return int(datetime.fromisoformat(event["at"]).timestamp() * 1_000)
 
 
 def _event(line: bytes) -> Mapping[str, Any] | None:

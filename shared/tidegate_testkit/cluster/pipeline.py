@@ -106,7 +106,9 @@ class Pipeline:
             "zone": "UTC",
             "start": instant(self._start),
         }
-        return [{**self._spec(name, trigger, dataset), "overlap": self._overlap} for dataset, name in LANDING.items()]
+        # However late it is applied: what the trigger has named since its start is made up for.
+        more = {"overlap": self._overlap, "catchup": {"on_create": "all"}}
+        return [{**self._spec(name, trigger, dataset), **more} for dataset, name in LANDING.items()]
 
     def _spec(
         self, name: str, trigger: Mapping[str, Any], dataset: str | None = None, limit: int | None = None

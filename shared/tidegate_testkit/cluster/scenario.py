@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 from tidegate_testkit.cluster.client import Client
 from tidegate_testkit.cluster.cluster import SESSION_S, SHARDS, TOPIC_PARTITIONS, Cluster
 from tidegate_testkit.cluster.judging.messages import Crash
+from tidegate_testkit.cluster.logged_events import instant_of
 from tidegate_testkit.cluster.message_load import MessageBook, deliveries_of
 from tidegate_testkit.cluster.pipeline import Pipeline
 from tidegate_testkit.cluster.topics import read_topic
-from tidegate_testkit.cluster.waiting import PATIENCE_S, NotInTime, now_ms, until
+from tidegate_testkit.cluster.waiting import NotInTime, now_ms, until
 
 QUIET_MS = 2_000
 """No landing is due so soon when they are suspended."""
 ANSWER_MS = 1_000
 """An answer came within that just before: the next one comes before a landing is due."""
 LOOK_EVERY_S = 0.5
+REST_S = 180.0
+"""Of each step to the end, where nobody says otherwise: a pause between two landings comes every few seconds, and is missed by who is busy."""
 
 
 class Beside(Protocol):
@@ -43,7 +45,7 @@ def settle(
     sink: str,
     chance: random.Random,
     beside: Sequence[Beside] = (),
-    patience_s: float = PATIENCE_S,
+    patience_s: float = REST_S,
 ) -> None:
     """Ends the landings between two instants, tops the feed up, and waits until nothing is owed or open any more.
 
@@ -94,18 +96,14 @@ def cut_hand_overs(cluster: Cluster) -> list[Crash]:
     """
     found: list[Crash] = []
     for node in cluster.nodes:
-        orders = [_instant_of(said) for said in node.events("revoked")]
+        orders = [instant_of(said) for said in node.events("revoked")]
         for said in node.events("drain_cut"):
-            cut = _instant_of(said)
+            cut = instant_of(said)
             shards = frozenset(s for s in range(SHARDS) if s % TOPIC_PARTITIONS in said["topic_partitions"])
             served_at = cut + int(SESSION_S * 1_000)
             begun = max((order for order in orders if order <= cut), default=cut)
             found += [Crash(at, shards, served_at, alone_ms=0) for at in (begun, cut)]
     return found
-
-
-def _instant_of(said: Mapping[str, Any]) -> int:
-    return int(datetime.fromisoformat(said["at"]).timestamp() * 1_000)
 
 
 def _top_up(client: Client, pipeline: Pipeline, chance: random.Random, patience_s: float) -> None:
