@@ -17,6 +17,8 @@ from tidegate_testkit.cluster.waiting import now_ms, until
 
 NAMESPACE = "requests"
 PERIOD_MS = 2_000
+DUE_IN_MS = 15_000
+"""Eight requests are answered one after another before it, on a busy machine as well."""
 keys = itertools.cycle([None, "a", "flights/join-day", "ключ", "x" * 300])
 """Record keys of all sorts: none of them may matter."""
 
@@ -102,12 +104,14 @@ def test_given_suspend_and_resume_then_nothing_of_the_span_runs(client: Client, 
     between = [run for run in evidence.runs() if run.started_at > suspended_at and run.run_id not in allowed]
     assert between == []
 
+    asked_at = now_ms()
     assert _ask(client, "schedule.resume", "pausing")["status"] == "accepted"
     resumed_at = now_ms()
     until(lambda: [run for run in evidence.runs() if run.started_at > resumed_at], "a run after")
     nominals = sorted(run.nominal or 0 for run in evidence.runs())
     assert len(set(nominals)) == len(nominals)
-    assert not [nominal for nominal in nominals if suspended_at < nominal < resumed_at - PERIOD_MS]
+    # The answer may come long after the resume.
+    assert not [nominal for nominal in nominals if suspended_at < nominal < asked_at]
     assert _ask(client, "schedule.delete", "pausing")["status"] == "accepted"
 
 
@@ -168,7 +172,7 @@ def test_given_messages_are_made_replaced_and_cancelled_then_what_was_meant_arri
     cluster: Cluster, client: Client
 ) -> None:
     sink = cluster.make_topic("requests.out")
-    due = now_ms() + 4_000
+    due = now_ms() + DUE_IN_MS
 
     def send(number: int, **more: Any) -> dict[str, Any]:
         request = {
