@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidegate_testkit.cluster.process import ClusterProcess, metric_on
+from tidegate_testkit.cluster.waiting import until
 
 PROC = Path("/proc")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -108,8 +109,8 @@ def spent(before: Reading, after: Reading) -> Spent:
 
 
 def used_by(process: ClusterProcess) -> Used:
-    """Asks one process that runs."""
-    _, page = process.ask("/metrics")
+    """Asks one process that runs, until it has time to answer."""
+    page = until(lambda: process.ask("/metrics")[1], f"{process.name} says what it has used")
     counts = UNITS in page
     return Used(
         cpu_s=cpu_s_of(process.pid),
