@@ -18,20 +18,22 @@ from tidegate_testkit.chaos.nemeses.network import BROKER_DEAF
 from tidegate_testkit.chaos.nemeses.processes import KILL
 from tidegate_testkit.cluster.figures import show
 from tidegate_testkit.cluster.judging.faults import report
+from tidegate_testkit.cluster.standstills import Standstills
 
 SEED_VARIABLE = "TIDEGATE_TEST_SEED"
 SIZES = Sizes(messages_per_s=8.0, events_per_s=4.0, stops_per_s=0.4)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_200)
 def test_given_a_kill_a_one_way_cut_and_a_spoilt_store_then_each_is_felt_and_every_guarantee_holds(
     tmp_path: Path,
 ) -> None:
     seed = int(os.environ.get(SEED_VARIABLE, "") or random.SystemRandom().randrange(1 << 32))
     show(f"\nseed {seed} (again with {SEED_VARIABLE}={seed})")
     phases = iter([(KILL, 1), (BROKER_DEAF, 1), (STORE_FAULTS, 1)])
-    figures = run(Campaign(seed, SIZES, phases), tmp_path, show)
+    with Standstills() as standstills:
+        figures = run(Campaign(seed, SIZES, phases), tmp_path, show, standstills.unrests)
     for line in figures.lines():
         show(line)
     assert not figures.faults, report(figures.faults)

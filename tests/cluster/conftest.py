@@ -10,8 +10,11 @@ import pytest
 from tidegate_testkit.cluster.client import Client
 from tidegate_testkit.cluster.cluster import Cluster
 from tidegate_testkit.cluster.evidence import Evidence
+from tidegate_testkit.cluster.standstills import Standstills
 
 FIXTURE = "cluster"
+HANGS_S = 600
+"""Of a test that says nothing else: the first one of a file starts its cluster as well, which takes a busy machine a minute or two."""
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +44,19 @@ def client(cluster: Cluster, folder: Path) -> Iterator[Client]:
 @pytest.fixture
 def evidence(folder: Path, request: pytest.FixtureRequest) -> Evidence:
     return Evidence(folder / f"evidence-{request.node.name}")
+
+
+@pytest.fixture
+def standstills() -> Iterator[Standstills]:
+    """Those of the machine while the test runs."""
+    with Standstills() as standstills:
+        yield standstills
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent == Path(__file__).parent and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(HANGS_S))
 
 
 @pytest.hookimpl(wrapper=True)

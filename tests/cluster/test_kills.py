@@ -24,6 +24,7 @@ from tidegate_testkit.cluster.message_load import MessageBook, MessageLoad, deli
 from tidegate_testkit.cluster.nemesis import WORK_S, Kill, Nemesis
 from tidegate_testkit.cluster.pipeline import JOIN, LANDING, REPORT, Pipeline
 from tidegate_testkit.cluster.scenario import cut_hand_overs, settle
+from tidegate_testkit.cluster.standstills import Standstills
 from tidegate_testkit.cluster.topics import read_topic
 from tidegate_testkit.cluster.waiting import now_ms
 
@@ -49,7 +50,7 @@ HANGS_S = 1_200
 @pytest.mark.slow
 @pytest.mark.timeout(HANGS_S)
 def test_given_both_nodes_are_killed_in_turn_then_nothing_is_lost_doubled_miscounted_or_early(
-    cluster: Cluster, client: Client, evidence: Evidence
+    cluster: Cluster, client: Client, evidence: Evidence, standstills: Standstills
 ) -> None:
     seed = int(os.environ.get(SEED_VARIABLE, "") or random.SystemRandom().randrange(1 << 32))
     show(f"\nseed {seed} (again with {SEED_VARIABLE}={seed})")
@@ -78,7 +79,9 @@ def test_given_both_nodes_are_killed_in_turn_then_nothing_is_lost_doubled_miscou
     receipts = read_topic(cluster.bootstrap_servers, "tidegate.receipts")
     crashes = [Crash(kill.at, kill.shards, kill.at + kill.took_over_ms) for kill in kills]
     sent = book.sent(receipts)
-    faults = pipeline.judge() + judge_messages(sent, deliveries, [*crashes, *cut_hand_overs(cluster)])
+    faults = pipeline.judge() + judge_messages(
+        sent, deliveries, [*crashes, *cut_hand_overs(cluster)], unrests=standstills.unrests()
+    )
     firsts = [first_on_time(crash, deliveries) for crash in crashes]
     assert not faults, report(faults)
     assert None not in firsts, firsts

@@ -22,6 +22,7 @@ from tidegate_testkit.chaos.strike import Strike, VoidPhase, assert_bit
 from tidegate_testkit.cluster.background import Repeatedly
 from tidegate_testkit.cluster.client import Client
 from tidegate_testkit.cluster.judging.faults import Fault
+from tidegate_testkit.cluster.judging.unrest import Unrest
 from tidegate_testkit.cluster.process import ClusterProcess
 from tidegate_testkit.cluster.store_view import StoreView
 from tidegate_testkit.cluster.waiting import NotInTime, now_ms
@@ -67,13 +68,16 @@ def endless(chance: random.Random, nemeses: Sequence[Nemesis], strikes: int) -> 
             yield nemesis, strikes
 
 
-def run(campaign: Campaign, folder: Path, say: Callable[[str], None]) -> Figures:
+def run(
+    campaign: Campaign, folder: Path, say: Callable[[str], None], unrests: Callable[[], Sequence[Unrest]] = tuple
+) -> Figures:
     """Runs it, and returns what came of it, with all faults.
 
     Args:
         campaign: What is to be done.
         folder: Everything that processes, programs and clients write.
         say: Told each phase as it ends.
+        unrests: When else shards may have changed hands, asked at the end.
     """
     chance = random.Random(campaign.seed)
     begun, begun_at = time.monotonic(), now_ms()
@@ -95,7 +99,8 @@ def run(campaign: Campaign, folder: Path, say: Callable[[str], None]) -> Figures
             faults = [Fault("stuck", stuck)]
         else:
             cluster.assert_all_run()
-            faults = load.judge(collected, strikes, words_of(cluster.all_nodes)) + audited(cluster, begun_at, now_ms())
+            faults = load.judge(collected, strikes, words_of(cluster.all_nodes), unrests())
+            faults += audited(cluster, begun_at, now_ms())
         amid_moves = load.repeats_amid_moves(collected, strikes)
         return Figures(campaign.seed, time.monotonic() - begun, phases, collected, faults, rig.counted(), amid_moves)
 

@@ -25,6 +25,7 @@ from tidegate_testkit.cluster.judging.faults import Fault
 from tidegate_testkit.cluster.judging.messages import Delivery, Sent, judge_messages
 from tidegate_testkit.cluster.judging.runs import judge_blackout
 from tidegate_testkit.cluster.judging.stops import Stop, judge_stops
+from tidegate_testkit.cluster.judging.unrest import Unrest
 from tidegate_testkit.cluster.message_load import MessageBook, MessageLoad, deliveries_of
 from tidegate_testkit.cluster.pipeline import JOIN, LANDING, REPORT, Pipeline
 from tidegate_testkit.cluster.scenario import settle
@@ -172,13 +173,16 @@ class Load:
             failed=self._client.failed,
         )
 
-    def judge(self, collected: Collected, strikes: Sequence[Strike], words: Sequence[Word]) -> list[Fault]:
+    def judge(
+        self, collected: Collected, strikes: Sequence[Strike], words: Sequence[Word], unrests: Sequence[Unrest] = ()
+    ) -> list[Fault]:
         """Judges everything; call it once it has settled.
 
         Args:
             collected: What came of it.
             strikes: All nemeses' faults.
             words: What nodes themselves say of shards that they gave up: for the text of a fault alone.
+            unrests: When shards may have changed hands for another reason.
         """
         faults = self.pipeline.judge() + self._crowd.judge()
         runs = self._evidence.runs()
@@ -190,7 +194,7 @@ class Load:
             faults.append(Fault("unknown_fate", unknown))
         for strike in strikes:
             faults += judge_blackout(strike.nemesis, *strike.silence, runs) if strike.silence else []
-        return faults + _judged(collected, strikes, words)
+        return faults + _judged(collected, strikes, words, unrests)
 
     @staticmethod
     def repeats_amid_moves(collected: Collected, strikes: Sequence[Strike]) -> int:
@@ -201,8 +205,10 @@ class Load:
         return len(_judged(collected, without, [])) - len(_judged(collected, strikes, []))
 
 
-def _judged(collected: Collected, strikes: Sequence[Strike], words: Sequence[Word]) -> list[Fault]:
+def _judged(
+    collected: Collected, strikes: Sequence[Strike], words: Sequence[Word], more: Sequence[Unrest] = ()
+) -> list[Fault]:
     crashes = [crash for strike in strikes for crash in strike.crashes]
     wires = [wire for strike in strikes for wire in strike.wires]
-    unrests = [unrest for strike in strikes for unrest in strike.unrests]
+    unrests = [*(unrest for strike in strikes for unrest in strike.unrests), *more]
     return judge_messages(collected.sent, collected.deliveries, crashes, wires, unrests, partial(hint, words))
