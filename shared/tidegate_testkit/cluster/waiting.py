@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 Found = TypeVar("Found")
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 """Deadline of a wait that names none; the machine may be busy, a pass never takes it."""
 LOOK_EVERY_S = 0.05
 

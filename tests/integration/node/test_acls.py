@@ -146,7 +146,7 @@ def api(cluster: Cluster, log: Path, **variables: str) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        assert process.wait(60) == 0
+        assert process.wait(120) == 0
 
 
 def without(*left_out: tuple[str, str, str]) -> list[Allowed]:

@@ -8,7 +8,6 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package re-exports them without saying so
     AdminClient,
@@ -26,8 +25,6 @@ from tidegate_ports.bus import Topic
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster
 
-# Each wait has a patience of its own, and on a machine of a third of the usual speed they come to more than the suite's three minutes.
-pytestmark = pytest.mark.timeout(600)
 NOTICED_S = ASK_AGAIN_MS / 1000 + 30
 """A minute, and as much patience as a busy machine needs."""
 DAYS = 24

@@ -59,7 +59,7 @@ def test_given_a_program_that_goes_on_when_its_pod_is_told_to_end_then_the_pod_w
     cluster: Cluster, latch: Path
 ) -> None:
     """Read: the container went with the node, the program with the container, and its run was `lost`."""
-    first = _pod_with_a_program(cluster, latch, end_wait_s="120")
+    first = _pod_with_a_program(cluster, latch, end_wait_s="300")
     second = _pod(cluster, "pod-2")
 
     first.process.send_signal(signal.SIGTERM)
@@ -68,7 +68,7 @@ def test_given_a_program_that_goes_on_when_its_pod_is_told_to_end_then_the_pod_w
     assert first.process.poll() is None
     latch.open("w").close()
 
-    assert first.process.wait(60) == 0
+    assert first.process.wait(120) == 0
     assert not first.events("programs_told_to_end")
     cluster.until(lambda: cluster.runs("succeeded"), "the other node records its end")
 
@@ -91,7 +91,7 @@ def test_given_a_program_that_goes_on_for_too_long_then_it_is_asked_to_end_and_i
 def test_given_several_workers_then_who_looks_after_them_waits_for_their_programs(
     cluster: Cluster, latch: Path
 ) -> None:
-    cluster.environment["TIDEGATE_LAUNCHER__END_WAIT_S"] = "120"
+    cluster.environment["TIDEGATE_LAUNCHER__END_WAIT_S"] = "300"
     workers = cluster.start_workers(2)
     cluster.until(lambda: len({event["node"] for event in workers.events("serving")}) == 2, "both serve")
     assert cluster.apply(_once(cluster, latch))["status"] == "accepted"
@@ -103,5 +103,5 @@ def test_given_several_workers_then_who_looks_after_them_waits_for_their_program
     assert workers.process.poll() is None
     latch.open("w").close()
 
-    assert workers.process.wait(60) == 0
+    assert workers.process.wait(120) == 0
     assert len(workers.events("programs_awaited")) == 1

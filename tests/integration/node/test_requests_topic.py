@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package re-exports them without saying so
     AdminClient,
@@ -32,8 +31,6 @@ from tidegate_node.startup import NotYet, StartRefused
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster
 
-# Each wait has a patience of its own, and on a machine of a third of the usual speed they come to more than the suite's three minutes.
-pytestmark = pytest.mark.timeout(600)
 BEFORE, AFTER = 4, 6
 NOTICED_S = 120.0
 """Members see new topic partitions within 30 s, nodes follow in seconds; and as much patience as a busy machine needs."""

@@ -85,7 +85,7 @@ def _api(cluster: Cluster, log: Path, **variables: str) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        assert process.wait(60) == 0
+        assert process.wait(120) == 0
 
 
 def _command_line(process: int) -> str:
@@ -170,7 +170,7 @@ def test_given_plaintext_that_nobody_allowed_then_the_node_does_not_start(
 
     node = secured.start_node(**_variables({"bootstrap_servers": broker.open}))
 
-    assert node.process.wait(60) == 78
+    assert node.process.wait(120) == 78
     assert "security_protocol PLAINTEXT sends everything in the open" in node.log.read_text()
 
 
