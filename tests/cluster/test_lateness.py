@@ -39,6 +39,7 @@ def nodes() -> int:
 def test_given_an_idle_stack_then_messages_come_in_time_and_never_early(
     cluster: Cluster, client: Client, standstills: Standstills
 ) -> None:
+    middle = high = 0
     for number in range(1, ROUNDS_MAX + 1):
         late = _round(cluster, client, cluster.make_topic(f"idle-{number}.out"), standstills)
         middle, high = percentile(late, 0.5), percentile(late, 0.99)
