@@ -53,10 +53,20 @@ LONGEST_FIRST = (
 """Files of a minute and more, as last measured: two workers end together when these are not what begins last."""
 
 
-COMPUTED = ("simulation", "unit/tidegate_core", "unit/tidegate_simulator", "unit/tidegate_testkit/simulation")
-"""Folders of tests that wait for nobody and compute, some of them for a minute and a half here: a machine that is three times slower, and does
-other things too, needs more than what is enough to tell that a test hangs."""
 COMPUTED_S_MAX = 900
+"""Tests that wait for nobody and compute, some of them for a minute and a half here, on a machine that is three times slower."""
+SERVED_S_MAX = 600
+"""Tests whose waits together may be more patient than the suite: they start a cluster, which takes a busy machine a minute or two."""
+HANGS_S = {
+    "simulation": COMPUTED_S_MAX,
+    "unit/tidegate_core": COMPUTED_S_MAX,
+    "unit/tidegate_simulator": COMPUTED_S_MAX,
+    "unit/tidegate_testkit/simulation": COMPUTED_S_MAX,
+    "cluster": SERVED_S_MAX,
+    "integration/api/test_cluster.py": SERVED_S_MAX,
+    "integration/node": SERVED_S_MAX,
+}
+"""Where the suite's own patience would take a test that works for one that hangs; a test's own marker counts more."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -69,9 +79,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         kind = item.path.relative_to(TESTS).parts[0]
         if kind in KINDS:
             item.add_marker(kind)
-        is_computed = any(item.path.is_relative_to(TESTS / folder) for folder in COMPUTED)
-        if is_computed and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(COMPUTED_S_MAX))
+        hangs_s = next((seconds for place, seconds in HANGS_S.items() if item.path.is_relative_to(TESTS / place)), None)
+        if hangs_s is not None and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(hangs_s))
 
 
 def pytest_collection_finish() -> None:

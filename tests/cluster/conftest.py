@@ -13,8 +13,6 @@ from tidegate_testkit.cluster.evidence import Evidence
 from tidegate_testkit.cluster.standstills import Standstills
 
 FIXTURE = "cluster"
-HANGS_S = 600
-"""Of a test that says nothing else: the first one of a file starts its cluster as well, which takes a busy machine a minute or two."""
 
 
 @pytest.fixture(scope="module")
@@ -51,12 +49,6 @@ def standstills() -> Iterator[Standstills]:
     """Those of the machine while the test runs."""
     with Standstills() as standstills:
         yield standstills
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.parent == Path(__file__).parent and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(HANGS_S))
 
 
 @pytest.hookimpl(wrapper=True)

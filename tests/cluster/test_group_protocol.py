@@ -13,14 +13,13 @@ from tidegate_testkit.cluster.client import Client
 from tidegate_testkit.cluster.cluster import SHARDS, Cluster
 from tidegate_testkit.cluster.evidence import Evidence
 from tidegate_testkit.cluster.figures import show
-from tidegate_testkit.cluster.logged_events import instant_of
 from tidegate_testkit.cluster.store_view import StoreView
 from tidegate_testkit.cluster.waiting import now_ms, until
 
 NAMESPACE = "protocols"
 PERIOD_MS = 2_000
-BUSY_MS = 6_000
-"""A broker and a node may be so late for what is due in a moment. When a program's first line follows is up to the machine."""
+SERVE_MS = 6_000
+"""From being given topic partitions to a program's first line, on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -51,30 +50,20 @@ def test_given_kip_848_and_a_killed_node_then_its_schedule_goes_on_within_the_pr
 
     node.kill()
     killed_at = now_ms()
-    given_at = until(
-        lambda: _given_at(cluster, view.map.topic_partitions, name, killed_at), "the other one is given it"
-    )
-    assert given_at - killed_at <= bound["take_over_ms"] + BUSY_MS
-    after = until(lambda: [run for run in evidence.runs() if run.started_at > given_at], "it fires again")
+    after = until(lambda: [run for run in evidence.runs() if run.started_at > killed_at], "it fires again")
+    assert after[0].started_at - killed_at <= bound["take_over_ms"] + SERVE_MS
     # Once the backlog is through, instants come in their time again; no instant is missing, none is there twice.
     on_time = until(
         lambda: [run for run in evidence.runs() if (run.nominal or 0) > after[-1].started_at], "it is up to date"
     )
     show(
-        f"KIP-848: given after {given_at - killed_at} ms, first fire {after[0].started_at - killed_at} ms after the kill, first fire on time "
+        f"KIP-848: first fire {after[0].started_at - killed_at} ms after the kill, first fire on time "
         f"{on_time[0].started_at - killed_at} ms after it; nodes print a bound of {bound['take_over_ms']} ms"
     )
 
     nominals = sorted(run.nominal or 0 for run in evidence.runs())
     assert nominals == list(range(nominals[0], nominals[-1] + 1, PERIOD_MS))
     assert client.request({"type": "schedule.delete", "namespace": NAMESPACE, "name": name})["status"] == "accepted"
-
-
-def _given_at(cluster: Cluster, topic_partitions: int, schedule: str, after: int) -> int | None:
-    """Returns when the second node was first given a schedule's topic partition, ms since the epoch; None where that is not so yet."""
-    wanted = schedule_shard(NAMESPACE, schedule, SHARDS) % topic_partitions
-    given = [said for said in cluster.nodes[1].events("assigned") if wanted in said["topic_partitions"]]
-    return min((at for said in given if (at := instant_of(said)) >= after), default=None)
 
 
 def _owner(cluster: Cluster) -> str:

@@ -26,7 +26,7 @@ P99_MS = 150
 ASSERTED_TIMES = 5
 """The goals are reported as they are, and asserted at this: machines that run tests have other work."""
 ROUNDS_MAX = 3
-"""A machine that stands still for a second is late for more than one message in a hundred; in each round it is the stack that is late."""
+"""A round in which the machine itself stood still says nothing of the stack. No other one is made again."""
 
 
 @pytest.fixture(scope="module")
@@ -39,15 +39,17 @@ def nodes() -> int:
 def test_given_an_idle_stack_then_messages_come_in_time_and_never_early(
     cluster: Cluster, client: Client, standstills: Standstills
 ) -> None:
-    middle = high = 0
+    late: list[int] = []
     for number in range(1, ROUNDS_MAX + 1):
+        before = len(standstills.found)
         late = _round(cluster, client, cluster.make_topic(f"idle-{number}.out"), standstills)
-        middle, high = percentile(late, 0.5), percentile(late, 0.99)
-        show(f"{MESSAGES} messages over {LASTS_S:g} s: p50 {middle} ms, p99 {high} ms, most {max(late)} ms")
-        show(f"lateness at the consumer: {histogram(late)}")
-        if middle <= ASSERTED_TIMES * P50_MS and high <= ASSERTED_TIMES * P99_MS:
-            return
-    pytest.fail(f"late in each of {ROUNDS_MAX} rounds; p50 {middle} ms, p99 {high} ms in the last one")
+        if len(standstills.found) == before:
+            break
+    middle, high = percentile(late, 0.5), percentile(late, 0.99)
+    show(f"{MESSAGES} messages over {LASTS_S:g} s: p50 {middle} ms, p99 {high} ms, most {max(late)} ms")
+    show(f"lateness at the consumer: {histogram(late)}")
+    assert middle <= ASSERTED_TIMES * P50_MS
+    assert high <= ASSERTED_TIMES * P99_MS
 
 
 def _round(cluster: Cluster, client: Client, sink: str, standstills: Standstills) -> list[int]:

@@ -110,9 +110,8 @@ def test_given_instants_at_which_a_schedule_did_not_fire_then_each_says_why(aski
 
 
 def test_given_a_run_then_it_runs_and_afterwards_its_end_is_told(asking: Asking, program: Path) -> None:
-    asking.apply(
-        "waits", {"type": "every", "period": "365d"}
-    )  # An instant of its own would run first, and without end.
+    # An instant of its own would run first, and without end.
+    asking.apply("waits", {"type": "every", "period": "365d"})
     run = str(asking.request("trigger", "waits")["id"])
     running = until(lambda: known if "running" in (known := asking.why(run)) else None, "the program runs")
     assert running["running"]["values"]["run"] == run

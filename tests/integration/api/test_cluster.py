@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import pytest
 from tests.integration.api.conftest import SHARDS, until
 
 if TYPE_CHECKING:
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
     from tidegate_client import Client
     from tidegate_client.views import ShardDetail
-
-pytestmark = pytest.mark.timeout(600)
 
 TOLD_WITHIN_S = 60
 HALVES = {"one": SHARDS // 2, "two": SHARDS // 2}

@@ -219,9 +219,8 @@ def test_given_taken_ports_then_others_are_used_and_nothing_outlives_a_kill(star
     held = []
     with ExitStack() as taken:
         for port in USUAL_PORTS:
-            with suppress(
-                OSError
-            ):  # Somebody else has it: just as taken, unless they give it back before the stack comes to it.
+            # Somebody else has it: just as taken, unless they give it back before the stack comes to it.
+            with suppress(OSError):
                 taken.enter_context(socket.create_server(("127.0.0.1", port)))
                 held.append(port)
         dev = start_dev("--ephemeral")

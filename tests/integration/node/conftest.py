@@ -46,8 +46,6 @@ from tidegate_testkit.cluster.topics import make_topic
 PATIENCE_S = 120.0
 """Deadline of every wait; the machine may be busy, a pass never takes it."""
 LOOK_EVERY_S = 0.05
-HANGS_S = 600
-"""Of a test that says nothing else: its waits together may be more patient than the suite."""
 SHARDS = 16
 SECRET = b"a secret of more than thirty-two characters"
 
@@ -62,12 +60,6 @@ def kafka() -> Iterator[KafkaForTests]:
 def dynamodb() -> Iterator[DynamoDbForTests]:
     with dynamodb_for_tests() as running:
         yield running
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.parent == Path(__file__).parent and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(HANGS_S))
 
 
 def until(

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 CROWD = 6
 MOST = 2
-USED_WITHIN_MS = 5_000
-"""Half of what passes between two sweeps, which would find a slot as well. On a virtual clock it is 2 s (`test_admission_in_crowds.py`)."""
+USED_WITHIN_MS = 2_000
 MARKS = """
 import os, time
 def mark(word):

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 RUNS_S = 180.0
 """Forty programs, one of each schedule at a time; the machine may be busy."""
-DRAIN_S_MAX = 30.0
-"""Half of what the chart gives a node, and far above the 2.5 s of a drain: the machine may be busy."""
+DRAIN_S_MAX = 10.0
+"""Far above the 2.5 s of a drain; a node that hangs takes longer."""
 
 
 def _every_two_seconds(cluster: Cluster, name: str, **trigger: Any) -> dict[str, Any]:
@@ -122,8 +122,7 @@ def test_given_a_node_that_begins_with_a_clock_ahead_then_it_fires_nothing_and_t
     assert ahead.process.wait(120) == 75
     cluster.nodes.remove(ahead)  # Its end is none that a test has to stop for.
     (said,) = ahead.events("clock_off")
-    # A slow answer proves less.
-    assert 3_540_000 < said["offset_ms"] <= 3_600_000
+    assert 3_590_000 < said["offset_ms"] <= 3_600_000
     assert not ahead.events("assigned")
     assert cluster.records(sink) == []
 

@@ -152,9 +152,8 @@ async def test_given_looks_that_come_back_late_then_there_is_room_again(
     hung_mount.set()
     async with asyncio.timeout(2 * PATIENCE_S):
         while await _is_silent(looks, tmp_path):
-            assert not await _is_silent(
-                FileLooks(PATIENCE_S), tmp_path
-            )  # Threads of its own; the others come back meanwhile.
+            # Threads of its own; the others come back meanwhile.
+            assert not await _is_silent(FileLooks(PATIENCE_S), tmp_path)
 
 
 async def _is_silent(looks: FileLooks, path: Path) -> bool:
