@@ -61,9 +61,12 @@ def check_reminders(case: Case) -> Iterator[str]:
         if "at_least_every" not in life.definition.trigger:
             continue
         marks = sorted(_marks(case, life), key=lambda each: (each.made, case.made_as.get(each.row.job_id, 0)))
+        earlier: set[str] = set()
         for segment in case.segments(life):
             mine = [each for each in marks if segment.maybe(each.made) and _is_of(segment, each.row.version)]
-            yield from _check_early(case, life, segment, mine)
+            # A resume right behind its suspend: what may be of the span before has been judged by that one (seed 34004086).
+            yield from _check_early(case, life, segment, [each for each in mine if each.row.job_id not in earlier])
+            earlier |= {each.row.job_id for each in mine}
             if case.world.at_rest:
                 before = [
                     each.sealed for each in marks if _is_before(segment, each) and _is_of(segment, each.row.version)

@@ -17,13 +17,14 @@ from tidegate_testkit.simulation.checks import violations
 from tidegate_testkit.simulation.checks.case import Case
 from tidegate_testkit.simulation.checks.dispositions import check_dispositions
 from tidegate_testkit.simulation.checks.evidence import check_evidence
-from tidegate_testkit.simulation.checks.history import SKEW_MS
+from tidegate_testkit.simulation.checks.history import SKEW_MS, Segment
 from tidegate_testkit.simulation.checks.limits import check_limits
 from tidegate_testkit.simulation.checks.reminders import NOTICED_MS, check_reminders
 from tidegate_testkit.simulation.definitions import NAMESPACE
 from tidegate_testkit.simulation.drawing import swarm_of
 from tidegate_testkit.simulation.fault_waits import FaultWait
-from tidegate_testkit.simulation.record import Author
+from tidegate_testkit.simulation.record import Author, ReceiptSeen
+from tidegate_testkit.simulation.requests import Asked
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.sources import TRAP, SourceSpan
 from tidegate_testkit.simulation.timeline import START
@@ -205,6 +206,26 @@ def test_given_a_job_of_before_a_freeze_that_waits_on_then_reminders_after_the_r
 def test_given_a_reminder_before_its_time_then_it_is_early(case: Case) -> None:
     row = reminders(case)[-1]
     assert found(check_reminders(with_one_changed(case, row, nominal=row.nominal - 5_000)), "I1", "before its time")
+
+
+@pytest.mark.parametrize(("told_later", "is_early"), [(1, False), (-1, True)])
+def test_given_a_resume_right_behind_a_suspend_then_a_reminder_that_may_be_of_before_is_not_early(
+    case: Case, monkeypatch: pytest.MonkeyPatch, told_later: int, is_early: bool
+) -> None:
+    """Seed 34004086: a suspend that ended at 108.0 s was carried out at 107.2 s, and had cancelled the reminder of 107.0 s."""
+    row = reminders(case)[-1]
+    (segment,) = [each for life in case.lives if life.name == REMINDED for each in case.segments(life)]
+    begin = segment.begin
+    seen = ReceiptSeen(row.nominal + told_later, {"status": "accepted"})
+    stopped = Asked(
+        {"id": "s", "type": "schedule.suspend"}, row.nominal - 500, appended=[row.nominal - 500], receipt=seen
+    )
+    resumed = Asked(
+        {"id": "r", "type": "schedule.resume"}, row.nominal - 100, appended=[row.nominal - 100], receipt=seen
+    )
+    spans = [Segment(begin, replace(begin, asked=stopped)), Segment(replace(begin, asked=resumed), None)]
+    monkeypatch.setattr(case, "segments", lambda life: spans if life.name == REMINDED else [])
+    assert found(check_reminders(case), "I1", REMINDED, "before its time") is is_early
 
 
 @pytest.mark.parametrize("is_first", [True, False])
