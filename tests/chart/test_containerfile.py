@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,17 @@ def test_given_the_final_stage_then_it_ends_as_user_65532(final_stage: list[Inst
     assert _values(final_stage, "USER") == ["65532:65532"]
     after_user = [name for name, _ in final_stage[[name for name, _ in final_stage].index("USER") :]]
     assert "RUN" not in after_user
+
+
+def test_given_the_user_then_it_has_a_name_and_its_home_where_java_looks(final_stage: list[Instruction]) -> None:
+    """Found in review: a number alone is a user without name and home to Java, and `spark-submit` ended before any program began."""
+    (made,) = (value for value in _values(final_stage, "RUN") if "useradd" in value)
+    (user,) = (command.split() for command in made.split(" && ") if command.startswith("useradd "))
+    options = dict(pairwise(user))
+    (runs_as,) = _values(final_stage, "USER")
+    assert f"{options['--uid']}:{options['--gid']}" == runs_as
+    assert f"groupadd --gid {options['--gid']} " in made
+    assert f" HOME={options['--home-dir']} " in _values(final_stage, "ENV")[0]
 
 
 def test_given_the_final_stage_then_tidegate_is_started_under_a_reaper(final_stage: list[Instruction]) -> None:
