@@ -34,7 +34,7 @@ class HttpSettings(BaseModel):
         port: 8080, where the client and the command line look.
         gate_threads: Threads for start gate and reports alone, so that lists never stand before a program's start.
         read_threads: Threads for lists and look-ups; with the gate's they stay within the store's 32 connections.
-        connections_max: More are answered 503 at once. One costs about 50 KB, and up to 128 KiB of a body that takes no room.
+        connections_max: With more everything but `/livez` is answered 503 at once. One costs about 50 KB, and up to 128 KiB of a body that takes no room.
         large_bodies_mib_max: Of all bodies above 128 KiB under way together; one for which there is no room is answered 503
             at once. A batch takes six times its bytes until its answer: 48 MiB are some 270 MB of the 512 MiB that the
             chart gives a pod. Not below 16, the largest batch.

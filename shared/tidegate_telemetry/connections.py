@@ -17,6 +17,10 @@ TAKEN_S_MAX: Final = 30.0
 """For any more of an answer to be taken by its client, however slowly it takes all of it."""
 
 
+ALIVE: Final = "/livez"
+"""Where both services say that they live."""
+
+
 class ImpatientProtocol(H11Protocol):
     """Closes a connection on which no whole head of a request comes, or whose client takes nothing more of an answer.
 
@@ -28,6 +32,18 @@ class ImpatientProtocol(H11Protocol):
     _patience: asyncio.TimerHandle | None = None
     _unsent: int = sys.maxsize
     """Bytes of answers that had not been taken at the last look."""
+    _limit_concurrency: int | None = None
+
+    @property
+    def limit_concurrency(self) -> int | None:
+        """Beyond so many connections the server answers 503 instead of asking the application; it looks here at each request. Not where whoever
+        restarts a process that says nothing asks whether this one lives: an end would take along what all the others were promised.
+        """
+        return None if self.scope["path"] == ALIVE else self._limit_concurrency
+
+    @limit_concurrency.setter
+    def limit_concurrency(self, limit: int | None) -> None:
+        self._limit_concurrency = limit
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the server has it
         super().connection_made(transport)

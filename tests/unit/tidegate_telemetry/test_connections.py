@@ -49,9 +49,9 @@ class Watched(ImpatientProtocol):
 
 @asynccontextmanager
 async def connected(
-    app: ASGIApp = slow, lost: asyncio.Event | None = None
+    app: ASGIApp = slow, lost: asyncio.Event | None = None, connections_max: int | None = None
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    config = uvicorn.Config(app, log_config=None, lifespan="off")
+    config = uvicorn.Config(app, log_config=None, lifespan="off", limit_concurrency=connections_max)
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()
@@ -157,3 +157,13 @@ def test_given_a_client_that_takes_an_answer_slowly_then_it_may_as_long_as_it_ta
 
     line.due.pop()()
     assert line.ends == ["aborted"]
+
+
+@pytest.mark.parametrize(("path", "status"), [(b"/livez", b"200"), (b"/readyz", b"503"), (b"/api/v1/runs", b"503")])
+async def test_given_as_many_connections_as_there_may_be_then_only_who_asks_whether_it_lives_is_answered(
+    path: bytes, status: bytes
+) -> None:
+    """Found in review: the liveness probe was answered 503 as well, and half a minute of a crowd had the process killed with all that it did."""
+    async with connected(connections_max=1) as (reader, writer):
+        writer.write(b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 " + status)
