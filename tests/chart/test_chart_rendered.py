@@ -238,6 +238,14 @@ def test_given_the_api_then_programs_always_find_one(render: Render) -> None:
     )
 
 
+def test_given_an_api_that_ends_then_requests_have_been_led_elsewhere_before_it_takes_no_more(render: Render) -> None:
+    """Found in review: the endpoint goes while the process ends, and until it had gone requests met a port on which nobody listened."""
+    pod = _one(render(DEFAULTS), "Deployment", "tide-tidegate-api")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["lifecycle"]["preStop"]["exec"]["command"] == ["sleep", "5"]
+    assert pod["terminationGracePeriodSeconds"] > 5 + 15
+
+
 def test_given_an_installation_then_init_runs_before_it_without_the_releases_own_resources(render: Render) -> None:
     resources = render(DEFAULTS)
     job = _one(resources, "Job", "tide-tidegate-init")
