@@ -120,7 +120,7 @@ def assemble(around: Surroundings) -> Node:
         metrics=metrics,
         notices=notices,
     )
-    load = LoadEffects(around.loads, clock)
+    load = LoadEffects(around.loads, clock, metrics)
     node = Node(
         Parts(
             facts,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import product
 from typing import Final, get_args
 
 from tidegate_core.dead_letters.letter import UNDELIVERABLE
@@ -88,9 +87,8 @@ class BusEffects:
         self._clock = clock
         self._metrics = metrics
         self._pokes: set[asyncio.Task[Outcome]] = set()
-        # A series that begins with its first dead letter has not risen, and an alert on its rise would miss that one.
-        for topic, error_class in product((facts.requests.name, facts.events.name), get_args(ErrorClass)):
-            metrics.count("tidegate_dead_letters_total", 0, topic=topic, error_class=error_class)
+        for topic in (facts.requests.name, facts.events.name):
+            self._begin_series(topic)
         metrics.count("tidegate_dead_letters_total", 0, topic=facts.requests.name, error_class=UNDELIVERABLE)
 
     async def produce(self, effect: Produce, may_act: Callable[[], bool]) -> Outcome:
@@ -129,6 +127,7 @@ class BusEffects:
 
     def start_reading(self, effect: StartReading) -> None:
         self._ends(effect.topic, effect.topic_partition)
+        self._begin_series(effect.topic)
         topic = TopicFacts(effect.topic, effect.topic_id, effect.topic_partitions)
         self._standing_still.reads(topic)
         if effect.offset is not None:
@@ -147,6 +146,11 @@ class BusEffects:
         """What went on for it before is over: a search for its beginning, or a stand-still."""
         self._beginnings.forget(topic, topic_partition)
         self._standing_still.over(topic, topic_partition)
+
+    def _begin_series(self, topic: str) -> None:
+        """A series that begins with its first dead letter has not risen, and an alert on its rise would miss that one."""
+        for error_class in get_args(ErrorClass):
+            self._metrics.count("tidegate_dead_letters_total", 0, topic=topic, error_class=error_class)
 
     def stop_reading(self, effect: StopReading) -> None:
         self._ends(effect.topic, effect.topic_partition)

@@ -9,6 +9,7 @@ from typing import Final
 from tidegate_core.effects import LoadSampled, SampleLoad
 from tidegate_ports.clock import Clock
 from tidegate_ports.load import LoadSampler, LoadUnavailable, SourceSilent
+from tidegate_telemetry.metrics import Metrics
 
 SHARED_FOR_MS: Final = 1_000
 """A node has many shards, and jobs of all of them may wait for one load: a page is not asked 256 times for it."""
@@ -22,7 +23,7 @@ class LoadEffects:
         samplers: By the name that schedules call them.
     """
 
-    def __init__(self, samplers: Mapping[str, LoadSampler], clock: Clock) -> None:
+    def __init__(self, samplers: Mapping[str, LoadSampler], clock: Clock, metrics: Metrics) -> None:
         self._samplers = samplers
         self._clock = clock
         self._turns = {name: asyncio.Lock() for name in samplers}
@@ -30,6 +31,9 @@ class LoadEffects:
         self._looks: dict[SampleLoad, asyncio.Task[LoadSampled]] = {}
         self._silences: dict[str, tuple[int, LoadSampled]] = {name: (0, LoadSampled(None)) for name in samplers}
         """How often a source was silent, and what came of the last time."""
+        # It is told once, when it begins: an alert on a rise would miss the one with which a series begins.
+        for name in samplers:
+            metrics.count("tidegate_loads_unknown_total", 0, source=name)
 
     async def sample(self, effect: SampleLoad) -> LoadSampled:
         sampler = self._samplers.get(effect.source)

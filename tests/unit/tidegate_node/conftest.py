@@ -275,7 +275,7 @@ class Surroundings:
             self.store_effects(),
             self.bus_effects(),
             self.launch_effects(),
-            LoadEffects({}, self.clock),
+            LoadEffects({}, self.clock, self.metrics),
             self.clock,
             self.notes,
             self.bus,

@@ -56,6 +56,14 @@ def test_given_no_dead_letters_yet_then_the_series_are_there_for_alerts_on_the_f
     assert f'tidegate_dead_letters_total{{error_class="{error_class}",topic="tidegate.{topic}"}} 0.0' in page
 
 
+async def test_given_a_topic_of_a_source_then_its_series_is_there_for_alerts_on_the_first_dead_letter(
+    around: Surroundings,
+) -> None:
+    around.bus_effects().start_reading(starting(TopicFacts("orders", "0f" * 16, 3), 1, 4))
+    page = around.metrics.exposition()[0].decode()
+    assert 'tidegate_dead_letters_total{error_class="unparsable",topic="orders"} 0.0' in page
+
+
 async def test_given_events_then_they_flow_by_the_reader(around: Surroundings) -> None:
     effects, topic = around.bus_effects(), around.facts.events.name
 

@@ -21,6 +21,8 @@ from tidegate_node.load.host import HostLoad
 from tidegate_node.load.http import PageLoad
 from tidegate_ports.clock import SystemClock
 from tidegate_ports.load import LoadUnavailable, SourceSilent
+from tidegate_telemetry.metric_names import NODE_METRICS
+from tidegate_telemetry.metrics import Metrics
 
 PATIENCE_S = 60.0
 PAGES = {
@@ -209,7 +211,7 @@ def test_given_many_shards_that_ask_at_once_then_the_source_is_asked_once() -> N
     source = _Counting()
 
     async def ask() -> list[LoadSampled]:
-        effects = LoadEffects({"yarn": source}, SystemClock())
+        effects = LoadEffects({"yarn": source}, SystemClock(), Metrics())
         return await asyncio.gather(*(effects.sample(SampleLoad("yarn", "cpu")) for _ in range(20)))
 
     assert asyncio.run(ask()) == [LoadSampled(0.5)] * 20
@@ -234,7 +236,7 @@ def test_given_many_shards_that_wait_for_a_page_that_hangs_then_all_know_after_o
     page = _Hanging()
 
     async def ask() -> list[LoadSampled]:
-        effects = LoadEffects({"yarn": page}, SystemClock())
+        effects = LoadEffects({"yarn": page}, SystemClock(), Metrics())
         first = [asyncio.create_task(effects.sample(SampleLoad("yarn", "cpu"))) for _ in range(10)]
         while not page.asked:  # noqa: ASYNC110 - it is asked in a thread
             await asyncio.sleep(0.01)
@@ -252,7 +254,7 @@ def test_given_many_shards_that_wait_for_a_page_that_hangs_then_all_know_after_o
 
 def test_given_no_such_source_or_resource_then_the_answer_says_so() -> None:
     async def ask(source: str, resource: str) -> LoadSampled:
-        return await LoadEffects({"yarn": _Counting()}, SystemClock()).sample(SampleLoad(source, resource))
+        return await LoadEffects({"yarn": _Counting()}, SystemClock(), Metrics()).sample(SampleLoad(source, resource))
 
     assert asyncio.run(ask("yarn", "none")) == LoadSampled(None, "no such thing")
     answer = asyncio.run(ask("mesos", "cpu"))
@@ -269,9 +271,16 @@ def test_given_a_host_without_threads_then_its_load_is_unknown_and_that_is_said(
         raise RuntimeError("can't start new thread")
 
     async def sampled() -> LoadSampled:
-        effects = LoadEffects({"local": HostLoad()}, SystemClock())
+        effects = LoadEffects({"local": HostLoad()}, SystemClock(), Metrics())
         with monkeypatch.context() as full:
             full.setattr(threading.Thread, "start", start)
             return await effects.sample(SampleLoad("local", "cpu"))
 
     assert asyncio.run(sampled()) == LoadSampled(None, "local cannot be looked at: can't start new thread")
+
+
+def test_given_loads_that_are_known_then_their_series_are_there_for_alerts_on_the_first_that_is_not() -> None:
+    metrics = Metrics(NODE_METRICS)
+    LoadEffects({"local": HostLoad(), "yarn": _Counting()}, SystemClock(), metrics)
+    page = metrics.exposition()[0].decode()
+    assert [f'tidegate_loads_unknown_total{{source="{name}"}} 0.0' in page for name in ("local", "yarn")] == [True] * 2
