@@ -10,6 +10,9 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
+from tidegate_launchers.local_files import RunFolder
+from tidegate_node.settings import NodeSettings
+
 # Helm itself puts it there.
 NOT_IN_VALUES = frozenset({"global"})
 
@@ -144,6 +147,18 @@ def test_given_a_right_value_then_the_schema_accepts_it(
     path: str, right: Any, values: dict[str, Any], schema: dict[str, Any]
 ) -> None:
     assert Draft7Validator(schema).is_valid(_with(values, path, right))
+
+
+def test_given_a_program_that_shuffles_then_its_room_is_that_of_the_nodes_data_less_what_is_kept_of_others(
+    values: dict[str, Any], templates: dict[str, str]
+) -> None:
+    settings = NodeSettings()
+    scratch = RunFolder.within(settings.data_dir, "0001-mfrggzdfmztwq2lkn5wg63tqoe", 1).scratch
+    assert f"- name: data\n    mountPath: {settings.data_dir}\n" in templates["_helpers.tpl"]
+    assert scratch.is_relative_to(settings.data_dir)
+    limit = values["node"]["dataSizeLimit"]
+    assert limit.endswith("Gi")
+    assert int(limit.removesuffix("Gi")) * 1024**3 - settings.launcher.keep_runs_bytes >= 2 * 1024**3
 
 
 def test_given_a_template_then_it_reads_only_values_that_exist(

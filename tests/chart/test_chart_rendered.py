@@ -206,7 +206,9 @@ def test_given_ports_among_the_settings_then_probes_ask_where_the_processes_list
 
 
 def test_given_programs_that_shuffle_then_the_nodes_have_the_room_for_it_that_the_values_say(render: Render) -> None:
-    """Found in review: 256 MiB of /tmp, and no value for it: the first shuffle beyond them evicted the pod with all its programs."""
+    """Found in review: 256 MiB of /tmp, and no value for it. And again: they shuffle in their run's folder, of which 1 GiB was left for that
+    beside what is kept of others, and a larger /tmp was of no use.
+    """
 
     def room(values: dict[str, Any], kind: str, name: str) -> str:
         volumes = _one(render(values), kind, f"tide-tidegate-{name}")["spec"]["template"]["spec"]["volumes"]
