@@ -82,7 +82,7 @@ class LauncherSection(Section):
     host: str = Field(
         default_factory=socket.gethostname,
         min_length=1,
-        description="Name in the run item, stable over restarts. The host's own name; a pod's differs with each pod.",
+        description="Name in the run item, stable over restarts. The host's own name, or a pod's: what ran in an earlier pod of that name counts as gone.",
     )
     python: str = Field(
         default=sys.executable,
