@@ -1,6 +1,6 @@
 """Log set-up: JSON lines where a machine reads them, coloured text where a person does; nothing secret in either.
 
-Events and their levels are those of `names.py`. Lines of libraries (the Kafka client, the HTTP server) go the same way.
+Events and their levels are those of `log_events.py`. Lines of libraries (the Kafka client, the HTTP server) go the same way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Metrics as `names.py` lists them, in a registry of the process's own. Names and labels are checked when they are used."""
+"""Metrics as `metric_names.py` lists them, in a registry of the process's own. Names and labels are checked when they are used."""
 
 from __future__ import annotations
 
