@@ -18,6 +18,8 @@ from tidegate_ports.launcher import Launch, LaunchRejected
 SMALL_VALUE_CHARACTERS_MAX = 1024
 """Longer context values are in the context's file only: environment and conf are for what one types into a shell."""
 
+DEPLOY_MODE = "spark.submit.deployMode"
+
 MARKER_VARIABLE = "TIDEGATE_RUN_FOLDER"
 """Environment variable that only the processes of one attempt carry, by which they are found and killed. Its value is
 the attempt's folder and not its name: two stacks on one host may have the same run id."""
@@ -50,13 +52,15 @@ def spark_conf(launch: Launch, settings: LocalSettings, folder: RunFolder) -> di
     Raises:
         LaunchRejected: The conf wants the driver on a cluster, out of this launcher's sight.
     """
-    if launch.conf.get("spark.submit.deployMode", "client") != "client":
-        raise LaunchRejected("config", "spark.submit.deployMode: the local launcher runs drivers in client mode only")
+    if launch.conf.get(DEPLOY_MODE, "client") != "client":
+        raise LaunchRejected("config", f"{DEPLOY_MODE}: the local launcher runs drivers in client mode only")
     return {
         "spark.master": settings.spark_master,
         "spark.driver.extraJavaOptions": settings.driver_java_options,
         **settings.spark_conf,
         **launch.conf,
+        # Said also where nobody asks for another one: a spark-defaults.conf that the host has may.
+        DEPLOY_MODE: "client",
         # The JVM cannot forget its environment as the wrapper does; Python workers at least do not get the token.
         "spark.executorEnv.TIDEGATE_RUN_TOKEN": "",
         **{f"spark.tidegate.{name}": value for name, value in small_values(launch, folder).items()},

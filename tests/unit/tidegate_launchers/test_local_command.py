@@ -114,6 +114,14 @@ def test_given_cluster_deploy_mode_then_launch_is_rejected(
         spark_conf(a_launch(conf={"spark.submit.deployMode": "cluster"}), settings, folder)
 
 
+@pytest.mark.parametrize("conf", [{}, {"spark.submit.deployMode": "client"}])
+def test_given_a_pyspark_program_then_client_mode_is_said_whatever_the_host_s_defaults_file_has(
+    a_launch: ALaunch, settings: LocalSettings, folder: RunFolder, conf: dict[str, str]
+) -> None:
+    """With `cluster` in its spark-defaults.conf, spark-submit refuses a local master, and hands to another one a driver that nobody watches."""
+    assert spark_conf(a_launch(conf=conf), settings, folder)["spark.submit.deployMode"] == "client"
+
+
 def test_given_the_nodes_environment_then_its_secrets_stay_behind(
     a_launch: ALaunch, settings: LocalSettings, folder: RunFolder
 ) -> None:
