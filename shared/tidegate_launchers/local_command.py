@@ -94,13 +94,12 @@ def program_environment(
             environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         if "spark.local.dir" not in launch.conf:
             environment.setdefault("SPARK_LOCAL_DIRS", str(folder.scratch))
-        environment |= {
-            "SPARK_HOME": str(_spark_home(settings)),
-            "PYSPARK_PYTHON": settings.python,
-            "PYSPARK_DRIVER_PYTHON": settings.python,
-            # The small JVM that only builds the driver's command line.
-            "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        }
+        environment.setdefault("PYSPARK_PYTHON", settings.python)
+        # Of a version with the workers', as without us.
+        environment.setdefault("PYSPARK_DRIVER_PYTHON", environment["PYSPARK_PYTHON"])
+        # The small JVM that only builds the driver's command line.
+        environment.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        environment["SPARK_HOME"] = str(_spark_home(settings))  # That of the spark-submit which is started.
     return environment
 
 

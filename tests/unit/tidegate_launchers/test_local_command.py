@@ -170,6 +170,29 @@ def test_given_a_local_master_then_spark_binds_to_loopback_and_spills_into_the_r
     assert "SPARK_LOCAL_IP" not in remote
 
 
+@pytest.mark.parametrize(
+    ("env", "driver", "workers"),
+    [
+        pytest.param({}, "/opt/python", "/opt/python", id="the node's"),
+        pytest.param({"PYSPARK_PYTHON": "/mine"}, "/mine", "/mine", id="one for both"),
+        pytest.param({"PYSPARK_DRIVER_PYTHON": "/mine"}, "/mine", "/opt/python", id="the driver's"),
+    ],
+)
+def test_given_a_python_of_the_user_s_then_spark_takes_that_one(
+    a_launch: ALaunch,
+    settings: LocalSettings,
+    folder: RunFolder,
+    spark_home: Path,
+    env: dict[str, str],
+    driver: str,
+    workers: str,
+) -> None:
+    launch = a_launch(program_type="pyspark", env={"SPARK_HOME": "/another", **env})
+    environment = program_environment(launch, replace(settings, spark_home=spark_home), folder, {})
+    assert (environment["PYSPARK_DRIVER_PYTHON"], environment["PYSPARK_PYTHON"]) == (driver, workers)
+    assert environment["SPARK_HOME"] == str(spark_home)
+
+
 @given(correlation=st.text(max_size=2 * SMALL_VALUE_CHARACTERS_MAX))
 @hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_given_a_context_value_then_it_travels_by_environment_only_when_it_is_short(
