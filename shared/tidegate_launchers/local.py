@@ -150,6 +150,7 @@ class LocalLauncher:
             "command": program_command(launch, self._settings, folder),
             "environment": program_environment(launch, self._settings, folder, os.environ),
             "host": self._settings.host,
+            "starts_java": launch.program_type == "pyspark",
         }
         deadline = time.monotonic() + self._settings.submit_timeout_s
         folder.make()

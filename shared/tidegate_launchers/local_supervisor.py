@@ -16,6 +16,7 @@ import contextlib
 import errno
 import fcntl
 import json
+import locale
 import os
 import signal
 import sys
@@ -40,6 +41,9 @@ executed, is too long, or has an argument that no process can take (a NUL, half 
 EXIT_NO_MEMORY = 75
 """The wrapper's code for `transient`: the kernel had no room for the program just now."""
 
+UTF8_LOCALE = "C.UTF-8"
+"""Is there without being installed."""
+
 WRITE_S_MAX = 86_400.0
 """How long the end of a program waits for room on the disk."""
 
@@ -51,18 +55,23 @@ _TRANSIENT_ERRNOS = frozenset({errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.E
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to start. The environment holds the run's token: the plan travels through a pipe and is never written."""
+    """What to start. The environment holds the run's token: the plan travels through a pipe and is never written.
+
+    Attributes:
+        starts_java: Whether a JVM hands arguments on to the program. Not said by older nodes.
+    """
 
     command: list[str]
     environment: dict[str, str]
     host: str
+    starts_java: bool = False
 
     @classmethod
     def of(cls, document: Mapping[str, object]) -> Plan:
         command, environment, host = document["command"], document["environment"], document["host"]
         if not (isinstance(command, list) and isinstance(environment, dict) and isinstance(host, str)):
             raise ValueError("the plan is malformed")
-        return cls(command, environment, host)
+        return cls(command, environment, host, document.get("starts_java") is True)
 
 
 def supervise(folder: RunFolder, plan: Plan) -> str | None:
@@ -110,11 +119,27 @@ def _become_the_program(folder: RunFolder, plan: Plan, held: int) -> NoReturn:
         os.chdir(folder.work)
         if os.read(held, 1) != b"g":
             os._exit(EXIT_NOT_STARTED)
-        os.execvpe(plan.command[0], plan.command, plan.environment)  # noqa: S606 - a list, no shell
+        environment = _with_a_locale_for_java(plan.environment) if plan.starts_java else plan.environment
+        os.execvpe(plan.command[0], plan.command, environment)  # noqa: S606 - a list, no shell
     except (OSError, ValueError) as error:
         os.write(2, f"tidegate: {plan.command[0]} cannot be started: {error}\n".encode(errors="replace"))
         passes = isinstance(error, OSError) and error.errno in _TRANSIENT_ERRNOS
         os._exit(EXIT_NO_MEMORY if passes else EXIT_NOT_STARTED)
+
+
+def _with_a_locale_for_java(environment: dict[str, str]) -> dict[str, str]:
+    """Returns an environment under which a JVM hands on texts beyond ASCII.
+
+    Where the locale is `C`, or one of those named is not installed here, it makes each such letter of an argument a `?`. Python
+    does not (PEP 538), so that only what passes through Java would lose them. Changes this process's own environment and locale.
+    """
+    os.environ.clear()
+    os.environ.update(environment)
+    try:
+        locale.setlocale(locale.LC_ALL, "")  # As a JVM does when it starts.
+    except locale.Error:
+        return {**environment, "LC_ALL": UTF8_LOCALE}
+    return {**environment, "LC_ALL": UTF8_LOCALE} if locale.setlocale(locale.LC_CTYPE) == "C" else environment
 
 
 def _write_record(folder: RunFolder, plan: Plan, child: int) -> None:

@@ -62,8 +62,10 @@ async def test_given_a_pyspark_program_then_it_runs_with_its_context_and_leaves_
     launcher: LocalLauncher,
     a_launch: ALaunch,
     gate: Gate,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    launch = a_launch(JOB, "--day", "{{ 2013 }}", program_type="pyspark", conf={"spark.mine": "a b"})
+    monkeypatch.setenv("LC_ALL", "xx_XX.UTF-8")  # Not installed, as where a login brings its own along.
+    launch = a_launch(JOB, "--day", "{{ 2013 }}", "Größe, 😀", program_type="pyspark", conf={"spark.mine": "a b ß"})
     begun = time.monotonic()
     await launcher.submit(launch)
     end = await launcher.wait_until_gone(launch.run_id, 1)
@@ -72,8 +74,8 @@ async def test_given_a_pyspark_program_then_it_runs_with_its_context_and_leaves_
     (report,) = gate.of("finished")
     assert report["outcome"] == "succeeded"
     outputs = outputs_of(report)
-    assert outputs["args"] == ["--day", "{{ 2013 }}"]
-    assert (outputs["rows"], outputs["mine"]) == (1000, "a b")
+    assert outputs["args"] == ["--day", "{{ 2013 }}", "Größe, 😀"]
+    assert (outputs["rows"], outputs["mine"]) == (1000, "a b ß")
     assert outputs["nominal"] == ["2026-03-03 05:00:00+00:00", "2026-03-03T05:00:00Z"]
     workers = outputs["workers"]
     assert isinstance(workers, list)

@@ -84,3 +84,34 @@ async def test_given_no_room_for_the_end_of_a_program_then_it_is_written_once_th
     launcher = LocalLauncher(LocalSettings(data_dir=tmp_path, host="here"))
     end = await asyncio.wait_for(launcher.wait_until_gone("0001-new", 1), 60)
     assert (end.exit_code, end.signal) == (128 + signal.SIGKILL, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("named", "starts_java", "told"),
+    [
+        pytest.param({"LANG": "xx_XX.UTF-8"}, True, "C.UTF-8", id="not installed"),
+        pytest.param({"LANG": "xx_XX.UTF-8", "LC_CTYPE": "C.UTF-8"}, True, "C.UTF-8", id="one of two not installed"),
+        pytest.param({"LC_ALL": "C"}, True, "C.UTF-8", id="ASCII alone"),
+        pytest.param({"LC_ALL": "POSIX"}, True, "C.UTF-8", id="ASCII alone by its other name"),
+        pytest.param({}, True, "C.UTF-8", id="none"),
+        pytest.param({"LANG": "C.UTF-8"}, True, None, id="UTF-8"),
+        pytest.param({"LC_ALL": "C"}, False, "C", id="no Java"),
+    ],
+)
+async def test_given_a_locale_in_which_java_knows_ascii_alone_then_its_programs_get_another_one(
+    tmp_path: Path, named: dict[str, str], *, starts_java: bool, told: str | None
+) -> None:
+    folder = RunFolder.within(tmp_path, "0001-new", 1)
+    folder.make()
+    plan = {
+        "command": ["/bin/sh", "-c", 'echo "${LC_ALL-unset}"'],
+        "environment": named,
+        "host": "here",
+        "starts_java": starts_java,
+    }
+    supervisor = [sys.executable, "-m", "tidegate_launchers.local_supervisor", str(folder.path)]
+    text = json.dumps(plan).encode()
+    started = await asyncio.to_thread(subprocess.run, supervisor, input=text, stdout=subprocess.PIPE, check=True)
+    assert started.stdout == b"started\n"
+    end = await LocalLauncher(LocalSettings(data_dir=tmp_path, host="here")).wait_until_gone("0001-new", 1)
+    assert (end.exit_code, folder.stdout.read_text().strip()) == (0, told or "unset")
