@@ -139,4 +139,17 @@ def _remove(path: Path) -> None:
         if going != path:
             path.rename(going)
         shutil.rmtree(going, ignore_errors=True)
+        if going.exists():
+            _open_up(going)
+            shutil.rmtree(going, ignore_errors=True)
         path.parent.rmdir()  # The run's own, once it is empty.
+
+
+def _open_up(path: Path) -> None:
+    """A program may have left folders in which nobody may write, as a cache of Go's modules has: what lies in those cannot be removed."""
+    path.chmod(FOLDER_MODE)
+    for folder, inner, _ in os.walk(path):
+        for name in inner:  # Before they are walked through.
+            each = Path(folder, name)
+            if not each.is_symlink():
+                each.chmod(FOLDER_MODE)

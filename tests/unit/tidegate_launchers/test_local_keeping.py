@@ -181,6 +181,25 @@ def test_given_one_that_fell_while_it_removed_then_the_next_look_ends_it(
     assert not folder.path.parent.exists()
 
 
+def test_given_folders_that_may_not_be_written_then_they_go_and_where_their_links_lead_stays(
+    settings: LocalSettings, tmp_path: Path
+) -> None:
+    """Root writes there all the same: of who is not, their room was never given back, and not counted either."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o755)
+    folder = an_attempt(settings, "r-1", ended_s=2 * WEEK_S)
+    inner = folder.work / "cache" / "module"
+    inner.mkdir(parents=True)
+    (inner / "source.go").touch()
+    (inner / "link").symlink_to(elsewhere)
+    inner.chmod(0o500)
+    inner.parent.chmod(0o400)
+    folder.path.chmod(0o555)
+    assert sweep(settings).removed == 1
+    assert not folder.path.parent.exists()
+    assert elsewhere.stat().st_mode & 0o777 == 0o755
+
+
 def test_given_another_process_of_the_host_at_it_then_this_one_does_nothing(settings: LocalSettings) -> None:
     sweep(settings)
     folder = an_attempt(settings, "r-1", ended_s=2 * WEEK_S)
