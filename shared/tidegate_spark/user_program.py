@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import builtins
+import io
+import pkgutil
 import runpy
 import sys
 import traceback
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import CodeType, ModuleType, TracebackType
 from typing import Literal
 
 REASON_BYTES_MAX = 1024
@@ -48,7 +51,7 @@ def run_script(script: str, args: list[str]) -> Outcome:
     sys.argv = [script, *args]
     sys.path[0] = str(Path(script).resolve().parent)
     try:
-        runpy.run_path(script, run_name="__main__")
+        _run(script)
     except Terminated:
         return TERMINATED
     except SystemExit as request:
@@ -57,6 +60,26 @@ def run_script(script: str, args: list[str]) -> Outcome:
         _show(error.with_traceback(_without_our_frames(error.__traceback__)))
         return Outcome("failed", cut(f"{type(error).__name__}: {_words_of(error)}"), 1)
     return Outcome("succeeded", "", 0)
+
+
+def _run(script: str) -> None:
+    if pkgutil.get_importer(script) is not None:  # An archive with a program in it.
+        runpy.run_path(script, run_name="__main__")
+        return
+    main = ModuleType("__main__")
+    main.__dict__.update(__file__=script, __cached__=None, __builtins__=builtins)
+    # For good, which `runpy` does not: exit handlers and threads outlast the script, and what pickles there looks for its classes in it.
+    sys.modules["__main__"] = main
+    exec(_code_of(script), main.__dict__)  # noqa: S102 - the program that is to be run
+
+
+def _code_of(script: str) -> CodeType:
+    with io.open_code(script) as file:
+        compiled: CodeType | None = pkgutil.read_code(file)
+        if compiled is not None:
+            return compiled
+        file.seek(0)
+        return compile(file.read(), script, "exec", dont_inherit=True)
 
 
 def _show(error: BaseException) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import py_compile
 import signal
 import socket
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import Protocol
 
@@ -401,6 +403,49 @@ def test_given_threads_that_outlast_the_script_then_the_end_is_reported_after_th
     assert program.run().returncode == 0
     assert [request.path.rpartition("/")[2] for request in gate.requests] == ["start", "outputs", "finished"]
     assert finished(gate)["outputs"] == {"rows": 842}
+
+
+PICKLES_AFTERWARDS = """\
+import pickle, sys, threading
+
+class State:
+    pass
+
+def save():
+    print(pickle.loads(pickle.dumps(State())).__class__ is sys.modules["__main__"].State)
+
+{later}
+"""
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        pytest.param("import atexit; atexit.register(save)", id="exit handler"),
+        pytest.param(
+            "threading.Thread(target=lambda: (threading.main_thread().join(), save())).start()",
+            id="thread that is left",
+        ),
+    ],
+)
+def test_given_what_outlasts_the_script_then_it_finds_the_script_s_own_names_as_under_python_itself(
+    gate: Gate, program: Program, later: str
+) -> None:
+    """Found in review: a state that an exit handler wanted to pickle was not kept, and the run had succeeded."""
+    program.write(PICKLES_AFTERWARDS.format(later=later))
+    done = program.run()
+    assert (done.stdout, done.stderr) == ("True\n", "")
+    assert finished(gate)["outcome"] == "succeeded"
+
+
+def test_given_an_archive_or_a_compiled_script_then_it_runs(gate: Gate, program: Program) -> None:
+    archive, compiled = program.folder / "job.pyz", program.folder / "job.pyc"
+    with zipfile.ZipFile(archive, "w") as written:
+        written.writestr("__main__.py", "import sys; print(__name__, sys.argv[1:])")
+    program.write("import sys; print(__name__, sys.argv[1:])")
+    py_compile.compile(str(program.script), str(compiled), doraise=True)
+    assert [program.run("a", file=file).stdout for file in (archive, compiled)] == ["__main__ ['a']\n"] * 2
+    assert [report.body["outcome"] for report in gate.of("finished")] == ["succeeded"] * 2
 
 
 @pytest.mark.parametrize("later", ["datetime.datetime.now()", "'x' * 70_000"])
