@@ -38,8 +38,8 @@ EXIT_NOT_STARTED = 78
 """The program's process could not become the program. The wrapper's code for `config`: a command that cannot be
 executed, is too long, or has an argument that no process can take (a NUL, half a character), stays so."""
 
-EXIT_NO_MEMORY = 75
-"""The wrapper's code for `transient`: the kernel had no room for the program just now."""
+EXIT_NOT_NOW = 75
+"""The wrapper's code for `transient`: kernel or disk had no room for the program just now, or something of it was being replaced."""
 
 UTF8_LOCALE = "C.UTF-8"
 """Is there without being installed."""
@@ -50,7 +50,14 @@ WRITE_S_MAX = 86_400.0
 WRITE_AGAIN_S = 0.5
 
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
-_TRANSIENT_ERRNOS = frozenset({errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE})
+_TRANSIENT_ERRNOS = frozenset(
+    {
+        *(errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE),
+        *(errno.ENOSPC, errno.EDQUOT),  # Of the logs.
+        *(errno.EIO, errno.ESTALE),  # Of a mount.
+        errno.ETXTBSY,  # An interpreter that is being replaced.
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +131,7 @@ def _become_the_program(folder: RunFolder, plan: Plan, held: int) -> NoReturn:
     except (OSError, ValueError) as error:
         os.write(2, f"tidegate: {plan.command[0]} cannot be started: {error}\n".encode(errors="replace"))
         passes = isinstance(error, OSError) and error.errno in _TRANSIENT_ERRNOS
-        os._exit(EXIT_NO_MEMORY if passes else EXIT_NOT_STARTED)
+        os._exit(EXIT_NOT_NOW if passes else EXIT_NOT_STARTED)
 
 
 def _with_a_locale_for_java(environment: dict[str, str]) -> dict[str, str]:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from tidegate_launchers.local_files import Record, RunFolder
 from tidegate_launchers.local_processes import boot_id, is_alive
 from tidegate_launchers.local_settings import LocalSettings
 from tidegate_launchers.local_watch import Watch
+from tidegate_ports.launcher import Ended
 
 
 @pytest.fixture
@@ -101,17 +103,25 @@ async def test_given_no_room_for_the_end_of_a_program_then_it_is_written_once_th
 async def test_given_a_locale_in_which_java_knows_ascii_alone_then_its_programs_get_another_one(
     tmp_path: Path, named: dict[str, str], *, starts_java: bool, told: str | None
 ) -> None:
-    folder = RunFolder.within(tmp_path, "0001-new", 1)
+    command = ["/bin/sh", "-c", 'echo "${LC_ALL-unset}"']
+    end = await end_of(tmp_path, {"command": command, "environment": named, "starts_java": starts_java})
+    stdout = RunFolder.within(tmp_path, "0001-new", 1).stdout.read_text()
+    assert (end.exit_code, stdout.strip()) == (0, told or "unset")
+
+
+async def test_given_an_interpreter_that_is_being_replaced_then_another_attempt_may_be_made(tmp_path: Path) -> None:
+    interpreter = tmp_path / "interpreter"
+    shutil.copy("/bin/sh", interpreter)
+    with interpreter.open("r+b"):  # Linux starts no file that somebody writes.
+        end = await end_of(tmp_path, {"command": [str(interpreter), "-c", "exit"], "environment": {}})
+    assert (end.exit_code, end.error_class) == (75, "transient")
+
+
+async def end_of(data_dir: Path, plan: dict[str, object]) -> Ended:
+    folder = RunFolder.within(data_dir, "0001-new", 1)
     folder.make()
-    plan = {
-        "command": ["/bin/sh", "-c", 'echo "${LC_ALL-unset}"'],
-        "environment": named,
-        "host": "here",
-        "starts_java": starts_java,
-    }
     supervisor = [sys.executable, "-m", "tidegate_launchers.local_supervisor", str(folder.path)]
-    text = json.dumps(plan).encode()
+    text = json.dumps({**plan, "host": "here"}).encode()
     started = await asyncio.to_thread(subprocess.run, supervisor, input=text, stdout=subprocess.PIPE, check=True)
     assert started.stdout == b"started\n"
-    end = await LocalLauncher(LocalSettings(data_dir=tmp_path, host="here")).wait_until_gone("0001-new", 1)
-    assert (end.exit_code, folder.stdout.read_text().strip()) == (0, told or "unset")
+    return await LocalLauncher(LocalSettings(data_dir=data_dir, host="here")).wait_until_gone("0001-new", 1)
