@@ -40,6 +40,8 @@ class Watch:
         self._folder = folder
         self._marker = os.fsencode(f"{MARKER_VARIABLE}={folder.path}")
         self._boot_id = boot_id
+        self._left: frozenset[int] = frozenset()
+        """Pids of what outlived the program, at the last look."""
 
     def presence(self) -> Literal["alive", "quiet", "gone"]:
         """Says whether anything of the attempt lives; "quiet" while only its supervisor does, about to write the end."""
@@ -49,12 +51,21 @@ class Watch:
             return "alive" if self._marker in living(MARKER_NAME).carried else "gone"
         if record.boot_id != self._boot_id:
             return "gone"
-        # The cheap question first: all of /proc is read only once the program itself has ended.
-        if is_alive(record.pid, record.started) or members(record.pid, record.started, self._marker):
+        # The cheap questions first: all of /proc is read only once the program itself, and what was seen of it last, has ended. What it has left
+        # behind, a daemon say, may stay for weeks.
+        if is_alive(record.pid, record.started) or self._is_left(record):
             return "alive"
         if self._folder.exit() is None and is_alive(record.supervisor_pid, record.supervisor_started):
             return "quiet"
         return "gone"
+
+    def _is_left(self, record: Record) -> bool:
+        for among in (self._left, None):
+            found = members(record.pid, record.started, self._marker, among)
+            self._left = frozenset(facts.pid for facts in found)
+            if found:
+                return True
+        return False
 
     def lives_elsewhere(self) -> str | None:
         """Returns the folder under which something of the attempt lives that has no record here; None when nothing is seen."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tidegate_launchers import local_processes
+from tidegate_launchers.local_command import MARKER_VARIABLE
 from tidegate_launchers.local_files import Exit, Record, RunFolder
 from tidegate_launchers.local_watch import Watch
 from tidegate_ports.launcher import Ended
@@ -37,3 +41,31 @@ def test_given_an_exit_code_then_it_is_told_as_it_is(folder: RunFolder) -> None:
 def test_given_nobody_saw_the_end_then_there_is_no_code(folder: RunFolder) -> None:
     ended = Watch(folder, BOOT).ended()
     assert (ended.exit_code, ended.signal) == (None, None)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only /proc shows environments")
+def test_given_a_daemon_that_the_program_left_behind_then_only_its_end_has_the_whole_host_looked_through(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found in review: for as long as it lived each look read all of /proc, five times a second for each such run."""
+    looks = 0
+    everybody = local_processes._from_proc_all
+
+    def counted() -> object:
+        nonlocal looks
+        looks += 1
+        return everybody()
+
+    monkeypatch.setattr(local_processes, "_from_proc_all", counted)
+    folder.write_record(Record(2**22 + 1, "0", 2**22 + 1, "0", "here", BOOT))
+    command = (sys.executable, "-S", "-c", "import sys; print(flush=True); sys.stdin.read()")
+    environment = {MARKER_VARIABLE: str(folder.path)}
+    watch = Watch(folder, BOOT)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as daemon:
+        assert daemon.stdout is not None
+        daemon.stdout.readline()  # It carries its own environment.
+        assert [watch.presence() for _ in range(10)] == ["alive"] * 10
+        assert looks == 1
+        daemon.kill()
+    assert watch.presence() == "gone"
+    assert looks == 2
