@@ -54,13 +54,15 @@ def spark_conf(launch: Launch, settings: LocalSettings, folder: RunFolder) -> di
     """
     if launch.conf.get(DEPLOY_MODE, "client") != "client":
         raise LaunchRejected("config", f"{DEPLOY_MODE}: the local launcher runs drivers in client mode only")
+    # Spark refuses master and mode where the program is a client of a Spark Connect server.
+    is_remote = "spark.remote" in launch.conf or "SPARK_REMOTE" in launch.env
     return {
-        "spark.master": settings.spark_master,
+        **({} if is_remote else {"spark.master": settings.spark_master}),
         "spark.driver.extraJavaOptions": settings.driver_java_options,
         **settings.spark_conf,
         **launch.conf,
         # Said also where nobody asks for another one: a spark-defaults.conf that the host has may.
-        DEPLOY_MODE: "client",
+        **({} if is_remote else {DEPLOY_MODE: "client"}),
         # The JVM cannot forget its environment as the wrapper does; Python workers at least do not get the token.
         "spark.executorEnv.TIDEGATE_RUN_TOKEN": "",
         **{f"spark.tidegate.{name}": value for name, value in small_values(launch, folder).items()},

@@ -122,6 +122,21 @@ def test_given_a_pyspark_program_then_client_mode_is_said_whatever_the_host_s_de
     assert spark_conf(a_launch(conf=conf), settings, folder)["spark.submit.deployMode"] == "client"
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"conf": {"spark.remote": "sc://server:15002"}}, id="by conf"),
+        pytest.param({"env": {"SPARK_REMOTE": "sc://server:15002"}}, id="by environment"),
+    ],
+)
+def test_given_a_client_of_a_spark_connect_server_then_neither_master_nor_mode_is_said(
+    a_launch: ALaunch, settings: LocalSettings, folder: RunFolder, changes: dict[str, dict[str, str]]
+) -> None:
+    """Found in review: spark-submit refuses one with the other, so that no such program ever came to the gate."""
+    merged = spark_conf(a_launch(program_type="pyspark", **changes), settings, folder)
+    assert not {"spark.master", "spark.submit.deployMode"} & set(merged)
+
+
 def test_given_the_nodes_environment_then_its_secrets_stay_behind(
     a_launch: ALaunch, settings: LocalSettings, folder: RunFolder
 ) -> None:
