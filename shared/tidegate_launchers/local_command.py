@@ -56,9 +56,11 @@ def spark_conf(launch: Launch, settings: LocalSettings, folder: RunFolder) -> di
         raise LaunchRejected("config", f"{DEPLOY_MODE}: the local launcher runs drivers in client mode only")
     # Spark refuses master and mode where the program is a client of a Spark Connect server.
     is_remote = "spark.remote" in launch.conf or "SPARK_REMOTE" in launch.env
+    # Whoever names flags of the JVM there may name what ours contradict.
+    chooses_flags = "spark.driver.defaultJavaOptions" in launch.conf
     return {
         **({} if is_remote else {"spark.master": settings.spark_master}),
-        "spark.driver.extraJavaOptions": settings.driver_java_options,
+        **({} if chooses_flags else {"spark.driver.extraJavaOptions": settings.driver_java_options}),
         **settings.spark_conf,
         **launch.conf,
         # Said also where nobody asks for another one: a spark-defaults.conf that the host has may.

@@ -46,7 +46,8 @@ class LocalSettings:
         spark_master: Master of programs whose conf names none; two threads, so that a laptop stays usable.
         spark_conf: Spark settings below those of the program. No UI: it costs a second and a port per run.
         driver_java_options: JVM flags of a driver. C1 only and the serial collector halve the CPU time of a short job
-            (measured: 13 s to 7.8 s); a long-running one names others in its conf.
+            (measured: 13 s to 7.8 s); a long-running one names others in its conf. The collectors that a host's spark-defaults.conf may
+            name are turned off: a JVM with two does not start.
         environment_patterns: Shell patterns of the variables that a program inherits from the node. A list of what may
             pass, because the node's environment holds the store's credentials and the gate's secret.
         gate_wait_s: Seconds for which a program waits for the start gate; 10 min outlast a restart of the API.
@@ -66,7 +67,7 @@ class LocalSettings:
     spark_home: Path | None = None
     spark_master: str = "local[2]"
     spark_conf: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({"spark.ui.enabled": "false"}))
-    driver_java_options: str = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    driver_java_options: str = "-XX:TieredStopAtLevel=1 -XX:-UseParallelGC -XX:-UseG1GC -XX:+UseSerialGC"
     environment_patterns: tuple[str, ...] = ENVIRONMENT_PATTERNS
     gate_wait_s: float = 600.0
     report_wait_s: float = 300.0

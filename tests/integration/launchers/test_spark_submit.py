@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
+from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -115,3 +117,15 @@ async def test_given_a_running_pyspark_program_then_cancel_ends_jvm_driver_and_w
     assert isinstance(driver, int)
     assert facts_of(driver) is None
     assert [body["reason"] for body in gate.of("finished")] == ["terminated"]
+
+
+@pytest.mark.parametrize("flag", ["-XX:+UseParallelGC", "-XX:+UseG1GC", "-XX:+UseSerialGC"])
+async def test_given_a_collector_in_the_host_s_spark_defaults_then_a_driver_s_jvm_starts_beside_it(
+    settings: LocalSettings, flag: str
+) -> None:
+    """Found in review: `spark.driver.defaultJavaOptions`, which come before ours, may name one, and a JVM with two does not start."""
+    java = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
+    options = (flag, *settings.driver_java_options.split(), "-version")
+    done = await asyncio.create_subprocess_exec(java, *options, stdout=PIPE, stderr=STDOUT)
+    said, _ = await done.communicate()
+    assert done.returncode == 0, said.decode()

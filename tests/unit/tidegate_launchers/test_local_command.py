@@ -59,7 +59,10 @@ def test_given_a_pyspark_program_then_flags_come_before_and_arguments_after_the_
     flags = command[3:-4]
     assert set(flags[::2]) == {"--conf"}
     assert {"spark.master=local[2]", "spark.ui.enabled=false", "spark.sql.shuffle.partitions=8"} <= set(flags[1::2])
-    assert "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" in flags
+    assert (
+        "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:-UseParallelGC -XX:-UseG1GC -XX:+UseSerialGC"
+        in flags
+    )
 
 
 def test_given_no_java_then_launch_is_rejected_and_says_what_to_set(
@@ -120,6 +123,13 @@ def test_given_a_pyspark_program_then_client_mode_is_said_whatever_the_host_s_de
 ) -> None:
     """With `cluster` in its spark-defaults.conf, spark-submit refuses a local master, and hands to another one a driver that nobody watches."""
     assert spark_conf(a_launch(conf=conf), settings, folder)["spark.submit.deployMode"] == "client"
+
+
+def test_given_flags_of_a_jvm_that_the_conf_names_as_defaults_then_ours_do_not_contradict_them(
+    a_launch: ALaunch, settings: LocalSettings, folder: RunFolder
+) -> None:
+    merged = spark_conf(a_launch(conf={"spark.driver.defaultJavaOptions": "-XX:+UseG1GC"}), settings, folder)
+    assert "spark.driver.extraJavaOptions" not in merged
 
 
 @pytest.mark.parametrize(
