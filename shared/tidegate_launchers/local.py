@@ -132,7 +132,7 @@ class LocalLauncher:
         grace_s = await self._apart(watch.request_cancel, self._settings.cancel_grace_s)
         if grace_s is None:
             return Absent()
-        await self._apart(watch.send, signal.SIGTERM)
+        await self._apart(watch.ask_to_end)
         return await self._wait(watch, kill_after_s=grace_s)
 
     def log_paths(self, run_id: str, attempt: int) -> LogPaths:

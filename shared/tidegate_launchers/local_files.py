@@ -2,8 +2,9 @@
 
 `lock` is held by the one supervisor while it lives · `supervisor.json` is written before the program's first
 instruction, so that a program without a record cannot exist · `exit.json` is the program's end as the supervisor saw it ·
-`cancel.json` is a request that outlives the node that made it · `context.json`, `stdout.log`, `stderr.log` are the
-program's · `work/` is its current folder, `scratch/` holds Spark's spill files and goes with the group.
+`cancel.json` is a request that outlives the node that made it, and `told` says that the program has heard of it ·
+`context.json`, `stdout.log`, `stderr.log` are the program's · `work/` is its current folder, `scratch/` holds Spark's
+spill files and goes with the group.
 
 Standard library only: the supervisor imports it. Everything is readable by the node's user alone.
 """
@@ -67,6 +68,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lock = path / "lock"
+        self.told = path / "told"
         self.context = path / "context.json"
         self.stdout = path / "stdout.log"
         self.stderr = path / "stderr.log"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from tidegate_launchers.local_command import MARKER_VARIABLE
-from tidegate_launchers.local_files import Exit, Record, RunFolder
+from tidegate_launchers.local_files import FILE_MODE, Exit, Record, RunFolder
 from tidegate_launchers.local_processes import is_alive, living, members
 from tidegate_ports.launcher import Ended, ErrorClass
 
@@ -91,6 +91,15 @@ class Watch:
             first = now
         # A wall clock, because the request outlives processes; one that was set back must not lengthen the grace.
         return max(0.0, grace_s - max(0, now - first) / 1000)
+
+    def ask_to_end(self) -> None:
+        """Sends SIGTERM, once whoever asks: a second one, of the node that takes the shard over say, would cut off what the program does about
+        the first.
+        """
+        if not self._folder.told.exists():
+            self.send(signal.SIGTERM)
+            with contextlib.suppress(OSError):  # A full disk must not keep it from being killed.
+                self._folder.told.touch(FILE_MODE)
 
     def send(self, what: signal.Signals) -> None:
         """Signals the group at once, then everything that left it: PySpark's worker daemon has a group of its own."""

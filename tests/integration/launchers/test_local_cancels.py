@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from tests.integration.launchers.local_runs import (
     STUBBORN,
     ALaunch,
     Gate,
+    Latch,
     cancelled,
     folder_of,
     output_of,
@@ -20,6 +22,7 @@ from tests.integration.launchers.local_runs import (
 from tidegate_launchers.local import LocalLauncher
 from tidegate_launchers.local_processes import facts_of
 from tidegate_launchers.local_settings import LocalSettings
+from tidegate_launchers.local_watch import Watch
 from tidegate_ports.launcher import Absent, LaunchRejected
 
 
@@ -61,6 +64,36 @@ async def test_given_a_program_that_heeds_sigterm_then_it_ends_well_within_the_g
     assert time.monotonic() - begun < 30
     assert output_of(launcher, launch) == "cleaned\n"
     assert [body["reason"] for body in gate.of("finished")] == ["terminated"]
+
+
+async def test_given_a_cancel_that_another_node_goes_on_with_then_what_the_program_does_about_it_is_not_cut_off(
+    settings: LocalSettings, a_launch: ALaunch, gate: Gate, latch: Latch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found in review: each node that took the shard over meanwhile sent another SIGTERM, which ended the program's cleaning up."""
+    sent: list[signal.Signals] = []
+    send = Watch.send
+
+    def noted(watch: Watch, what: signal.Signals) -> None:
+        sent.append(what)
+        send(watch, what)
+
+    monkeypatch.setattr(Watch, "send", noted)
+    settings = replace(settings, cancel_grace_s=600)
+    first, second = LocalLauncher(settings), LocalLauncher(settings)
+    launch = a_launch(
+        "import time\nfrom tidegate_spark import report_partition, set_output\n"
+        "try:\n    set_output('pids', [])\n    time.sleep(600)\n"
+        f"finally:\n    report_partition('cleaning', 'up')\n    {latch.wait_statement}\n    print('cleaned')\n"
+    )
+    await first.submit(launch)
+    await reported_pids(gate, 0)
+    cancel = asyncio.create_task(cancelled(first, launch))
+    await asyncio.to_thread(gate.wait_for, "partitions")
+    another = asyncio.create_task(cancelled(second, launch))
+    await asyncio.to_thread(latch.release)
+    assert [end.exit_code for end in await asyncio.gather(cancel, another)] == [143, 143]
+    assert sent == [signal.SIGTERM]
+    assert output_of(first, launch) == "cleaned\n"
 
 
 async def test_given_a_cancel_while_it_is_submitted_then_it_never_starts(
