@@ -81,13 +81,21 @@ class Watch:
         """Makes the request durable and returns how many seconds of the grace are left, counted from the first one.
 
         None when there is no folder: no submission has begun here, and no folder is made for one that runs elsewhere.
+
+        Raises:
+            OSError: It cannot be written, and without it the attempt might still start.
         """
         if not self._folder.path.is_dir():
             return None
         now = time.time_ns() // 1_000_000
         first = self._folder.cancelled_at()
         if first is None:
-            self._folder.write_cancel(now)
+            try:
+                self._folder.write_cancel(now)
+            except OSError:
+                # A disk that is full, of what this very program writes perhaps. Whoever goes on with it begins the grace anew.
+                if self._folder.record() is None:
+                    raise
             first = now
         # A wall clock, because the request outlives processes; one that was set back must not lengthen the grace.
         return max(0.0, grace_s - max(0, now - first) / 1000)

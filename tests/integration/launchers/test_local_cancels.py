@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import signal
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.integration.launchers.local_runs import (
@@ -20,10 +22,11 @@ from tests.integration.launchers.local_runs import (
 )
 
 from tidegate_launchers.local import LocalLauncher
+from tidegate_launchers.local_files import RunFolder
 from tidegate_launchers.local_processes import facts_of
 from tidegate_launchers.local_settings import LocalSettings
 from tidegate_launchers.local_watch import Watch
-from tidegate_ports.launcher import Absent, LaunchRejected
+from tidegate_ports.launcher import Absent, LaunchRejected, LaunchUnavailable
 
 
 async def test_given_a_program_that_ignores_sigterm_and_has_children_then_cancel_leaves_nothing(
@@ -94,6 +97,26 @@ async def test_given_a_cancel_that_another_node_goes_on_with_then_what_the_progr
     assert [end.exit_code for end in await asyncio.gather(cancel, another)] == [143, 143]
     assert sent == [signal.SIGTERM]
     assert output_of(first, launch) == "cleaned\n"
+
+
+async def test_given_a_disk_that_is_full_then_the_program_that_fills_it_can_be_cancelled(
+    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found in review: the request could not be written down, so that nothing was done about it for as long as the program went on."""
+
+    def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    launch = a_launch(STUBBORN)
+    await launcher.submit(launch)
+    await reported_pids(gate, 3)
+    monkeypatch.setattr(RunFolder, "write_cancel", no_room)
+    monkeypatch.setattr(Path, "touch", no_room)
+    assert (await cancelled(launcher, launch)).signal == 9
+    never_started = RunFolder.within(settings.data_dir, launch.run_id, 2)
+    never_started.make()
+    with pytest.raises(LaunchUnavailable, match="No space left"):
+        await launcher.cancel(launch.run_id, 2)
 
 
 async def test_given_a_cancel_while_it_is_submitted_then_it_never_starts(
