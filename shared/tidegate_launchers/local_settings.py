@@ -31,6 +31,7 @@ ENVIRONMENT_PATTERNS = (
     "[Nn][Oo]_[Pp][Rr][Oo][Xx][Yy]",
     "SPARK_*",
     "HADOOP_*",
+    "YARN_CONF_DIR",
 )
 
 

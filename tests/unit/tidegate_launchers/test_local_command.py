@@ -172,6 +172,15 @@ def test_given_the_nodes_environment_then_its_secrets_stay_behind(
     assert "SPARK_HOME" not in environment
 
 
+@pytest.mark.parametrize("name", ["HADOOP_CONF_DIR", "YARN_CONF_DIR"])
+def test_given_either_variable_by_which_spark_finds_a_yarn_cluster_then_programs_inherit_it(
+    a_launch: ALaunch, settings: LocalSettings, folder: RunFolder, spark_home: Path, name: str
+) -> None:
+    with_spark = replace(settings, spark_home=spark_home, spark_master="yarn")
+    environment = program_environment(a_launch(program_type="pyspark"), with_spark, folder, {name: "/etc/hadoop"})
+    assert environment[name] == "/etc/hadoop"
+
+
 def test_given_users_variables_then_they_beat_the_inherited_ones_but_not_the_runs(
     a_launch: ALaunch, settings: LocalSettings, folder: RunFolder
 ) -> None:
