@@ -149,13 +149,15 @@ def as_concluded(run: Run) -> Run:
     """Returns the run as far as its owner has dealt with it.
 
     Success is the end as soon as it was reported. On any other end an attempt may follow, which its owner decides, in a moment
-    or after a take-over: whoever was told of it before would take it for the run's end.
+    or after a take-over: whoever was told of it before would take it for the run's end. One that was lost has answered by its report.
     """
-    if run.ended_at is None or run.outcome is None or RunState(run.state).is_ended:
+    is_lost = run.state == RunState.LOST
+    if run.ended_at is None or run.outcome is None or (RunState(run.state).is_ended and not is_lost):
         return run
     if run.outcome == RunState.SUCCEEDED:
-        return replace(run, state=run.outcome)
-    return replace(run, ended_at=None, exit_code=None, reason=None, error_class=None)
+        return replace(run, state=run.outcome, reason=None if is_lost else run.reason)
+    state = RunState.RUNNING.value if is_lost else run.state
+    return replace(run, state=state, ended_at=None, exit_code=None, reason=None, error_class=None)
 
 
 def run_of_ledger(row: LedgerRow) -> RunView:

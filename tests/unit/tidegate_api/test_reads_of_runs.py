@@ -74,6 +74,20 @@ def test_given_a_failure_that_the_owner_has_not_seen_then_the_run_goes_on_becaus
     assert not process.http.get("/api/v1/runs", params={"state": "failed"}).json()["items"]
 
 
+@pytest.mark.parametrize(("outcome", "shown_as"), [("succeeded", "succeeded"), ("failed", "running")])
+def test_given_a_lost_run_that_reported_its_end_then_it_is_shown_as_any_other_run_that_did(
+    process: Process, outcome: str, shown_as: str
+) -> None:
+    """It was an ended run in the state `lost`, so that who waited for it was told of a failure, whatever it had reported."""
+    run = a_run(state="running", started_at=NOW, driver="d-1")
+    process.put(replace(run, state="lost", reason="host_silent"), run.key(shard_of(run)))
+    assert process.http.get("/api/v1/runs", params={"state": "lost"}).json()["items"][0]["id"] == run.id
+    assert process.report(run, "finished", outcome=outcome).status_code == 200
+    shown = process.http.get(f"/api/v1/runs/{run.id}").json()
+    assert (shown["state"], shown["ended_at"] is None, shown["reason"]) == (shown_as, shown_as == "running", None)
+    assert not process.http.get("/api/v1/runs", params={"state": "lost"}).json()["items"]
+
+
 @pytest.mark.parametrize(
     ("reason", "exit_code", "signal"),
     [
