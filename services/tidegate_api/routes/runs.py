@@ -40,7 +40,10 @@ async def list_runs(
     state: State = None,
     limit: Limit = LimitDefault,
 ) -> Page[RunView]:
-    """Open and ended ones, newest admission first, in one page. All of the past is in `/occurrences`."""
+    """Open and ended ones, newest admission first, in one page. All of the past is in `/occurrences`.
+
+    Of more than 500 schedules name a namespace, a schedule, or a state of open runs (400 otherwise).
+    """
     chosen = None if state is None else state.value
     return Page(items=await services.runs.newest(namespace, schedule, chosen, limit))
 

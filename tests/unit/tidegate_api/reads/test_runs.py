@@ -123,3 +123,22 @@ def test_given_many_schedules_with_long_ledgers_then_few_rows_are_held_at_once(
     assert [run["schedule"] for run in shown] == newest[:limit]
     # A thread that was put aside behind its answer still holds the rows of the round before.
     assert most <= 3 * LEDGERS_AT_ONCE * limit
+
+
+def test_given_more_schedules_than_ledgers_are_read_of_then_runs_in_a_state_of_open_ones_are_listed(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No ledger has them: an operator who looks for what runs, or is lost, was told to name a schedule."""
+    monkeypatch.setattr("tidegate_api.reads.runs.SCHEDULES_MAX", 1)
+    for name in ("join-day", "land-day"):
+        put_schedule(process, {**SPEC, "name": name})
+    run = a_run(state="lost", started_at=NOW)
+    process.put(run, run.key(shard_of(run)))
+
+    def listed(**query: str) -> tuple[int, list[str]]:
+        answer = process.http.get("/api/v1/runs", params=query)
+        return answer.status_code, [each["id"] for each in answer.json().get("items", [])]
+
+    assert listed() == listed(state="failed") == (400, [])
+    assert listed(state="lost") == (200, [run.id])
+    assert [listed(state=state) for state in ("submitting", "submitted", "running")] == [(200, [])] * 3
