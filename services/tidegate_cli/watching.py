@@ -61,7 +61,7 @@ def print_log(
     none is named.
 
     Where the output is empty but the error stream is not, a note says so. While following, an API that does not answer for a
-    while is asked again.
+    while is asked again, and an attempt without a log is passed over once there is another one.
     """
     number, offset, empty = attempt, 0, True
     begun = silent = False
@@ -75,6 +75,13 @@ def print_log(
                 note(f"{silence}; asking again")
             silent = True
             pause(POLL_S)
+            continue
+        except NotFound as nothing:
+            # An attempt that its launcher never began has no log, and the next one may be under way.
+            if not follow or attempt is not None or number is None or api.run(run_id).attempt <= number:
+                raise
+            number, offset = number + 1, 0
+            note(f"{nothing}\nattempt {number}")
             continue
         begun, silent = True, False
         if not write(piece.text, nl=False):

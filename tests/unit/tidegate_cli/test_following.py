@@ -126,6 +126,28 @@ def test_given_follow_of_a_run_that_is_tried_again_then_each_attempts_log_is_pri
     assert asked == [(None, "0"), ("1", "4"), ("2", "0"), ("2", "0")]
 
 
+@pytest.mark.usefixtures("without_pauses")
+def test_given_follow_and_an_attempt_that_never_began_then_it_goes_on_with_the_next_one(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A launcher that refuses an attempt is handed the next one: who followed was told that there is no log, and left."""
+    detail = f"run {RUN} attempt 1: its program was never started, so there is no log"
+    none: Answer = (404, {"title": "Not Found", "status": 404, "detail": detail})
+    api.answers[f"GET /runs/{RUN}/logs"] = [
+        a_piece("", 0, 0, ended=False),
+        none,
+        a_piece("", 0, 0, ended=False, attempt=2, attempts=2),
+        a_piece("begun\n", 0, 6, ended=True, attempt=2, attempts=2),
+        a_piece("", 0, 0, ended=False),
+        none,
+    ]
+    api.answers[f"GET /runs/{RUN}"] = [(200, a_run(state="submitting", attempt=2)), (200, a_run(state="failed"))]
+    assert main.run(["run", "logs", "-f", RUN]) == 0
+    assert capsys.readouterr() == ("begun\n", f"{detail}\nattempt 2\n")
+    assert main.run(["run", "logs", "-f", RUN]) == 3
+    assert "never started" in capsys.readouterr().err
+
+
 def test_given_follow_of_one_attempt_then_the_next_ones_log_is_not_printed(
     api: FakeApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
