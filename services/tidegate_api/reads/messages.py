@@ -53,7 +53,10 @@ class MessageReads:
         message = next((each for each in messages if each.version not in refused), None)
         if message is None:
             return None
-        state = state_of(message, guard, found.get(progress_key), self._clock.now_ms())
+        # Behind the position: it passes what is held back once that has its row.
+        held_key = keys.held_message(shard, message.id, message.version)
+        is_held = held_key in self._store.get([held_key])
+        state = state_of(message, guard, found.get(progress_key), self._clock.now_ms(), is_held=is_held)
         return MessageView(
             id=public_id(shard, MessageName(message.id, message.keyed), message.version),
             namespace=message.namespace,
@@ -69,7 +72,7 @@ class MessageReads:
 
 
 def state_of(
-    message: Message, guard: Item | None, progress: Item | None, now: int
+    message: Message, guard: Item | None, progress: Item | None, now: int, *, is_held: bool = False
 ) -> Literal["waiting", "withdrawn", "passed"]:
     """Returns what can be known without asking the owner.
 
@@ -77,7 +80,7 @@ def state_of(
     """
     if guard is not None and message.version < from_item(Guard, guard).live_from:
         return "withdrawn" if message.slot > now else "passed"
-    if progress is None:
+    if progress is None or is_held:
         return "waiting"
     slot, last = progress.get("fired_slot", 0), progress.get("fired_id", "")
     assert isinstance(slot, int)

@@ -12,9 +12,9 @@ class MessageView(View):
 
     Attributes:
         id: What the delivered record carries as `tidegate-id`.
-        state: `waiting`; `withdrawn`: cancelled or replaced before its time; or `passed`: its time is over, so it was
-            delivered, has expired, is being tried again, lies in the dead letters, or was withdrawn earlier (the receipt
-            of the cancel says which).
+        state: `waiting`, also where a wide suspend holds it back; `withdrawn`: cancelled or replaced before its time; or
+            `passed`: its time is over, so it was delivered, has expired, is being tried again, lies in the dead letters, or
+            was withdrawn earlier (the receipt of the cancel says which).
         size_bytes: Of the payload.
     """
 

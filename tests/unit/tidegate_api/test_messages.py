@@ -17,12 +17,14 @@ from tidegate_core.model.shards import message_shard
 from tidegate_core.records.messages import (
     FIRST_VERSION,
     Guard,
+    HeldMessage,
     Message,
     MessageName,
     public_id,
     version_without_key,
 )
-from tidegate_core.store.values import Page, RangeRead
+from tidegate_core.store import keys
+from tidegate_core.store.values import Delete, Page, Put, RangeRead
 
 PATIENCE_S = 20.0
 MESSAGE = {"namespace": "orders", "topic": "orders.reminders", "after": "1h", "payload": {"order": 17}}
@@ -206,6 +208,33 @@ def test_given_message_then_it_can_be_looked_at(process: Process) -> None:
     assert process.http.get("/api/v1/messages", params=query).json()["state"] == "waiting"
     missing = {"namespace": "orders", "key": "none"}
     assert process.http.get("/api/v1/messages", params=missing).status_code == 404
+
+
+def test_given_a_message_that_a_wide_suspend_holds_back_then_it_waits_though_the_position_has_passed_its_time(
+    process: Process,
+) -> None:
+    """It was `passed`: delivered, expired or given up, to whoever looked."""
+    name, shard = MessageName.of_key("orders", "k"), message_shard("orders", "k", "", SHARDS)
+    message = _keyed(name, "1")
+    held = HeldMessage(
+        id=name.id, version="1", namespace="orders", origin="1", slot=message.slot, attempt=1, size=len(message.payload)
+    )
+    for each in (message, held):
+        process.put(each, each.key(shard))
+    progress = keys.progress(shard)
+    process.store.write([Put(progress, {"pk": progress.pk, "sk": progress.sk, "fired_slot": NOW + 1, "fired_id": "z"})])
+
+    def state() -> str:
+        shown = process.http.get("/api/v1/messages", params={"namespace": "orders", "key": "k"})
+        return str(shown.json()["state"])
+
+    assert state() == "waiting"
+    process.store.write([Delete(held.key(shard))])
+    assert state() == "passed"
+    process.put(held, held.key(shard))
+    guard = Guard(id=name.id, live_from="2")
+    process.put(guard, guard.key(shard))
+    assert state() == "passed", "withdrawn while it was held"
 
 
 def test_given_rows_of_a_repeat_that_was_refused_then_the_message_that_will_be_sent_is_shown(process: Process) -> None:
