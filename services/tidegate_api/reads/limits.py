@@ -57,12 +57,14 @@ class _Found:
         key: Of its item.
         runs: That say that they hold a permit.
         waiters: In their order.
+        waiting: Schedules of the first of them, where no run says whose limit it is.
         holders: That its item, or items of their own, name.
     """
 
     key: Key
     runs: dict[str, _Run] = field(default_factory=dict)
     waiters: list[Waiter] = field(default_factory=list)
+    waiting: frozenset[str] = frozenset()
     state: SharedLimit = field(default_factory=SharedLimit)
     holders: frozenset[str] = frozenset()
     stuck: tuple[str, ...] = ()
@@ -90,7 +92,8 @@ class LimitReads:
         found = next((each for each in await self._used(namespace) if _id(each.key) == wanted), None)
         if found is None:
             raise not_found(f"limit {wanted}: nobody holds it or waits for it; tidegate limits list shows those in use")
-        jobs = await self._jobs([waiter.job_id for waiter in found.waiters[:SHOWN_MAX]])
+        wanted_jobs = [waiter.job_id for waiter in found.waiters[:SHOWN_MAX]]
+        jobs = await self._pools.read(lambda: self._jobs(wanted_jobs))
         return LimitDetail.model_validate(
             {
                 **self._summary(found).model_dump(),
@@ -133,6 +136,16 @@ class LimitReads:
                 # A run that has ended meanwhile has given its permit back in the transaction that removed it.
                 self._take_in(each, self._store.get([each.key]).get(each.key))
             each.stuck = tuple(sorted(gone & each.holders))
+        self._name(found)
+
+    def _name(self, found: Sequence[_Found]) -> None:
+        """Has those say whose they are that jobs wait for and no run holds: their names are hashes. Blocking."""
+        first = {
+            each.key: [waiter.job_id for waiter in each.waiters[:SCHEDULES_SHOWN]] for each in found if not each.runs
+        }
+        jobs = self._jobs([job_id for job_ids in first.values() for job_id in job_ids])
+        for each in found:
+            each.waiting = frozenset(jobs[job_id].ref for job_id in first.get(each.key, ()) if job_id in jobs)
 
     def _take_in(self, found: _Found, item: Item | None) -> None:
         if found.key.pk.startswith(keys.SHARED_LIMIT):
@@ -150,9 +163,10 @@ class LimitReads:
         found.runs |= {wanted[key]: _Run.of(item) for key, item in items.items()}
         return frozenset(run_id for key, run_id in wanted.items() if key not in items)
 
-    async def _jobs(self, job_ids: Sequence[str]) -> Mapping[str, Job]:
+    def _jobs(self, job_ids: Sequence[str]) -> Mapping[str, Job]:
+        """Blocking."""
         wanted = [keys.job(shard_of_run(job_id), job_id) for job_id in job_ids]
-        items = await self._pools.read(lambda: self._store.get(wanted))
+        items = self._store.get(wanted) if wanted else {}
         return {job.id: job for job in (from_item(Job, item) for item in items.values())}
 
     # -- views ------------------------------------------------------------------------------------------------------------
@@ -167,7 +181,7 @@ class LimitReads:
                 "namespace": namespace,
                 "scope": scope.removeprefix(keys.RATE),
                 "kind": "rate" if rate else "concurrency",
-                "schedules": sorted({run.ref for run in found.runs.values()})[:SCHEDULES_SHOWN],
+                "schedules": sorted({run.ref for run in found.runs.values()} or found.waiting)[:SCHEDULES_SHOWN],
                 "in_use": found.state.in_use,
                 "most": found.waiters[0].most if found.waiters else None,
                 "waiting": len(found.waiters),

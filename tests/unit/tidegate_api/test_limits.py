@@ -114,6 +114,17 @@ def test_given_a_limit_then_its_holders_and_waiters_are_shown_in_their_order(use
     assert [each["run"] for each in wide["holders"]] == [SHORT.id]
 
 
+def test_given_a_rate_whose_runs_have_ended_then_the_schedules_of_those_who_wait_say_whose_it_is(used: Process) -> None:
+    """Its name is a hash: without them the list named nobody."""
+    job = a_job(9, shard=1)
+    write(used, job, home=1)
+    found = listed(used)
+    assert found[id_of(RATE)]["schedules"] == [job.ref]
+    assert found[id_of(JOBS)]["schedules"] == [LONG.ref], "of whom its holders are"
+    shown = used.http.get(f"/api/v1/limits/{id_of(RATE)}").json()
+    assert (shown["schedules"], shown["waiters"][0]["schedule"]) == ([job.ref], job.ref)
+
+
 def test_given_a_limit_that_nobody_uses_or_no_limit_then_it_is_not_found_or_refused(used: Process) -> None:
     assert used.http.get("/api/v1/limits/flights/program/nothing").status_code == 404
     assert used.http.get("/api/v1/limits/flights/color/red").status_code in (400, 422)
