@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from tidegate_api import openapi, problems
 from tidegate_api.bodies import Room
@@ -28,6 +28,7 @@ from tidegate_api.routes import (
     schedules,
     sources,
 )
+from tidegate_api.routes.common import refuse_unknown_parameters
 from tidegate_core.model.planned import OPERATIONS
 
 TITLE = "tidegate"
@@ -83,6 +84,6 @@ def add_routes(app: FastAPI) -> None:
         cluster,
         limits,
     ):
-        app.include_router(module.router)
+        app.include_router(module.router, dependencies=[Depends(refuse_unknown_parameters)])
     app.include_router(health.router)
     openapi.describe(app)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Path, Query, Request
+from fastapi.dependencies.models import Dependant
 from fastapi.responses import JSONResponse
 
 from tidegate_api.bodies import read_object
@@ -16,7 +17,7 @@ from tidegate_api.receipt_answers import answer_with
 from tidegate_core.model.instants import Instant, parse_instant
 from tidegate_core.model.names import NAME_PATTERN, RUN_ID_PATTERN
 from tidegate_core.model.parsing import parse_request
-from tidegate_core.model.problems import InvalidInput, Problem
+from tidegate_core.model.problems import InvalidInput, Problem, did_you_mean
 from tidegate_core.model.requests import Request as WriteRequest
 
 
@@ -47,6 +48,20 @@ Reason = Annotated[str | None, Query(max_length=1_024, description="Why, for the
 PAGE_SIZE = PAGE_SIZE_DEFAULT
 VERSION_DIGITS_MAX = 18
 """Of a version in an ETag: more than are ever counted, and no work for the conversion."""
+
+
+async def refuse_unknown_parameters(request: Request) -> None:
+    """Raises InvalidInput for a parameter that the route does not have: passed over, a dry run that is mistyped would be an apply."""
+    known = sorted(_parameters_of(request.scope["route"].dependant))
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        hints = {name: did_you_mean(name, known) if known else "" for name in unknown}
+        raise InvalidInput([Problem(name, "is no parameter of this", hint) for name, hint in hints.items()])
+
+
+def _parameters_of(dependant: Dependant) -> set[str]:
+    own = {field.alias for field in dependant.query_params}
+    return own.union(*map(_parameters_of, dependant.dependencies))
 
 
 def request_of(document: Mapping[str, Any], idempotency_key: str | None) -> WriteRequest:

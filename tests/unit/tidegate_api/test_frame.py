@@ -139,6 +139,27 @@ def test_given_numbers_and_tokens_of_any_size_then_400(
     assert (answer.status_code, answer.headers["content-type"]) == (400, PROBLEM)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "problem"),
+    [
+        ("PUT", f"{PUT_SCHEDULE}?dryrun=true", "dryrun: is no parameter of this; did you mean dry_run?"),
+        ("DELETE", f"{PUT_SCHEDULE}?expectedVersion=3", "expectedVersion: is no parameter of this; did you mean"),
+        ("POST", f"{PUT_SCHEDULE}/suspend?mode=hold", "mode: is no parameter of this"),
+        ("GET", "/api/v1/runs?schedul=land-day", "schedul: is no parameter of this; did you mean schedule?"),
+        ("GET", "/api/v1/runs/0001-mfrggzdfmztwq2lkn5wg63tqoe?attempt=2", "attempt: is no parameter of this"),
+    ],
+)
+def test_given_a_parameter_that_nobody_reads_then_400_and_nothing_is_done(
+    process: Process, method: str, path: str, problem: str
+) -> None:
+    """A dry run that was mistyped was an apply."""
+    put_schedule(process)
+    answer = process.http.request(method, path, json=SPEC if method == "PUT" else None)
+    assert (answer.status_code, answer.headers["content-type"]) == (400, PROBLEM)
+    assert answer.json()["detail"].startswith(problem)
+    assert not process.bus.produced
+
+
 def test_given_bug_then_500_without_its_inside(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     def breaks(*_: Any) -> None:
         raise RuntimeError("password=hunter2")
