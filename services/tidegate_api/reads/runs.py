@@ -41,6 +41,11 @@ LEDGER_ROWS_MAX = 5_000
 LEDGERS_AT_ONCE = 16
 """Read together, as many as there are threads for reads, before the newest of them are chosen. A row takes 2.7 KB here: of 500 schedules with
 1,000 rows each all of them are 1.3 GB, and the chart gives a pod 512 MB."""
+SHOWN_AT_ONCE = 50
+"""Runs that are read and made ready together: 20 MB where each has the 400 KB that an item may have."""
+SHOWN_CHARACTERS_MAX = 20 * 1_048_576
+"""Of the texts of an answer's runs: as many as are shown by default may have that. It takes eight times as much while it is written, and a thousand
+runs with all the outputs that one may report would be the end of a pod of 512 MB, start gate and all."""
 
 
 class RunReads:
@@ -134,24 +139,49 @@ class RunReads:
         Args:
             chosen: Rows of the ledger, by the runs' ids; None of an open one.
             state: What an open one has to be in still.
+
+        Raises:
+            ApiProblem: They have too much together (400).
         """
+        views: list[RunView] = []
+        ids, left = list(chosen), SHOWN_CHARACTERS_MAX
+        for first in range(0, len(ids), SHOWN_AT_ONCE):
+            some = {each: chosen[each] for each in ids[first : first + SHOWN_AT_ONCE]}
+            runs = self._runs(some)
+            left -= sum(map(_characters_of, runs.values()))
+            if left < 0:
+                detail = f"the newest {len(ids)} runs have more than {SHOWN_CHARACTERS_MAX} characters of outputs and orders together"
+                raise ApiProblem(400, f"{detail}; ask for fewer (limit)")
+            views += _views_of(some, runs)
+        return [view for view in views if chosen[view.id] is not None or state in (None, view.state)]
+
+    def _runs(self, chosen: Mapping[str, Item | None]) -> dict[str, Run]:
+        """Returns those of which more is left than the ledger's row."""
         still_open = self._found({keys.run(keys.shard_of_run(each), each): each for each in chosen if not chosen[each]})
         # Behind it, as a run moves.
         ended = self._found(
             {keys.ended_run(keys.shard_of_run(each), each): each for each in chosen if each not in still_open}
         )
-        views: list[RunView] = []
-        for run_id, row in chosen.items():
-            run = still_open.get(run_id) or ended.get(run_id)
-            if run is not None:
-                views.append(run_view(run))
-            elif row is not None:
-                views.append(run_of_ledger(from_item(LedgerRow, row)))
-        return [view for view in views if chosen[view.id] is not None or state in (None, view.state)]
+        return ended | still_open
 
     def _found(self, wanted: Mapping[Key, str]) -> dict[str, Run]:
         items = self._store.get(list(wanted)) if wanted else {}
         return {wanted[key]: from_item(Run, item) for key, item in items.items()}
+
+
+def _views_of(chosen: Mapping[str, Item | None], runs: Mapping[str, Run]) -> list[RunView]:
+    views: list[RunView] = []
+    for run_id, row in chosen.items():
+        run = runs.get(run_id)
+        if run is not None:
+            views.append(run_view(run))
+        elif row is not None:
+            views.append(run_of_ledger(from_item(LedgerRow, row)))
+    return views
+
+
+def _characters_of(run: Run) -> int:
+    return sum(len(text) for text in (run.order, run.outputs, run.failure) if text is not None)
 
 
 def newest_rows(pages: Sequence[Sequence[Item]], limit: int) -> list[Item]:

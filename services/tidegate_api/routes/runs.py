@@ -42,7 +42,8 @@ async def list_runs(
 ) -> Page[RunView]:
     """Open and ended ones, newest admission first, in one page. All of the past is in `/occurrences`.
 
-    Of more than 500 schedules name a namespace, a schedule, or a state of open runs (400 otherwise).
+    Of more than 500 schedules name a namespace, a schedule, or a state of open runs (400 otherwise). Runs that have very much in
+    outputs and orders together are refused as well: ask for fewer; 50 always fit.
     """
     chosen = None if state is None else state.value
     return Page(items=await services.runs.newest(namespace, schedule, chosen, limit))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from dataclasses import replace
 
@@ -58,6 +59,21 @@ def test_given_the_newest_of_many_open_runs_then_they_are_shown_with_all_they_ha
     items = crowded.http.get("/api/v1/runs", params={"limit": 5}).json()["items"]
     assert [item["schedule"] for item in items] == [f"s-{number}" for number in range(RUNS - 1, RUNS - 6, -1)]
     assert all(item["program"] for item in items)
+
+
+def test_given_more_outputs_than_one_answer_holds_then_fewer_runs_are_to_be_asked_for(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand runs with all the outputs that they may report took 520 MB: the pod was killed, and with it the start gate."""
+    monkeypatch.setattr("tidegate_api.reads.runs.SHOWN_CHARACTERS_MAX", 1_000_000)
+    outputs = json.dumps({"text": "x" * 10_000})
+    for number in range(120):
+        run = a_run(f"s-{number}", NOW + number, "running", outputs=outputs)
+        process.put(run, run.key(shard_of(run)))
+    refused = process.http.get("/api/v1/runs", params={"limit": 120})
+    assert (refused.status_code, "ask for fewer (limit)" in refused.json()["detail"]) == (400, True)
+    items = process.http.get("/api/v1/runs", params={"limit": 80}).json()["items"]
+    assert [item["schedule"] for item in items] == [f"s-{number}" for number in range(119, 39, -1)]
 
 
 def test_given_large_definitions_then_a_page_ends_early_and_the_pages_show_each_once(process: Process) -> None:
