@@ -27,6 +27,7 @@ from tests.unit.tidegate_api.conftest import (
 from tidegate_api import receipts
 from tidegate_api.bus import Bus
 from tidegate_api.receipts import ReceiptDesk
+from tidegate_api.routes.requests import PENDING_MS_MAX
 from tidegate_api.stored_answers import Sought, StoredAnswers
 from tidegate_api.submission import Timing
 from tidegate_core.effects import NotProduced, Outcome, Produce, Produced
@@ -58,6 +59,20 @@ def test_given_no_receipt_then_202_with_a_location_that_answers_later(process: P
     assert process.http.get(location).json()["status"] == "accepted"
     assert process.http.get(f"/api/v1/requests/flights/{request_id}").json()["status"] == "accepted"
     assert process.http.get(f"/api/v1/requests/other/{request_id}").status_code == 404
+
+
+def test_given_a_process_whose_clock_is_behind_that_of_who_sent_it_then_a_request_is_pending_there_as_well(
+    process: Process,
+) -> None:
+    """The chart has two of them: the other one said that no receipt is kept of what was on its way."""
+    process.bus.owner = silent
+    location = process.http.delete(PUT_SCHEDULE).headers["Location"]
+    process.clock.now -= 5
+    assert process.http.get(location).status_code == 202
+    process.clock.now -= PENDING_MS_MAX
+    assert process.http.get(location).status_code == 404
+    process.clock.now += 2 * PENDING_MS_MAX + 10
+    assert process.http.get(location).status_code == 404
 
 
 def put_receipt(process: Process, receipt: Receipt, subject: str = "", **said: Any) -> None:
