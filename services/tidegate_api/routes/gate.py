@@ -16,10 +16,12 @@ from tidegate_api.parts import Services
 from tidegate_api.problems import ApiProblem
 from tidegate_api.routes.common import RunPath, ServicesOf
 from tidegate_api.tokens import speaks_for
+from tidegate_core.decisions.forged import EVERY, refuse_forged_events
 from tidegate_core.model.event_ids import one_step
 from tidegate_core.model.events import DataPartitionEvent, RowCount
 from tidegate_core.model.instants import format_instant
 from tidegate_core.model.names import LONG_TEXT_PATTERN, DataPartitionName, DatasetId
+from tidegate_core.model.problems import InvalidInput, RefusedRecord
 from tidegate_core.model.sizes import SizeField
 
 router = APIRouter(prefix="/api/v1", tags=["gate"])
@@ -154,7 +156,10 @@ async def finished(
 async def partitions(
     run_id: RunPath, report: DataPartitionReport, services: ServicesOf, authorization: Authorization = None
 ) -> Answer:
-    """Answers when the event is on its topic. Its id does not name the attempt: a retry's repeat counts once."""
+    """Answers when the event is on its topic. Its id does not name the attempt: a retry's repeat counts once.
+
+    400 in the namespace `tidegate`, which no event may name.
+    """
     _authorise(services, authorization, run_id, report.attempt)
     run = await _counted(
         services,
@@ -175,6 +180,11 @@ async def partitions(
             "event_time": format_instant(services.clock.now_ms()),
         }
     )
+    try:
+        refuse_forged_events([event], EVERY, services.topics.events)
+    except RefusedRecord as refusal:
+        # Nodes would refuse it, and the program would hear nothing of that.
+        raise InvalidInput(refusal.problems) from refusal
     await put_event(
         services, Announcement(event_id, f"{run.namespace}/{report.dataset}", event.canonical_json().encode())
     )

@@ -313,6 +313,18 @@ def test_given_data_partition_that_is_no_event_then_400_names_the_field(
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, field)
 
 
+def test_given_data_partition_of_a_run_in_tidegates_own_namespace_then_the_program_is_told_that_no_event_may_be_of_it(
+    process: Process,
+) -> None:
+    """It was told that all is well, and the nodes refused the event: a dead letter, of which no program hears."""
+    run = a_run(namespace="tidegate")
+    process.put(run, run.key(shard_of(run)))
+    process.report(run, "start")
+    answer = process.report(run, "partitions", dataset="flights.raw", partition="p")
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "namespace")
+    assert process.bus.on(TOPICS.events) == []
+
+
 def test_given_a_reason_with_half_a_character_then_the_end_is_recorded_without_it(process: Process, run: Run) -> None:
     process.report(run, "start")
     body = {"attempt": 1, "driver": "d-1", "outcome": "failed", "reason": "no file \udcff.csv"}
