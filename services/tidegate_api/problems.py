@@ -15,6 +15,7 @@ from tidegate_client.views import FieldProblem, ProblemView, ReceiptView
 from tidegate_core.effects import NotProduced, Outcome
 from tidegate_core.model.explain import plain_words
 from tidegate_core.model.problems import TOO_LARGE, InvalidInput, Problem
+from tidegate_core.transactions.map import MapUnreadable
 from tidegate_ports.store import StoreUnavailable
 
 MEDIA_TYPE = "application/problem+json"
@@ -127,6 +128,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(BodyUnfinished, _body_unfinished)
     app.add_exception_handler(NoRoomForBody, _no_room_for_body)
     app.add_exception_handler(StoreUnavailable, _store_unavailable)
+    app.add_exception_handler(MapUnreadable, _map_unreadable)
 
 
 def respond(request: Request, error: ApiProblem) -> JSONResponse:
@@ -187,6 +189,10 @@ def _no_room_for_body(request: Request, error: Exception) -> JSONResponse:
 
 def _store_unavailable(request: Request, error: Exception) -> JSONResponse:
     return respond(request, unavailable("the store does not answer; repeat the request"))
+
+
+def _map_unreadable(request: Request, error: Exception) -> JSONResponse:
+    return respond(request, unavailable(f"{error} Ask an API process of the nodes' release, or update this one"))
 
 
 def bug_document(request: Request) -> JSONResponse:

@@ -33,7 +33,7 @@ from tidegate_api.middleware import RequestFrame
 from tidegate_api.problems import BodyTooLarge, BodyUnfinished, NoRoomForBody, install
 from tidegate_api.settings import OTHERS, ApiSettings, GateSettings, SettingsInvalid, read_secrets
 from tidegate_core.store.keys import MAP_KEY
-from tidegate_core.store.values import Delete
+from tidegate_core.store.values import Delete, Put
 from tidegate_node.settings import NodeSettings
 from tidegate_ports.store import StoreUnavailable
 from tidegate_telemetry.logs import Notifier
@@ -191,6 +191,15 @@ def test_given_cluster_without_map_then_not_ready_and_init_is_named(process: Pro
     answer = process.http.get("/readyz")
     assert (answer.status_code, process.http.get("/livez").status_code) == (503, 200)
     assert "tidegate init" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("path", ["/readyz", "/api/v1/schedules", "/api/v1/shards"])
+def test_given_a_map_that_this_release_cannot_read_then_503_says_so(process: Process, path: str) -> None:
+    """It was a bug to who asked, 500 and a stack trace in the log, where nodes say what it is."""
+    process.store.write([Put(MAP_KEY, {"pk": "MAP", "sk": "MAP", "version": 2, "n": 4, "shards": 8, "history": [{}]})])
+    answer = process.http.get(path)
+    assert (answer.status_code, answer.headers["content-type"], "Retry-After" in answer.headers) == (503, PROBLEM, True)
+    assert "item MAP" in answer.json()["detail"]
 
 
 @pytest.fixture
