@@ -98,17 +98,21 @@ def print_log(
         if piece.ended or not follow:
             break
         pause(POLL_S)
-    if empty and stream == "stdout":
-        _point_to_errors(api, run_id, attempt)
+    if not empty or (stream == "stdout" and _points_to_errors(api, run_id, attempt)):
+        return
+    if attempt is None and not piece.ended and number > 1:
+        note(f"attempt {number} has written nothing yet; --attempt {number - 1} shows the one before")
 
 
-def _point_to_errors(api: Client, run_id: str, attempt: int | None) -> None:
+def _points_to_errors(api: Client, run_id: str, attempt: int | None) -> bool:
+    """Says it where there is something on the error stream; returns whether that is so."""
     try:
         size = api.run_logs(run_id, "stderr", PAST_ANY_END, attempt).size
     except NotFound:
-        return
+        return False
     if size:
         note(f"nothing on stdout; --stderr has {size} bytes")
+    return size > 0
 
 
 def await_end(

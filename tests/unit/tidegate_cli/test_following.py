@@ -41,6 +41,19 @@ def test_given_a_failed_run_that_wrote_only_errors_then_a_note_says_where_they_a
     assert [request.url.params["stream"] for request in api.asked] == ["stdout", "stderr"]
 
 
+def test_given_a_run_that_waits_for_its_next_attempt_then_a_note_says_how_to_read_the_log_of_the_one_before(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing was printed of a run that had failed and written why."""
+    nothing = a_piece("", 0, 0, ended=False, attempt=2, attempts=2)
+    api.answers[f"GET /runs/{RUN}/logs"] = [nothing, nothing]
+    assert main.run(["run", "logs", RUN]) == 0
+    assert capsys.readouterr() == ("", "attempt 2 has written nothing yet; --attempt 1 shows the one before\n")
+    api.answers[f"GET /runs/{RUN}/logs"] = [nothing, a_piece("", 0, 9, ended=False, attempt=2, attempts=2)]
+    assert main.run(["run", "logs", RUN]) == 0
+    assert capsys.readouterr() == ("", "nothing on stdout; --stderr has 9 bytes\n")
+
+
 def test_given_nothing_in_either_log_then_nothing_is_said(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
     nothing = a_piece("", 0, 0, ended=True)
     api.answers[f"GET /runs/{RUN}/logs"] = [nothing, nothing, nothing, (404, {"title": "Not Found", "status": 404})]
