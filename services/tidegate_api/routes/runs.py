@@ -25,7 +25,10 @@ from tidegate_ports.program_files import FileSystemSilent
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
 
-State = Annotated[RunState | None, Query(description="Only runs in this state")]
+State = Annotated[
+    RunState | None,
+    Query(description="Only runs in this state; of ended ones each schedule's newest 5,000 occurrences are looked at"),
+]
 Limit = Annotated[int, Query(ge=1, le=RUNS_MAX, description="Most runs")]
 LimitDefault = 50
 ATTEMPTS_MAX = 9_999

@@ -35,7 +35,10 @@ _WHAT_A_RELEASE_DOES = (
 def list_runs(
     namespace: NamespaceOption = None,
     schedule: ScheduleOption = None,
-    state: Annotated[str | None, typer.Option(help="Only runs in this state, such as failed.")] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(help="Only runs in this state, such as failed, of each schedule's newest 5,000 occurrences."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many of the newest.")] = 50,
     output: OutputOption = Format.TABLE,
 ) -> None:
