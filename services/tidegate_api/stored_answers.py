@@ -95,26 +95,26 @@ class StoredAnswers:
             at=self._clock.now_ms(),
         )
 
-    def anywhere(self, namespace: str | None, request_id: str, shards: int) -> Receipt | None:
-        """Returns the answer to a request of which only namespace (None where it has none) and id are known.
+    def anywhere(self, namespace: str | None, request_id: str, key: str | None, shards: int) -> Receipt | None:
+        """Returns the answer to a request of which only namespace (None where it has none) and id are known, of a message its key as well.
 
         Raises:
             ReceiptNotUnderstood: There is one that cannot be read, and none that can.
         """
         places = {keys.receipt(shard, namespace, request_id): shard for shard in range(shards)}
         unreadable: ReceiptNotUnderstood | None = None
-        for key, item in self._store.get(list(places)).items():
+        for place, item in self._store.get(list(places)).items():
             stored = from_item(StoredReceipt, item)
             if stored.settled:
                 try:
-                    return receipt_of(stored.body, places[key])
+                    return receipt_of(stored.body, places[place])
                 except ReceiptNotUnderstood as refusal:
                     unreadable = refusal
         if unreadable is not None:
             raise unreadable
         if namespace is None:
             return None  # Messages have one.
-        return self.of_message(namespace, None, request_id, message_shard(namespace, None, request_id, shards))
+        return self.of_message(namespace, key, request_id, message_shard(namespace, key, request_id, shards))
 
     def _version_of(self, shard: int, name: MessageName, request_id: str) -> Message | None:
         low, high = f"M#{name.id}#", f"M#{name.id}#{keys.LAST}"

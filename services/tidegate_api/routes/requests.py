@@ -54,7 +54,7 @@ async def get_receipt(
     sent: Annotated[int | None, Query(ge=0, description="As the Location said: when it was sent")] = None,
     key: Annotated[MessageKey | None, Query(description="As the Location said: of a message with a key")] = None,
 ) -> JSONResponse:
-    """Receipts are kept 7 days, those of messages as long as the message."""
+    """Receipts are kept 7 days, those of messages as long as the message. That of a message with a key is found by id and `key`."""
     known = None if namespace == NO_NAMESPACE else namespace
     now = services.clock.now_ms()
     try:
@@ -83,7 +83,7 @@ async def _found(
 ) -> Receipt | None:
     shards = (await services.cluster.current()).shards
     if shard is None or shard >= shards:
-        return await services.pools.read(lambda: services.answers.anywhere(namespace, request_id, shards))
+        return await services.pools.read(lambda: services.answers.anywhere(namespace, request_id, key, shards))
 
     def look() -> Receipt | None:
         stored = services.answers.of_request(namespace, request_id, shard)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -267,6 +268,17 @@ def test_given_rows_of_a_repeat_that_was_refused_then_the_answer_names_the_messa
     process.bus.owner = store_rows
     answer = process.http.post("/api/v1/messages", json={**MESSAGE, "id": "m-1", "key": "k"})
     assert answer.json()["id"] == public_id(shard, name, kept.version)
+
+
+def test_given_a_message_with_a_key_then_its_receipt_is_found_by_id_and_key_without_the_shard(process: Process) -> None:
+    """Of a list the one location that is told names the shard of the first that is pending; of the others it was said that none is kept."""
+    name, shard = MessageName.of_key("orders", "k"), message_shard("orders", "k", "", SHARDS)
+    message = replace(_keyed(name, "1"), key_text="k", request_id="m-1")
+    process.put(message, message.key(shard))
+    found = process.http.get("/api/v1/requests/orders/m-1", params={"key": "k"})
+    assert (found.status_code, found.json()["status"]) == (200, "accepted")
+    assert found.json()["id"] == public_id(shard, name, "1")
+    assert process.http.get("/api/v1/requests/orders/m-2", params={"key": "k"}).status_code == 404
 
 
 def _keyed(name: MessageName, version: str) -> Message:
