@@ -233,6 +233,10 @@ def applied_spec(
     state = next_state(before, position, spec.namespace, spec.name, now)
     if fresh and spec.suspended:
         state = replace(state, status="suspended", suspended_at=now)
+    if spec.sends_messages and state.status == "suspended":
+        state = replace(
+            state, mode="drop"
+        )  # Messages know no other: held as what it was, it would send what falls due.
     if fresh or before is None or on_update == "restart":
         state = _restarted(state, spec, now)
     elif on_update == "carry":

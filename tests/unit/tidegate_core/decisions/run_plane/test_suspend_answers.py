@@ -7,6 +7,7 @@ from tests.unit.tidegate_core.decisions.run_plane.requesting import CLOSED, answ
 from tests.unit.tidegate_core.decisions.run_plane.suspending import MODES, a_bench, suspend, waiting
 
 from tidegate_core.effects import Watch
+from tidegate_core.model.instants import format_instant
 from tidegate_testkit.bench import Behaviour
 from tidegate_testkit.builders import MINUTE, SECOND, a_recurring, a_request, a_spec, an_apply, every
 
@@ -41,6 +42,36 @@ def test_given_a_schedule_that_sends_messages_then_it_knows_drop_alone(mode: str
     receipt = suspend(bench, mode)
     assert (receipt["status"], receipt["errors"][0]["field"]) == ("rejected", "mode")
     assert suspend(bench, "drop", request_id="drop")["status"] == "accepted"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("ends", ["resume", "until"])
+def test_given_a_suspended_schedule_whose_target_becomes_a_message_then_nothing_is_sent_until_it_is_resumed(
+    mode: str, ends: str
+) -> None:
+    """Found in review (I7): held as a program's it went on as one, and the held schedule sent whatever fell due."""
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger=every("1m"))))
+    until = {"until": format_instant(bench.now + 10 * MINUTE)} if ends == "until" else {}
+    assert suspend(bench, mode, **until)["status"] == "accepted"
+    bench.run(2 * MINUTE)
+    receipt = answer(bench, an_apply(a_recurring("nightly", every("10s")), "other"))
+    assert (receipt["status"], receipt["next"]) == ("accepted", [])
+    state = bench.state_of()
+    assert state is not None
+    assert (state.status, state.mode) == ("suspended", "drop")
+    bench.run(5 * MINUTE)
+    bench.crash()
+    bench.run(MINUTE)
+    assert bench.on("out") == []
+    if ends == "resume":
+        assert answer(bench, a_request("resume"))["status"] == "accepted"
+    else:
+        bench.run(state.until - bench.now if state.until else 0)
+    before = len(bench.on("out"))
+    bench.run(MINUTE)
+    assert len(bench.on("out")) - before == 6
+    assert bench.started == []
 
 
 @pytest.mark.parametrize("mode", MODES)
