@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidegate_core.time.zones import Zone
+from tidegate_core.time.zones import Segment, Zone
 
 _DAY: Final = 86_400
 
@@ -33,8 +33,16 @@ def period_end(zone: Zone, second: int, length: int) -> int:
     """Returns the first second after the zone's hour or day around `second`; of an hour that is shown twice, after its pass."""
     segment = zone.segment_at(second)
     edge = second + segment.offset - (second + segment.offset) % length + length
-    while edge - segment.offset > segment.end or (length == _DAY and edge - segment.offset == segment.end):
+    while edge - segment.offset > segment.end or (
+        edge - segment.offset == segment.end and _goes_on(zone.segment_at(segment.end), edge, length)
+    ):
         segment = zone.segment_at(segment.end)
         if segment.start + segment.offset >= edge:
             return segment.start
     return edge - segment.offset
+
+
+def _goes_on(following: Segment, edge: int, length: int) -> bool:
+    """Whether a clock that is put back at the very edge shows more of the same day, or of an hour that does not come twice as a whole."""
+    begins = following.start + following.offset
+    return begins < edge and (length == _DAY or begins > edge - length)

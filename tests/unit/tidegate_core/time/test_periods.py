@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tidegate_core.model.instants import format_instant, parse_instant
@@ -59,6 +59,13 @@ def span(zone: str, now: str, length: int) -> tuple[str, str]:
             id="an hour of 90 minutes",
         ),
         pytest.param(
+            "Australia/Lord_Howe",
+            "2026-04-04T14:40:00Z",
+            HOUR,
+            ("2026-04-04T14:00:00Z", "2026-04-04T15:30:00Z"),
+            id="an hour of 90 minutes, before the clock is put back in it",
+        ),
+        pytest.param(
             "Atlantic/Azores",
             "2026-10-25T00:30:00Z",
             DAY,
@@ -95,6 +102,7 @@ def test_given_an_instant_then_its_hour_or_day_is_the_clocks(
 
 
 @settings(max_examples=150)
+@example("Australia/Lord_Howe", parse_instant("2026-04-04T14:40:00Z") // 1000, HOUR)
 @given(
     st.sampled_from(
         [
@@ -119,6 +127,9 @@ def test_given_any_instant_then_all_of_its_span_reads_the_same_hour_or_day(zone:
     period = _period(named, second, length)
     step = max(60, (end - start) // 200)
     assert all(_period(named, moment, length) == period for moment in range(start, end, step))
+    # Whoever asks in it is told of the same span: a rate counts by its end, and looks back by its begin.
+    spans = {(period_start(named, each, length), period_end(named, each, length)) for each in range(start, end, step)}
+    assert spans == {(start, end)}
     assert _period(named, end - 1, length) == period
     # An hour that is shown twice is two hours; a day is one.
     assert _period(named, start - 1, length) != period or (length == HOUR and named.segment_at(start).start == start)
