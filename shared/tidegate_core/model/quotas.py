@@ -41,7 +41,7 @@ class Quota(BaseModel):
         default=None,
         ge=1,
         le=MAX_PENDING,
-        description="Most `max_pending` of one schedule; one with constraints then needs an `overlap` that bounds what waits.",
+        description="Most `max_pending` of one schedule; one with constraints or a flexible window then needs an `overlap` that bounds what waits.",
     )
     schedules_max: int | None = Field(
         default=None, ge=1, description="Schedules that are there, suspended ones included; deleted ones do not count."

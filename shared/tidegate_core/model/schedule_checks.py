@@ -268,7 +268,7 @@ def _pending_problem(spec: ScheduleSpec, quota: Quota) -> Problem | None:
     if spec.overlap == "queue" and spec.max_pending > most:
         problem = f"is {spec.max_pending}, in namespace {spec.namespace} {most} jobs of a schedule may wait at most"
         return Problem("max_pending", problem, f"write max_pending: {most} or fewer, {way_out}")
-    if spec.overlap == "allow" and spec.constraints:
+    if spec.overlap == "allow" and (spec.constraints or getattr(spec.trigger, "flexible", None) is not None):
         problem = f"does not bound how many jobs wait, in namespace {spec.namespace} {most} of a schedule may"
         return Problem("overlap", problem, f"write overlap: queue with max_pending: {most} or fewer, {way_out}")
     return None

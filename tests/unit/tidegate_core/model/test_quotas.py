@@ -82,6 +82,11 @@ def test_given_a_most_of_catch_up_then_a_larger_one_is_refused(fields: dict[str,
         pytest.param({"overlap": "keep_latest"}, None, id="one waits"),
         pytest.param({"overlap": "allow"}, None, id="nothing to wait for"),
         pytest.param({"overlap": "allow", "constraints": [NIGHT]}, "overlap", id="any number may wait"),
+        pytest.param(
+            {"overlap": "allow", "trigger": {"type": "cron", "expression": "* * * * *", "flexible": "1h"}},
+            "overlap",
+            id="any number may wait for their place in a flexible window",
+        ),
     ],
 )
 def test_given_a_most_of_what_waits_then_a_schedule_has_to_bound_it(fields: dict[str, Any], field: str | None) -> None:
