@@ -31,6 +31,17 @@ NO_MANUAL_MESSAGES = Problem(
     hint="send the message once, with a request of type message.send",
 )
 
+NO_WAITING_JOB = Problem(
+    field="job_id",
+    problem="is the id of no job that has come about",
+    hint="one that gathers evidence still (pending_trigger) ends with an update, a suspend or a delete of its schedule",
+)
+NO_RUN = Problem(
+    field="run_id",
+    problem="is the id of no run",
+    hint="a job that waits to become one is ended with job.cancel (tidegate job cancel)",
+)
+
 
 def _queue_is_full(max_pending: int) -> Problem:
     problem = f"{max_pending} jobs of the schedule wait already, as many as its max_pending"
@@ -147,6 +158,7 @@ class CancelJob:
             namespace=self.namespace or (None if found is None else found.namespace),
             name=None if found is None else found.name,
             id=self.job_id,
+            errors=() if found is not None else (NO_WAITING_JOB,),
             at=now,
         )
         answer(unit, self.outcome, receipt, now, under=self.namespace)
@@ -195,6 +207,7 @@ class CancelRun:
             name=None if run is None else run.name,
             id=self.run_id,
             running=running,
+            errors=() if run is not None else (NO_RUN,),
             at=now,
         )
         answer(unit, self.outcome, receipt, now, under=self.namespace)

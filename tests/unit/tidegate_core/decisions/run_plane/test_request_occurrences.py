@@ -6,7 +6,7 @@ import pytest
 from tests.unit.tidegate_core.decisions.run_plane.requesting import CLOSED, answer, brought_to
 
 from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
+from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_request, a_spec, an_apply, an_event, every, on_data
 
 
 @pytest.fixture
@@ -97,6 +97,26 @@ def test_given_a_job_cancel_of_a_run_that_is_over_then_it_is_too_late(bench: Ben
     assert answer(bench, {"id": "it", "type": "job.cancel", "job_id": run})["status"] == "too_late"
     other = {"id": "it2", "type": "run.cancel", "run_id": run, "namespace": "elsewhere"}
     assert answer(bench, other)["status"] == "not_found"
+
+
+def test_given_a_job_that_gathers_evidence_then_its_cancel_says_what_ends_it(bench: Bench) -> None:
+    """Found in review: `job list` shows it with its id, and its cancel answered `not_found` without a word; the job ran later."""
+    bench.request(an_apply(a_spec(trigger=on_data(count=2))))
+    bench.event(an_event("p1"))
+    bench.run(SECOND)
+    (evidence,) = bench.rows("E#")
+    receipt = answer(bench, {"id": "it", "type": "job.cancel", "job_id": evidence["id"]})
+    assert (receipt["status"], receipt["errors"][0]["field"]) == ("not_found", "job_id")
+    assert "pending_trigger" in receipt["errors"][0]["hint"]
+
+
+def test_given_a_job_that_waits_then_a_cancel_of_its_run_says_what_ends_it(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=every("1m"), constraints=[CLOSED])))
+    bench.run(MINUTE)
+    (job,) = bench.rows("J#")
+    receipt = answer(bench, {"id": "it", "type": "run.cancel", "run_id": job["id"]})
+    assert (receipt["status"], receipt["errors"][0]["field"]) == ("not_found", "run_id")
+    assert "job.cancel" in receipt["errors"][0]["hint"]
 
 
 @pytest.mark.parametrize("kind", ["job", "run"])
