@@ -56,7 +56,16 @@ from tidegate_node.load.http import PageLoad
 from tidegate_node.process import exit_code_of, run_until, stop_on_signals, unless_stopped
 from tidegate_node.programs_end import ProgramsEnd
 from tidegate_node.settings import OTHERS, NodeSettings
-from tidegate_node.startup import Difference, NotYet, StartRefused, TopicNames, gate_secret, node_facts, patiently
+from tidegate_node.startup import (
+    START,
+    Difference,
+    NotYet,
+    StartRefused,
+    TopicNames,
+    gate_secret,
+    node_facts,
+    patiently,
+)
 from tidegate_node.steady_clock import SteadyClock
 from tidegate_node.store_effects import StoreEffects
 from tidegate_node.threaded_store import ThreadedStore
@@ -155,7 +164,7 @@ async def _run(settings: Settings, metrics: Metrics, notices: Notifier, orders: 
     secret = gate_secret(settings.gate.secret_file)
     loads = _samplers(settings)
     # The SDK asks for its keys as its client is made, and what gives them may hang.
-    made = await unless_stopped(apart(partial(_adapters, settings, metrics), "tidegate-start"), stop)
+    made = await unless_stopped(apart(partial(_adapters, settings, metrics), START), stop)
     if made is None:
         return 0
     bricks, brokers = made
@@ -230,7 +239,7 @@ async def _guarding(settings: KafkaSettings, notices: Notices) -> KafkaSettings:
         StartRefused: They do not speak the protocol, or nothing fits into their session.
     """
     try:
-        session = await asyncio.to_thread(group_session, settings)
+        session = await apart(partial(group_session, settings), START)
     except GroupSessionUnavailable as silence:
         raise NotYet(str(silence)) from silence
     except GroupProtocolRefused as refusal:

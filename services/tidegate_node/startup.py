@@ -10,6 +10,7 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
@@ -22,6 +23,7 @@ from tidegate_core.store.values import Item, Key
 from tidegate_core.transactions.map import MapUnreadable, map_of, misfits
 from tidegate_node.facts import NodeFacts
 from tidegate_node.settings import NodeSettings
+from tidegate_ports.apart import apart
 from tidegate_ports.bus import Notices, Topics
 from tidegate_ports.clock import Clock
 from tidegate_ports.run_tokens import SecretUnusable, read_secrets
@@ -32,6 +34,8 @@ EXIT_TRY_LATER: Final = 75
 EXIT_CONFIGURATION: Final = 78
 """As in sysexits.h: EX_SOFTWARE, EX_TEMPFAIL, EX_CONFIG."""
 ASK_AGAIN_S: Final = 1.0
+START: Final = "tidegate-start"
+"""Thread of a look at a brick. What gives keys, or names of hosts, may hang in it, and an order to end waits for neither."""
 INITIALISE: Final = "run `tidegate init` first"
 
 Answer = TypeVar("Answer")
@@ -130,8 +134,8 @@ async def node_facts(
         NotYet: Something does not answer.
     """
     for look in (inspector.tables, inspector.topics):
-        _judge(await asyncio.to_thread(look), notices)
-    items = await asyncio.to_thread(_read_items, inspector)
+        _judge(await apart(look, START), notices)
+    items = await apart(partial(_read_items, inspector), START)
     stored, schema = items.get(MAP_KEY), StoreSchema.of(items.get(SCHEMA_KEY))
     if stored is None:
         raise StartRefused(f"the cluster's map (item MAP) is not there: {INITIALISE}")

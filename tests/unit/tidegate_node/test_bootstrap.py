@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import CredentialRetrievalError
+from botocore.exceptions import BotoCoreError, CredentialRetrievalError
 from botocore.session import Session
 
 from tidegate_kafka.group_session import GroupProtocolRefused, GroupSession, GroupSessionUnavailable
@@ -32,6 +32,7 @@ REFUSALS = [
     ),
 ]
 ALLOWED = {"TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true"}
+PATIENCE_S = 60.0
 PAGE = {"url": "http://rm:8088/metrics", "resources": {"cpu": "/load"}}
 
 
@@ -255,3 +256,36 @@ def test_given_a_start_that_waits_for_aws_keys_then_an_order_to_end_ends_it(
         assert main.run(settings({"dynamodb": {"region": "eu-central-1"}})) == 0
     finally:
         may_answer.set()
+
+
+@pytest.mark.parametrize("asked", ["sdk_client", "group_session"])
+def test_given_a_start_whose_look_at_a_brick_hangs_then_an_order_to_end_ends_the_process(
+    settings: Callable[[dict[str, Any]], bootstrap.Settings], monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    """A program that gives keys hung at its second call: the order was heard, and the process stayed until it was killed."""
+    may_answer = threading.Event()
+    lookers: list[threading.Thread] = []
+
+    def hangs(*_: object) -> None:
+        lookers.append(threading.current_thread())
+        os.kill(os.getpid(), signal.SIGTERM)
+        may_answer.wait()
+        raise BotoCoreError
+
+    async def known(*_: object) -> None:
+        """The facts, which come before the group's session."""
+
+    monkeypatch.setattr(bootstrap, asked, hangs)
+    if asked == "group_session":
+        monkeypatch.setattr(bootstrap, "node_facts", known)
+    # Else both would wait for each other: the process's end for the look, and the look for this.
+    give_up = threading.Timer(PATIENCE_S, may_answer.set)
+    give_up.start()
+    try:
+        assert main.run(settings({"dynamodb": {"region": "eu-central-1"}})) == 0
+        assert not may_answer.is_set(), "the loop's end has waited for the look"
+        assert all(looker.daemon for looker in lookers), "the interpreter's end waits for the look"
+    finally:
+        may_answer.set()
+        give_up.cancel()
+    assert lookers
