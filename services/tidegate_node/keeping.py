@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
+from tidegate_ports.apart import apart
 from tidegate_ports.bus import Notices
 from tidegate_ports.clock import Clock
 from tidegate_ports.run_folders import RunFolders
@@ -59,7 +61,8 @@ class Keeping:
     async def look(self) -> None:
         """One round."""
         self._look_at_store()
-        swept = await asyncio.to_thread(self._folders.sweep, self._clock.now_ms(), self._seen_through_ms)
+        look = partial(self._folders.sweep, self._clock.now_ms(), self._seen_through_ms)
+        swept = await apart(look, "tidegate-keeping")
         if swept is None:
             return
         self._metrics.set("tidegate_run_folders", swept.kept)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from tidegate_core.effects import LoadSampled, SampleLoad
+from tidegate_ports.apart import apart
 from tidegate_ports.clock import Clock
 from tidegate_ports.load import LoadSampler, LoadUnavailable, SourceSilent
 from tidegate_telemetry.metrics import Metrics
@@ -14,6 +16,8 @@ from tidegate_telemetry.metrics import Metrics
 SHARED_FOR_MS: Final = 1_000
 """A node has many shards, and jobs of all of them may wait for one load: a page is not asked 256 times for it."""
 PROBLEM_CHARACTERS_MAX: Final = 500
+LOOKING: Final = "tidegate-load"
+"""A thread for each source that is looked at: not one of the loop's few, on which the store's name is looked up."""
 
 
 class LoadEffects:
@@ -57,7 +61,7 @@ class LoadEffects:
             if silences > silences_before:
                 return last_silence  # Meanwhile it told another resource's look nothing: it would keep this one waiting as well.
             try:
-                answer = LoadSampled(await asyncio.to_thread(sampler.sample, effect.resource))
+                answer = LoadSampled(await apart(partial(sampler.sample, effect.resource), LOOKING))
             except RuntimeError as none_left:  # No thread: the host has no more of them at the moment.
                 return LoadSampled(None, f"{effect.source} cannot be looked at: {none_left}"[:PROBLEM_CHARACTERS_MAX])
             except LoadUnavailable as unavailable:

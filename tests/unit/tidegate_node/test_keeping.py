@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 from tests.unit.tidegate_node.conftest import ManualClock, Notes
@@ -12,6 +13,8 @@ from tidegate_node.keeping import Keeping
 from tidegate_ports.run_folders import Swept
 from tidegate_telemetry.metric_names import NODE_METRICS
 from tidegate_telemetry.metrics import Metrics
+
+PATIENCE_S = 60.0
 
 
 class FakeFolders:
@@ -67,6 +70,36 @@ async def test_given_a_disk_that_answers_nobody_then_the_node_goes_on_and_looks_
         await asyncio.sleep(0.001)
     life.cancel()
     assert notes.names() == ["task_failed", "run_folders_removed"]
+
+
+def test_given_a_disk_that_hangs_then_the_process_ends_without_it() -> None:
+    """A node on a mount that answered nobody handed everything over, and then stayed until it was killed."""
+    begun, may_answer = threading.Event(), threading.Event()
+
+    class Hanging(FakeFolders):
+        def sweep(self, now_ms: int, seen_through_ms: int) -> Swept | None:
+            begun.set()
+            may_answer.wait()
+            return None
+
+    async def life() -> None:
+        clock = ManualClock()
+        looking = asyncio.create_task(
+            Keeping(Hanging(), clock.monotonic_ms, clock, Metrics(NODE_METRICS), Notes()).run()
+        )
+        while not begun.is_set():  # noqa: ASYNC110 - it looks in a thread
+            await asyncio.sleep(0.001)
+        looking.cancel()
+
+    # Else both would wait for each other: the loop's end for the look, and the look for this.
+    give_up = threading.Timer(PATIENCE_S, may_answer.set)
+    give_up.start()
+    try:
+        asyncio.run(life())
+        assert not may_answer.is_set(), "the loop's end has waited for the disk"
+    finally:
+        may_answer.set()
+        give_up.cancel()
 
 
 async def test_given_a_store_that_was_away_then_ends_count_as_seen_once_it_has_answered_for_an_hour() -> None:

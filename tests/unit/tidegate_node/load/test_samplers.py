@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -250,6 +251,26 @@ def test_given_many_shards_that_wait_for_a_page_that_hangs_then_all_know_after_o
 
     assert asyncio.run(ask()) == [LoadSampled(None, "timed out")] * 20
     assert page.asked == ["cpu", "cpu"]  # The last one asked when it was known, and looked for itself.
+
+
+def test_given_as_many_pages_that_hang_as_the_loop_has_threads_then_the_stores_name_is_looked_up_all_the_same() -> None:
+    """The loop looks names up on the same few threads: a node whose pages hung found its store no more, a second being all that it has for it."""
+    page = _Hanging()
+
+    async def look_up() -> bool:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        asked = asyncio.create_task(LoadEffects({"yarn": page}, SystemClock()).sample(SampleLoad("yarn", "cpu")))
+        while not page.asked:  # noqa: ASYNC110 - it is asked in a thread
+            await asyncio.sleep(0.01)
+        try:
+            await asyncio.wait_for(loop.getaddrinfo("localhost", 8000), PATIENCE_S / 2)
+        finally:
+            page.ends.release()
+        assert (await asked).problem == "timed out"
+        return True
+
+    assert asyncio.run(look_up())
 
 
 def test_given_no_such_source_or_resource_then_the_answer_says_so() -> None:
