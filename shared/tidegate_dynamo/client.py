@@ -26,7 +26,7 @@ from tidegate_dynamo.async_items_client import AsyncItemsClient
 from tidegate_dynamo.connections import Route
 from tidegate_dynamo.endpoint import resolved_endpoint
 from tidegate_dynamo.items_client import ItemsClient
-from tidegate_dynamo.keys import Later, Provided
+from tidegate_dynamo.keys import CHAIN, Later, Provided, keys_of
 from tidegate_dynamo.settings import DynamoSettings
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _provided(settings: DynamoSettings, session: botocore.session.Session) -> Pr
         access = access_for(settings, session)
         if access.access_key_id is not None and access.secret_access_key is not None:
             return Credentials(access.access_key_id, access.secret_access_key)
-        return session.get_credentials() or Later(session.get_credentials)
+        return _found(session) or Later(session.get_credentials)
     except CredentialRetrievalError:
         return Later(session.get_credentials)
 
@@ -109,7 +109,10 @@ def sdk_client(settings: DynamoSettings, session: botocore.session.Session | Non
         botocore.exceptions.BotoCoreError: There is no region, the SDK's configuration is wrong, or its chain failed.
     """
     session = session or botocore.session.get_session()
-    return _sdk_client(settings, session, access_for(settings, session))
+    access = access_for(settings, session)
+    if access.access_key_id is None and (credentials := _found(session)) is not None:
+        keys_of(credentials)  # What goes wrong as they are fetched would else come out of a call, as whatever it is.
+    return _sdk_client(settings, session, access)
 
 
 def _sdk_client(settings: DynamoSettings, session: botocore.session.Session, access: Access) -> DynamoDBClient:
@@ -146,9 +149,25 @@ def access_for(settings: DynamoSettings, session: botocore.session.Session) -> A
     region = _region(settings, session)
     if settings.endpoint_url is None or not _may_be_local(settings.endpoint_url):
         return Access(region)
-    if session.get_credentials() is not None:
+    if _found(session) is not None:
         return Access(region)
     return Access(region, *MADE_UP)
+
+
+def _found(session: botocore.session.Session) -> Credentials | None:
+    """Asks the SDK's chain.
+
+    Raises:
+        botocore.exceptions.CredentialRetrievalError: It failed. The chain itself lets through what it meets: a token's file or a program that
+            is not there, or that program's words for people.
+        botocore.exceptions.BotoCoreError: The SDK's configuration is wrong.
+    """
+    try:
+        return session.get_credentials()
+    except BotoCoreError:
+        raise
+    except Exception as error:
+        raise CredentialRetrievalError(provider=CHAIN, error_msg=f"{type(error).__name__}: {error}") from error
 
 
 def _region(settings: DynamoSettings, session: botocore.session.Session) -> str | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+CHAIN: Final = "the SDK's chain"
 ASK_AGAIN_S: Final = 10.0
 """Between a try to have new keys and the next one, while the old ones are still good."""
 WAIT_S_MAX: Final = 2.0
@@ -63,7 +64,7 @@ class Later:
                 try:
                     self.found = self._ask()
                 except Exception as error:
-                    raise CredentialRetrievalError(provider="the SDK's chain", error_msg=str(error)) from error
+                    raise CredentialRetrievalError(provider=CHAIN, error_msg=str(error)) from error
             return self.found
 
 
@@ -113,7 +114,7 @@ class KeysOnLoop:
         """
         credentials = self._provided
         if isinstance(credentials, Later):
-            found = credentials.found or await _on_thread(credentials.look, "the SDK's chain")
+            found = credentials.found or await _on_thread(credentials.look, CHAIN)
             if found is None:
                 raise NoCredentialsError
             credentials = self._provided = found

@@ -99,6 +99,51 @@ def test_given_a_service_for_keys_that_is_away_then_it_is_worth_another_try(
     assert "container-role" in said.out + said.err
 
 
+AWS_WAYS = [
+    pytest.param(
+        {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://127.0.0.1/", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": "{none}"},
+        "",
+        "No such file",
+        id="a pod's identity without its token",
+    ),
+    pytest.param(
+        {"AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/tidegate", "AWS_WEB_IDENTITY_TOKEN_FILE": "{none}"},
+        "",
+        "No such file",
+        id="a service account's role without its token",
+    ),
+    pytest.param({}, "credential_process = {none}", "No such file", id="a program that is not there"),
+    pytest.param({}, "credential_process = echo sorry", "JSONDecodeError", id="a program that talks to people"),
+]
+
+
+@pytest.mark.parametrize("begin", [main.run, partial(init.run, True)])
+@pytest.mark.parametrize(("environment", "profile", "said"), AWS_WAYS)
+def test_given_keys_that_cannot_be_had_then_it_is_said_why_and_worth_another_try(
+    settings: Callable[[dict[str, Any]], bootstrap.Settings],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    environment: dict[str, str],
+    profile: str,
+    said: str,
+    begin: Callable[..., int],
+) -> None:
+    """The SDK lets through what its ways to keys meet: a traceback, and for words of a program 78, with which nobody starts a node again."""
+    none = str(tmp_path / "none")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value.format(none=none))
+    config = tmp_path / "config"
+    config.write_text(f"[default]\n{profile.format(none=none)}\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    given = {"dynamodb": {"region": "eu-central-1"}, "startup_wait_s": 0}
+    assert begin(settings=settings(given)) == EXIT_TRY_LATER
+    heard = capsys.readouterr()
+    assert said in heard.out + heard.err
+
+
 @pytest.mark.parametrize(
     ("check", "unsafe", "code"),
     [
