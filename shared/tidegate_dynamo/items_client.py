@@ -15,7 +15,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from tidegate_dynamo.answers import decoded_answer
 from tidegate_dynamo.connections import Connections, Route
-from tidegate_dynamo.keys import Provided, keys_of
+from tidegate_dynamo.keys import KeysOnThreads, Provided
 from tidegate_dynamo.signing import CONTENT_TYPE, Signer
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class ItemsClient:
     """
 
     def __init__(self, provided: Provided, route: Route, settings: DynamoSettings) -> None:
-        self._provided = provided
+        self._keys = KeysOnThreads(provided)
         self._requests = SignedRequests(route)
         self._connections = Connections(route, settings.connections_max)
 
@@ -99,7 +99,7 @@ class ItemsClient:
         Raises:
             `outcomes.FAILURES`: What happened outside of this process.
         """
-        name, message = self._requests.of(operation, request, keys_of(self._provided))
+        name, message = self._requests.of(operation, request, self._keys.of_now())
         return decoded_answer(name, self._connections.exchange(message))
 
     def close(self) -> None:

@@ -80,7 +80,7 @@ def test_given_a_client_then_items_are_asked_for_in_the_name_that_the_sdk_uses(
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
     client = make_client(LOCAL)
-    _, request = client.items._requests.of("query", {}, keys_of(client.items._provided))
+    _, request = client.items._requests.of("query", {}, keys_of(client.items._keys._provided))
     assert f"Credential={signed_by}/".encode() in request
     assert b"/us-east-1/dynamodb/aws4_request" in request
     client.close()
@@ -104,7 +104,7 @@ def test_given_an_endpoint_that_may_be_awss_then_keys_are_waited_for_and_not_mad
 ) -> None:
     """Found in review: with an instance role that answered late, made-up keys signed for as long as the process lived."""
     client = make_client(DynamoSettings(endpoint_url=endpoint, region="eu-central-1"))
-    assert isinstance(client.items._provided, Later) is not made_up
+    assert isinstance(client.items._keys._provided, Later) is not made_up
     client.close()
 
 
@@ -120,7 +120,7 @@ def test_given_a_service_for_keys_that_is_away_then_there_is_a_client_that_has_k
 
     monkeypatch.setattr(Session, "get_credentials", away)
     client = make_client(DynamoSettings(endpoint_url=endpoint, region="eu-central-1"))
-    assert isinstance(client.items._provided, Later)
+    assert isinstance(client.items._keys._provided, Later)
     client.close()
 
 

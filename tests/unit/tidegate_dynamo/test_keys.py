@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from botocore.credentials import Credentials, RefreshableCredentials
+from botocore.credentials import Credentials, DeferredRefreshableCredentials, RefreshableCredentials
 from botocore.exceptions import CredentialRetrievalError, NoCredentialsError
 
 from tidegate_core.store.values import Throttled
 from tidegate_dynamo import keys
-from tidegate_dynamo.keys import ASK_AGAIN_S, KeysOnLoop, Later, keys_of
+from tidegate_dynamo.keys import ASK_AGAIN_S, KeysOnLoop, KeysOnThreads, Later, keys_of
 from tidegate_dynamo.outcomes import outcome_of
 
 OLD = {"access_key": "AKIA1", "secret_key": "first", "token": "t1"}
@@ -250,3 +250,113 @@ def test_given_no_keys_that_are_good_and_a_host_without_threads_then_nothing_was
         assert outcome_of(refused.value, 1) == Throttled()
 
     asyncio.run(scenario())
+
+
+# -- on threads ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hanging() -> Iterator[Service]:
+    """One that hangs, to the test's end at most."""
+    service = Service()
+    service.may_answer.clear()
+    yield service
+    service.may_answer.set()
+
+
+@pytest.mark.parametrize("minutes", [14, 5], ids=["advisory", "mandatory"])
+def test_given_keys_that_run_out_soon_and_a_service_that_hangs_then_threads_go_on_with_them_and_one_waits(
+    hanging: Service, minutes: float
+) -> None:
+    """An API process whose service for keys hung answered nobody, while its keys were good for ten minutes more."""
+    at_hand = KeysOnThreads(credentials_for(minutes, hanging))
+    assert {at_hand.of_now().access_key for _ in range(50)} == {"AKIA1"}
+    fetch = at_hand._fetch
+    assert fetch is not None
+    hanging.may_answer.set()
+    assert fetch.result(PATIENCE_S).access_key == "AKIA2"
+    assert at_hand.of_now().access_key == "AKIA2"
+    assert len(hanging.asked) == 1
+    assert hanging.asked[0] != threading.get_ident()
+
+
+@pytest.mark.parametrize("minutes", [14, 5], ids=["advisory", "mandatory"])
+def test_given_a_service_that_fails_then_threads_go_on_with_good_keys_and_it_is_asked_now_and_then(
+    minutes: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In their last ten minutes the SDK gives keys to nobody where it cannot have new ones: 503 for each of them."""
+    service = Service()
+    service.answer = away
+    at_hand = KeysOnThreads(credentials_for(minutes, service))
+
+    def calls() -> None:
+        for _ in range(20):
+            assert at_hand.of_now().access_key == "AKIA1"
+            if (fetch := at_hand._fetch) is not None:
+                fetch.exception(PATIENCE_S)
+
+    monkeypatch.setattr(keys, "ASK_AGAIN_S", 3_600)
+    calls()
+    assert len(service.asked) == 1
+    at_hand._asks_again_at = 0
+    calls()
+    assert len(service.asked) == 2
+
+
+def test_given_keys_that_have_run_out_and_a_service_that_hangs_then_threads_are_told_in_time_and_go_on_once_it_answers(
+    hanging: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All threads of an API process waited for it, and the process's end for them."""
+    monkeypatch.setattr(keys, "WAIT_S_MAX", 0.01)
+    at_hand = KeysOnThreads(credentials_for(-1, hanging))
+    for _ in range(3):
+        with pytest.raises(CredentialRetrievalError, match="run out") as found:
+            at_hand.of_now()
+        assert outcome_of(found.value, 1) == Throttled()
+    assert hanging.was_asked.wait(PATIENCE_S)
+    assert all(thread.daemon for thread in threading.enumerate() if thread.ident in hanging.asked)
+    fetch = at_hand._fetch
+    assert fetch is not None
+    hanging.may_answer.set()
+    assert fetch.result(PATIENCE_S).access_key == "AKIA2"
+    assert at_hand.of_now().access_key == "AKIA2"
+    assert len(hanging.asked) == 1
+
+
+def test_given_the_first_keys_then_threads_wait_for_them_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody may type a code for them."""
+    monkeypatch.setattr(keys, "WAIT_S_MAX", 0.0)
+    assert KeysOnThreads(DeferredRefreshableCredentials(Service(), "role")).of_now().access_key == "AKIA2"
+
+
+def test_given_keys_for_good_found_later_or_not_to_be_had_then_threads_have_them_or_are_told() -> None:
+    service = Service()
+    service.answer = away
+    assert KeysOnThreads(Credentials("AKIA0", "hidden")).of_now().access_key == "AKIA0"
+    found_later = Later(lambda: Credentials("AKIA9", "hidden"), lambda: 0.0)
+    found_later._next_at = 0.0
+    assert KeysOnThreads(found_later).of_now().access_key == "AKIA9"
+    with pytest.raises(NoCredentialsError):
+        KeysOnThreads(Later(lambda: None)).of_now()
+    with pytest.raises(CredentialRetrievalError, match="the token's file is gone"):
+        KeysOnThreads(credentials_for(-1, service)).of_now()
+
+
+@pytest.mark.parametrize("minutes", [5, -1], ids=["good", "run out"])
+def test_given_a_host_without_threads_then_good_keys_are_used_and_others_are_said_to_be_missing(
+    monkeypatch: pytest.MonkeyPatch, minutes: float
+) -> None:
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    service = Service()
+    at_hand = KeysOnThreads(credentials_for(minutes, service))
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", start)
+        if minutes > 0:
+            assert at_hand.of_now().access_key == "AKIA1"
+        else:
+            with pytest.raises(CredentialRetrievalError, match="new thread"):
+                at_hand.of_now()
+    at_hand.of_now()
+    assert service.was_asked.wait(PATIENCE_S), "it is tried again once there are threads"
