@@ -6,13 +6,13 @@ what one `poll` brought goes over together. Nor has a message a future of its ow
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, Message
 
 from tidegate_core.effects import NotProduced, Outcome, Produced
-from tidegate_kafka.outcomes import UNAVAILABLE, not_produced
+from tidegate_kafka.outcomes import OF_THE_BATCH, UNAVAILABLE, not_produced
 from tidegate_kafka.post import Post
 from tidegate_kafka.standstill import Standstill
 from tidegate_ports.bus import Settled
@@ -46,6 +46,10 @@ Waiter: TypeAlias = tuple[Group, int]
 """One of a group."""
 
 
+BatchRefused: TypeAlias = Callable[[str, int, NotProduced], NotProduced]
+"""Returns the outcome of a record whose batch a broker refused: told its topic, the bytes of its value, and what the client said."""
+
+
 class Deliveries:
     """Who waits for which report of one producer. `expect` and `give_up_on` are the sender's, the rest the poll thread's.
 
@@ -54,9 +58,10 @@ class Deliveries:
         acknowledged: A broker has taken a record since this was set to False.
     """
 
-    def __init__(self, post: Post, standstill: Standstill) -> None:
+    def __init__(self, post: Post, standstill: Standstill, batch_refused: BatchRefused) -> None:
         self._post = post
         self._standstill = standstill
+        self._batch_refused = batch_refused
         self._waiting: set[Waiter] = set()
         self._reported: list[tuple[Waiter, Outcome]] = []
         self.fatal = False
@@ -84,6 +89,8 @@ class Deliveries:
             if error.code() == KafkaError._MSG_TIMED_OUT:  # noqa: SLF001 - a public code begins so
                 self._standstill.expired(message.topic() or "", _number(message))
             outcome = not_produced(error)
+            if error.code() in OF_THE_BATCH:
+                outcome = self._batch_refused(message.topic() or "", len(message.value() or b""), outcome)
         self._reported.append((waiter, outcome))
         self._waiting.discard(waiter)
 

@@ -11,21 +11,27 @@ GUARD = "guard"
 REFUSED = "refused"
 UNAVAILABLE = "unavailable"
 
-WILL_NOT_WORK = frozenset(
+OF_THE_BATCH = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.INVALID_TIMESTAMP,
+        KafkaError.POLICY_VIOLATION,
+    }
+)
+"""What a broker says of a record may be due to another one of its batch (`batches.py`)."""
+
+WILL_NOT_WORK = OF_THE_BATCH | frozenset(
     {
         KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - the client's own public codes begin so
         KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - likewise
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError.TOPIC_EXCEPTION,
-        KafkaError.MSG_SIZE_TOO_LARGE,
-        KafkaError.RECORD_LIST_TOO_LARGE,
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError.POLICY_VIOLATION,
         KafkaError.INVALID_MSG,
         KafkaError.INVALID_MSG_SIZE,
-        KafkaError.INVALID_RECORD,
-        KafkaError.INVALID_TIMESTAMP,
         KafkaError.UNSUPPORTED_COMPRESSION_TYPE,
         KafkaError._INVALID_ARG,  # noqa: SLF001 - likewise
     }

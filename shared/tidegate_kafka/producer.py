@@ -6,6 +6,8 @@ plain one carries what may repeat and harms nobody: dead letters, receipts, poke
 
 A key without an explicit topic partition goes where Java's default partitioner would put it (murmur2); a record without
 a key goes to any.
+
+Where a broker refuses a batch a second client takes over that topic's records, one by one (`batches.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import Any, Protocol, TypeAlias
 from confluent_kafka import KafkaException, Producer
 
 from tidegate_core.effects import NotProduced, Outcome, Produce
+from tidegate_kafka.batches import OneByOne, one_by_one
 from tidegate_kafka.client_config import GUARDED_MS_MAX, producer_config
 from tidegate_kafka.client_log import LOG
 from tidegate_kafka.client_thread import ClientThread
@@ -96,6 +99,7 @@ class KafkaPublisher:
         make: MakeProducer = make_producer,
         others: OthersFind = others_find,
         led: HasLeader = has_leader,
+        for_one_by_one: OneByOne | None = None,
     ) -> None:
         self._settings = settings
         self._loop = loop
@@ -104,13 +108,20 @@ class KafkaPublisher:
         self._guard_holds = guard_holds
         self._make = make
         self._others = others
+        self._led = led
         self._standstill = Standstill(settings, led)
+        self._one_by_one = for_one_by_one or OneByOne()
+        self._batch_refused = (
+            self._one_by_one.refused_together if for_one_by_one is None else self._one_by_one.refused_alone
+        )
         self._post = post_to(loop)
         # Held around "look at the guard and hand over" and around "drop the client": nothing can slip into a client that
         # was purged a moment ago. It is the loop's and the poll thread's, never held while anything waits.
         self._lock = threading.Lock()
         self._line: _Line | None = None
         self._thread = ClientThread("tidegate-producer", self._serve, notices, settings.restart_wait_ms)
+        self._alone: KafkaPublisher | None = None
+        """For the topics of `_one_by_one`; None where there were none yet, and of that publisher itself."""
         self.polled_at_ms = clock.monotonic_ms()
 
     def start(self) -> None:
@@ -119,10 +130,15 @@ class KafkaPublisher:
         if self._line is None and self._guard_holds is None:
             self._open()
         self._thread.start()
+        if self._alone is not None:
+            self._alone.start()
 
     async def stop(self) -> bool:
         """Waits for what is under way as long as a record lives, then closes; False when it took too long. Idempotent."""
-        return await self._thread.stop(self._settings.delivery_ms_max + CLOSE_MS_MAX)
+        ends = [self._thread.stop(self._settings.delivery_ms_max + CLOSE_MS_MAX)]
+        if self._alone is not None:
+            ends.append(self._alone.stop())
+        return all(await asyncio.gather(*ends))
 
     async def produce(self, order: Produce) -> Outcome:
         return await self.send(order)
@@ -141,10 +157,39 @@ class KafkaPublisher:
     def produce_many(self, orders: Sequence[Produce], settled: Settled) -> None:
         group = Group(len(orders), settled)
         for index, order in enumerate(orders):
-            with self._lock:
-                refusal = self._hand_over(order, (group, index))
+            refusal = self._publisher_for(order.topic).take(order, (group, index))
             if refusal is not None:
                 group.settle(index, refusal)
+
+    def _publisher_for(self, topic: str) -> KafkaPublisher:
+        if topic not in self._one_by_one:
+            return self
+        if self._alone is None and not self._thread.stopping:
+            with suppress(
+                KafkaException, RuntimeError
+            ):  # The host has no more threads, say; the next record finds some.
+                self._alone = self._begun_alone()
+        return self._alone or self
+
+    def _begun_alone(self) -> KafkaPublisher:
+        alone = KafkaPublisher(
+            one_by_one(self._settings),
+            loop=self._loop,
+            clock=self._clock,
+            notices=self._notices,
+            guard_holds=self._guard_holds,
+            make=self._make,
+            others=self._others,
+            led=self._led,
+            for_one_by_one=self._one_by_one,
+        )
+        alone.start()
+        return alone
+
+    def take(self, order: Produce, waiter: Waiter) -> NotProduced | None:
+        """Takes a record of a group, or says why not."""
+        with self._lock:
+            return self._hand_over(order, waiter)
 
     def _hand_over(self, order: Produce, waiter: Waiter) -> NotProduced | None:
         if self._guard_holds is not None and not self._guard_holds():
@@ -181,7 +226,8 @@ class KafkaPublisher:
         try:
             while not self._thread.stopping:
                 self._turn()
-                self.polled_at_ms = self._clock.monotonic_ms()
+                now, alone = self._clock.monotonic_ms(), self._alone
+                self.polled_at_ms = now if alone is None else min(now, alone.polled_at_ms)
             if self._line is not None:
                 self._flush(self._line, self._settings.delivery_ms_max)
         finally:
@@ -227,7 +273,7 @@ class KafkaPublisher:
         client = self._make(self._settings, self._guard_holds is not None)
         reach = Reach(self._settings, self._others, self._clock.monotonic_ms())
         self._standstill.begin_again()
-        line = _Line([client], Deliveries(self._post, self._standstill), reach)
+        line = _Line([client], Deliveries(self._post, self._standstill, self._batch_refused), reach)
         with self._lock:
             self._line = line
         return line

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package re-exports them without saying so
+    AdminClient,
+    NewTopic,
+)
 
 from tidegate_bricks import KafkaBrick
-from tidegate_core.effects import EndOffsets, NotProduced, Produce, Produced
+from tidegate_core.effects import EndOffsets, NotProduced, Outcome, Produce, Produced
 from tidegate_kafka.producer import KafkaPublisher
 from tidegate_ports.clock import SystemClock
 from tidegate_testkit.bricks import stand_still
@@ -54,6 +58,10 @@ async def plain(world: World) -> AsyncIterator[KafkaPublisher]:
     assert await made.stop()
 
 
+def kind_of(outcome: Outcome) -> str | None:
+    return outcome.kind if isinstance(outcome, NotProduced) else None
+
+
 async def end_of(world: World, name: str) -> int:
     found = await world.facts.end_offsets(world.settings.topic(name))
     assert isinstance(found, EndOffsets), found
@@ -91,6 +99,39 @@ async def test_given_too_large_record_then_it_is_refused(world: World, plain: Ka
     outcome = await plain.produce(Produce(world.settings.topic("requests"), None, bytes(size)))
     assert isinstance(outcome, NotProduced)
     assert (outcome.kind, "MSG_SIZE_TOO_LARGE" in outcome.message) == ("refused", True)
+
+
+@pytest.mark.parametrize(
+    ("config", "key", "size"),
+    [
+        pytest.param({"max.message.bytes": "20000"}, b"k", 30_000, id="too small for all together"),
+        pytest.param({"cleanup.policy": "compact"}, None, 1_000, id="compacted, and one has no key"),
+    ],
+)
+async def test_given_a_topic_that_takes_all_records_but_one_then_it_gets_them_however_many_go_together(
+    world: World, plain: KafkaPublisher, config: dict[str, str], key: bytes | None, size: int
+) -> None:
+    """Brokers refuse the batch. What was due together was refused together, as often as it was tried, and ended as dead letters."""
+    topic = f"{world.settings.topic_prefix}.particular"
+    admin = AdminClient({"bootstrap.servers": world.settings.bootstrap_servers})
+    made = admin.create_topics([NewTopic(topic, 1, config=config)])[topic]
+    await asyncio.to_thread(made.result, PATIENCE_S)
+    fitting = [Produce(topic, b"k", bytes(1_000))] * 100
+    bad = Produce(topic, key, bytes(size))
+
+    async def produced() -> list[Produce]:
+        """Again what may come to pass, as those who use a publisher do; returns what was refused for good."""
+        left: list[Produce] = [*fitting, bad, *fitting]
+        refused: list[Produce] = []
+        while left:
+            told: asyncio.Future[Sequence[Outcome]] = asyncio.get_running_loop().create_future()
+            plain.produce_many(left, told.set_result)
+            outcomes = list(zip(left, await told, strict=True))
+            refused += [order for order, outcome in outcomes if kind_of(outcome) == "refused"]
+            left = [order for order, outcome in outcomes if kind_of(outcome) == "unavailable"]
+        return refused
+
+    assert await asyncio.wait_for(produced(), PATIENCE_S) == [bad]
 
 
 async def test_given_large_request_and_its_dead_letter_then_both_fit(world: World, plain: KafkaPublisher) -> None:

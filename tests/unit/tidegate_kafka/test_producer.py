@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message
 
 from tidegate_core.effects import NotProduced, Outcome, Produce, Produced
+from tidegate_kafka.batches import BATCH_BYTES_MAX
 from tidegate_kafka.producer import KafkaPublisher
 from tidegate_kafka.reach import ASK_EVERY_MS
 from tidegate_kafka.settings import KafkaSettings
@@ -75,8 +76,8 @@ class FakeProducer:
         except queue.Empty:
             return 0
         for error in errors:
-            topic, _, _, partition, _ = self.sent[-len(self.waiting)]
-            self.waiting.pop(0)(error, Message(topic=topic, partition=partition, timestamp=self.stamp))
+            topic, value, _, partition, _ = self.sent[-len(self.waiting)]
+            self.waiting.pop(0)(error, Message(topic=topic, partition=partition, value=value, timestamp=self.stamp))
         return len(errors)
 
     def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
@@ -95,6 +96,7 @@ class Stage:
     ) -> None:
         self._kind = kind
         self.made: list[FakeProducer] = []
+        self.settings: list[KafkaSettings] = []
         self.is_made = asyncio.Event()
         self.asked_for: list[Place] = []
         self._loop = asyncio.get_running_loop()
@@ -123,6 +125,7 @@ class Stage:
         return self.made[-1]
 
     def _make(self, settings: KafkaSettings, guarded: bool) -> FakeProducer:
+        self.settings.append(settings)
         self.made.append(self._kind())
         self._loop.call_soon_threadsafe(self.is_made.set)
         return self.made[-1]
@@ -132,7 +135,7 @@ async def test_given_reports_then_each_waiter_gets_its_own_in_one_hop(clock: Man
     stage = Stage(clock, notes, None)
     client = await stage.client()
     waiting = [stage.publisher.send(ORDER) for _ in range(3)]
-    client.answer(None, KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), KafkaError(KafkaError._MSG_TIMED_OUT))
+    client.answer(None, KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), KafkaError(KafkaError._MSG_TIMED_OUT))
     done, _ = await asyncio.wait(waiting, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
     assert len(done) == 3, "what one poll brought arrives together"
     kinds = [outcome.kind if isinstance(outcome, NotProduced) else "" for outcome in await asyncio.gather(*waiting)]
@@ -173,13 +176,13 @@ async def test_given_records_that_go_together_then_each_has_its_own_outcome_in_t
     stage = Stage(clock, notes, None)
     client = await stage.client()
     client.raises = BufferError()
-    orders = [Produce("t", None, value) for value in (b"queue full", b"there", b"too large")]
+    orders = [Produce("t", None, value) for value in (b"queue full", b"there", b"not allowed")]
 
     together: asyncio.Future[Sequence[Outcome]] = asyncio.get_running_loop().create_future()
     stage.publisher.produce_many(orders, together.set_result)
     client.answer(None)
     alone = stage.publisher.send(ORDER)
-    client.answer(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), None)
+    client.answer(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), None)
     await asyncio.wait_for(alone, PATIENCE_S)
 
     outcomes = await asyncio.wait_for(together, PATIENCE_S)
@@ -188,7 +191,84 @@ async def test_given_records_that_go_together_then_each_has_its_own_outcome_in_t
         "",
         "refused",
     ]
-    assert [value for _, value, *_ in client.sent] == [b"there", b"too large", b"v"]
+    assert [value for _, value, *_ in client.sent] == [b"there", b"not allowed", b"v"]
+    assert await stage.publisher.stop()
+
+
+REFUSED_BATCHES = [
+    KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "the batch"),
+    KafkaError(KafkaError.INVALID_RECORD, "one of them has no key"),
+]
+
+
+def kind_of(outcome: Outcome) -> str:
+    return outcome.kind if isinstance(outcome, NotProduced) else "produced"
+
+
+@pytest.mark.parametrize("error", REFUSED_BATCHES)
+@pytest.mark.parametrize("guard_holds", [None, lambda: True], ids=["plain", "guarded"])
+async def test_given_a_batch_that_is_refused_then_the_topic_s_records_go_alone_until_one_is_refused_by_itself(
+    clock: ManualClock, notes: Notes, guard_holds: Callable[[], bool] | None, error: KafkaError
+) -> None:
+    """The library refuses all that lay in it, each of which the topic may take: they were dead letters after ten tries."""
+    stage = Stage(clock, notes, guard_holds)
+    together = await stage.client()
+    others = replace(ORDER, topic="u")
+
+    async def sent_by(client: FakeProducer, order: Produce, answer: KafkaError | None) -> str:
+        waiter = stage.publisher.send(order)
+        client.answer(answer)
+        return kind_of(await asyncio.wait_for(waiter, PATIENCE_S))
+
+    assert await sent_by(together, ORDER, error) == "unavailable"
+    first = stage.publisher.send(ORDER)
+    alone = await stage.client(2)
+    if first.done():
+        assert kind_of(first.result()) == "guard", "the thread that makes its client came later"
+    else:
+        alone.answer(None)
+        assert kind_of(await asyncio.wait_for(first, PATIENCE_S)) == "produced"
+    assert await sent_by(alone, ORDER, None) == "produced"
+    assert await sent_by(together, others, None) == "produced"
+    assert await sent_by(alone, ORDER, error) == "refused"
+    assert await sent_by(together, ORDER, None) == "produced", "it may be what spoiled the batch"
+    assert stage.settings[1].extra == {"batch.num.messages": "1"}
+    assert await stage.publisher.stop()
+    assert {await asyncio.to_thread(client.purged.wait, PATIENCE_S) for client in stage.made} == {True}
+
+
+async def test_given_a_host_without_threads_for_a_client_of_its_own_then_records_go_together_until_there_are(
+    clock: ManualClock, notes: Notes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    stage = Stage(clock, notes, lambda: True)
+    together = await stage.client()
+    waiter = stage.publisher.send(ORDER)
+    together.answer(REFUSED_BATCHES[0])
+    await asyncio.wait_for(waiter, PATIENCE_S)
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", start)
+        waiter = stage.publisher.send(ORDER)
+    together.answer(None)
+    assert await asyncio.wait_for(waiter, PATIENCE_S) == Produced()
+    waiter = stage.publisher.send(ORDER)
+    alone = await stage.client(2)
+    if not waiter.done():  # Else the thread that makes its client came later.
+        alone.answer(None)
+        assert await asyncio.wait_for(waiter, PATIENCE_S) == Produced()
+    assert await stage.publisher.stop()
+
+
+async def test_given_a_record_that_no_other_fits_beside_then_it_is_refused_at_once(
+    clock: ManualClock, notes: Notes
+) -> None:
+    stage = Stage(clock, notes, None)
+    client = await stage.client()
+    waiter = stage.publisher.send(replace(ORDER, value=bytes(BATCH_BYTES_MAX)))
+    client.answer(REFUSED_BATCHES[0])
+    assert kind_of(await asyncio.wait_for(waiter, PATIENCE_S)) == "refused"
     assert await stage.publisher.stop()
 
 
