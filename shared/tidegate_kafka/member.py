@@ -128,11 +128,13 @@ class Member:
         return drain.is_done
 
     @property
-    def may_say_goodbye(self) -> bool:
+    def why_no_goodbye(self) -> str | None:
         """With an unanswered commit the client's `close` would wait until the coordinator is back, for hours if need be; and one that does
         not find its group does not find its way out of it either.
         """
-        return not self._probes.outstanding and not self._given_up
+        if self._given_up:
+            return "its client is given up"
+        return "the group's coordinator does not answer" if self._probes.outstanding else None
 
     def abandon(self) -> None:
         """The client is gone: nothing is owned any more, whatever callbacks came or did not come."""

@@ -194,10 +194,10 @@ class KafkaMembership:
 
     def _end(self, client: GroupClient, member: Member, callbacks: Callbacks) -> None:
         try:
-            if member.may_say_goodbye:
+            if (why := member.why_no_goodbye) is None:
                 client.close()
             else:
-                self._notices("kafka_left_without_goodbye", reason="the group's coordinator does not answer")
+                self._notices("kafka_left_without_goodbye", reason=why)
                 # First: its close tells what it still holds, on the other thread, where it would wait for a drain beside the member's next life.
                 callbacks.member = None
                 close_aside(client)

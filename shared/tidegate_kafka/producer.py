@@ -231,7 +231,7 @@ class KafkaPublisher:
             if self._line is not None:
                 self._flush(self._line, self._settings.delivery_ms_max)
         finally:
-            self._drop("stopped")
+            self._drop("stopped" if self._thread.stopping else "its client failed")
 
     def _turn(self) -> None:
         holds = self._guard_holds is None or self._guard_holds()

@@ -365,7 +365,7 @@ def test_given_a_fatal_error_then_the_client_is_made_anew_without_a_goodbye(
         stage.member.on_commit(fatal, stage.client.commits[-1])
     with pytest.raises(ClientEnded):
         stage.member.turn()
-    assert not stage.member.may_say_goodbye
+    assert stage.member.why_no_goodbye is not None
     stage.member.abandon()
     assert [name for name, _ in stage.told.events] == ["assigned", "lost"]
 
@@ -423,7 +423,7 @@ def test_given_planned_end_then_probes_go_on_while_it_drains_and_goodbye_waits_f
     assert stage.member.hand_over(turned)
     assert turns == 6
     assert len(stage.client.commits) == 2
-    assert stage.member.may_say_goodbye
+    assert stage.member.why_no_goodbye is None
     stage.member.on_revoke(parts([0]))
     assert [name for name, _ in stage.told.events] == ["assigned", "revoked"], "drained before, so told once"
 
@@ -440,7 +440,7 @@ def test_given_planned_end_without_coordinator_then_it_ends_with_the_guard_and_w
         stage.clock.now += 500
 
     assert stage.member.hand_over(turned)
-    assert not stage.member.may_say_goodbye
+    assert stage.member.why_no_goodbye is not None
     assert stage.clock.now == 3_000
 
 

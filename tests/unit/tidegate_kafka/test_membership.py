@@ -141,7 +141,9 @@ async def test_given_a_client_that_does_not_end_then_the_next_one_joins_all_the_
     client.batches.append([a_record(0, 0, error=fatal)])
     assert await listener.next() == ("lost", (0,))
     assert await listener.next() == ("assigned", (0,))
-    assert "kafka_left_without_goodbye" in notes.names()
+    assert ("kafka_left_without_goodbye", "its client is given up") in [
+        (name, fields.get("reason")) for name, fields in notes.events
+    ]
     ended.set()
     clock.now += 60_000
     await member.stop()

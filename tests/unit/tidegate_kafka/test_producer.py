@@ -374,6 +374,23 @@ async def test_given_fatal_error_then_the_client_is_replaced(clock: ManualClock,
     assert await stage.publisher.stop()
 
 
+async def test_given_a_client_that_fails_then_that_is_why_it_is_said_to_be_dropped(
+    clock: ManualClock, notes: Notes
+) -> None:
+    """It was said to have stopped: the library raises what is fatal."""
+
+    class Failing(FakeProducer):
+        def poll(self, timeout: float) -> int:
+            super().poll(timeout)
+            raise KafkaException(KafkaError(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, fatal=True))
+
+    stage = Stage(clock, notes, None, Failing)
+    await stage.client(2)
+    assert await stage.publisher.stop()
+    dropped = [fields["reason"] for event, fields in notes.events if event == "kafka_producer_dropped"]
+    assert dropped[0] == "its client failed"
+
+
 async def test_given_guard_lapses_then_all_is_purged_and_only_a_new_proof_brings_a_new_client(
     clock: ManualClock, notes: Notes
 ) -> None:
