@@ -260,7 +260,8 @@ def test_given_as_many_pages_that_hang_as_the_loop_has_threads_then_the_stores_n
     async def look_up() -> bool:
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(1))
-        asked = asyncio.create_task(LoadEffects({"yarn": page}, SystemClock()).sample(SampleLoad("yarn", "cpu")))
+        effects = LoadEffects({"yarn": page}, SystemClock(), Metrics())
+        asked = asyncio.create_task(effects.sample(SampleLoad("yarn", "cpu")))
         while not page.asked:  # noqa: ASYNC110 - it is asked in a thread
             await asyncio.sleep(0.01)
         try:
