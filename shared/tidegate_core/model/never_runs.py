@@ -252,7 +252,7 @@ def _told(place: int, spec: ScheduleSpec, missed: _Missed) -> Problem:
     first = missed.first
     made, opens = format_instant(first.made), format_instant(first.opening)
     if first.ended is not None:
-        when = "at once" if first.ended == first.made else f"at {format_instant(first.ended)}"
+        when = _at_its_instant(spec) if first.ended == first.made else f"at {format_instant(first.ended)}"
         problem = f"the first is made at {made} and ended {when} (on_unmet: abort), because it opens at {opens}"
         other_way = "on_unmet: wait"
     else:
@@ -262,3 +262,8 @@ def _told(place: int, spec: ScheduleSpec, missed: _Missed) -> Problem:
     which = "" if missed.through is None else f" before {as_datetime(missed.through):%Y-%m-%d}"
     hint = f"let the trigger name times within the window, or use {other_way}"
     return Problem(f"constraints[{place}]", f"no job of the trigger can run{which}: {problem}", hint)
+
+
+def _at_its_instant(spec: ScheduleSpec) -> str:
+    is_flexible = isinstance(spec.trigger, TimeTrigger) and spec.trigger.flexible is not None
+    return "at its own instant in the flexible window" if is_flexible else "at once"

@@ -36,6 +36,8 @@ class Unmet(NamedTuple):
     """The load, if it is that."""
     behind: Key | None = None
     """Key of the shared limit, if that has room and others wait for it since longer."""
+    is_first_look: bool = False
+    """At its instant the job is looked at, whatever else stands in its way: from then on a constraint can abort it."""
 
     @property
     def is_shared(self) -> bool:
@@ -52,7 +54,10 @@ def unmet_constraints(
 ) -> list[Unmet]:
     """Returns the constraints beside the limits that do not hold; a place in a flexible window is one of them."""
     in_window = flexible_hold(spec, job, now)
-    unmet = [] if in_window is None else [Unmet(in_window, aborts=False)]
+    unmet: list[Unmet] = []
+    if in_window is not None:
+        may_abort = any(each.on_unmet == "abort" for each in spec.constraints)
+        unmet.append(Unmet(in_window, aborts=False, is_first_look=may_abort))
     if not spec.constraints:
         return unmet
     facts = Facts(now, job.satisfied_at, past_of(unit, spec, job), loads)
@@ -160,8 +165,9 @@ def is_told(text: str | None, unmet: Sequence[Unmet], now: int) -> bool:
 
 
 def until_of(unmet: Sequence[Unmet]) -> int | None:
-    """Before the last of these instants one of them certainly still stands in the way."""
-    return max((each.hold.until for each in unmet if each.hold.until is not None), default=None)
+    """Before the last of these instants one of them certainly still stands in the way; what has to be looked at earlier says so."""
+    counting = [each for each in unmet if each.is_first_look] or unmet
+    return max((each.hold.until for each in counting if each.hold.until is not None), default=None)
 
 
 def unmet_text(unmet: Sequence[Unmet]) -> str:

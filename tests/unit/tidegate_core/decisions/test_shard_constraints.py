@@ -10,9 +10,14 @@ from typing import Any
 import pytest
 from tests.unit.tidegate_core.decisions.shard_bench import CLOSED, OPENS, a_bench
 
+from tidegate_core.decisions.run_plane.flexible import flexible_until
 from tidegate_core.effects import Read, ReadRange, Submit
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import LedgerRow
+from tidegate_core.triggers import EveryTrigger
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.builders import (
+    DAY,
     HOUR,
     MINUTE,
     NOW,
@@ -34,6 +39,20 @@ DELAY: Doc = {"type": "delay", "after": "10m"}
 
 def since(of: str = "start", at_least: str = "5m", **more: Any) -> Doc:
     return {"type": "since_last_run", "at_least": at_least, "of": of, **more}
+
+
+def window(opens: str, closes: str) -> Doc:
+    return {"type": "time_window", "opens": opens, "closes": closes}
+
+
+def hour_of(hour: int) -> int:
+    """Of the day on which the bench begins."""
+    return NOW - NOW % DAY + hour * HOUR
+
+
+def place_of(trigger: Doc, hour: int) -> int:
+    """Where in its flexible window that starts whose nominal is the hour."""
+    return flexible_until(EveryTrigger.model_validate(trigger), "flights/nightly", hour_of(hour))
 
 
 def applied(bench: Bench, trigger: Doc, *constraints: Doc, **more: Any) -> Bench:
@@ -157,6 +176,56 @@ def test_given_a_constraint_that_does_not_hold_then_the_job_waits_or_is_dropped_
     many = 2 if code == "window_closed" else 1
     assert len(waiting) == (many if action == "wait" else 0)
     assert skipped == ([] if action == "wait" else [f"skipped/{code}"] * many)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "launched", "skipped"),
+    [
+        pytest.param(window("06:00", "07:00"), [6], "window_closed", id="window"),
+        pytest.param(since("start", "150m"), [3, 6], "ran_recently", id="last run"),
+        pytest.param({"type": "rate", "max": 1, "per": "150m"}, [3, 6], "rate_reached", id="rate"),
+    ],
+)
+def test_given_a_place_in_a_flexible_window_then_what_aborts_ends_the_job_there(
+    constraint: Doc, launched: list[int], skipped: str
+) -> None:
+    """It waited for the constraint instead, and then ran: its own instant is before that, and nobody looked."""
+    trigger = every("1h", flexible="10m")
+    bench = applied(a_bench(SHORT), trigger, {**constraint, "on_unmet": "abort"}, overlap="allow")
+    bench.run(5 * HOUR)
+    rows = sorted((from_item(LedgerRow, row) for row in bench.rows("L#")), key=lambda row: row.nominal)
+    hours = range(3, 8)
+    assert [row.nominal for row in rows] == [hour_of(each) for each in hours]
+    told = [row.reason or row.disposition for row in rows]
+    assert told == ["launched" if each in launched else skipped for each in hours]
+    assert [row.at for row in rows if row.reason] == [place_of(trigger, each) for each in hours if each not in launched]
+
+
+def test_given_what_aborts_and_what_is_waited_for_then_a_place_in_a_flexible_window_is_where_it_counts() -> None:
+    """The one that aborts holds at the nominal, and again when the other one does."""
+    trigger = every("24h", phase="3h", flexible="10m")
+    spans = [{"opens": "02:00", "closes": "03:01"}, {"opens": "06:00", "closes": "07:00"}]
+    aborts = {"type": "time_window", "windows": spans, "on_unmet": "abort"}
+    bench = applied(a_bench(SHORT), trigger, aborts, window("06:00", "07:00"))
+    place = place_of(trigger, 3)
+    assert place > hour_of(3) + MINUTE
+    until(bench, place - 1)
+    assert bench.ledger() == []
+    (job,) = bench.rows("J#")
+    assert json.loads(str(job["unmet"]))["until"] == place
+    bench.run(1)
+    assert [entry[0] for entry in bench.ledger()] == ["skipped/window_closed"]
+
+
+def test_given_nothing_that_aborts_then_a_place_in_a_flexible_window_that_is_closed_costs_no_look() -> None:
+    trigger = every("24h", phase="3h", flexible="10m")
+    bench = applied(a_bench(SHORT), trigger, window("06:00", "07:00"))
+    until(bench, hour_of(3) + SECOND)
+    before = bench.rows("J#")
+    until(bench, hour_of(6) - SECOND)
+    assert bench.rows("J#") == before
+    bench.run(2 * SECOND)
+    assert starts(bench) == 1
 
 
 @pytest.mark.parametrize("outcome", ["succeeded", "failed"])

@@ -70,6 +70,9 @@ NEVER_TOGETHER = (window(), window("08:00", "09:00"))
         pytest.param(a_document("0 3 * * *", window(**ABORTS), pending_timeout="24h"), id="aborts"),
         pytest.param(a_document("0 3 * * *", window(**ABORTS), pending_timeout_action="force"), id="aborts, forced"),
         pytest.param(
+            a_document(cron("30 2 * * *", flexible="50m"), window(**ABORTS)), id="aborts in its flexible window"
+        ),
+        pytest.param(
             a_document("0 3 * * *", window("00:00", "03:10", **ABORTS), window("03:10", "22:00"), **FORCED),
             id="aborts before it is forced",
         ),
@@ -189,6 +192,14 @@ def test_given_what_is_ended_after_a_wait_then_the_warning_says_when() -> None:
     ) in str(never_runs_warning(parse_schedule(document), NOW))
 
 
+def test_given_what_is_ended_in_a_flexible_window_then_the_warning_says_so() -> None:
+    document = a_document(cron("30 2 * * *", flexible="50m"), window(**ABORTS))
+    assert (
+        "made at 2026-11-21T02:30:00Z and ended at its own instant in the flexible window (on_unmet: abort), "
+        "because it opens at 2026-11-21T22:00:00Z"
+    ) in str(never_runs_warning(parse_schedule(document), NOW))
+
+
 def test_given_more_windows_than_can_be_looked_at_then_nothing_is_said_soon() -> None:
     ten = [{"opens": f"{hour:02d}:10", "closes": f"{hour:02d}:20", "days": "mon"} for hour in range(8, 24)]
     for trigger in ("0 3 * * *", "0 */2 * * *"):
@@ -229,32 +240,37 @@ A_TRIGGER = st.builds(
     delay=st.sampled_from([None, None, "20m"]),
     patience=st.sampled_from(["35m", "95m", "5h5m"]),
     action=st.sampled_from(["abort", "abort", "alert", "force"]),
+    flexible=st.sampled_from([None, None, "30m"]),
 )
-@example("00 3 * * *", [window()], None, "35m", "abort")
-@example("00 3 * * *", [window(**ABORTS)], None, "35m", "force")
-@example("00 3 * * *", [window("00:00", "00:10", **ABORTS), window("00:10", "00:00")], None, "35m", "force")
-@example("00 3 * * *", [window("00:00", "03:10", **ABORTS), window("03:10", "00:00")], None, "35m", "force")
-@example("00 9,15 * * *", [window("00:00", "09:10", **ABORTS), window("10:00", "00:00")], None, "35m", "force")
-@example("00 12-14 * * *", [window("00:00", "13:00", **ABORTS), window("22:00", "00:00")], None, "95m", "force")
-@example("40 9,15 * * *", [window("00:00", "10:00", **ABORTS)], "20m", "35m", "alert")
-@example("00 3 * * *", [window("00:00", "03:10", days="wed"), window("00:10", "01:00")], None, "35m", "abort")
-@example("00 12-14 * * *", [window("00:00", "14:00"), window("13:10", "00:00", **ABORTS)], None, "35m", "abort")
-@example("00 3 * * *", [window(days="mon-fri", **ABORTS), window(days="sat,sun", **ABORTS)], None, "35m", "force")
+@example("00 3 * * *", [window()], None, "35m", "abort", None)
+@example("00 3 * * *", [window(**ABORTS)], None, "35m", "force", None)
+@example("00 3 * * *", [window("00:00", "00:10", **ABORTS), window("00:10", "00:00")], None, "35m", "force", None)
+@example("00 3 * * *", [window("00:00", "03:10", **ABORTS), window("03:10", "00:00")], None, "35m", "force", None)
+@example("00 9,15 * * *", [window("00:00", "09:10", **ABORTS), window("10:00", "00:00")], None, "35m", "force", None)
+@example("00 12-14 * * *", [window("00:00", "13:00", **ABORTS), window("22:00", "00:00")], None, "95m", "force", None)
+@example("40 9,15 * * *", [window("00:00", "10:00", **ABORTS)], "20m", "35m", "alert", None)
+@example("00 3 * * *", [window("00:00", "03:10", days="wed"), window("00:10", "01:00")], None, "35m", "abort", None)
+@example("00 12-14 * * *", [window("00:00", "14:00"), window("13:10", "00:00", **ABORTS)], None, "35m", "abort", None)
+@example("30 2 * * *", [window("04:00", "05:00", **ABORTS)], None, "5h5m", "abort", "30m")
+@example("30 2 * * *", [window("04:00", "05:00", **ABORTS)], "20m", "5h5m", "alert", "30m")
+@example("00 3 * * *", [window(days="mon-fri", **ABORTS), window(days="sat,sun", **ABORTS)], None, "35m", "force", None)
 def test_given_any_week_then_who_is_warned_of_never_runs_in_the_simulator_and_who_never_runs_for_one_reason_is_warned_of(
-    trigger: str, windows: list[Doc], delay: str | None, patience: str, action: str
+    trigger: str, windows: list[Doc], delay: str | None, patience: str, action: str, flexible: str | None
 ) -> None:
     """In UTC all weeks are alike, and no opening comes within a minute after a time-out: so both say the same.
 
-    Where some are ended at once and others expire (the last example) nothing is said, though none may run: see `missed`.
+    Where some are ended at once and others expire (the last example) nothing is said, though none may run: see `missed`. Nor where
+    windows close or open within a flexible window: whose instants lie where in it is not looked at.
     """
     delays = [] if delay is None else [{"type": "delay", "after": delay}]
     fields = {"pending_timeout": patience, "pending_timeout_action": action, "overlap": "allow"}
-    document = a_document(trigger, *windows, *delays, **fields)
+    spread = cron(trigger) if flexible is None else cron(trigger, flexible=flexible)
+    document = a_document(spread, *windows, *delays, **fields)
     report = simulate([document], NOW, NOW + 15 * DAY)
     runs = any(each.started_at is not None for each in report.occurrences)
     results = {each.result for each in report.occurrences}
     warning = never_runs_warning(parse_schedule(document), NOW)
     if warning is None:
-        assert runs or len(results) > 1, report.tally()
+        assert runs or len(results) > 1 or flexible is not None, report.tally()
     else:
         assert not runs, (warning, report.tally())
