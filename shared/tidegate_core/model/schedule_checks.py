@@ -11,7 +11,7 @@ from tidegate_core.model.catch_up import catch_up_problems, catch_up_warning, is
 from tidegate_core.model.durations import format_duration
 from tidegate_core.model.instants import TEN_YEARS_MS, Instant, format_instant
 from tidegate_core.model.message_target import delivery_problems
-from tidegate_core.model.never_runs import never_runs_warning
+from tidegate_core.model.never_runs import INSTANTS_MAX, never_runs_warning
 from tidegate_core.model.overlap import overlap_problems
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.quotas import NO_QUOTA, Quota
@@ -150,6 +150,7 @@ def schedule_warnings(spec: ScheduleSpec, now: Instant) -> list[Problem]:
     warnings = (
         catch_up_warning(spec),
         _delay_warning(spec),
+        _crowded_window_warning(spec, now),
         _too_old_warning(spec, now),
         never_runs_warning(spec, now),
     )
@@ -180,6 +181,41 @@ def _delay_warning(spec: ScheduleSpec) -> Problem | None:
             hint = f"make it shorter than {format_duration(gap)}, or use overlap: queue"
             return Problem(f"constraints[{place}].after", problem, hint)
     return None
+
+
+def _crowded_window_warning(spec: ScheduleSpec, now: Instant) -> Problem | None:
+    """Returns that occurrences would end before their own instants in a flexible window: until then they wait, and overlap bounds what waits.
+
+    Nothing is said where more may wait than instants are looked at.
+    """
+    trigger = spec.trigger
+    if not isinstance(trigger, TimeTrigger) or trigger.flexible is None:
+        return None
+    if spec.overlap in RENEWING:
+        most, way_out = 1, "use overlap: queue"
+        problem = (
+            f"with overlap: {spec.overlap} an occurrence takes the place of one whose own instant is still to come"
+        )
+    elif spec.overlap == "queue":
+        most, way_out = spec.max_pending, "give it more max_pending"
+        problem = f"more occurrences wait for their own instants than may wait, {most}"
+    else:
+        return None
+    nominals = _coming(trigger, now, f"{spec.namespace}/{spec.name}")
+    longest = min((late - early for early, late in zip(nominals, nominals[most:], strict=False)), default=None)
+    if longest is None or trigger.flexible <= longest:
+        return None
+    return Problem("trigger.flexible", problem, f"make it no longer than {format_duration(longest)}, or {way_out}")
+
+
+def _coming(trigger: TimeTrigger, now: Instant, identity: str) -> list[Instant]:
+    """Returns the next instants of a schedule that is applied at `now`, as far as a search of one decision finds them."""
+    search, found = Search.of_a_decision(), list[Instant]()
+    nominal = trigger.seek(trigger.counts_from(now) - 1, identity, search).found
+    while nominal is not None and nominal <= now + TEN_YEARS_MS and len(found) < INSTANTS_MAX:
+        found.append(nominal)
+        nominal = trigger.seek(nominal, identity, search).found
+    return found
 
 
 def _own_upstream(spec: ScheduleSpec) -> list[Problem]:

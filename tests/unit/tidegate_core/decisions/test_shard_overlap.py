@@ -9,11 +9,15 @@ from typing import Any
 import pytest
 
 from tidegate_core.decisions.run_plane import ending
+from tidegate_core.decisions.run_plane.flexible import flexible_until
 from tidegate_core.model.instants import format_instant
+from tidegate_core.model.parsing import parse_schedule
+from tidegate_core.model.schedule_checks import schedule_warnings
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Job, LedgerRow
+from tidegate_core.triggers import TimeTrigger
 from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import MINUTE, NOW, SECOND, a_request, a_spec, an_apply, at_most, every
+from tidegate_testkit.builders import HOUR, MINUTE, NOW, SECOND, a_request, a_spec, an_apply, at_most, every
 
 LONG = Behaviour(runs_for=35 * SECOND)
 CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
@@ -301,7 +305,7 @@ def test_given_old_jobs_that_may_finish_then_each_version_has_its_own_overlap() 
         pytest.param("allow", {"constraints": [{**at_most(1), "on_unmet": "abort"}]}, id="a limit that aborts"),
     ],
 )
-def test_given_a_flexible_window_then_nothing_ends_an_occurrence_before_its_own_instant(
+def test_given_a_flexible_window_then_what_is_in_the_way_ends_no_occurrence_before_its_own_instant(
     overlap: str, more: dict[str, Any]
 ) -> None:
     """What is open at its nominal may be over by then."""
@@ -314,6 +318,34 @@ def test_given_a_flexible_window_then_nothing_ends_an_occurrence_before_its_own_
     bench.run(9 * MINUTE)
     (row,) = [row for row in entries(bench) if row.nominal == nominal]
     assert row.disposition == "launched"
+
+
+@pytest.mark.parametrize(
+    ("overlap", "longest", "too_long"),
+    [
+        pytest.param({"overlap": "keep_latest"}, "10m", "12m", id="keep_latest"),
+        pytest.param({"overlap": "coalesce"}, "10m", "12m", id="coalesce"),
+        pytest.param({"overlap": "cancel_running"}, "10m", "12m", id="cancel_running"),
+        pytest.param({"overlap": "queue", "max_pending": 2}, "20m", "25m", id="queue"),
+        pytest.param({"overlap": "queue", "max_pending": 2, "on_overflow": "reject"}, "20m", "25m", id="reject"),
+    ],
+)
+def test_given_overlap_that_counts_what_waits_then_a_longer_flexible_window_than_it_bears_is_what_an_apply_warns_of(
+    overlap: dict[str, Any], longest: str, too_long: str
+) -> None:
+    """With `keep_latest`, a period of 10 minutes and a window of 10 hours 2 of 143 ran in a day, and nobody was told."""
+    for window, crowded in ((longest, False), (too_long, True)):
+        document = a_spec(trigger=every("10m", flexible=window), **overlap)
+        spec = parse_schedule(document)
+        assert isinstance(spec.trigger, TimeTrigger)
+        bench = Bench(shards=1, behaviour=Behaviour(runs_for=20 * SECOND))
+        bench.run(SECOND)
+        bench.request(an_apply(document))
+        bench.run(4 * HOUR)
+        places = {row: flexible_until(spec.trigger, "flights/nightly", row.nominal) for row in entries(bench)}
+        early = [row for row, place in places.items() if row.disposition != "launched" and row.at < place]
+        assert bool(early) is crowded
+        assert bool(schedule_warnings(spec, NOW)) is crowded
 
 
 # -- priorities -----------------------------------------------------------------------------------------------------------

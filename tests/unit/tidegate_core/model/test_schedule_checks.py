@@ -143,6 +143,56 @@ def test_given_a_delay_as_long_as_the_period_where_the_newest_waits_then_there_i
         assert fields == (["constraints[0].after"] if warned and overlap != "queue" else [])
 
 
+HOURLY = {"type": "every", "period": "1h"}
+TWICE = cron("0,10 6 * * *")
+
+
+@pytest.mark.parametrize("overlap", ["keep_latest", "coalesce", "cancel_running"])
+@pytest.mark.parametrize(
+    ("trigger", "longest", "too_long"),
+    [
+        pytest.param(HOURLY, "1h", "61m", id="a period"),
+        pytest.param(TWICE, "10m", "11m", id="two close to one another"),
+        pytest.param({"type": "times", "specs": [HOURLY, cron("50 6 * * *")]}, "10m", "11m", id="of two specs"),
+        pytest.param({"type": "at", "instant": "2026-12-01T00:00:00Z"}, "12h", None, id="one"),
+    ],
+)
+def test_given_a_flexible_window_in_which_the_next_one_comes_where_the_newest_waits_then_there_is_a_warning(
+    trigger: dict[str, Any], longest: str, too_long: str | None, overlap: str
+) -> None:
+    assert warned_of({**trigger, "flexible": longest}, overlap=overlap) == []
+    if too_long is not None:
+        (warning,) = warned_of({**trigger, "flexible": too_long}, overlap=overlap)
+        assert (warning.field, warning.hint) == (
+            "trigger.flexible",
+            f"make it no longer than {longest}, or use overlap: queue",
+        )
+
+
+@pytest.mark.parametrize(
+    ("trigger", "flexible", "fields", "warned"),
+    [
+        pytest.param(HOURLY, "2h", {"max_pending": 2}, False, id="as many as may wait"),
+        pytest.param(HOURLY, "121m", {"max_pending": 2}, True, id="one more"),
+        pytest.param(HOURLY, "23h", {}, False, id="the default"),
+        pytest.param({**HOURLY, "period": "10m"}, "17h", {}, True, id="more than the default"),
+        pytest.param(TWICE, "23h", {"max_pending": 2}, False, id="few a day"),
+        pytest.param(HOURLY, "23h", {"overlap": "skip", "catchup": {"mode": "last"}}, False, id="skip"),
+        pytest.param(HOURLY, "23h", {"overlap": "allow"}, False, id="allow"),
+    ],
+)
+def test_given_a_flexible_window_in_which_more_come_than_may_wait_then_there_is_a_warning(
+    trigger: dict[str, Any], flexible: str, fields: dict[str, Any], warned: bool
+) -> None:
+    found = warned_of({**trigger, "flexible": flexible}, **fields)
+    assert [each.field for each in found] == (["trigger.flexible"] if warned else [])
+
+
+def warned_of(trigger: dict[str, Any], **fields: Any) -> list[Problem]:
+    document = {"namespace": "n", "name": "a", "target": PYTHON, "trigger": trigger, **fields}
+    return schedule_warnings(parse_schedule(document), NOW)
+
+
 @pytest.mark.parametrize(
     ("instant", "catchup", "warned"),
     [
