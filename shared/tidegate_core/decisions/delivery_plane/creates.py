@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.delivery_plane.guarding import counts, refuse, versions_of
+from tidegate_core.decisions.delivery_plane.rows import outlives
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Items, Read
+from tidegate_core.model.instants import Instant
 from tidegate_core.model.position import Position
 from tidegate_core.model.problems import RefusedRecord
 from tidegate_core.model.receipts import ReceiptStatus
@@ -89,6 +91,11 @@ class Create:
         return self.sending.position.text()
 
     @property
+    def nominal(self) -> Instant:
+        """When it is due, whatever slot its rows have."""
+        return self.sending.request.due(self.sending.position.append_time)
+
+    @property
     def is_covered_by_repeat(self) -> bool:
         """The guard above it was raised by the same request, from another record."""
         request_id, guard = self.sending.request.id, self.guard
@@ -107,6 +114,16 @@ class Create:
     def has_its_own_version(self) -> bool:
         """Whether no other record makes rows of its version: under a key none does; without, those of its topic that bear its id do."""
         return self.name.keyed or self.sending.request.id is None or self.answered not in (None, self.version)
+
+    def may_outlast_its_guard(self, now: Instant) -> bool:
+        """Whether rows that a former owner made of it would be there without a guard that covers them: none is above them, or one that
+        was raised when nobody knew of them and expires before they do.
+        """
+        if not self.has_its_own_version:
+            return False
+        if self.guard is None or self.version >= self.guard.live_from:
+            return True
+        return not outlives(self.guard, max(self.nominal, now))
 
     @property
     def alive(self) -> list[Message]:
@@ -182,6 +199,8 @@ def _stand_in(plane: DeliveryPlane, create: Create) -> Operation[None]:
     was passed, is the request now. What a former owner wrote of either is covered or does not count, whenever it comes, so it has a
     version of its own in that one's place.
     """
+    if create.may_outlast_its_guard(plane.host.now):
+        yield from refuse(plane, create.name.id, create.version, create.guard)
     yield from _give_version(plane, create, f"{create.live_from}{STANDS_IN}{create.origin}")
 
 

@@ -34,6 +34,11 @@ def guard_expiry(now: int, before: Guard | None, covered: Iterable[Message]) -> 
     return max(known, expiry(max(now, latest), GUARD_DAYS))
 
 
+def outlives(guard: Guard, slot: int) -> bool:
+    """Whether a guard that knew nothing of them is kept for longer than rows of this slot."""
+    return guard.expires_at is None or guard.expires_at > row_expiry(slot)
+
+
 def presence_expiry(append_time: int) -> int:
     """Returns the TTL attribute of a presence row.
 

@@ -193,7 +193,7 @@ def _cover_refused(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation
     """
     for create in creates:
         is_refused = create.sending.replay and create.status is not ReceiptStatus.ACCEPTED
-        if is_refused and create.has_its_own_version and create.version >= create.live_from:
+        if is_refused and create.may_outlast_its_guard(plane.host.now):
             yield from refuse(plane, create.name.id, create.version, create.guard)
             _give_up_rows(plane, create.name.id, create.version)
 
@@ -229,7 +229,7 @@ class Rows:
 def _make_rows(plane: DeliveryPlane, create: Create, rows: Rows) -> None:
     """Adds the row in memory, and its writes."""
     request, position = create.sending.request, create.sending.position
-    nominal = request.due(position.append_time)
+    nominal = create.nominal
     slot = _slot_of(plane, create, nominal)
     # What a former owner wrote of a replayed create may have another slot, also when its message row never came.
     _give_up_rows(plane, create.name.id, create.version, but_at=slot)

@@ -8,12 +8,14 @@ import pytest
 from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import WHICH
 
 from tidegate_core.decisions.delivery_plane.cancelling import CANCEL_MARK
-from tidegate_core.effects import Write
+from tidegate_core.effects import Commit, Write
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import Guard, Message
 from tidegate_core.store.values import Delete, Key, Put
 from tidegate_testkit.bench import Bench
+from tidegate_testkit.bench_matches import a_batch, a_commit
 from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_cancel, a_position, a_send
+from tidegate_testkit.simulation.mutants.stage import comes_through_the_inbox
 
 
 @pytest.fixture
@@ -37,6 +39,49 @@ def test_given_a_guard_then_it_outlives_what_it_covers_and_is_not_for_ever(bench
     assert guards[0] > bench.now // 1000 + 30 * 86_400  # The requests topic's retention, and more.
     assert guards[1] > rows["m-1"]
     assert guards[2] > max(rows.values())
+
+
+def a_cancel_that_knows_no_rows(sent: dict[str, str], cancel: dict[str, str], after: str) -> tuple[Bench, Write]:
+    """Returns a bench whose former owner fell while it wrote the rows of a create, and what it wrote. Its successor met the cancel, read from
+    another topic partition, before that create.
+    """
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.lose(a_batch("messages"), times=10**6)
+    bench.request(a_send("m-1", after=after, **sent))
+    bench.run(SECOND)
+    comes_through_the_inbox(bench, a_cancel(**cancel), bench.now)
+    bench.end_scripts()
+    bench.crash()
+    bench.run(5 * SECOND)
+    assert (bench.status_of("c-1"), bench.status_of("m-1")) == ("not_found", "superseded" if sent else "cancelled")
+    return bench, next(each for each in bench.all_asked(Write) if each.batch.name == "messages")
+
+
+@WHICH
+def test_given_a_guard_that_expires_before_late_rows_of_what_it_covers_are_due_then_these_are_not_sent(
+    sent: dict[str, str], cancel: dict[str, str]
+) -> None:
+    """Review: it was kept for 35 days, as its cancel knew of no row, and `superseded` was delivered on the 61st."""
+    bench, late = a_cancel_that_knows_no_rows(sent, cancel, after=f"{60 * 24 + 1}h")
+    bench.store.write(late.batch.actions)
+    bench.run(MINUTE)
+    bench.months(2)
+    bench.run(2 * HOUR)
+    assert bench.on("out") == []
+
+
+@pytest.mark.parametrize(("after", "writes"), [("4d", 1), ("6d", 2)])
+def test_given_a_guard_that_outlives_what_may_come_late_then_it_is_written_once_and_expires(
+    after: str, writes: int
+) -> None:
+    bench, _ = a_cancel_that_knows_no_rows({"key": "k"}, {"key": "k"}, after)
+    assert len([each for each in bench.all_asked(Commit) if a_commit("guard")(each)]) == writes
+    (guard,) = (from_item(Guard, row) for row in bench.rows("G#"))
+    assert (guard.expires_at is None) == (writes > 1)
+    bench.crash()
+    bench.run(5 * SECOND)
+    assert [from_item(Guard, row) for row in bench.rows("G#")] == [guard]
 
 
 def test_given_a_crash_before_the_receipt_of_a_cancel_by_key_then_an_older_delivery_does_not_make_it_too_late(

@@ -23,7 +23,7 @@ from tidegate_core.store.values import Delete, Put
 from tidegate_core.transactions.map import Cut
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_batch, a_commit
-from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_holding, a_send
+from tidegate_testkit.builders import HOUR, MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_holding, a_send
 from tidegate_testkit.simulation.faults.knobs import HAND_OVER_MS, OF_MAPS, turned
 from tidegate_testkit.simulation.mutants.rules_of_gone_records import (
     a_first_record_outlives_its_repeat,
@@ -210,6 +210,33 @@ def test_given_a_repeat_that_is_given_a_version_of_its_own_in_two_tries_then_not
     bench.run(2 * MINUTE)
     assert len(bench.delivered()) == 2
     assert tally(bench) == (2, 0)
+
+
+def test_given_a_record_that_stands_in_for_its_repeat_then_late_rows_of_its_own_version_are_not_sent_in_two_months() -> (
+    None
+):
+    """The guard of the repeat covers them, which knew nothing of them: what it had replaced was due at once."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    document = a_send(NAME, key="k", after=f"{60 * 24 + 1}h")
+    first = bench.now
+    bench.request(a_send("replaced", key="k", after="10s"))
+    bench.run(SECOND)
+    bench.hold_back(a_commit("cursor"))
+    bench.hold_back(a_batch("messages"))
+    bench.request(document)
+    comes_through_the_inbox(bench, document, first)
+    of_another_topic(bench, 2)
+    bench.release()
+    bench.run(MINUTE)
+    standing_in = [row for row in _rows(bench) if STANDS_IN in row.version]
+    assert len(standing_in) == 2
+    for row in standing_in:
+        late = replace(row, version=row.origin)
+        bench.store.write([Put(late.key(0), {**to_item(late, late.key(0)), "rev": 1})])
+    bench.months(2)
+    bench.run(2 * HOUR)
+    assert len(bench.delivered()) == 1
 
 
 def _rows(bench: Bench) -> list[Message | MessageTimer]:

@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 from tests.unit.tidegate_core.decisions.delivery_plane.sending_bench import an_inboxed, messages, timers
 
+from tidegate_core.decisions.delivery_plane.rows import row_expiry
 from tidegate_core.effects import Commit, Produce, Refused, Write
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import FOR_EVER, Guard, Message, MessageTimer
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Put
 from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, RECEIPTS, REQUESTS, SECOND, a_cancel, a_send
+from tidegate_testkit.builders import HOUR, MINUTE, RECEIPTS, REQUESTS, SECOND, a_cancel, a_send
 
 
 @pytest.fixture
@@ -165,6 +166,25 @@ def test_given_a_refused_record_then_a_later_replacement_keeps_covering_it() -> 
     assert guard.expires_at is None
 
 
+def test_given_late_rows_of_what_a_replacement_covers_and_did_not_know_then_they_are_not_sent_when_its_guard_has_expired() -> (
+    None
+):
+    """Its record was read from another topic partition, behind two that are due soon."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    other = an_inboxed(a_send("m-1", key="k", after=f"{60 * 24 + 1}h"), at=bench.now - SECOND)
+    bench.request(a_send("m-2", key="k", after="5m"))
+    bench.request(a_send("m-3", key="k", after="5m"))
+    bench.store.write([Put(other.key(0), {**to_item(other, other.key(0)), "rev": 1})])
+    bench.run(20 * SECOND)
+    assert bench.status_of("m-1") == "superseded"
+    rows_come_late(bench, other, after=(60 * 24 + 1) * HOUR)
+    bench.run(10 * MINUTE)
+    bench.months(2)
+    bench.run(2 * HOUR)
+    assert [each.document["of"] for each in bench.on("out")] == ["m-3"]
+
+
 def a_refused_repeat(after_the_accepted: int) -> tuple[Bench, InboxRow]:
     """Returns a bench that has accepted one record of a request, and the other one, refused: it came through the inbox."""
     bench = Bench(shards=1)
@@ -179,11 +199,12 @@ def a_refused_repeat(after_the_accepted: int) -> tuple[Bench, InboxRow]:
     return bench, other
 
 
-def rows_come_late(bench: Bench, other: InboxRow) -> None:
-    """A former owner's batch of the refused record arrives."""
+def rows_come_late(bench: Bench, other: InboxRow, after: int = 0) -> None:
+    """A former owner's batch of the refused record arrives, which is due so much after what was accepted."""
     rows: list[Message | MessageTimer] = [*messages(bench)[:1], *timers(bench)[:1]]
     for row in rows:
-        late = replace(row, version=other.origin, origin=other.origin)
+        slot = row.slot + after
+        late = replace(row, version=other.origin, origin=other.origin, slot=slot, expires_at=row_expiry(slot))
         bench.store.write([Put(late.key(0), to_item(late, late.key(0)))])
 
 

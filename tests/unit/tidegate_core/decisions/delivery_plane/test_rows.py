@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_core.decisions.delivery_plane.rows import guard_expiry, presence_expiry, row_expiry
+from tidegate_core.decisions.delivery_plane.rows import guard_expiry, outlives, presence_expiry, row_expiry
 from tidegate_core.model.instants import TEN_YEARS_MS
 from tidegate_core.records.messages import Guard, Message
 from tidegate_testkit.builders import HOUR, NOW
@@ -37,6 +40,13 @@ def test_given_a_guard_then_it_outlives_all_that_it_covers_and_that_it_covered_b
     expires_at = guard_expiry(NOW, earlier, [a_message(slot) for slot in slots])
     assert expires_at > row_expiry(max(slots, default=NOW))
     assert expires_at >= (before or 0)
+
+
+@pytest.mark.parametrize(("days", "is_kept"), [(-100, True), (4, True), (5, False), (61, False)])
+def test_given_a_guard_that_knows_of_no_row_then_it_outlives_what_is_due_within_days(days: int, is_kept: bool) -> None:
+    guard = Guard(id="m", live_from="v", expires_at=guard_expiry(NOW, None, []))
+    assert outlives(guard, NOW + days * 24 * HOUR) == is_kept
+    assert outlives(replace(guard, expires_at=None), NOW + days * 24 * HOUR)
 
 
 @given(appended=st.integers(NOW, NOW + 24 * HOUR), slot=SLOTS)
