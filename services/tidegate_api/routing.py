@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tidegate_core.decisions.delivery_plane.cancelling import PUBLIC_ID
 from tidegate_core.model.identity import shard_of_run
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.requests import (
@@ -27,9 +26,6 @@ def shard_of_request(request: Request, request_id: str, shards: int) -> int:
         case MessageSend():
             return message_shard(request.namespace, request.key, request_id, shards)
         case MessageCancel():
-            printed = PUBLIC_ID.fullmatch(request.message_id or "")
-            if printed is not None and int(printed[1]) < shards:
-                return int(printed[1])
             return message_shard(request.namespace, request.key, request.message_id or "", shards)
         case RunRequest(run_id=run):
             return run_shard(run, shards, "run_id")

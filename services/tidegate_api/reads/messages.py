@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from tidegate_api.cluster_map import MapReader
@@ -34,12 +35,15 @@ class MessageReads:
         """Returns the message that a cancel of the same words would mean. Raises ApiProblem (404)."""
         shards = (await self._cluster.current()).shards
         shard = shard_of_request(wanted, "", shards)
-        name = named(wanted)
-        view = await self._pools.read(lambda: self._read(shard, name))
-        if view is None or view.namespace != wanted.namespace:
+        view = await self._pools.read(lambda: self._first_of(shard, named(wanted), wanted.namespace))
+        if view is None:
             subject = f"key {wanted.key}" if wanted.key is not None else f"id {wanted.message_id}"
             raise not_found(f"message with {subject} in {wanted.namespace}: there is none, or its row has expired")
         return view
+
+    def _first_of(self, shard: int, names: Sequence[MessageName], namespace: str) -> MessageView | None:
+        views = (self._read(shard, name) for name in names)
+        return next((view for view in views if view is not None and view.namespace == namespace), None)
 
     def _read(self, shard: int, name: MessageName) -> MessageView | None:
         guard_key, progress_key = keys.message_guard(shard, name.id), keys.progress(shard)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tidegate_core.decisions.delivery_plane.cancelling import PUBLIC_ID
 from tidegate_core.decisions.delivery_plane.creates import Sending, Unkept
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.forged import refuse_forged_request
@@ -159,9 +158,6 @@ class RequestIngest:
             case MessageSend():
                 return message_shard(request.namespace, request.key, request.id or "", shards)
             case MessageCancel():
-                printed = PUBLIC_ID.fullmatch(request.message_id or "")
-                if printed is not None and int(printed[1]) < shards:
-                    return int(printed[1])
                 return message_shard(request.namespace, request.key, request.message_id or "", shards)
             case RunRequest(run_id=run) | JobCancel(job_id=run):
                 shard = shard_of_run(run)

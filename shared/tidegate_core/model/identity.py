@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b32encode
 from typing import TypeAlias
 
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.position import Position
-from tidegate_core.model.shards import hash_of
+from tidegate_core.model.shards import PRINTED_ID, hash_of
 
 OccurrenceMark: TypeAlias = tuple[str, ...]
 """What tells a trigger's occurrences apart. Parts stay apart until they are hashed: user text is never joined."""
@@ -16,7 +15,6 @@ OccurrenceMark: TypeAlias = tuple[str, ...]
 MAX_SHARDS = 10_000
 """Four digits of a run id."""
 
-_RUN_ID = re.compile(r"(\d{4})-[a-z2-7]{26}", re.ASCII)
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
@@ -58,7 +56,7 @@ def shard_of_run(run: str) -> int:
     Raises:
         ValueError: The text is not such an id.
     """
-    match = _RUN_ID.fullmatch(run)
+    match = PRINTED_ID.fullmatch(run)
     if match is None:
         raise ValueError(f"{run!r} is not a run id such as 0042-mfrggzdfmztwq2lkn5wg63tqoe")
     return int(match[1])

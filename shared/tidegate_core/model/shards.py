@@ -5,7 +5,11 @@ The golden vectors in this module's test freeze it: another value for the same p
 
 from __future__ import annotations
 
+import re
 from hashlib import blake2b
+
+PRINTED_ID = re.compile(r"(\d{4})-([a-z2-7]{26})", re.ASCII)
+"""The id of a run, a job or a delivered message, as it is printed: it names its shard."""
 
 
 def hash_of(*parts: str) -> bytes:
@@ -46,7 +50,14 @@ def sources_shard(shard_count: int) -> int:
 
 
 def message_shard(namespace: str, key: str | None, message_id: str, shard_count: int) -> int:
-    """Returns the shard of a message that its sender names: of its key, so that a replacement meets it, else of its id."""
+    """Returns the shard of a message that its sender names: of its key, so that a replacement meets it, else of its id.
+
+    A sender may give it the id of a run or of another message, and nobody can tell such an id from one that was printed of the message
+    itself: it names the shard of either.
+    """
+    printed = None if key is not None else PRINTED_ID.fullmatch(message_id)
+    if printed is not None and int(printed[1]) < shard_count:
+        return int(printed[1])
     return shard_of(namespace, message_id if key is None else key, shard_count=shard_count)
 
 

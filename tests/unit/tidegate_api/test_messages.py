@@ -238,6 +238,28 @@ def test_given_a_message_that_a_wide_suspend_holds_back_then_it_waits_though_the
     assert state() == "passed", "withdrawn while it was held"
 
 
+def test_given_an_id_of_the_form_that_is_printed_then_it_shows_the_message_that_its_cancel_means(
+    process: Process,
+) -> None:
+    """The request's that has it, be it the id of its sender's run, or that of another message; else the message that it was printed of."""
+    own = "0001-mfrggzdfmztwq2lkn5wg63tqoe"
+    printed = public_id(
+        message_shard("orders", None, "m-7", SHARDS), MessageName.of_request("orders", "m-7"), FIRST_VERSION
+    )
+
+    def shown(message_id: str, namespace: str = "orders") -> Any:
+        answer = process.http.get("/api/v1/messages", params={"namespace": namespace, "message_id": message_id})
+        return answer.json()["request_id"] if answer.status_code == 200 else answer.status_code
+
+    for request_id in (own, "m-7"):
+        put_message(process, request_id)
+        assert shown(request_id) == request_id
+    assert shown(printed) == "m-7"
+    assert shown(printed, "others") == 404
+    put_message(process, printed)
+    assert shown(printed) == printed
+
+
 def test_given_rows_of_a_repeat_that_was_refused_then_the_message_that_will_be_sent_is_shown(process: Process) -> None:
     """Found in review: an owner fell behind the rows of a repeat, and its successor refused that: whoever looked was told of it, by an id that
     no cancel finds, while the first one was sent.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from tidegate_core.decisions.delivery_plane.creates import Sending
 from tidegate_core.decisions.delivery_plane.guarding import (
@@ -33,6 +32,7 @@ from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem, RefusedRecord
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import MessageCancel, MessageSend
+from tidegate_core.model.shards import PRINTED_ID
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import FOR_EVER, Guard, Message, MessageName
 from tidegate_core.records.receipts import (
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
 CANCEL_MARK = "\x1f"
 """In front of a cancel's id in the guard that it has raised: ids hold no such character, so no send's is like it."""
-PUBLIC_ID = re.compile(r"(\d{4})-([a-z2-7]{26})", re.ASCII)
-"""The id of a delivered message, as an API answer shows it: it names its shard."""
 
 
 def apply_inboxed(plane: DeliveryPlane, rows: Sequence[InboxRow]) -> Operation[list[tuple[InboxRow, RefusedRecord]]]:
@@ -172,14 +170,49 @@ def _answered_before(
     return next((status for status in told if status == json.loads(stored.body)["status"]), None)
 
 
-def named(request: MessageCancel) -> MessageName:
-    """Returns which message is meant: by key, by the request id of its send, or by the id that was printed."""
+def named(request: MessageCancel) -> tuple[MessageName, ...]:
+    """Returns which message is meant: by key, or by the request id of its send. A text that has the form of a printed id may be that,
+    where no send has it.
+    """
     if request.key is not None:
-        return MessageName.of_key(request.namespace, request.key)
-    public = PUBLIC_ID.fullmatch(request.message_id or "")
-    if public is not None:
-        return MessageName(public[2], False)
-    return MessageName.of_request(request.namespace, request.message_id or "")
+        return (MessageName.of_key(request.namespace, request.key),)
+    message_id = request.message_id or ""
+    by_request = MessageName.of_request(request.namespace, message_id)
+    printed = PRINTED_ID.fullmatch(message_id)
+    return (by_request,) if printed is None else (by_request, MessageName(printed[2], False))
+
+
+class _Meant(NamedTuple):
+    """What a cancel is about, as it is stored.
+
+    Attributes:
+        is_printed: It is named by an id that was printed, which may be of any namespace: its guard does not say whose it is.
+        versions: Of the cancel's namespace.
+    """
+
+    name: MessageName
+    is_printed: bool
+    guard: Guard | None
+    versions: list[Message]
+
+
+def _look_up(plane: DeliveryPlane, request: MessageCancel, origin: str) -> Operation[_Meant]:
+    by_request, *printed = named(request)
+    guards = yield from read_guards(plane, [name.id for name in (by_request, *printed)])
+    meant = yield from _as_stored(plane, request, by_request, guards)
+    # What was sent behind the cancel is not what it is about; a printed id may be used again for that.
+    is_known = meant.guard is not None or any(each.origin < origin for each in meant.versions)
+    if is_known or not printed:
+        return meant
+    return (yield from _as_stored(plane, request, printed[0], guards))._replace(is_printed=True)
+
+
+def _as_stored(
+    plane: DeliveryPlane, request: MessageCancel, name: MessageName, guards: Mapping[str, Guard]
+) -> Operation[_Meant]:
+    guard = guards.get(name.id)
+    versions = yield from versions_of(plane, name.id, guard)
+    return _Meant(name, False, guard, [each for each in versions if each.namespace == request.namespace])
 
 
 def _was_sent_under_its_id(message: Message, request: MessageCancel, name: MessageName) -> bool:
@@ -197,10 +230,9 @@ def _cancel(
     """First the guard, then what it covers: whoever loads a row after this reads the guard. `rejected` has touched nothing: its id was used
     for the send of what it names.
     """
-    name = named(request)
+    name, is_printed, guard, versions = yield from _look_up(plane, request, origin)
     # A cancel by key ends what was sent before it; an id is never used again, so its cancel holds for ever.
     live_from = origin if name.keyed else FOR_EVER
-    guard = (yield from read_guards(plane, [name.id])).get(name.id)
     raised_by = None if request.id is None else f"{CANCEL_MARK}{request.id}"
     if guard is not None and raised_by is not None and guard.request_id == raised_by:
         # A later record of the same request was dealt with before this one: what it covers is what this one is answered for.
@@ -208,10 +240,6 @@ def _cancel(
     before = raised_over(guard, live_from)
     again = guard is not None and guard.live_from == live_from
     behind = guard is not None and guard.live_from > live_from
-    # A printed id names a message of any namespace, so it is asked whose it is.
-    versions = [
-        message for message in (yield from versions_of(plane, name.id, guard)) if message.namespace == request.namespace
-    ]
     if any(message.origin < origin and _was_sent_under_its_id(message, request, name) for message in versions):
         # An accepted send has no receipt that would tell: its rows do. Where they are gone nothing is left to take back.
         return ReceiptStatus.REJECTED, ()
@@ -226,14 +254,12 @@ def _cancel(
         covered = [message for message in versions if message.version < live_from][:1]
     else:
         covered = [message for message in versions if before <= message.version < live_from]
-    printed = PUBLIC_ID.fullmatch(request.message_id or "") is not None
-    if again and not covered and not printed and guard is not None and guard.through is not None:
-        # What it took back the first time was removed by the create in front of it, which was done again as well. Not for a
-        # printed id: the guard does not say whose the message was.
+    if again and not covered and not is_printed and guard is not None and guard.through is not None:
+        # What it took back the first time was removed by the create in front of it, which was done again as well.
         late_then = guard.through <= plane.maybe_sent_through
         return ReceiptStatus.TOO_LATE if late_then else ReceiptStatus.CANCELLED, ()
-    if not versions and printed:
-        # It was printed, so it would be there: it belongs to somebody else, or to a message under a key.
+    if not versions and is_printed:
+        # It would be there if it was printed, or sent under: it belongs to somebody else, or to a message under a key.
         hint = "a message under a key is cancelled by its key"
         return ReceiptStatus.NOT_FOUND, (Problem("message_id", "is not the id of a message without key", hint),)
     through = max((message.slot for message in covered), default=None)

@@ -53,6 +53,23 @@ def test_given_message_with_key_then_a_replacement_meets_it() -> None:
     assert schedule_shard("flights", "join-day", 256) == 36
 
 
+@pytest.mark.parametrize(
+    ("message_id", "named"),
+    [
+        ("0042-mfrggzdfmztwq2lkn5wg63tqoe", 42),
+        ("0255-mfrggzdfmztwq2lkn5wg63tqoe", 255),
+        ("0256-mfrggzdfmztwq2lkn5wg63tqoe", None),
+        ("0042-mfrggzdfmztwq2lkn5wg63tqoe/done", None),
+    ],
+)
+def test_given_a_message_under_an_id_of_the_form_that_is_printed_then_it_lies_where_that_says(
+    message_id: str, named: int | None
+) -> None:
+    by_hash = shard_of("orders", message_id, shard_count=256)
+    assert message_shard("orders", None, message_id, 256) == (by_hash if named is None else named)
+    assert message_shard("orders", message_id, "m-1", 256) == by_hash
+
+
 @given(st.integers(1, 10_000), st.data())
 def test_given_a_message_without_key_and_id_then_who_reads_it_owns_it_under_each_map(
     shards: int, data: st.DataObject

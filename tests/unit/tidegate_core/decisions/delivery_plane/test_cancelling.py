@@ -7,6 +7,7 @@ from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import W
 
 from tidegate_core.decisions.delivery_plane.delivering import PAUSE_MS
 from tidegate_core.decisions.delivery_plane.retrying import ATTEMPTS_MAX
+from tidegate_core.decisions.inputs import Poked
 from tidegate_core.effects import NotProduced, Produce, Read, ReadRange
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import from_item
@@ -24,6 +25,7 @@ from tidegate_testkit.builders import (
     an_apply,
     every,
 )
+from tidegate_testkit.simulation.mutants.stage import comes_through_the_inbox
 
 
 @pytest.fixture
@@ -246,6 +248,59 @@ def test_given_a_message_that_expired_then_its_cancel_is_too_late(bench: Bench, 
     assert bench.on("out") == []
     bench.request(a_cancel(message_id="m-1"))
     assert bench.status_of("c-1") == "too_late"
+
+
+RUN_ID = "0000-mfrggzdfmztwq2lkn5wg63tqoe"
+
+
+@pytest.mark.parametrize("own", [RUN_ID, RUN_ID.replace("0000", "9999")], ids=["of a shard", "of another cluster"])
+@pytest.mark.parametrize("shards", [1, 2, 32])
+def test_given_a_message_under_the_id_of_a_run_then_the_id_of_its_request_takes_it_back(shards: int, own: str) -> None:
+    """Review: who sends under the id of its own run, so that a retry sends once, had it taken for one that was printed."""
+    bench = Bench(shards=shards)
+    bench.run(SECOND)
+    for status in ("accepted", "unchanged"):
+        bench.request(a_send(own, after="1h", receipt=True))
+        bench.run(SECOND)
+        assert bench.status_of(own) == status
+    for number in range(2):
+        bench.request(a_cancel(f"c-{number}", message_id=own))
+        assert bench.status_of(f"c-{number}") == "cancelled"
+    bench.run(2 * HOUR)
+    assert bench.on("out") == []
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+def test_given_a_message_under_the_id_that_another_one_was_delivered_with_then_its_cancel_means_the_later_one(
+    bench: Bench, is_cancelled: bool
+) -> None:
+    bench.request(a_send("m-1", after="1s"))
+    bench.run(10 * SECOND)
+    (delivered,) = bench.on("out")
+    told_by = str(delivered.headers["tidegate-id"])
+    bench.request(a_send(told_by, after="1h"))
+    if is_cancelled:
+        bench.request(a_cancel(message_id=told_by))
+        assert bench.status_of("c-1") == "cancelled"
+    bench.run(2 * HOUR)
+    assert [each.document["of"] for each in bench.on("out")] == ["m-1", told_by][: 1 if is_cancelled else 2]
+
+
+def test_given_a_printed_id_that_a_later_send_has_too_then_a_cancel_between_them_means_the_earlier_one() -> None:
+    """It is read from another topic partition, behind both."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(a_send("m-1", after="1h", receipt=True))
+    printed = str(bench.receipts()["m-1"]["id"])
+    bench.run(SECOND)
+    appended = bench.now
+    bench.run(SECOND)
+    bench.request(a_send(printed, after="1h"))
+    comes_through_the_inbox(bench, a_cancel(message_id=printed), appended)
+    bench.give(Poked(0))
+    bench.run(2 * HOUR)
+    assert bench.status_of("c-1") == "cancelled"
+    assert [each.document["of"] for each in bench.on("out")] == [printed]
 
 
 def test_given_a_printed_id_and_another_namespace_then_the_message_is_delivered(bench: Bench) -> None:
