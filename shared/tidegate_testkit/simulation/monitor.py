@@ -63,6 +63,9 @@ class StoreMonitor:
         self._note_ends(written)
         self._check_pacing(written, before)
         self._check_ends(written)
+        if written.name == "start":
+            runs = [before[action.key] for action in written.actions if action.key.sk.startswith("R#")]
+            self._record.past_gate |= {(str(run["id"]), int(str(run["attempt"]))) for run in runs if run is not None}
         if written.name in OWNERLESS:
             return
         author = Author.of(written.token)

@@ -257,6 +257,7 @@ class Record:
         said: What became of that, as far as a living node heard it, by run, in its order.
         taken_on: When the platform took an attempt for the first time, whether or not it said so, by run and attempt.
         verdicts: What the platform says was wrong with attempts, by run and by its words.
+        past_gate: Attempts whose start the store has taken, as (run, attempt), whether or not their program heard of it.
         asked_to_end: Attempts that somebody wanted ended, by run, with the true time.
         stints: By name.
         pauses: Nodes that were frozen, as (node, from, to).
@@ -291,6 +292,7 @@ class Record:
     said: defaultdict[str, list[Said]] = field(default_factory=lambda: defaultdict(list))
     taken_on: dict[tuple[str, int], int] = field(default_factory=dict)
     verdicts: defaultdict[str, dict[str, PlatformVerdict]] = field(default_factory=lambda: defaultdict(dict))
+    past_gate: set[tuple[str, int]] = field(default_factory=set)
     asked_to_end: defaultdict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
     not_sent: set[str] = field(default_factory=set)
     refused: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))

@@ -127,6 +127,8 @@ def _check_ended_for_good(case: Case, run_id: str, words: str, verdict: Platform
     """Of a program that has ended before the gate, and would do so again: whoever hears it makes no further attempt."""
     if any(body.attempt == verdict.attempt for body in case.bodies_by_run.get(run_id, [])):
         return  # The platform has started it again.
+    if (run_id, verdict.attempt) in case.record.past_gate:
+        return  # A start of it came late and was carried out: it has passed, and its schedule's `retry` says what follows (seed 35000171).
     heard = [each for each in case.record.said[run_id] if each.what == words]
     later = [at for at, attempt in case.record.handed_over[run_id] if attempt > verdict.attempt]
     if not heard or not later or case.node_serving(keys.shard_of_run(run_id), heard[0].at, min(later)) != heard[0].node:

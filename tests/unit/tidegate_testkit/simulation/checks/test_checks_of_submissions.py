@@ -135,6 +135,26 @@ def test_given_a_run_that_the_platform_has_ended_for_good_and_a_further_attempt_
     assert found(check_submissions(case), "I1", row.job_id, "followed by another one")
 
 
+def test_given_an_attempt_whose_start_came_late_then_its_end_was_behind_the_gate_and_another_one_may_follow(
+    case: Case, undone: list[Undo]
+) -> None:
+    """Seed 35000171: its program had died without an answer, the start was applied then, and the next copy ended for good."""
+    row = ended_by(case, is_rejected=False)
+    handed_over = case.record.handed_over[row.job_id]
+    attempt = handed_over[-1][1]
+    assert (row.job_id, attempt) not in case.record.past_gate
+    handed_over.append((row.at + 1, attempt + 1))
+    undone.append(lambda: handed_over.remove(handed_over[-1]))
+    case.record.past_gate.add((row.job_id, attempt))
+    undone.append(lambda: case.record.past_gate.discard((row.job_id, attempt)))
+    assert not found(check_submissions(case), "I1", row.job_id, "followed by another one")
+
+
+def test_given_a_run_that_has_begun_then_the_store_had_taken_its_start(case: Case) -> None:
+    assert case.record.bodies
+    assert {(body.run_id, body.attempt) for body in case.record.bodies} <= case.record.past_gate
+
+
 def _parks(case: Case, row: LedgerRow) -> bool:
     return any(step.parks for life in case.lives if life.name == row.name for step in case.steps(life))
 
