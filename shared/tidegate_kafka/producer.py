@@ -165,9 +165,8 @@ class KafkaPublisher:
         if topic not in self._one_by_one:
             return self
         if self._alone is None and not self._thread.stopping:
-            with suppress(
-                KafkaException, RuntimeError
-            ):  # The host has no more threads, say; the next record finds some.
+            # The host has no more threads, say; the next record finds some.
+            with suppress(KafkaException, RuntimeError):
                 self._alone = self._begun_alone()
         return self._alone or self
 

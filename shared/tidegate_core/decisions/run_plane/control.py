@@ -234,9 +234,8 @@ def applied_spec(
     if fresh and spec.suspended:
         state = replace(state, status="suspended", suspended_at=now)
     if spec.sends_messages and state.status == "suspended":
-        state = replace(
-            state, mode="drop"
-        )  # Messages know no other: held as what it was, it would send what falls due.
+        # Messages know no other mode: held as a program's it would send what falls due.
+        state = replace(state, mode="drop")
     if fresh or before is None or on_update == "restart":
         state = _restarted(state, spec, now)
     elif on_update == "carry":
