@@ -24,7 +24,7 @@ from tidegate_testkit.simulation.checks.submissions import (
 )
 from tidegate_testkit.simulation.cluster import RUNS_DLQ
 from tidegate_testkit.simulation.drawing import swarm_of, trapped
-from tidegate_testkit.simulation.record import Body, Said
+from tidegate_testkit.simulation.record import Body, ReceiptSeen, Said
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.stubborn import TRAP
 from tidegate_testkit.simulation.world import World, build
@@ -148,6 +148,25 @@ def test_given_an_attempt_whose_start_came_late_then_its_end_was_behind_the_gate
     case.record.past_gate.add((row.job_id, attempt))
     undone.append(lambda: case.record.past_gate.discard((row.job_id, attempt)))
     assert not found(check_submissions(case), "I1", row.job_id, "followed by another one")
+
+
+@pytest.mark.parametrize("is_rejected", [True, False])
+@pytest.mark.parametrize(("after", "may_be"), [(5_000, True), (-5_000, False)])
+def test_given_a_schedule_that_takes_a_run_back_whose_artefact_is_on_its_way_then_another_attempt_may_follow(
+    case: Case, undone: list[Undo], is_rejected: bool, after: int, may_be: bool
+) -> None:
+    """Seed 35003167: the launcher had said nothing, a suspend parked the run, its program began and ended behind that."""
+    row = ended_by(case, is_rejected=is_rejected)
+    verdict = case.record.verdicts[row.job_id][row.detail or ""]
+    handed_over = case.record.handed_over[row.job_id]
+    begun = min(at for at, attempt in handed_over if attempt == verdict.attempt) - 10_000
+    before = list(handed_over)
+    undone.append(lambda: handed_over.__setitem__(slice(None), before))
+    handed_over[:] = [(begun, verdict.attempt), *before, (row.at + 1, before[-1][1] + 1)]
+    steps = case.steps(case.life(row.name))
+    asked = replace(steps[-1].asked, receipt=ReceiptSeen(begun + after, {"status": "accepted"}))
+    steps.append(replace(steps[-1], asked=asked, parks=True))
+    assert found(check_submissions(case), "I1", row.job_id, "followed by another one") != may_be
 
 
 def test_given_a_run_that_has_begun_then_the_store_had_taken_its_start(case: Case) -> None:
