@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 
 from tidegate_node import bootstrap
-from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER
-from tidegate_ports.store import StoreUnavailable
+from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER, store_refuses
+from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
 
 EXIT_DIFFERS = 1
 
@@ -21,12 +21,15 @@ def run(check: bool = False, settings: bootstrap.Settings | None = None) -> int:
 
     Returns:
         0 all is as it should be, or, without `check`, what differs keeps no node from serving; 1 something differs, one line for
-        each of it; 75 a brick does not answer; 78 the settings cannot be.
+        each of it; 75 a brick does not answer; 78 the settings, or the tables, cannot be.
     """
     try:
         differences = bootstrap.initialise(bootstrap.load() if settings is None else settings, check=check)
     except (bootstrap.SettingsRefused, bootstrap.StartRefused) as refusal:
         _say(sys.stderr.write, str(refusal))
+        return EXIT_CONFIGURATION
+    except StoreRequestInvalid as refusal:
+        _say(sys.stderr.write, store_refuses(refusal))
         return EXIT_CONFIGURATION
     except bootstrap.NotYet as silence:
         _say(sys.stderr.write, f"{silence}; try again")

@@ -208,7 +208,7 @@ def _read_items(inspector: Inspector) -> Mapping[Key, Item]:
     except StoreUnavailable as silence:
         raise NotYet(f"store: {silence}") from silence
     except StoreRequestInvalid as refusal:
-        raise StartRefused(f"the store refuses to be read: {refusal}") from refusal
+        raise StartRefused(store_refuses(refusal)) from refusal
 
 
 def _judge(differences: Sequence[Difference], notices: Notices) -> None:
@@ -218,8 +218,13 @@ def _judge(differences: Sequence[Difference], notices: Notices) -> None:
         notices("topic_differs", message=difference.text)
 
 
+def store_refuses(refusal: StoreRequestInvalid) -> str:
+    """Returns what to tell whoever started a process whose request the store never takes."""
+    return f"the store refuses what it is asked: {refusal}: are its tables tidegate's, made by `tidegate init`?"
+
+
 def shards_of(store: Store) -> int:
-    """Returns how many shards the cluster has. Raises StartRefused, StoreUnavailable."""
+    """Returns how many shards the cluster has. Raises StartRefused, StoreRequestInvalid, StoreUnavailable."""
     item = store.get((MAP_KEY,)).get(MAP_KEY)
     if item is None:
         raise StartRefused(f"the store holds no map: {INITIALISE}")

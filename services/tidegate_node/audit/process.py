@@ -22,9 +22,9 @@ from tidegate_node import bootstrap
 from tidegate_node.audit.reading import Reader, read_shard
 from tidegate_node.audit.reading_messages import read_messages
 from tidegate_node.audit.topics import on_topics_of
-from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER, shards_of
+from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER, shards_of, store_refuses
 from tidegate_ports.landed import LandedRecords, LandedUnavailable
-from tidegate_ports.store import Store, StoreUnavailable
+from tidegate_ports.store import Store, StoreRequestInvalid, StoreUnavailable
 
 EXIT_USAGE: Final = 2
 SETTLED_MS: Final = 60_000
@@ -136,7 +136,7 @@ def run(
 
     Returns:
         0 nothing is missing; 1 something differs; 2 the window cannot be; 6 something that is needed is gone; 75 a shard is behind,
-        or a brick does not answer; 78 the settings cannot be.
+        or a brick does not answer; 78 the settings, or the tables, cannot be.
     """
     now = int(time.time() * 1_000)
     try:
@@ -147,6 +147,8 @@ def run(
         return _fail(str(wrong), EXIT_USAGE)
     except (bootstrap.SettingsRefused, bootstrap.StartRefused) as refusal:
         return _fail(str(refusal), EXIT_CONFIGURATION)
+    except StoreRequestInvalid as refusal:
+        return _fail(store_refuses(refusal), EXIT_CONFIGURATION)
     except StoreUnavailable as silence:
         return _fail(f"{silence}; try again", EXIT_TRY_LATER)
     asked, beyond = asked_for(window, now)
@@ -163,6 +165,8 @@ def run(
     )
     try:
         findings = audit.run()
+    except StoreRequestInvalid as refusal:
+        return _fail(store_refuses(refusal), EXIT_CONFIGURATION)
     except (StoreUnavailable, LandedUnavailable) as silence:
         return _fail(f"{silence}; try again", EXIT_TRY_LATER)
     findings.unjudged += [each for each in beyond if messages or each.subject != "messages"]

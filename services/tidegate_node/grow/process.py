@@ -6,8 +6,8 @@ import sys
 import time
 
 from tidegate_node import bootstrap
-from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER
-from tidegate_ports.store import StoreUnavailable
+from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER, store_refuses
+from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
 
 LOOK_EVERY_S = 1.0
 
@@ -28,6 +28,8 @@ def run(number: int, settings: bootstrap.Settings | None = None) -> int:
         )
     except (bootstrap.SettingsRefused, bootstrap.StartRefused) as refusal:
         return _fail(str(refusal), EXIT_CONFIGURATION)
+    except StoreRequestInvalid as refusal:
+        return _fail(store_refuses(refusal), EXIT_CONFIGURATION)
     except (StoreUnavailable, bootstrap.NotYet) as silence:
         return _fail(f"{silence}; run it again, it goes on where it was", EXIT_TRY_LATER)
     _say(f"map version {grown.version}: {grown.topic_partitions} topic partitions, {grown.shards} shards")

@@ -11,8 +11,8 @@ from typing import Final
 from tidegate_core.records.schema import StoreSchema
 from tidegate_node import bootstrap
 from tidegate_node.migrate.migration import InTheWay, Migration
-from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER, shards_of
-from tidegate_ports.store import StoreUnavailable
+from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER, shards_of, store_refuses
+from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
 
 EXIT_IN_THE_WAY: Final = 1
 LOOK_EVERY_S: Final = 2.0
@@ -54,6 +54,8 @@ def run(
         schema = migration.run(finish=finish)
     except (bootstrap.SettingsRefused, bootstrap.StartRefused) as refusal:
         return _fail([str(refusal)], EXIT_CONFIGURATION)
+    except StoreRequestInvalid as refusal:
+        return _fail([store_refuses(refusal)], EXIT_CONFIGURATION)
     except InTheWay as found:
         return _fail(found.reasons, EXIT_IN_THE_WAY)
     except (StoreUnavailable, bootstrap.NotYet) as silence:
