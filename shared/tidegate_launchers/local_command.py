@@ -19,6 +19,8 @@ SMALL_VALUE_CHARACTERS_MAX = 1024
 """Longer context values are in the context's file only: environment and conf are for what one types into a shell."""
 
 DEPLOY_MODE = "spark.submit.deployMode"
+REMOTE_VARIABLE = "SPARK_REMOTE"
+"""By which a program is a client of a Spark Connect server."""
 
 MARKER_VARIABLE = "TIDEGATE_RUN_FOLDER"
 """Environment variable that only the processes of one attempt carry, by which they are found and killed. Its value is
@@ -55,7 +57,7 @@ def spark_conf(launch: Launch, settings: LocalSettings, folder: RunFolder) -> di
     if launch.conf.get(DEPLOY_MODE, "client") != "client":
         raise LaunchRejected("config", f"{DEPLOY_MODE}: the local launcher runs drivers in client mode only")
     # Spark refuses master and mode where the program is a client of a Spark Connect server.
-    is_remote = "spark.remote" in launch.conf or "SPARK_REMOTE" in launch.env
+    is_remote = "spark.remote" in {**settings.spark_conf, **launch.conf} or REMOTE_VARIABLE in launch.env
     # Whoever names flags of the JVM there may name what ours contradict.
     chooses_flags = "spark.driver.defaultJavaOptions" in launch.conf
     return {
@@ -80,6 +82,8 @@ def program_environment(
         for name, value in inherited.items()
         if any(fnmatchcase(name, pattern) for pattern in settings.environment_patterns)
     }
+    # Not the node's own one: the launcher names a master, and with both Spark refuses every program.
+    environment.pop(REMOTE_VARIABLE, None)
     environment |= launch.env
     environment |= {f"TIDEGATE_{name.upper()}": value for name, value in small_values(launch, folder).items()}
     environment |= {

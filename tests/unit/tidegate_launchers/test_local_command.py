@@ -147,6 +147,27 @@ def test_given_a_client_of_a_spark_connect_server_then_neither_master_nor_mode_i
     assert not {"spark.master", "spark.submit.deployMode"} & set(merged)
 
 
+def test_given_a_spark_connect_server_in_the_launchers_own_conf_then_neither_master_nor_mode_is_said(
+    a_launch: ALaunch, settings: LocalSettings, folder: RunFolder
+) -> None:
+    with_remote = replace(settings, spark_conf={"spark.remote": "sc://server:15002"})
+    merged = spark_conf(a_launch(program_type="pyspark"), with_remote, folder)
+    assert not {"spark.master", "spark.submit.deployMode"} & set(merged)
+
+
+def test_given_a_node_whose_environment_names_a_spark_connect_server_then_only_a_programs_own_one_counts(
+    a_launch: ALaunch, settings: LocalSettings, folder: RunFolder, spark_home: Path
+) -> None:
+    """Found in review: the launcher names a master, spark-submit refuses one with the other, and no program came to the gate."""
+    with_spark = replace(settings, spark_home=spark_home)
+    inherited = {"SPARK_REMOTE": "sc://nodes:15002"}
+    launch = a_launch(program_type="pyspark")
+    assert "SPARK_REMOTE" not in program_environment(launch, with_spark, folder, inherited)
+    assert spark_conf(launch, with_spark, folder)["spark.master"] == with_spark.spark_master
+    own = a_launch(program_type="pyspark", env={"SPARK_REMOTE": "sc://own:15002"})
+    assert program_environment(own, with_spark, folder, inherited)["SPARK_REMOTE"] == "sc://own:15002"
+
+
 def test_given_the_nodes_environment_then_its_secrets_stay_behind(
     a_launch: ALaunch, settings: LocalSettings, folder: RunFolder
 ) -> None:
