@@ -92,9 +92,8 @@ class Attempts:
         """The run's item may have changed, or its time may be up."""
         run = self._memory.runs.get(run_id)
         if run is not None:
-            is_unasked = (run_id, run.attempt) in self._unasked
             self._lane.add(
-                LookAtRun(self._lane.shard, run_id, self._seen, self._memory, is_unasked, self._is_watched(run))
+                LookAtRun(self._lane.shard, run_id, self._seen, self._memory, self._is_unasked, self._is_watched)
             )
 
     def look_at_all(self) -> None:
@@ -309,6 +308,9 @@ class Attempts:
         """Has a program that is watched run again: its launcher knows of it, whoever asked, a look-up or a submission that was repeated."""
         if self._is_watched(lost):
             self._lane.add(MarkFound(self._lane.shard, lost.id, lost.attempt))
+
+    def _is_unasked(self, run: Run) -> bool:
+        return (run.id, run.attempt) in self._unasked
 
     def _is_watched(self, run: Run) -> bool:
         """Whether it is the driver that is watched, where its host is known."""

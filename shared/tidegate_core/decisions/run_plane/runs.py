@@ -136,20 +136,26 @@ class MarkSubmitted(_AboutRun):
         unit.put(known, run.key(unit.shard))
 
 
+def _is_known_of_none(run: Run) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class LookAtRun(_AboutRun):
     """Somebody says that the run changed, or it is time to look.
 
     Attributes:
         memory: Knows the outages: no time-out runs while nobody was there to submit it, to let it start, or to find it.
-        is_unasked: Its node keeps it from the launcher: nor does one run then.
-        is_watched: It is found, whether or not that can be written down.
+        is_unasked: Whether its node keeps it from the launcher: nor does one run then.
+        is_watched: Whether it is found, also where that cannot be written down.
+
+    Both are asked when it is decided: it may have stood in its lane for long (seed 35004834).
     """
 
     seen: Callable[[Run], None]
     memory: Memory | None = None
-    is_unasked: bool = False
-    is_watched: bool = False
+    is_unasked: Callable[[Run], bool] = _is_known_of_none
+    is_watched: Callable[[Run], bool] = _is_known_of_none
     name: str = "look"
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
@@ -158,7 +164,7 @@ class LookAtRun(_AboutRun):
             return
         if run.ended_at is not None:
             conclude(unit, run, self.memory, now)
-        elif run.state == "submitting" and self.is_unasked:
+        elif run.state == "submitting" and self.is_unasked(run):
             # So much is left for a successor, who knows nothing of this.
             if run.start_by - now < SUBMIT_WITHIN_MS // 2:
                 unit.put(replace(run, start_by=now + SUBMIT_WITHIN_MS), run.key(unit.shard))
@@ -171,7 +177,7 @@ class LookAtRun(_AboutRun):
                 unit.after(Cancel(run.id, run.attempt))  # Again until it is gone: whoever asked first may have fallen.
             if (
                 run.external_id is None
-                and not self.is_watched
+                and not self.is_watched(run)
                 and run.started_at is not None
                 and self._is_unfound(run.passed_at or max(run.started_at, run.not_before), now)
             ):

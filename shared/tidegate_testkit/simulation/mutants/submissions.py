@@ -32,7 +32,7 @@ def believing_the_last_word(_: Callable[..., None]) -> Callable[..., None]:
 
 
 def as_if_it_had_been_asked(decide: Callable[..., None]) -> Callable[..., None]:
-    return lambda look, unit, now: decide(replace(look, is_unasked=False), unit, now)
+    return lambda look, unit, now: decide(replace(look, is_unasked=lambda run: False), unit, now)
 
 
 def asking_once(decide: Callable[..., None]) -> Callable[..., None]:

@@ -248,6 +248,27 @@ def test_given_a_line_of_programs_that_takes_hours_then_the_last_one_starts_behi
     assert [order.attempt for order in bench.started][:1] == [1]
 
 
+def test_given_a_line_of_programs_and_a_look_that_stands_in_its_lane_for_hours_then_what_is_known_by_then_decides() -> (
+    None
+):
+    """Seed 35004834: the look was asked for before the run stood in line, a commit of another schedule kept the lane for longer than a run
+    has to be submitted, and the run was given up, for no launcher had taken it; and none had been asked.
+    """
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.answer_with(a_submit, NotSubmitted("the launcher is away"), times=9)
+    bench.answer_with(a_submit, NotSubmitted("others are in line before it", unasked=True), times=10_000)
+    triggered(bench)
+    bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "control")
+    bench.append("tidegate.requests", 0, an_apply(a_spec("other", every("24h"))))
+    bench.run(2 * HOUR)
+    assert bench.holds_something
+    bench.as_usual()
+    bench.run(2 * MINUTE)
+    assert [entry[3] for entry in bench.ledger()][:1] == ["succeeded"]
+    assert [order.attempt for order in bench.started][:1] == [1]
+
+
 def test_given_a_guard_that_lapsed_for_hours_and_a_launcher_that_takes_nothing_then_the_run_ends_within_an_hour_of_that() -> (
     None
 ):
