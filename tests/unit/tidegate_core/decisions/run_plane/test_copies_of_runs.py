@@ -132,6 +132,20 @@ def test_given_a_driver_that_nobody_can_ask_then_it_is_lost_after_the_probe_gap(
     assert (desk.store.peek(SHARED) or {})["in_use"] == 1
 
 
+def test_given_a_look_that_stood_in_its_lane_while_the_driver_was_found_then_it_is_not_lost() -> None:
+    """What the look was queued with said that nobody watches it."""
+    desk = a_desk(a_run(state="running", external_id="ext", host="b"))
+    desk.decide(RunGone(0, ID, 1, Gone(79, DUPLICATE)), NOW + 10)
+    watched: list[str] = []
+    look = LookAtRun(0, ID, lambda run: None, is_watched=lambda run: run.id in watched)
+    watched.append(ID)
+    desk.decide(look, NOW + 1 + UNKNOWN_HOST_MS)
+    assert outcome(desk) == "running"
+    watched.clear()
+    desk.decide(look, NOW + 1 + UNKNOWN_HOST_MS)
+    assert outcome(desk) == "lost"
+
+
 def test_given_a_refusal_at_the_gate_of_an_attempt_that_has_not_passed_it_then_it_is_tried_again() -> None:
     """Cannot be, and is safe: the transaction that makes the next attempt closes this one."""
     desk = a_desk(STATES["submitted"])
