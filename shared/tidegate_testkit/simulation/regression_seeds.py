@@ -122,6 +122,7 @@ REGRESSION_SEEDS: dict[int, str] = {
     31002277: "a program that was asked to end as it waited at the gate's answer died with its run, of which no other host could tell",
     33000291: "a copy of an admission that a full limit had refused was carried out when it had a slot: an update did not end that run",
     35004834: "a run that its node kept from the launcher was given up as not taken: the look at it had stood in its lane since before that",
+    36002631: "programs on hosts of their own passed the gate unheard, and gave up before a silent store and a gate that was away were back",
     7000235: "messages that were late behind the end of a suspension had one place, and the first of them alone was sent",
 }
 

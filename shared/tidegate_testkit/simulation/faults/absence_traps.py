@@ -66,4 +66,9 @@ def silence(swarm: Swarm, chance: Random, lengths_s: Sequence[int] = (50, 75, 10
         aimed=tuple(sorted({*swarm.store.aimed, "outage"})),
     )
     node = replace(swarm.node, trouble=(*swarm.node.trouble, fall, noted))
-    return replace(swarm, store=store, node=node, busy_ms=max(swarm.busy_ms, end + AFTERWARDS_MS))
+    launcher = swarm.launcher
+    if launcher.hosts:
+        # A program that has passed the gate unheard, and gives up, is lost by design.
+        launcher = replace(launcher, gate_wait_ms=launcher.gate_wait_ms + end - begin)
+    busy_ms = max(swarm.busy_ms, end + AFTERWARDS_MS)
+    return replace(swarm, store=store, launcher=launcher, node=node, busy_ms=busy_ms)

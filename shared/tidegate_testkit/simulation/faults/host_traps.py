@@ -16,7 +16,9 @@ QUICK_START_MS: Final = 500
 LONG_BODY_MS: Final = 6_000
 """A program still runs when its other copy comes to the gate."""
 LONG_WAIT_MS: Final = 120_000
-"""A program waits so long for the gate: longer than that is away."""
+"""A program waits so long for the gate, and for as long again as the store is silent: longer than both are away. One that has passed it
+unheard, and gives up, is lost by design.
+"""
 LOST_AFTER_MS: Final = (4_000, 9_000)
 """What nobody can ask for is lost after this, and not after ten minutes, when all faults have ended."""
 
@@ -28,7 +30,7 @@ def _with_hosts(swarm: Swarm, chance: Random) -> Swarm:
         hosts=True,
         unique_names=True,
         body_ms=LONG_BODY_MS,
-        gate_wait_ms=LONG_WAIT_MS,
+        gate_wait_ms=LONG_WAIT_MS + sum(end - begin for begin, end in swarm.store.brown_outs),
         restarts=0.0,
         names_kept_ms=None,
     )

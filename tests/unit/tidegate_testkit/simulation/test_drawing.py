@@ -43,3 +43,15 @@ def test_given_a_trap_that_stalls_calls_then_it_is_over_before_the_faults_end(na
     assert periods
     assert max(end for _begin, end in periods) < swarm.busy_ms
     assert replace(swarm, store=calm_store()).bursts
+
+
+@pytest.mark.parametrize("names", [("silence", "copies"), ("copies", "silence"), ("rare_outages", "lost_hosts")])
+def test_given_hosts_of_their_own_then_a_program_waits_for_the_gate_for_longer_than_the_store_and_the_gate_are_away(
+    names: tuple[str, str],
+) -> None:
+    for seed in SEEDS:
+        swarm = swarm_of(seed)
+        for name in names:
+            swarm = trapped(swarm, seed, name)
+        away = (*swarm.store.brown_outs, *swarm.launcher.gate_downs)
+        assert swarm.launcher.gate_wait_ms > sum(end - begin for begin, end in away) + 60_000
