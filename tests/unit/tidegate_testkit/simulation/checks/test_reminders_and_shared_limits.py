@@ -203,6 +203,21 @@ def test_given_a_job_of_before_a_freeze_that_waits_on_then_reminders_after_the_r
     assert not found(check_reminders(lie), "I1", REMINDED, "was to be reminded")
 
 
+@pytest.mark.parametrize("wants_empty_jobs", [True, False])
+def test_given_a_job_of_the_version_before_that_waits_on_then_it_is_enough_where_empty_jobs_are_wanted(
+    case: Case, monkeypatch: pytest.MonkeyPatch, wants_empty_jobs: bool
+) -> None:
+    """Seed 36005156: an update with `finish_old` let it wait on, and no reminder made another one that would run behind it for nothing."""
+    lie = with_trigger(case, allow_empty=wants_empty_jobs)
+    (segment,) = [each for life in case.lives if life.name == REMINDED for each in case.segments(life)]
+    first = min(case.rows_of[REMINDED], key=lambda row: row.nominal)
+    earlier = replace(first, nominal=segment.begin.sent - 1, admitted_at=case.world.ended_at)
+    lie.rows = [*(row for row in case.rows if row.name != REMINDED), earlier]
+    updated = Segment(replace(segment.begin, version=earlier.version + 1), segment.end)
+    monkeypatch.setattr(lie, "segments", lambda life: [updated] if life.name == REMINDED else [])
+    assert found(check_reminders(lie), "I1", REMINDED, "was to be reminded") is not wants_empty_jobs
+
+
 def test_given_a_reminder_before_its_time_then_it_is_early(case: Case) -> None:
     row = reminders(case)[-1]
     assert found(check_reminders(with_one_changed(case, row, nominal=row.nominal - 5_000)), "I1", "before its time")
