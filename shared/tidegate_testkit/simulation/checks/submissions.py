@@ -138,10 +138,16 @@ def _check_ended_for_good(case: Case, run_id: str, words: str, verdict: Platform
 
 
 def _was_heard(case: Case, row: LedgerRow, verdict: PlatformVerdict) -> bool:
-    """Whether a node had heard it long before the entry was made."""
-    by = row.at - SETTLED_MS - case.queued_ms
-    said = case.record.said[row.job_id]
-    return any(each.what == "rejected" and each.attempt == verdict.attempt and each.at < by for each in said)
+    """Whether a node had heard it long before the entry was made, and had the shard for as long as it takes to write it down: one that fell
+    first has told nobody, and its successor's launcher may have said so in the same moment as the run's time was over (seed 36008165).
+    """
+    shard = keys.shard_of_run(row.job_id)
+    for said in case.record.said[row.job_id]:
+        if said.what == "rejected" and said.attempt == verdict.attempt:
+            settled = case.lane_had(shard, said.at, SETTLED_MS + case.queued_ms)
+            if settled < row.at and case.node_serving(shard, said.at, settled) == said.node:
+                return True
+    return False
 
 
 def _may_be_parked(case: Case, row: LedgerRow, attempt: int) -> bool:

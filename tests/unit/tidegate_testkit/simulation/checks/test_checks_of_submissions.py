@@ -118,6 +118,27 @@ def test_given_a_run_that_is_rejected_and_whose_entry_says_otherwise_then_it_is_
     assert found(check_runs(lie), "I1", row.job_id, "nothing ended its artefact")
 
 
+@pytest.mark.parametrize("stands_still", [False, True])
+def test_given_a_run_that_is_rejected_then_its_entry_says_so_unless_whoever_heard_it_fell(
+    case: Case, undone: list[Undo], stands_still: bool
+) -> None:
+    """Seed 36008165: three owners heard it one after the other; two fell before they had written it down, and the third heard it as the run's
+    time was over.
+    """
+    row, heard = next(
+        (row, said)
+        for row in case.rows
+        if _verdict(case, row, is_rejected=True)
+        for said in case.record.said[row.job_id]
+        if said.what == "rejected" and case.node_serving(int(row.job_id[:4]), said.at, said.at + 15_000) == said.node
+    )
+    lie = told_otherwise(case, row, detail=SUBMIT_TIMEOUT, at=heard.at + 15_000)
+    if stands_still:
+        case.record.pauses.append((heard.node, heard.at, heard.at + 10_000))
+        undone.append(lambda: case.record.pauses.__delitem__(-1))
+    assert found(check_submissions(lie), "I1", row.job_id, "which will never be taken, is failed") is not stands_still
+
+
 def test_given_a_run_that_is_rejected_and_has_no_entry_then_it_was_lost(case: Case) -> None:
     row = rejected(case)
     lie = with_rows(case, lambda each: None if each == row else each)
