@@ -125,6 +125,7 @@ REGRESSION_SEEDS: dict[int, str] = {
     36002631: "programs on hosts of their own passed the gate unheard, and gave up before a silent store and a gate that was away were back",
     36005156: "the judge wanted a reminder's empty job beside one of the version before, which an update with finish_old had let wait on",
     36008165: "the judge took a rejection for known that two owners had heard who fell, and the third as the run's time was over",
+    36009541: "the judge knew of no delete that had ended what an upstream's had left: its owner had fallen, and a user's came meanwhile",
     7000235: "messages that were late behind the end of a suspension had one place, and the first of them alone was sent",
 }
 

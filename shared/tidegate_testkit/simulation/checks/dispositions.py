@@ -6,7 +6,7 @@ ledger full of reasons is no fire.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tidegate_core.decisions.outages import OUTAGE_GRACE_MS, served_deadline
@@ -96,14 +96,24 @@ def _problem(case: Case, life: Life, row: LedgerRow, since: int) -> str | None:
 
 def _was_ended(case: Case, life: Life, row: LedgerRow) -> bool:
     """What a request ends ends after its record and before its receipt."""
+    steps = case.steps(life)
     return any(
-        step.moves
+        (step.moves or _ends_the_rest(step, steps[:number]))
         and step.kind == ENDED_BY[row.reason]
         and step.asked.id.startswith(UPSTREAM) == (row.reason == "upstream_deleted")
         and row.version <= step.version
         and step.sent - SKEW_MS <= row.at <= step.done + SKEW_MS
-        for step in case.steps(life)
+        for number, step in enumerate(steps)
     )
+
+
+def _ends_the_rest(step: Step, before: Sequence[Step]) -> bool:
+    """Whether it is a delete of what ended with its upstream, and was not through: nothing of it starts behind this answer either, and what
+    is left ends by it (seed 36009541).
+    """
+    ending = next((each for each in reversed(before) if each.moves), None)
+    is_ending = ending is not None and ending.asked.id.startswith(UPSTREAM) and step.sent <= ending.done
+    return step.kind == "delete" and is_ending
 
 
 def _was_shed(case: Case, life: Life, row: LedgerRow, backlogs: tuple[str, ...]) -> bool:

@@ -8,6 +8,7 @@ from unittest import mock
 
 import pytest
 from tests.unit.tidegate_testkit.simulation.checks.lying import MINUTE_MS, SEED, found, one_of, with_rows
+from tests.unit.tidegate_testkit.simulation.checks.steps import a_step
 
 from tidegate_core.records.run_plane import LedgerRow
 from tidegate_testkit.simulation.checks import violations
@@ -22,6 +23,7 @@ from tidegate_testkit.simulation.checks.rest import check_rest
 from tidegate_testkit.simulation.checks.retries import check_retries
 from tidegate_testkit.simulation.checks.runs import check_runs
 from tidegate_testkit.simulation.cluster import RUNS
+from tidegate_testkit.simulation.record import UPSTREAM, ReceiptSeen
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.world import World, build
 
@@ -67,6 +69,25 @@ def test_given_a_reason_that_is_not_true_then_it_is_no_disposition(
     # Long after everything: nothing that a user asked for explains it.
     lie = changed_one(case, row, disposition=disposition, reason=reason, at=row.at + 10 * MINUTE_MS)
     assert found(check_dispositions(lie), "I1", row.job_id)
+
+
+@pytest.mark.parametrize(("through_after", "is_true"), [(10_000, True), (1_000, False)])
+def test_given_a_delete_of_what_ended_with_its_upstream_then_what_was_left_of_that_ended_by_it(
+    case: Case, through_after: int, is_true: bool
+) -> None:
+    """Seed 36009541: who ended it fell before its pages were through; the user's delete, which found nothing, ended the rest."""
+    row = next(each for each in case.rows_of["tick"] if each.disposition == "launched")
+    at = row.at + 10 * MINUTE_MS
+    upstream, asked = a_step("delete", at - 5_000), a_step("delete", at - 500)
+    seen = ReceiptSeen(at - 5_000 + through_after, {"status": "accepted"})
+    ended = replace(
+        upstream,
+        asked=replace(upstream.asked, document={**upstream.asked.document, "id": f"{UPSTREAM}x"}, receipt=seen),
+        version=2,
+    )
+    lie = changed_one(case, row, disposition="cancelled", reason="schedule_deleted", at=at)
+    with mock.patch.object(Case, "steps", return_value=[ended, replace(asked, moves=False, version=2)]):
+        assert found(check_dispositions(lie), "I1", row.job_id, "no delete of then") is not is_true
 
 
 def test_given_an_instant_without_entry_then_it_was_lost(case: Case) -> None:
