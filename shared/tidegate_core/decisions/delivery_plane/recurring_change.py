@@ -242,8 +242,13 @@ class RecurringChange:
         return open_before[-1].text() if open_before else None
 
     def _boundary(self, record: Recurring) -> int:
-        """Returns the slot before which all was acknowledged, or has rows after a refusal; nothing behind it is sent again."""
-        waiting = [row.slot for row in self._rows() if row.fire is not None]
+        """Returns the slot before which all of what is open was acknowledged, or has rows after a refusal; nothing behind it is sent again.
+
+        What an earlier request has ended has its own, however long it takes to come to its end.
+        """
+        is_open = {span.generation for span in record.spans() if span.is_open}
+        fires = ((row.slot, row.fire) for row in self._rows())
+        waiting = [slot for slot, fire in fires if fire is not None and fire.interval.generation in is_open]
         if not self._source.is_near(self.ref):
             source = self._source
             following = (

@@ -107,6 +107,27 @@ def test_given_a_fire_that_is_refused_by_a_successor_as_well_then_its_own_rows_b
     assert len(bench.on("out")) == 1
 
 
+def test_given_two_updates_while_the_rows_of_a_refused_one_are_on_their_way_then_what_the_first_has_sent_is_not_sent_again(
+    bench: Bench,
+) -> None:
+    """Simulation, seed 36013978: what the version before had not brought to its end hid that this one had sent its only message."""
+    trigger = {"type": "at", "instant": format_instant(bench.now + 5 * SECOND)}
+    bench.answer_with(to_out, REFUSED, times=1)
+    bench.hold_back(a_commit("retry"))
+    bench.request(an_apply(a_recurring(trigger=trigger)))
+    bench.run(6 * SECOND)
+    assert bench.commits("retry")
+    assert bench.on("out") == []
+    bench.request(an_apply(a_recurring(trigger=trigger, payload="second"), "second"))
+    bench.run(5 * SECOND)
+    assert [each.value for each in bench.on("out")] == [b'"second"']
+    bench.request(an_apply(a_recurring(trigger=trigger, payload="third"), "third"))
+    bench.run(5 * SECOND)
+    bench.as_usual()
+    bench.run(MINUTE)
+    assert [each.value for each in bench.on("out")] == [b'"second"']
+
+
 def test_given_a_former_owner_that_is_refused_then_it_ends_and_gives_no_rows(bench: Bench) -> None:
     bench.answer_with(to_out, REFUSED, times=1)
     bench.hold_back(a_commit("retry"))
