@@ -34,6 +34,7 @@ class Coordinator:
         generation: Of the last assignment.
         holders: Member id by topic partition, as the last assignment says.
         rebalancing: Between the first join of a round and its assignment.
+        rounds: Begin and end of each that is over; amid one nobody can show that it is a member still.
     """
 
     timeline: Timeline
@@ -42,10 +43,12 @@ class Coordinator:
     is_away: Callable[[], bool]
     generation: int = 0
     rebalancing: bool = False
+    rounds: list[tuple[int, int]] = field(default_factory=list)
     holders: dict[int, str] = field(default_factory=dict)
     _members: dict[str, _Member] = field(default_factory=dict)
     _gone: set[str] = field(default_factory=set)
     _round: int = 0
+    _round_began: int = 0
 
     # -- what members send --------------------------------------------------------------------------------------------
 
@@ -112,6 +115,7 @@ class Coordinator:
         if self.rebalancing or not self._members:
             return
         self.rebalancing = True
+        self._round_began = self.timeline.now
         self._await_joins()
 
     def _await_joins(self) -> None:
@@ -130,6 +134,7 @@ class Coordinator:
         if not self.rebalancing or any(member.joined is None for member in self._members.values()):
             return
         self.rebalancing = False
+        self.rounds.append((self._round_began, self.timeline.now))
         if not self._members:
             return
         self.generation += 1

@@ -127,6 +127,8 @@ REGRESSION_SEEDS: dict[int, str] = {
     36008165: "the judge took a rejection for known that two owners had heard who fell, and the third as the run's time was over",
     36009541: "the judge knew of no delete that had ended what an upstream's had left: its owner had fallen, and a user's came meanwhile",
     36013978: "a refused message of the version before, whose rows were on their way, hid that this one had sent an `at`: sent once more",
+    36011685: "the judge wanted a dead letter of a run that had timed out as often as it may, and that somebody had asked to end",
+    36014828: "the judge gave an owner time to send that had none: the group waited for a member that was gone, and guards lapsed",
     7000235: "messages that were late behind the end of a suspension had one place, and the first of them alone was sent",
 }
 

@@ -324,6 +324,17 @@ class Case:
         )
         return any(START + start <= end and begin <= START + goes_on for start, goes_on in periods)
 
+    def is_unsettled(self, begin: int, end: int) -> bool:
+        """Whether the group made an assignment at some time in between, for so long that guards may have lapsed: a member that is gone
+        without a word holds it up for a session.
+        """
+        coordinator = self.world.cluster.coordinator
+        rounds = [] if isinstance(coordinator, ConsumerCoordinator) else coordinator.rounds
+        return any(
+            goes_on - start > HALF_SESSION_MS - PROBE_MS and start <= end and begin <= goes_on
+            for start, goes_on in rounds
+        )
+
     def lane_had(self, shard: int, begin: int, span: int) -> int:
         """Returns when the shard's lane has had so much time from `begin` on, without what passed while faults kept the fate of a
         transaction of its present owner from it: that one goes before all that waits (DESIGN 4).

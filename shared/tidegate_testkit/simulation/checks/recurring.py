@@ -95,6 +95,7 @@ def _could_be_sent(case: Case, life: Life, segment: Segment, nominal: int) -> bo
         (turn := turn_of(case, shard, nominal, look) + SETTLE_MS) < until
         and case.is_served(shard, look, turn)
         and not case.is_disturbed(look, turn)
+        and not case.is_unsettled(look, turn)
         and not case.is_at_bound(shard, look, turn)
         for look in looks
     )

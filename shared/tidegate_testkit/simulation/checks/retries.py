@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING
 
-from tidegate_testkit.simulation.checks.runs import COSTS_NO_TRY, FOR_GOOD, TRIED_AGAIN
+from tidegate_testkit.simulation.checks.runs import COSTS_NO_TRY, FOR_GOOD, TRIED_AGAIN, asked_to_end
 from tidegate_testkit.simulation.checks.submissions import is_explained, is_given_up
 from tidegate_testkit.simulation.cluster import RUNS_DLQ
 
 if TYPE_CHECKING:
+    from tidegate_core.records.run_plane import LedgerRow
     from tidegate_testkit.simulation.checks.case import Case
 
 
@@ -22,10 +23,12 @@ def check_retries(case: Case) -> Iterator[str]:
     for row in case.rows:
         if is_explained(case, row) and is_given_up(case, row) != (row.job_id in buried):
             yield f"dead letters: {row.job_id} of {row.name} is failed ({row.detail}), and has {'one' if row.job_id in buried else 'none'}"
+    to_end = asked_to_end(case)
     for run_id, started in case.bodies_by_run.items():
         name, wanted = started[0].schedule, case.shape_of(started[0]).tries
         has_failed = any(
-            row.state in TRIED_AGAIN and not is_explained(case, row) for row in case.rows_by_id.get(run_id, [])
+            row.state in TRIED_AGAIN and not is_explained(case, row) and not _is_wanted(row, to_end)
+            for row in case.rows_by_id.get(run_id, [])
         )
         last = started[-1].error_class
         # A program that died without a word has used up a try as well.
@@ -34,3 +37,10 @@ def check_retries(case: Case) -> Iterator[str]:
             yield f"dead letters: {run_id} of {name} has failed after {len(started)} attempts, and has none"
         if started[-1].reported and last in FOR_GOOD and run_id in buried:
             yield f"dead letters: {run_id} of {name} has failed for good ({last}), and has one"
+
+
+def _is_wanted(row: LedgerRow, to_end: Set[str]) -> bool:
+    """Whether somebody has asked for its end, and its program had timed out by then: nobody wants another attempt (seed 36011685). What failed
+    counts as killed then.
+    """
+    return row.state == "timed_out" and row.job_id in to_end

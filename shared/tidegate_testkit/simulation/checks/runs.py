@@ -33,18 +33,23 @@ def check_runs(case: Case) -> Iterator[str]:
         yield from _check_attempts(run_id, started, case.shape_of(started[0]).tries)
         if run_id not in case.rows_by_id:
             yield f"I1: {run_id} of {started[0].schedule} started and has no entry"
+    to_end = asked_to_end(case)
+    for row in case.rows:
+        yield from _check_row(case, row, to_end)
+    for body in case.record.bodies:
+        if body.was_ended and body.run_id not in to_end:
+            yield f"I1: {body.run_id} of {body.schedule} was told to end at {body.end}, and nobody had asked for it"
+    yield from _check_told(case)
+
+
+def asked_to_end(case: Case) -> set[str]:
+    """Returns the runs whose end somebody has asked for, and those of schedules that may have."""
     requests = [each.document for each in case.world.requests.asked.values()]
-    asked_to_end = {str(each["run_id"]) for each in requests if each["type"] == "run.cancel"}
+    found = {str(each["run_id"]) for each in requests if each["type"] == "run.cancel"}
     # What comes later ends these itself.
     ending = {life.name for life in case.lives if any(each.policy == "cancel_running" for each in case.shapes(life))}
     ending |= {str(each["name"]) for each in requests if each.get("cancel_running")}
-    asked_to_end |= {row.job_id for row in case.rows if row.name in ending}
-    for row in case.rows:
-        yield from _check_row(case, row, asked_to_end)
-    for body in case.record.bodies:
-        if body.was_ended and body.run_id not in asked_to_end:
-            yield f"I1: {body.run_id} of {body.schedule} was told to end at {body.end}, and nobody had asked for it"
-    yield from _check_told(case)
+    return found | {row.job_id for row in case.rows if row.name in ending}
 
 
 def _check_attempts(run_id: str, started: list[Body], tries: int) -> Iterator[str]:
@@ -63,7 +68,7 @@ def _check_attempts(run_id: str, started: list[Body], tries: int) -> Iterator[st
             yield f"I2: {name} started, and attempt {before.attempt} has failed for good: {before.error_class}"
 
 
-def _check_row(case: Case, row: LedgerRow, asked_to_end: Set[str]) -> Iterator[str]:
+def _check_row(case: Case, row: LedgerRow, to_end: Set[str]) -> Iterator[str]:
     name = f"{row.job_id} of {row.name}"
     bodies, never_ran = case.bodies_by_run.get(row.job_id, []), case.record.never_ran
     ended_before_gate = is_explained(case, row) or _has_died_before_gate(case, row)
@@ -77,12 +82,12 @@ def _check_row(case: Case, row: LedgerRow, asked_to_end: Set[str]) -> Iterator[s
         yield f"I1: {name} passed the gate and its program never started"
     if row.started_at is None and row.job_id not in never_ran and not is_explained(case, row):
         yield f"I1: {name} is launched ({row.state}, {row.detail}), never passed the gate, and nothing ended its artefact"
-    if row.state == "killed" and row.job_id not in asked_to_end:
+    if row.state == "killed" and row.job_id not in to_end:
         yield f"I1: {name} was killed, and nobody had asked for it"
     # A further attempt has failed where its program had not begun.
     for body in [] if ended_before_gate else bodies[-1:]:
         # What was asked to end, and reported its end as a failure, was killed: the signal came first, or as well.
-        cancelled = row.job_id in asked_to_end and row.state == "killed" and body.outcome == "failed"
+        cancelled = row.job_id in to_end and row.state == "killed" and body.outcome == "failed"
         if body.reported and body.outcome != row.state and not cancelled:
             yield f"I1: {name} reported {body.outcome}, its entry says {row.state}"
         if body.endless and row.state not in {"killed", "failed"}:

@@ -24,6 +24,7 @@ from tidegate_testkit.simulation.checks.retries import check_retries
 from tidegate_testkit.simulation.checks.runs import check_runs
 from tidegate_testkit.simulation.cluster import RUNS
 from tidegate_testkit.simulation.record import UPSTREAM, ReceiptSeen
+from tidegate_testkit.simulation.requests import Asked
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.world import World, build
 
@@ -180,6 +181,23 @@ def test_given_a_run_that_failed_as_often_as_it_may_then_its_dead_letter_is_miss
     lie.lives = [replace(each, definition=changed) for each, changed in zip(case.lives, definitions, strict=True)]
     attempts = [body, replace(body, attempt=2, reported=reported)]
     monkeypatch.setattr(case.record, "bodies", attempts if tries else [body])
+    assert found(check_retries(lie), "dead letters", row.job_id, "has none") is is_wrong
+
+
+@pytest.mark.parametrize(
+    ("state", "is_asked", "is_wrong"), [("timed_out", True, False), ("timed_out", False, True), ("failed", True, True)]
+)
+def test_given_a_cancel_of_a_run_that_has_timed_out_as_often_as_it_may_then_nobody_is_told(
+    case: Case, monkeypatch: pytest.MonkeyPatch, state: str, is_asked: bool, is_wrong: bool
+) -> None:
+    """Seed 36011685: its second attempt had timed out when the cancel that came before that was answered."""
+    row = one_of(case, "tick", "time")
+    (body,) = case.bodies_by_run[row.job_id]
+    lie = changed_one(case, row, state=state)
+    lie.lives = [replace(each, definition=replace(each.definition, tries=each.name == "tick")) for each in case.lives]
+    monkeypatch.setattr(case.record, "bodies", [body, replace(body, attempt=2)])
+    cancel = {"id": "c", "type": "run.cancel", "run_id": row.job_id if is_asked else "another"}
+    monkeypatch.setitem(case.world.requests.asked, "c", Asked(cancel, row.at))
     assert found(check_retries(lie), "dead letters", row.job_id, "has none") is is_wrong
 
 

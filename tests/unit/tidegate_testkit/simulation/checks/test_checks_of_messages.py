@@ -17,6 +17,7 @@ from tidegate_testkit.simulation.checks.messages import MAYBE_SENT_MS, check_mes
 from tidegate_testkit.simulation.checks.recurring import SETTLE_MS, UNDER_WAY, check_recurring, turn_of
 from tidegate_testkit.simulation.checks.repeats import COVERED_MS, REPEATS_MAX, check_repeats
 from tidegate_testkit.simulation.fault_waits import FaultWait
+from tidegate_testkit.simulation.group import Coordinator
 from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
 from tidegate_testkit.simulation.letters import Letter
 from tidegate_testkit.simulation.record import Author, Delivery, ReceiptSeen
@@ -407,6 +408,23 @@ def test_given_a_fire_that_was_lost_behind_a_trickle_then_only_a_world_that_send
     others = [each for each in case.record.deliveries if each != lost]
     monkeypatch.setattr(case.record, "deliveries", [*others, *trickle])
     case.swarm = replace(case.swarm, knobs=() if at_a_time is None else ((UNDER_WAY, at_a_time),))
+    assert found(check_recurring(case), "I1", "ping", at_text(lost.nominal), "was due") is is_lost
+
+
+@pytest.mark.parametrize(("lasted", "is_lost"), [(1_000, True), (6_000, False)])
+def test_given_a_fire_that_was_lost_as_the_group_waited_for_a_member_that_was_gone_then_nobody_could_send_it(
+    monkeypatch: pytest.MonkeyPatch, lasted: int, is_lost: bool
+) -> None:
+    """Seed 36014828: all guards lapsed half a second after the shard was served, and its owner fell before the round was over."""
+    case = Case(run(build(SEED_WITH_FIRES, faults=False)))
+    life = next(life for life in case.recurring if life.name == "ping")
+    ends = [segment.end.sent for segment in case.segments(life) if segment.end is not None]
+    mine = [each for each in case.record.deliveries if each.message.startswith("ping/")]
+    lost = max((each for each in mine if each.nominal < max(ends) - 3 * SETTLE_MS), key=lambda each: each.nominal)
+    monkeypatch.setattr(case.record, "deliveries", [each for each in case.record.deliveries if each != lost])
+    coordinator = case.world.cluster.coordinator
+    assert isinstance(coordinator, Coordinator)
+    coordinator.rounds += [(at, at + lasted) for at in range(lost.nominal, max(ends), lasted + 1)]
     assert found(check_recurring(case), "I1", "ping", at_text(lost.nominal), "was due") is is_lost
 
 
