@@ -129,6 +129,7 @@ REGRESSION_SEEDS: dict[int, str] = {
     36013978: "a refused message of the version before, whose rows were on their way, hid that this one had sent an `at`: sent once more",
     36011685: "the judge wanted a dead letter of a run that had timed out as often as it may, and that somebody had asked to end",
     36014828: "the judge gave an owner time to send that had none: the group waited for a member that was gone, and guards lapsed",
+    37000009: "the judge wanted an owner to know of the outage that its successor had found a millisecond before it gave up a job",
     7000235: "messages that were late behind the end of a suspension had one place, and the first of them alone was sent",
 }
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tidegate_core.decisions.run_plane.entries import forgetting
+from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import LedgerRow
 from tidegate_testkit.simulation.checks.case import Case
 from tidegate_testkit.simulation.checks.dispositions import check_dispositions
@@ -68,3 +69,22 @@ def test_given_a_latch_that_was_forgotten_at_the_deadline_then_it_is_no_event(
     chunk = json.dumps([forgetting(0, expired.nominal + TIMEOUT_MS)])
     monkeypatch.setattr(Case(world).record.evidence[expired.job_id], "chunks", [chunk])
     assert is_found(world, expired)
+
+
+@pytest.mark.parametrize(("ended", "is_wrong"), [(40, False), (5_000, True), (None, True)])
+def test_given_a_fact_that_an_owner_who_was_put_out_just_then_did_not_know_then_its_time_out_was_over(
+    world: World, expired: LedgerRow, monkeypatch: pytest.MonkeyPatch, ended: int | None, is_wrong: bool
+) -> None:
+    """Seed 37000009: its successor had found the outage longer by all of its time, a millisecond before by its own clock."""
+    at = expired.nominal + TIMEOUT_MS + SKEW_MS
+    row = replace(expired, reason="constraint_timeout", at=at, detail="concurrency")
+    case = Case(world)
+    case.rows = [row]
+    (life,) = (life for life in case.lives if life.name == "count")
+    case.lives = [replace(life, definition=replace(life.definition, pending_timeout=f"{TIMEOUT_MS}ms"))]
+    shard = int(row.job_id[:4])
+    stint = next(each for each in case.record.stints.values() if each in case.stints_of_shard(shard))
+    of_before = replace(stint, begun=row.nominal, ended=None if ended is None else at + ended)
+    monkeypatch.setattr(case.record, "stints", {of_before.name: of_before})
+    monkeypatch.setattr(case.record, "outages", {shard: {Outage(row.nominal - 100_000, at - 1): 0}})
+    assert any(row.job_id in problem and "it waited" in problem for problem in check_dispositions(case)) is is_wrong
