@@ -92,5 +92,7 @@ def _check_bound(case: Case, stint: str, shard: str, repeated: list[Delivery]) -
     many = f"I8: {len(repeated)} messages of shard {shard} were sent again after {stint}"
     if latest - first > REPEATED_MS_MAX + SKEW_MS:
         yield f"{many}, which had sent them within {latest - first} ms"
-    elif end - first > COVERED_MS and not case.is_disturbed(end - COVERED_MS, end):
+    elif end - first > COVERED_MS and not (
+        case.is_disturbed(end - COVERED_MS, end) or case.is_unsettled(end - COVERED_MS, end)
+    ):
         yield f"{many}, the oldest of them {end - first} ms before its end"

@@ -292,6 +292,20 @@ def test_given_repeats_after_a_crash_then_they_are_bounded_by_number_or_by_the_t
     assert found(check_repeats(case), "I8", f"{number} messages") == is_wrong
 
 
+@pytest.mark.parametrize(("lasted", "is_wrong"), [(1_000, True), (6_000, False)])
+def test_given_a_group_that_waited_for_a_member_that_was_gone_then_its_owner_could_do_nothing_about_repeats(
+    case: Case, monkeypatch: pytest.MonkeyPatch, lasted: int, is_wrong: bool
+) -> None:
+    """Seed 37001785: a few of 1,007 had got no answer, and its guard had lapsed when it was their turn again, until it fell."""
+    first = case.record.deliveries[0]
+    end = first.sent.at + MINUTE_MS
+    monkeypatch.setattr(case.record.stints[first.sent.stint], "ended", end)
+    monkeypatch.setattr(case.world.cluster.coordinator, "rounds", [(end - lasted, end)])
+    repeated = [replace(first, id=f"{first.id}-{count}") for count in range(MORE)]
+    monkeypatch.setattr(case.record, "deliveries", [*repeated, *map(_again, repeated)])
+    assert found(check_repeats(case), "I8", f"{MORE} messages") == is_wrong
+
+
 @pytest.mark.parametrize(
     ("is_consumer", "is_wrong"), [pytest.param(True, False, id="KIP-848"), pytest.param(False, True, id="classic")]
 )
