@@ -71,7 +71,8 @@ def check_reminders(case: Case) -> Iterator[str]:
                 before = [
                     each.sealed
                     for each in marks
-                    if _is_before(segment, each) and (_is_of(segment, each.row.version) or _is_enough(life, each))
+                    if _is_before(segment, each)
+                    and (_is_of(segment, each.row.version) or _lets_no_other_be_made(life, each))
                 ]
                 yield from _check_late(case, life, segment, mine, max(before, default=segment.begin.done))
 
@@ -83,7 +84,7 @@ def _is_of(segment: Segment, version: int) -> bool:
     return segment.begin.version <= version < segment.end.version
 
 
-def _is_enough(life: Life, mark: Mark) -> bool:
+def _lets_no_other_be_made(life: Life, mark: Mark) -> bool:
     """Whether no reminder makes another one while it waits, of whichever version it is: an update with `finish_old` lets it wait on
     (seed 36005156).
     """

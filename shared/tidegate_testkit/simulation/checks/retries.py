@@ -27,7 +27,7 @@ def check_retries(case: Case) -> Iterator[str]:
     for run_id, started in case.bodies_by_run.items():
         name, wanted = started[0].schedule, case.shape_of(started[0]).tries
         has_failed = any(
-            row.state in TRIED_AGAIN and not is_explained(case, row) and not _is_wanted(row, to_end)
+            row.state in TRIED_AGAIN and not is_explained(case, row) and not _was_to_end(row, to_end)
             for row in case.rows_by_id.get(run_id, [])
         )
         last = started[-1].error_class
@@ -39,7 +39,7 @@ def check_retries(case: Case) -> Iterator[str]:
             yield f"dead letters: {run_id} of {name} has failed for good ({last}), and has one"
 
 
-def _is_wanted(row: LedgerRow, to_end: Set[str]) -> bool:
+def _was_to_end(row: LedgerRow, to_end: Set[str]) -> bool:
     """Whether somebody has asked for its end, and its program had timed out by then: nobody wants another attempt (seed 36011685). What failed
     counts as killed then.
     """
