@@ -180,8 +180,8 @@ class StoreMonitor:
 
     def _note_positions(self, written: Transaction, before: BeforeImages) -> None:
         for key in (action.key for action in written.actions if action.key.sk == "PROGRESS"):
-            slot = (self._store.memory.look(key) or {}).get("slot")
-            if isinstance(slot, int) and slot != (before.get(key) or {}).get("slot"):
+            slot = (self._store.memory.look(key) or {}).get("fired_slot")
+            if isinstance(slot, int) and slot != (before.get(key) or {}).get("fired_slot"):
                 self._record.passed[int(key.pk.removeprefix("SH#"))].append((self._store.now, slot))
         for key in (action.key for action in written.actions if action.key.sk == "TP"):
             item, was = self._store.memory.look(key), before.get(key)

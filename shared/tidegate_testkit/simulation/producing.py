@@ -11,7 +11,7 @@ from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.effects import ManyProduced, NotProduced, Outcome, Produce
 from tidegate_core.model.instants import parse_instant
 from tidegate_testkit.simulation.broker import Outgoing
-from tidegate_testkit.simulation.record import Sent
+from tidegate_testkit.simulation.record import Sent, Try
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.tenure import Tenure
@@ -36,17 +36,22 @@ def produce(tenure: Tenure, wanted: Produce, answer: Callable[[Outcome], None]) 
     message = wanted.value.decode(errors="replace")
     said = {name: value.decode() for name, value in wanted.headers if name in {"tidegate-id", "tidegate-nominal"}}
     stint = tenure.stint.name
+    made: Try | None = None
+    if wanted.guarded:
+        made = Try(cluster.timeline.now, said["tidegate-id"], parse_instant(said["tidegate-nominal"]))
+        cluster.record.tries[stint].append(made)
 
     def done(result: Outcome) -> None:
-        if isinstance(result, NotProduced) and wanted.guarded:
+        if isinstance(result, NotProduced) and made is not None:
             cluster.record.not_sent.add(message)
-            occurrence = f"{message.split('/')[0]}@{parse_instant(said['tidegate-nominal'])}"
+            occurrence = f"{message.split('/')[0]}@{made.nominal}"
             cluster.record.not_sent.add(occurrence)
             if result.kind == "refused":
                 cluster.record.refused[occurrence].append(cluster.timeline.now)
+                made.refused = cluster.timeline.now
             if result.kind == "unavailable":
-                cluster.record.unsure.add((stint, said["tidegate-id"]))
-                cluster.record.tried[said["tidegate-id"]].append(cluster.timeline.now)
+                cluster.record.unsure.add((stint, made.id))
+                cluster.record.tried[made.id].append(cluster.timeline.now)
         node.process.post(lambda: answer(result))
 
     if wanted.guarded:

@@ -243,12 +243,23 @@ class Author(NamedTuple):
 
 
 @dataclass(slots=True)
+class Try:
+    """A message that its owner handed to the broker's client, at `at`, and when the broker refused it for good, if it did."""
+
+    at: int
+    id: str
+    nominal: int
+    refused: int | None = None
+
+
+@dataclass(slots=True)
 class Record:
     """All of it.
 
     Attributes:
         receipts: By request id, in the order of their records.
         unsure: Produces whose acknowledgement was lost, as (stint, id).
+        tries: All tries to produce a message, by stint, in their order.
         tried: When a try to produce a message ended without an answer, by its id: it is sent again then.
         not_sent: Messages of which some produce was given up, for whatever reason; occurrences of schedules as `name@nominal`.
         refused: When the broker refused an occurrence of a schedule, by `name@nominal`.
@@ -286,6 +297,7 @@ class Record:
     deliveries: list[Delivery] = field(default_factory=list)
     receipts: dict[str, list[ReceiptSeen]] = field(default_factory=dict)
     unsure: set[tuple[str, str]] = field(default_factory=set)
+    tries: defaultdict[str, list[Try]] = field(default_factory=lambda: defaultdict(list))
     tried: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     never_ran: set[str] = field(default_factory=set)
     handed_over: defaultdict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))

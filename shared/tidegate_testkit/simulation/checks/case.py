@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from tidegate_testkit.simulation.definitions import Definition
     from tidegate_testkit.simulation.events import Announced
     from tidegate_testkit.simulation.fault_waits import FaultWait
-    from tidegate_testkit.simulation.record import Body, Stint
+    from tidegate_testkit.simulation.record import Body, Stint, Try
     from tidegate_testkit.simulation.schedules import Life
     from tidegate_testkit.simulation.world import World
 
@@ -367,7 +368,8 @@ class Case:
 
     def is_at_bound(self, shard: int, begin: int, end: int) -> bool:
         """Whether an owner had sent so much behind the shard's durable position, at some time in between, that I8's bound has it
-        wait for a checkpoint. Messages that moved to a later slot are taken for passed: this errs on the strict side.
+        wait for a checkpoint. What the broker refused counts as well, with a place of its own for each try. Messages that moved
+        to a later slot are taken for passed: this errs on the strict side.
         """
         most = self.limit(SENT_BEHIND, checkpoints.CHECKPOINT_AFTER_FIRES)
         passed = self.record.passed[shard]
@@ -376,13 +378,21 @@ class Case:
 
     def _is_behind(self, shard: int, moment: int, most: int) -> bool:
         slot = max((slot for at, slot in self.record.passed[shard] if at <= moment), default=0)
-        behind: dict[str, list[int]] = {}
-        for each in self.record.deliveries:
-            if each.sent.at <= moment and each.nominal > slot and each.id.startswith(f"{shard:04d}-"):
-                behind.setdefault(each.sent.stint, []).append(each.sent.at)
         return any(
-            len(sent) >= most and moment - min(sent) >= checkpoints.CHECKPOINT_AFTER_MS for sent in behind.values()
+            len(sent) >= most and moment - min(sent) >= checkpoints.CHECKPOINT_AFTER_MS
+            for sent in (self._sent_behind(tries, shard, slot, moment) for tries in self.record.tries.values())
         )
+
+    @staticmethod
+    def _sent_behind(tries: Sequence[Try], shard: int, slot: int, moment: int) -> list[int]:
+        """Returns when each place behind the slot was sent first: a refused try moves its message to another place."""
+        places: dict[tuple[str, int], int] = {}
+        refused: Counter[str] = Counter()
+        for each in tries:
+            if each.at <= moment and each.nominal > slot and each.id.startswith(f"{shard:04d}-"):
+                places.setdefault((each.id, refused[each.id]), each.at)
+                refused[each.id] += each.refused is not None
+        return list(places.values())
 
     def last_act(self, stint: Stint) -> int:
         """Returns when the stint could send for the last time: a frozen node learns of its end later, or before its guard has settled."""
