@@ -86,9 +86,10 @@ class KafkaSettings(KafkaSecurity):
         "as well with the protocol `consumer`.",
     )
     poll_gap_ms_max: int = Field(
-        default=10_000,
+        default=12_000,
         description="A thread that does not poll for so long leaves the group (`max.poll.interval.ms`); the guard ended long "
-        "before. Also the time that a rebalance waits for a silent member, hence not the usual 5 min. At least a classic session.",
+        "before. Also the time that a rebalance waits for a silent member, hence not the usual 5 min. With `classic` at least one and "
+        "a half sessions, a drain and a heartbeat: a rebalance that waits for less gives away what a guard still holds.",
     )
     drain_ms_max: int = Field(
         default=2_500,
@@ -198,9 +199,11 @@ class KafkaSettings(KafkaSecurity):
             raise ValueError(
                 f"heartbeat_ms {self.heartbeat_ms} is more than a third of session_ms {self.session_ms}: one lost one would expel"
             )
-        if self.group_protocol == "classic" and self.poll_gap_ms_max < self.session_ms:
+        if self.group_protocol == "classic" and self.poll_gap_ms_max < self.classic_poll_gap_ms_min:
             raise ValueError(
-                f"poll_gap_ms_max {self.poll_gap_ms_max} is below session_ms {self.session_ms}; the client refuses that"
+                f"poll_gap_ms_max {self.poll_gap_ms_max} is below {self.classic_poll_gap_ms_min} ms, one and a half times session_ms "
+                f"{self.session_ms}, drain_ms_max {self.drain_ms_max} and heartbeat_ms {self.heartbeat_ms}: a rebalance would give away "
+                "what the guard still holds"
             )
         # With `consumer` that is known once the brokers have said what session and heartbeat are (`GroupSession.settings`).
         if self.group_protocol == "classic":
@@ -210,7 +213,9 @@ class KafkaSettings(KafkaSecurity):
     def check_drain(self) -> None:
         """Raises ValueError: a drain would outlast the guard."""
         of_what = (
-            "half a session" if self.group_protocol == "classic" else "half of what a heartbeat leaves of a session"
+            "half a session"
+            if self.group_protocol == "classic"
+            else "half of what a heartbeat leaves of a session, and of what it leaves itself of poll_gap_ms_max"
         )
         if self.drain_ms_max >= self.half_session_ms:
             raise ValueError(
@@ -218,22 +223,27 @@ class KafkaSettings(KafkaSecurity):
             )
 
     @property
-    def kept_ms(self) -> int:
-        """A member is kept at least so long after it was last heard of: until its session has run out, or, where that is longer
-        than the poll gap (the brokers' 45 s), until a rebalance that asks it to give something waits for it no more.
+    def classic_poll_gap_ms_min(self) -> int:
+        """How long a rebalance has to wait for a member, so that whom it puts out has no guard left.
+
+        While it waits, the coordinator takes commits of the generation before, and the guard counts them. A member that is frozen
+        time and again is heard at the latest a session after the rebalance began, else its session runs out. It may have to drain
+        first; then it joins, after the answer to a heartbeat, or is frozen until after that and commits nothing. What it committed
+        last holds its guard for half a session more.
         """
-        return min(self.session_ms, self.poll_gap_ms_max)
+        return self.session_ms + self.drain_ms_max + self.heartbeat_ms + self.session_ms // 2
 
     @property
     def half_session_ms(self) -> int:
         """The guard's length, and the longest life of a guarded record inside the producer.
 
         With KIP-848 the last heartbeat may be older than the commit that proves the member, by the time between two of them and by a freeze that is too
-        short to be seen, of up to the guard's own length.
+        short to be seen, of up to the guard's own length. And whom a rebalance asks to give something hears of it behind such a freeze,
+        drains, and may have committed until then: that and a guard more fit into the poll gap.
         """
         if self.group_protocol == "classic":
-            return self.kept_ms // 2
-        return min(self.kept_ms, self.session_ms - self.heartbeat_ms) // 2
+            return self.session_ms // 2
+        return min(self.poll_gap_ms_max - self.drain_ms_max, self.session_ms - self.heartbeat_ms) // 2
 
     @property
     def settle_ms(self) -> int:

@@ -1,7 +1,8 @@
 """The local guard (DESIGN 3): may this process do something irreversible now?
 
 It holds while the group coordinator has confirmed this process's membership to a probe that was *sent* less than half a
-session ago: the coordinator keeps a member for a whole session after it heard from it, so nobody else can have been given
+session ago: the coordinator keeps a member for a whole session after it heard from it, and a rebalance that wants something
+of it waits for so long that its guard has ended by then (the settings of the clients see to it), so nobody else can have been given
 its topic partitions yet. That rests on a commit keeping a member, which the classic protocol's does and KIP-848's does not
 (`OffsetMetadataManager.commitOffset`, Kafka 4.1): there only heartbeats do, and those are the client's own. A process that was
 frozen for nearly a session could have a commit accepted and its next heartbeat refused. So with that protocol a probe counts

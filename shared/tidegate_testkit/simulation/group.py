@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tidegate_core.decisions.guard import ProbeVerdict
-from tidegate_testkit.simulation.swarm import SESSION_MS
+from tidegate_testkit.simulation.swarm import DRAIN_MS_MAX, HALF_SESSION_MS, HEARTBEAT_MS, SESSION_MS
 from tidegate_testkit.simulation.timeline import Timeline
 from tidegate_testkit.simulation.trace import Trace
 
-REBALANCE_MS_MAX = 8_000
-"""Who has not joined again by then is put out."""
+REBALANCE_MS_MAX = SESSION_MS + DRAIN_MS_MAX + HEARTBEAT_MS + HALF_SESSION_MS
+"""Who has not joined again by then is put out: as soon as the nodes' settings allow (`KafkaSettings.classic_poll_gap_ms_min`)."""
 
 OnAssigned: TypeAlias = Callable[[int, frozenset[int]], None]
 """Generation and the member's whole assignment."""

@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tidegate_core.decisions.guard import ProbeVerdict
-from tidegate_testkit.simulation.swarm import CONSUMER_SESSION_MS
+from tidegate_testkit.simulation.swarm import CONSUMER_SESSION_MS, DRAIN_MS_MAX, HALF_SESSION_MS
 from tidegate_testkit.simulation.timeline import Timeline
 from tidegate_testkit.simulation.trace import Trace
 
-REVOKED_WITHIN_MS = 8_000
-"""Who has not given up by then what it was told to is put out."""
+REVOKED_WITHIN_MS = 2 * HALF_SESSION_MS + DRAIN_MS_MAX
+"""Who has not given up by then what it was told to is put out: as soon as a guard of half a session allows
+(`KafkaSettings.half_session_ms`).
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ class MemberClient(GroupMember):
         self._coordinator = coordinator
         self._generation = -1
         self._joining = False
+        self._overdue = False
 
     def join(self) -> None:
         self._take_new_id()
@@ -33,7 +34,10 @@ class MemberClient(GroupMember):
         self._heartbeat(self.id)
 
     def went_on(self) -> None:
-        """The process was frozen. With this protocol a commit keeps a member as well as a heartbeat does."""
+        """The process was frozen. With this protocol a commit keeps a member as well as a heartbeat does, and one that is overdue goes
+        out at once, or as soon as the client has its assignment.
+        """
+        self._overdue = self._joining
 
     def _commit_of_now(self) -> Callable[[], ProbeVerdict]:
         return partial(self._coordinator.commit, self.id, self._generation)
@@ -74,6 +78,8 @@ class MemberClient(GroupMember):
         self.owned |= added
         for number in sorted(added):
             self._node.begin(number)
+        if self._overdue:
+            self._beat(member_id, 1.0)
         if revoked:
             # The probe comes first, so that the guard lasts through the drain (DESIGN 3).
             self._node.prove(lambda verdict: None)
@@ -92,14 +98,19 @@ class MemberClient(GroupMember):
         if member_id != self.id:
             return
 
+        if not self._joining:
+            self._beat(member_id, self._hop())
+        self._process.after(HEARTBEAT_MS, lambda: self._heartbeat(member_id))
+
+    def _beat(self, member_id: str, hop_ms: float) -> None:
+        self._overdue = False
+
         def arrive() -> None:
             if self._process.alive and not self._node.cluster.broker.is_down():
                 verdict = self._coordinator.heartbeat(member_id)
                 self._process.after(self._hop(), lambda: self._heard(member_id, verdict))
 
-        if not self._joining:
-            self._process.timeline.after(self._hop(), arrive)
-        self._process.after(HEARTBEAT_MS, lambda: self._heartbeat(member_id))
+        self._process.timeline.after(hop_ms, arrive)
 
     def _heard(self, member_id: str, verdict: ProbeVerdict) -> None:
         if member_id != self.id or self._leaving:

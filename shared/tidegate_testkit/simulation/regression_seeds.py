@@ -132,6 +132,7 @@ REGRESSION_SEEDS: dict[int, str] = {
     37000009: "the judge wanted an owner to know of the outage that its successor had found a millisecond before it gave up a job",
     37001785: "the judge of repeats gave an owner time for a checkpoint that had none: the group waited for a member that was gone",
     37013397: "the judge of recurring messages did not count what the broker had refused for sent behind a position that stood",
+    37024173: "a simulated rebalance waited for a frozen member for less than a real one, and put it out while its guard held",
     7000235: "messages that were late behind the end of a suspension had one place, and the first of them alone was sent",
 }
 

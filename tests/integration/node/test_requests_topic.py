@@ -35,7 +35,7 @@ BEFORE, AFTER = 4, 6
 NOTICED_S = 120.0
 """Members see new topic partitions within 30 s, nodes follow in seconds; and as much patience as a busy machine needs."""
 SCHEDULES = 6
-STAY = {"TIDEGATE_KAFKA__SESSION_MS": "30000", "TIDEGATE_KAFKA__POLL_GAP_MS_MAX": "30000"}
+STAY = {"TIDEGATE_KAFKA__SESSION_MS": "30000", "TIDEGATE_KAFKA__POLL_GAP_MS_MAX": "60000"}
 """Nobody leaves the group because the machine stood still: what another node takes over without a hand-over may come twice."""
 
 

@@ -24,7 +24,7 @@ def test_given_defaults_then_every_field_has_its_reason() -> None:
     ("changes", "reason"),
     [
         pytest.param({"heartbeat_ms": 2_500}, "third", id="heartbeat"),
-        pytest.param({"poll_gap_ms_max": 5_000}, "below session_ms", id="poll gap"),
+        pytest.param({"poll_gap_ms_max": 11_999}, "is below 12000 ms, one and a half times session_ms", id="poll gap"),
         pytest.param({"drain_ms_max": 3_000}, "the guard", id="drain"),
         pytest.param({"extra": {"auto.offset.reset": "earliest"}}, "invariant", id="one of ours"),
         pytest.param({"topic_prefix": "a_b"}, "pattern", id="prefix"),
@@ -53,7 +53,7 @@ def test_given_consumers_then_positions_are_never_theirs() -> None:
 def test_given_producers_then_a_guarded_record_lives_shorter_than_the_core_waits_for_it_and_than_half_a_session(
     session_ms: int, life_ms: int
 ) -> None:
-    settings = KafkaSettings(allow_plaintext=True, session_ms=session_ms, poll_gap_ms_max=60_000, drain_ms_max=1_000)
+    settings = KafkaSettings(allow_plaintext=True, session_ms=session_ms, poll_gap_ms_max=120_000, drain_ms_max=1_000)
     assert producer_config(settings, guarded=True)["message.timeout.ms"] == life_ms < WIRE_PATIENCE_MS
     assert producer_config(settings, guarded=False)["message.timeout.ms"] == settings.delivery_ms_max
     for guarded in (True, False):

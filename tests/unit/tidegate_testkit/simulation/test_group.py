@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from tidegate_core.decisions.guard import ProbeVerdict
+from tidegate_kafka.settings import KafkaSettings
 from tidegate_testkit.simulation.group import REBALANCE_MS_MAX, Coordinator
-from tidegate_testkit.simulation.swarm import SESSION_MS
+from tidegate_testkit.simulation.group_consumer import REVOKED_WITHIN_MS
+from tidegate_testkit.simulation.swarm import (
+    CONSUMER_SESSION_MS,
+    DRAIN_MS_MAX,
+    HALF_SESSION_MS,
+    HEARTBEAT_MS,
+    SESSION_MS,
+)
 from tidegate_testkit.simulation.timeline import Timeline
 from tidegate_testkit.simulation.trace import Trace
 
@@ -48,3 +56,20 @@ def test_given_a_coordinator_that_was_away_when_a_round_would_have_ended_then_wh
     timeline.run(timeline.now + 2)
     assert not coordinator.has("a.1")
     assert set(coordinator.holders.values()) == {"b.1"}
+
+
+def test_given_the_simulated_coordinators_then_they_wait_for_a_member_as_long_as_the_nodes_settings_ask_for() -> None:
+    """Seed 37024173: it waited for 8 s of a session of 6 s. A member that had committed was put out 0.1 s later, and its guard held."""
+    settings = KafkaSettings(
+        allow_plaintext=True,
+        session_ms=SESSION_MS,
+        heartbeat_ms=HEARTBEAT_MS,
+        drain_ms_max=DRAIN_MS_MAX,
+        poll_gap_ms_max=REBALANCE_MS_MAX,
+    )
+    assert settings.classic_poll_gap_ms_min == REBALANCE_MS_MAX
+    assert settings.half_session_ms == HALF_SESSION_MS
+    wide = settings.model_copy(
+        update={"group_protocol": "consumer", "session_ms": CONSUMER_SESSION_MS, "poll_gap_ms_max": REVOKED_WITHIN_MS}
+    )
+    assert wide.half_session_ms == HALF_SESSION_MS
