@@ -29,7 +29,7 @@ from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.stubborn import TRAP
 from tidegate_testkit.simulation.world import World, build
 
-SEED = 10
+SEED = 23
 Undo: TypeAlias = Callable[[], None]
 LONG_MS = 600_000
 
