@@ -201,7 +201,7 @@ class KafkaSettings(KafkaSecurity):
             )
         if self.group_protocol == "classic" and self.poll_gap_ms_max < self.classic_poll_gap_ms_min:
             raise ValueError(
-                f"poll_gap_ms_max {self.poll_gap_ms_max} is below {self.classic_poll_gap_ms_min} ms, one and a half times session_ms "
+                f"poll_gap_ms_max {self.poll_gap_ms_max} must be at least {self.classic_poll_gap_ms_min} ms, one and a half times session_ms "
                 f"{self.session_ms}, drain_ms_max {self.drain_ms_max} and heartbeat_ms {self.heartbeat_ms}: a rebalance would give away "
                 "what the guard still holds"
             )

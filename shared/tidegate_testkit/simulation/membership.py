@@ -15,6 +15,9 @@ from tidegate_testkit.simulation.swarm import HEARTBEAT_MS
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.node import Node
 
+OVERDUE_HOP_MS = 1.0
+"""Drawn by no chance: worlds in which nothing is overdue draw what they drew."""
+
 
 class MemberClient(GroupMember):
     """One of a group with the classic protocol."""
@@ -79,7 +82,7 @@ class MemberClient(GroupMember):
         for number in sorted(added):
             self._node.begin(number)
         if self._overdue:
-            self._beat(member_id, 1.0)
+            self._beat(member_id, OVERDUE_HOP_MS)
         if revoked:
             # The probe comes first, so that the guard lasts through the drain (DESIGN 3).
             self._node.prove(lambda verdict: None)

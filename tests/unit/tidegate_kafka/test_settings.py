@@ -24,7 +24,9 @@ def test_given_defaults_then_every_field_has_its_reason() -> None:
     ("changes", "reason"),
     [
         pytest.param({"heartbeat_ms": 2_500}, "third", id="heartbeat"),
-        pytest.param({"poll_gap_ms_max": 11_999}, "is below 12000 ms, one and a half times session_ms", id="poll gap"),
+        pytest.param(
+            {"poll_gap_ms_max": 11_999}, "must be at least 12000 ms, one and a half times session_ms", id="poll gap"
+        ),
         pytest.param({"drain_ms_max": 3_000}, "the guard", id="drain"),
         pytest.param({"extra": {"auto.offset.reset": "earliest"}}, "invariant", id="one of ours"),
         pytest.param({"topic_prefix": "a_b"}, "pattern", id="prefix"),

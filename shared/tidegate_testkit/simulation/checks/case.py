@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from tidegate_core.decisions.delivery_plane import checkpoints
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Evidence, LedgerPlace, LedgerRow
 from tidegate_core.store import keys
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from tidegate_testkit.simulation.definitions import Definition
     from tidegate_testkit.simulation.events import Announced
     from tidegate_testkit.simulation.fault_waits import FaultWait
-    from tidegate_testkit.simulation.record import Body, Stint, Try
+    from tidegate_testkit.simulation.record import Body, Stint
     from tidegate_testkit.simulation.schedules import Life
     from tidegate_testkit.simulation.world import World
 
@@ -43,7 +41,6 @@ SENDING_WAITS_FOR: Final = frozenset({"checkpoint", "hold", "retry"})
 """Transactions without which no position passes what was sent, so that sending stops at I8's bound."""
 A_MESSAGE_WAITS_FOR: Final = SENDING_WAITS_FOR | {"cursor", "inboxed"}
 """The same, and those without which nobody may rely on its create."""
-SENT_BEHIND: Final = "decisions.delivery_plane.checkpoints:CHECKPOINT_AFTER_FIRES"
 """The knob of I8's bound."""
 CALLS_BEFORE: Final = 100
 """Of the store, one after the other: what a shard, or who reads for it, does already goes first, in some worlds one decision
@@ -365,34 +362,6 @@ class Case:
         """A former one waits in vain, and nobody waits for it."""
         holder = max(((at, who) for at, who in self.record.taken[pk] if at <= wait.begin), default=None)
         return holder is not None and Author.of(wait.token).follows(holder[1])
-
-    def is_at_bound(self, shard: int, begin: int, end: int) -> bool:
-        """Whether an owner had sent so much behind the shard's durable position, at some time in between, that I8's bound has it
-        wait for a checkpoint. What the broker refused counts as well, with a place of its own for each try. Messages that moved
-        to a later slot are taken for passed: this errs on the strict side.
-        """
-        most = self.limit(SENT_BEHIND, checkpoints.CHECKPOINT_AFTER_FIRES)
-        passed = self.record.passed[shard]
-        moments = [end, *(at - 1 for at, _ in passed if begin < at <= end)]
-        return any(self._is_behind(shard, moment, most) for moment in moments)
-
-    def _is_behind(self, shard: int, moment: int, most: int) -> bool:
-        slot = max((slot for at, slot in self.record.passed[shard] if at <= moment), default=0)
-        return any(
-            len(sent) >= most and moment - min(sent) >= checkpoints.CHECKPOINT_AFTER_MS
-            for sent in (self._sent_behind(tries, shard, slot, moment) for tries in self.record.tries.values())
-        )
-
-    @staticmethod
-    def _sent_behind(tries: Sequence[Try], shard: int, slot: int, moment: int) -> list[int]:
-        """Returns when each place behind the slot was sent first: a refused try moves its message to another place."""
-        places: dict[tuple[str, int], int] = {}
-        refused: Counter[str] = Counter()
-        for each in tries:
-            if each.at <= moment and each.nominal > slot and each.id.startswith(f"{shard:04d}-"):
-                places.setdefault((each.id, refused[each.id]), each.at)
-                refused[each.id] += each.refused is not None
-        return list(places.values())
 
     def last_act(self, stint: Stint) -> int:
         """Returns when the stint could send for the last time: a frozen node learns of its end later, or before its guard has settled."""

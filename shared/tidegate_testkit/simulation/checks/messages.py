@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from tidegate_core.store import keys
+from tidegate_testkit.simulation.checks.bound import is_at_bound
 from tidegate_testkit.simulation.checks.case import A_MESSAGE_WAITS_FOR, position_pk
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.recurring import turn_of
@@ -115,7 +116,7 @@ def _was_surely_served(case: Case, letter: Letter, expires: int) -> bool:
         and not case.is_disturbed(since, expires, A_MESSAGE_WAITS_FOR)
         and all(case.is_held(each.topic_partition, since, expires, each.topic_id) for each in letter.positions)
         and all(case.is_served(shard, since, expires) for shard in set(letter.shards))
-        and not any(case.is_at_bound(shard, since, expires) for shard in set(letter.shards))
+        and not any(is_at_bound(case, shard, since, expires) for shard in set(letter.shards))
         # Rows go out in their order, as many groups at a time as may be under way: those before it may keep it from its turn.
         and all(turn_of(case, shard, letter.due, letter.due) + GOES_OUT_MS <= expires for shard in set(letter.shards))
     )

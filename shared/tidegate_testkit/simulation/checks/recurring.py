@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tidegate_core.decisions.delivery_plane.firing import GROUPS_UNDER_WAY_MAX
 from tidegate_core.model.shards import schedule_shard
+from tidegate_testkit.simulation.checks.bound import is_at_bound
 from tidegate_testkit.simulation.checks.fires import at_text, check_shown, maybe_due, shown_in, surely_due
 from tidegate_testkit.simulation.checks.history import SKEW_MS, Segment
 from tidegate_testkit.simulation.definitions import NAMESPACE
@@ -96,7 +97,7 @@ def _could_be_sent(case: Case, life: Life, segment: Segment, nominal: int) -> bo
         and case.is_served(shard, look, turn)
         and not case.is_disturbed(look, turn)
         and not case.is_unsettled(look, turn)
-        and not case.is_at_bound(shard, look, turn)
+        and not is_at_bound(case, shard, look, turn)
         for look in looks
     )
 

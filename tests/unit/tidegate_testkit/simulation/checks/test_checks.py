@@ -7,7 +7,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from tests.unit.tidegate_testkit.simulation.checks.lying import MINUTE_MS, SEED, found, one_of, with_rows
+from tests.unit.tidegate_testkit.simulation.checks.lying import MINUTE_MS, found, one_of, with_rows
 from tests.unit.tidegate_testkit.simulation.checks.steps import a_step
 
 from tidegate_core.records.run_plane import LedgerRow
@@ -25,19 +25,7 @@ from tidegate_testkit.simulation.checks.runs import check_runs
 from tidegate_testkit.simulation.cluster import RUNS
 from tidegate_testkit.simulation.record import UPSTREAM, ReceiptSeen
 from tidegate_testkit.simulation.requests import Asked
-from tidegate_testkit.simulation.running import run
-from tidegate_testkit.simulation.world import World, build
-
-
-@pytest.fixture(scope="module")
-def world() -> World:
-    """A calm world at rest: in it everything is as it should be."""
-    return run(build(SEED, faults=False))
-
-
-@pytest.fixture
-def case(world: World) -> Case:
-    return Case(world)
+from tidegate_testkit.simulation.world import World
 
 
 def changed_one(case: Case, wanted: LedgerRow, **changes: Any) -> Case:

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_testkit.simulation.checks.lying import SEED, found
+from tests.unit.tidegate_testkit.simulation.checks.lying import found
 from tests.unit.tidegate_testkit.simulation.checks.steps import a_step
 
 from tidegate_core.model.durations import parse_duration
 from tidegate_testkit.simulation.checks.case import Case
 from tidegate_testkit.simulation.checks.evidence import check_evidence
 from tidegate_testkit.simulation.checks.history import SKEW_MS, kept_evidence, stood_still
-from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.timeline import START
-from tidegate_testkit.simulation.world import World, build
+from tidegate_testkit.simulation.world import World
 
 LONG_MS = 60_000
 DONE_MS = 10
 """Between a request's record and its answer, in these stories."""
-
-
-@pytest.fixture(scope="module")
-def world() -> World:
-    """A calm world at rest: in it everything is as it should be."""
-    return run(build(SEED, faults=False))
 
 
 @pytest.mark.parametrize(

@@ -30,11 +30,6 @@ def world() -> World:
     return run(build(SEED, faults=False))
 
 
-@pytest.fixture
-def case(world: World) -> Case:
-    return Case(world)
-
-
 def passed(offset: int, *opened: int) -> Item:
     """A position behind this offset, with dead letters that are open."""
     return {

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_testkit.simulation.checks.lying import MINUTE_MS, SEED, found
+from tests.unit.tidegate_testkit.simulation.checks.lying import MINUTE_MS, found
 
 from tidegate_core.store import keys
 from tidegate_testkit.simulation.checks.case import A_MESSAGE_WAITS_FOR, LATE_NEWS_MS, Case, position_pk
@@ -24,7 +24,7 @@ from tidegate_testkit.simulation.record import Author, Delivery, ReceiptSeen
 from tidegate_testkit.simulation.requests import Asked
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.timeline import START
-from tidegate_testkit.simulation.world import World, build
+from tidegate_testkit.simulation.world import build
 
 SEED_WITH_AN_AT = 4
 """Of a calm world with a message that is due once, and is delivered."""
@@ -32,17 +32,6 @@ SEED_WITH_FIRES = 17
 """Of a calm world in which `ping` is sent dozens of times before it ends."""
 MORE = REPEATS_MAX + 1
 EARLIEST_MS = MAYBE_SENT_MS + SKEW_MS
-
-
-@pytest.fixture(scope="module")
-def world() -> World:
-    """A calm world at rest: in it everything is as it should be."""
-    return run(build(SEED, faults=False))
-
-
-@pytest.fixture
-def case(world: World) -> Case:
-    return Case(world)
 
 
 def test_given_a_refused_at_that_was_not_delivered_then_only_a_version_that_did_not_promise_it_is_excused(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.tidegate_testkit.simulation.checks.lying import MINUTE_MS, SEED, found, one_of, with_rows
+from tests.unit.tidegate_testkit.simulation.checks.lying import MINUTE_MS, found, one_of, with_rows
 
 from tidegate_core.records.outages import Outage
 from tidegate_core.store import keys
@@ -14,20 +14,7 @@ from tidegate_testkit.simulation.checks.case import Case
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.outages import check_outages
 from tidegate_testkit.simulation.checks.overlap import check_overlap
-from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.timeline import START
-from tidegate_testkit.simulation.world import World, build
-
-
-@pytest.fixture(scope="module")
-def world() -> World:
-    """A calm world at rest: in it everything is as it should be."""
-    return run(build(SEED, faults=False))
-
-
-@pytest.fixture
-def case(world: World) -> Case:
-    return Case(world)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.tidegate_testkit.simulation.checks.lying import MINUTE_MS, SEED, found
+from tests.unit.tidegate_testkit.simulation.checks.lying import MINUTE_MS, found
 from tests.unit.tidegate_testkit.simulation.checks.steps import a_step
 
 from tidegate_core.records.outages import Outage
@@ -14,19 +14,6 @@ from tidegate_testkit.simulation.checks.case import Case
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.stops import check_stops
 from tidegate_testkit.simulation.record import Body, ReceiptSeen
-from tidegate_testkit.simulation.running import run
-from tidegate_testkit.simulation.world import World, build
-
-
-@pytest.fixture(scope="module")
-def world() -> World:
-    """A calm world at rest: in it everything is as it should be."""
-    return run(build(SEED, faults=False))
-
-
-@pytest.fixture
-def case(world: World) -> Case:
-    return Case(world)
 
 
 def bodies_of_ticks(case: Case, number: int) -> list[Body]:

@@ -45,11 +45,6 @@ def world() -> World:
 
 
 @pytest.fixture
-def case(world: World) -> Case:
-    return Case(world)
-
-
-@pytest.fixture
 def undone() -> Iterator[list[Undo]]:
     """What a test puts here is done when it is over: the world is that of all tests."""
     undo: list[Undo] = []

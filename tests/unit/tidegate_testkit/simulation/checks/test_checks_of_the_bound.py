@@ -5,31 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.tidegate_testkit.simulation.checks.lying import SEED
 
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_MS
 from tidegate_core.store import keys
-from tidegate_testkit.simulation.checks.case import SENT_BEHIND, Case
+from tidegate_testkit.simulation.checks.bound import SENT_BEHIND, is_at_bound
+from tidegate_testkit.simulation.checks.case import Case
 from tidegate_testkit.simulation.record import Try
-from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.timeline import START
-from tidegate_testkit.simulation.world import World, build
 
 SHARD = 1
 MOST = 3
 SENT_AT = START + 1_000
 BOUND_AT = SENT_AT + CHECKPOINT_AFTER_MS
-
-
-@pytest.fixture(scope="module")
-def world() -> World:
-    """A calm world at rest."""
-    return run(build(SEED, faults=False))
-
-
-@pytest.fixture
-def case(world: World) -> Case:
-    return Case(world)
 
 
 def test_given_a_world_at_rest_then_each_shard_s_last_position_is_that_of_its_store(case: Case) -> None:
@@ -56,7 +43,7 @@ def sent(name: str, *, shard: int = SHARD, at: int = SENT_AT, refused: int | Non
 
 
 @pytest.mark.parametrize(
-    ("tries", "passed", "is_at_bound"),
+    ("tries", "passed", "waits"),
     [
         pytest.param({"one": [sent("a"), sent("b"), sent("c")]}, [], True, id="as many as may be"),
         pytest.param({"one": [sent("a"), sent("b")]}, [], False, id="one less"),
@@ -94,13 +81,13 @@ def test_given_what_was_sent_behind_the_position_then_its_owner_waits_from_as_mu
     monkeypatch: pytest.MonkeyPatch,
     tries: dict[str, list[Try]],
     passed: list[tuple[int, int]],
-    is_at_bound: bool,
+    waits: bool,
 ) -> None:
     """Seed 37013397: of five, four had been refused; no checkpoint passed a row whose removal from the inbox had no answer."""
     case.swarm = replace(case.swarm, knobs=((SENT_BEHIND, MOST),))
     monkeypatch.setattr(case.record, "tries", tries)
     monkeypatch.setattr(case.record, "passed", {SHARD: passed})
-    assert case.is_at_bound(SHARD, SENT_AT, BOUND_AT) is is_at_bound
+    assert is_at_bound(case, SHARD, SENT_AT, BOUND_AT) is waits
 
 
 def test_given_a_bound_that_a_position_has_lifted_then_its_owner_waited_before_that(
@@ -109,5 +96,5 @@ def test_given_a_bound_that_a_position_has_lifted_then_its_owner_waited_before_t
     case.swarm = replace(case.swarm, knobs=((SENT_BEHIND, MOST),))
     monkeypatch.setattr(case.record, "tries", {"one": [sent("a"), sent("b"), sent("c")]})
     monkeypatch.setattr(case.record, "passed", {SHARD: [(BOUND_AT + 1, START)]})
-    assert case.is_at_bound(SHARD, SENT_AT, BOUND_AT + 1_000)
-    assert not case.is_at_bound(SHARD, BOUND_AT + 1, BOUND_AT + 1_000)
+    assert is_at_bound(case, SHARD, SENT_AT, BOUND_AT + 1_000)
+    assert not is_at_bound(case, SHARD, BOUND_AT + 1, BOUND_AT + 1_000)

@@ -27,11 +27,6 @@ def world() -> World:
     return run(build(SEED, swarm=trapped(swarm_of(SEED, faults=False), SEED, TRAP)))
 
 
-@pytest.fixture
-def case(world: World) -> Case:
-    return Case(world)
-
-
 def a_tick(case: Case, name: str) -> tuple[str, dict[str, Any]]:
     """Returns evidence that a late tick is in, and the tick: no request has come after it."""
     found = [(each, entry) for each, entries in case.entries_of[name].items() for entry in entries]

@@ -54,11 +54,6 @@ def world_of_a_source() -> World:
     return run(build(SEED, swarm=replace(swarm_of(SEED, faults=False), traps=(TRAP,))))
 
 
-@pytest.fixture
-def case(world: World) -> Case:
-    return Case(world)
-
-
 def found(problems: Iterable[str], invariant: str, *words: str) -> bool:
     return any(each.startswith(f"{invariant}:") and all(word in each for word in words) for each in problems)
 
