@@ -71,7 +71,7 @@ def _check_attempts(run_id: str, started: list[Body], tries: int) -> Iterator[st
 def _check_row(case: Case, row: LedgerRow, to_end: Set[str]) -> Iterator[str]:
     name = f"{row.job_id} of {row.name}"
     bodies, never_ran = case.bodies_by_run.get(row.job_id, []), case.record.never_ran
-    ended_before_gate = is_explained(case, row) or _has_died_before_gate(case, row)
+    is_of_no_body = is_explained(case, row) or _has_never_begun(case, row)
     if row.disposition != "launched":
         if bodies:
             yield f"I1: {name} is {row.disposition}/{row.reason} and its program started"
@@ -84,8 +84,7 @@ def _check_row(case: Case, row: LedgerRow, to_end: Set[str]) -> Iterator[str]:
         yield f"I1: {name} is launched ({row.state}, {row.detail}), never passed the gate, and nothing ended its artefact"
     if row.state == "killed" and row.job_id not in to_end:
         yield f"I1: {name} was killed, and nobody had asked for it"
-    # A further attempt has failed where its program had not begun.
-    for body in [] if ended_before_gate else bodies[-1:]:
+    for body in [] if is_of_no_body else bodies[-1:]:
         # What was asked to end, and reported its end as a failure, was killed: the signal came first, or as well.
         cancelled = row.job_id in to_end and row.state == "killed" and body.outcome == "failed"
         if body.reported and body.outcome != row.state and not cancelled:
@@ -94,12 +93,18 @@ def _check_row(case: Case, row: LedgerRow, to_end: Set[str]) -> Iterator[str]:
             yield f"I1: {name} did not end by itself, its entry says {row.state}"
 
 
-def _has_died_before_gate(case: Case, row: LedgerRow) -> bool:
-    """Whether a further attempt has, by the entry, and there was one that the world ended there."""
+def _has_never_begun(case: Case, row: LedgerRow) -> bool:
+    """Whether the entry is of an attempt behind the last one that began its body, and the world ended such a one.
+
+    It ended before the gate, by the entry, or behind it: its start was carried out, and its program never heard so (seed 38007438).
+    """
     last = max((body.attempt for body in case.bodies_by_run.get(row.job_id, [])), default=0)
-    has_another = any(attempt > last for _, attempt in case.record.handed_over[row.job_id])
-    is_told_so = row.state == "failed" and (row.detail or "").endswith("before the start gate")
-    return is_told_so and has_another and row.job_id in case.record.never_ran
+    further = {attempt for _, attempt in case.record.handed_over[row.job_id] if attempt > last}
+    if row.job_id not in case.record.never_ran or not further:
+        return False
+    if any((row.job_id, attempt) in case.record.past_gate for attempt in further):
+        return row.state in {"failed", "killed"}
+    return row.state == "failed" and (row.detail or "").endswith("before the start gate")
 
 
 def _check_told(case: Case) -> Iterator[str]:

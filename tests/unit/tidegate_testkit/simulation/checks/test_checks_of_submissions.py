@@ -262,6 +262,27 @@ def test_given_a_run_that_is_killed_and_nobody_who_wants_that_then_it_should_not
     assert found(check_runs(told_otherwise(case, row, state="killed")), "I1", row.job_id, "nobody had asked for it")
 
 
+@pytest.mark.parametrize("missing", [None, "its artefact", "its start", "its end"])
+def test_given_a_further_attempt_whose_program_never_heard_of_its_start_then_the_entry_is_of_its_end(
+    case: Case, monkeypatch: pytest.MonkeyPatch, missing: str | None
+) -> None:
+    """Seed 38007438: attempt 1 had run out of time; attempt 2 had its start carried out ten times, heard of none, and kept silent."""
+    body = _undisturbed(case)
+    monkeypatch.setattr(body, "outcome", "timed_out")
+    (row,) = case.rows_by_id[body.run_id]
+    record, further = case.record, body.attempt + 1
+    if missing != "its artefact":
+        monkeypatch.setitem(record.handed_over, row.job_id, [*record.handed_over[row.job_id], (row.at, further)])
+    if missing != "its start":
+        monkeypatch.setattr(record, "past_gate", record.past_gate | {(row.job_id, further)})
+    if missing != "its end":
+        monkeypatch.setattr(record, "never_ran", record.never_ran | {row.job_id})
+    lie = told_otherwise(case, row, state="failed", detail="no_report")
+    contradicts = found(check_runs(lie), "I1", row.job_id, "reported timed_out, its entry says failed")
+    assert contradicts is (missing is not None)
+    assert found(check_runs(case), "I1", row.job_id, "reported timed_out, its entry says succeeded")
+
+
 def test_given_a_program_without_end_that_is_said_to_have_succeeded_then_it_has_not(case: Case) -> None:
     body = next(
         body for body in case.record.bodies if body.endless and case.rows_by_id[body.run_id][0].state == "killed"
