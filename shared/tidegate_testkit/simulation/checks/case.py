@@ -109,8 +109,14 @@ class Case:
         """Returns all that it was."""
         return [life.definition, *map(life.shape, self._variants(life).values())]
 
-    def carried(self, life: Life, version: int) -> list[Definition]:
-        """Returns what it was in this version, and in those before it whose jobs were carried on: these keep the deadlines that they had."""
+    def pending_timeouts(self, life: Life, versions: Iterable[int]) -> list[str]:
+        """Returns those of its jobs of these versions, and of the ones before whose jobs were carried on: these keep the deadlines that
+        they had.
+        """
+        found = (each.pending_timeout for version in versions for each in self._carried(life, version))
+        return [each for each in found if each is not None]
+
+    def _carried(self, life: Life, version: int) -> list[Definition]:
         found = [self.shape(life, version)]
         for step in reversed(self._updates(life)):
             if step.version == version:

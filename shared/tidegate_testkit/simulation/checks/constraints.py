@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidegate_core.model.durations import parse_duration
 from tidegate_testkit.simulation.checks.history import SKEW_MS
@@ -39,11 +39,11 @@ def check_constraints(case: Case) -> Iterator[str]:
             row for row in case.rows_of.get(life.name, []) if row.admitted_at is not None and not _was_taken_back(row)
         ]
         rows.sort(key=_order_of_admission)
-        since = waiting_since(case.rows_of.get(life.name, []))
+        by_job = waited(case.rows_of.get(life.name, []))
         for constraint in life.definition.constraints:
             for _, of_incarnation in groupby(rows, key=lambda row: row.incarnation):
                 yield from _check(life.definition, constraint, list(of_incarnation))
-        yield from _check_forced(case, life, rows, since)
+        yield from _check_forced(case, life, rows, by_job)
         yield from _check_skipped(case, life)
 
 
@@ -57,14 +57,28 @@ def _was_taken_back(row: LedgerRow) -> bool:
     return row.started_at is None and (row.disposition != "launched" or row.state == "killed")
 
 
-def waiting_since(rows: Sequence[LedgerRow]) -> dict[str, int]:
-    """Returns by job since when it waited, itself or in the place of others that it stands for or has replaced."""
-    since = {row.job_id: row.nominal for row in rows}
+class Waited(NamedTuple):
+    """How a job waited, itself or in the place of others that it stands for or has replaced.
+
+    Attributes:
+        since: From the first of their instants on.
+        versions: Of the schedule, in which they were made: the earliest of their pending time-outs is its own
+            (docs/schedules.md, Overlap), also where it is of a later version than they (seed 38011371).
+    """
+
+    since: int
+    versions: frozenset[int]
+
+
+def waited(rows: Sequence[LedgerRow]) -> dict[str, Waited]:
+    """Returns by job how it waited."""
+    found = {row.job_id: Waited(row.nominal, frozenset({row.version})) for row in rows}
     for row in sorted(rows, key=lambda row: row.nominal):
         taken_by = (row.detail or "").rpartition(" ")[2]
-        if row.disposition in ("coalesced", "skipped") and taken_by in since:
-            since[taken_by] = min(since[taken_by], since[row.job_id])
-    return since
+        if row.disposition in ("coalesced", "skipped") and taken_by in found:
+            one, other = found[taken_by], found[row.job_id]
+            found[taken_by] = Waited(min(one.since, other.since), one.versions | other.versions)
+    return found
 
 
 def _check(definition: Definition, constraint: dict[str, Any], rows: list[LedgerRow]) -> Iterator[str]:
@@ -116,14 +130,15 @@ def _end_of_hour(instant: int, offset: str) -> int:
     return int((local.replace(minute=0, second=0) + timedelta(hours=1)).timestamp()) * 1000
 
 
-def _check_forced(case: Case, life: Life, rows: list[LedgerRow], since: Mapping[str, int]) -> Iterator[str]:
+def _check_forced(case: Case, life: Life, rows: list[LedgerRow], by_job: Mapping[str, Waited]) -> Iterator[str]:
     for row in rows:
         if row.forced is None:
             continue
-        kept = [each.pending_timeout for each in case.carried(life, row.version) if each.pending_timeout is not None]
+        since, versions = by_job[row.job_id]
+        kept = case.pending_timeouts(life, versions)
         if case.shape(life, row.version).late != "force" or not kept:
             yield f"constraints: {row.job_id} of {life.name} was forced, which its schedule does not want"
-        elif _admitted(row) < since[row.job_id] + min(map(parse_duration, kept)) - SKEW_MS:
+        elif _admitted(row) < since + min(map(parse_duration, kept)) - SKEW_MS:
             yield f"constraints: {row.job_id} of {life.name} was forced before its time"
 
 

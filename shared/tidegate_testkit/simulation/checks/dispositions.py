@@ -13,7 +13,7 @@ from tidegate_core.decisions.outages import OUTAGE_GRACE_MS, served_deadline
 from tidegate_core.decisions.run_plane.entries import FORGET
 from tidegate_core.model.durations import parse_duration
 from tidegate_core.store import keys
-from tidegate_testkit.simulation.checks.constraints import may_abort, waiting_since
+from tidegate_testkit.simulation.checks.constraints import Waited, may_abort, waited
 from tidegate_testkit.simulation.checks.evidence import may_be_empty
 from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.overlap import ENDED_UNDER
@@ -39,17 +39,17 @@ ENDED_BY: Final[Mapping[str, str]] = {
 def check_dispositions(case: Case) -> Iterator[str]:
     for life in case.lives:
         rows = case.rows_of.get(life.name, [])
-        since = waiting_since(rows)
+        by_job = waited(rows)
         for row in rows:
-            problem = _problem(case, life, row, since[row.job_id])
+            problem = _problem(case, life, row, by_job[row.job_id])
             if problem is not None:
                 yield f"I1: {row.job_id} of {life.name} is {row.disposition}/{row.reason}, and {problem}"
             if row.job_id not in case.found_by_id:
                 yield f"I1: {row.job_id} of {life.name} has an entry that its id does not lead to"
 
 
-def _problem(case: Case, life: Life, row: LedgerRow, since: int) -> str | None:
-    """Returns what contradicts the entry of a job that waited since then, itself or in the place of others; or None."""
+def _problem(case: Case, life: Life, row: LedgerRow, job: Waited) -> str | None:
+    """Returns what contradicts the entry of a job that waited so; or None."""
     definition = case.shape(life, row.version)
     match row.disposition, row.reason:
         case "launched", _:
@@ -86,7 +86,7 @@ def _problem(case: Case, life: Life, row: LedgerRow, since: int) -> str | None:
         case "cancelled" | "expired", "upstream_deleted":
             return None if _was_ended(case, life, row) else "nothing that it waits for was deleted then"
         case "expired", "constraint_timeout":
-            return _constraint_problem(case, life, row, since)
+            return _constraint_problem(case, life, row, job)
         case "expired", "trigger_timeout":
             return _trigger_problem(case, life, row)
         case "expired", "evidence_expired":
@@ -138,9 +138,9 @@ def _was_cancelled(case: Case, row: LedgerRow) -> bool:
     )
 
 
-def _constraint_problem(case: Case, life: Life, row: LedgerRow, since: int) -> str | None:
-    late = case.shape(life, row.version).late
-    timeouts = [each.pending_timeout for each in case.carried(life, row.version) if each.pending_timeout is not None]
+def _constraint_problem(case: Case, life: Life, row: LedgerRow, job: Waited) -> str | None:
+    late, since = case.shape(life, row.version).late, job.since
+    timeouts = case.pending_timeouts(life, job.versions)
     if not timeouts:
         return "its schedule waits for a day"
     if late != "abort":

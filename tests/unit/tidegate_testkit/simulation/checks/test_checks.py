@@ -19,6 +19,7 @@ from tidegate_testkit.simulation.checks.dispositions import check_dispositions
 from tidegate_testkit.simulation.checks.events import check_events
 from tidegate_testkit.simulation.checks.evidence import check_evidence
 from tidegate_testkit.simulation.checks.fires import check_fires
+from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.rest import check_rest
 from tidegate_testkit.simulation.checks.retries import check_retries
 from tidegate_testkit.simulation.checks.runs import check_runs
@@ -222,6 +223,36 @@ def test_given_admissions_of_one_instant_then_those_that_were_forced_came_after_
     changed.rows = [replace(row, job_id=f"forced-{number}", forced=forced) for number in range(2)] + [row]
     changed.lives = [replace(life, definition=definition)]
     assert found(check_constraints(changed), "constraints", row.job_id) is not is_forced
+
+
+@pytest.mark.parametrize(
+    ("merged_into", "waited", "problem"),
+    [
+        pytest.param("standing", 16_000 - SKEW_MS, None, id="takes over the time-out"),
+        pytest.param("another", 16_000, "which its schedule does not want", id="waited by itself"),
+        pytest.param(
+            "standing", 16_000 - SKEW_MS - 1, "before its time", id="takes over the time-out, which is not there yet"
+        ),
+    ],
+)
+def test_given_a_job_that_stands_for_one_of_the_version_before_then_its_time_out_is_that_one_s_as_well(
+    case: Case, monkeypatch: pytest.MonkeyPatch, merged_into: str, waited: int, problem: str | None
+) -> None:
+    """Seed 38011371: version 1 waits for 16 s, version 2 for a day, and what waits too long is forced; a resume merged their jobs."""
+    life = next(life for life in case.lives if life.name == "tick")
+    version_2 = replace(life.definition, pending_timeout=None, late="force")
+    version_1 = replace(version_2, pending_timeout="16s")
+    row = replace(one_of(case, "tick", "time"), job_id="standing", version=2, forced="{}")
+    begin = (row.admitted_at or 0) - waited
+    of_before = replace(row, job_id="before", nominal=begin, version=1, forced=None, admitted_at=None)
+    of_before = replace(of_before, disposition="coalesced", reason="backlog", detail=f"into {merged_into}")
+    changed = Case(case.world)
+    changed.rows_of, changed.lives = {"tick": [of_before, row]}, [life]
+    monkeypatch.setattr(changed, "shape", lambda _, version: {1: version_1, 2: version_2}[version])
+    objections = [each for each in check_constraints(changed) if "forced" in each]
+    assert [each.removeprefix("constraints: standing of tick was forced").strip(", ") for each in objections] == (
+        [] if problem is None else [problem]
+    )
 
 
 @pytest.mark.parametrize(
