@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from tidegate_testkit.simulation.drawing import swarm_of
+from tidegate_testkit.simulation.faults.traps import TRAPS
 from tidegate_testkit.simulation.figures import Figures
 from tidegate_testkit.simulation.minimising import NothingToMinimise, as_code, minimise
 from tidegate_testkit.simulation.mutants import MUTANTS
-from tidegate_testkit.simulation.on_all_cores import outcomes, planted, swarm
+from tidegate_testkit.simulation.on_all_cores import Worlds, outcomes
 from tidegate_testkit.simulation.outcome import judged
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.world import build
@@ -29,17 +29,18 @@ def main(arguments: list[str] | None = None) -> int:
             whole.write(options.figures)
         _say([*whole.lines(), whole.line()])
         return 1 if whole.violations else 0
+    worlds = Worlds(options.mutant, tuple(options.trap))
     if options.seed is not None:
         if options.minimise:
-            return _minimise(options.seed, options.mutant)
-        return _replay(options.seed, options.mutant, trace=options.trace)
+            return _minimise(options.seed, worlds)
+        return _replay(options.seed, worlds, trace=options.trace)
     begun = time.monotonic()
     seeds = range(options.first, options.first + options.seeds)
     figures = Figures(options.first)
-    for outcome in outcomes(seeds, options.mutant, options.workers):
+    for outcome in outcomes(seeds, worlds, options.workers):
         figures.add(outcome)
         if outcome.violations and len(figures.failed) <= STORIES_MAX:
-            _say([outcome.story(), ""])
+            _say([outcome.story(*worlds.arguments), ""])
     seconds = time.monotonic() - begun
     _say(figures.lines())
     if options.figures is not None:
@@ -58,13 +59,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minimise", action="store_true", help="make its world as small as it can be and still fail")
     parser.add_argument("--figures", type=Path, default=None, metavar="FILE", help="write the figures there, as JSON")
     parser.add_argument("--merge", type=Path, nargs="+", metavar="FILE", help="add up figures of a run made in parts")
-    parser.add_argument("--mutant", choices=MUTANTS, default=None, metavar="BUG", help="plant this bug")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--mutant", choices=MUTANTS, default=None, metavar="BUG", help="plant this bug")
+    kind.add_argument(
+        "--trap",
+        choices=TRAPS,
+        action="append",
+        default=[],
+        metavar="TRAP",
+        help="set this trap in each world, beside those that it draws (again for another one)",
+    )
     return parser
 
 
-def _replay(seed: int, mutant: str | None, *, trace: bool) -> int:
-    with planted(mutant):
-        world = build(seed, whole_trace=trace, swarm=swarm(mutant, seed))
+def _replay(seed: int, worlds: Worlds, *, trace: bool) -> int:
+    with worlds.planted():
+        world = build(seed, whole_trace=trace, swarm=worlds.swarm(seed))
         world.cluster.raises = trace
         try:
             run(world)
@@ -79,10 +89,10 @@ def _replay(seed: int, mutant: str | None, *, trace: bool) -> int:
     return 1 if outcome.violations else 0
 
 
-def _minimise(seed: int, mutant: str | None) -> int:
-    with planted(mutant):
+def _minimise(seed: int, worlds: Worlds) -> int:
+    with worlds.planted():
         try:
-            least = minimise(seed, swarm(mutant, seed) or swarm_of(seed))
+            least = minimise(seed, worlds.swarm(seed))
         except NothingToMinimise as nothing:
             _say([str(nothing)])
             return 0

@@ -6,8 +6,11 @@ import gc
 import multiprocessing
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
+from tidegate_testkit.simulation.drawing import swarm_of, trapped
 from tidegate_testkit.simulation.mutants import MUTANTS
 from tidegate_testkit.simulation.outcome import Outcome, simulate
 from tidegate_testkit.simulation.swarm import Swarm
@@ -20,8 +23,44 @@ PATIENCE_S = 900
 """For the outcomes of the next process. A seed takes a second: no answer means that the process was killed."""
 
 
-def outcomes(seeds: range, mutant: str | None = None, workers: int | None = None) -> Iterator[Outcome]:
-    """Yields them in the order of the seeds; `mutant` is the name of a bug to plant, `workers` one per core unless given.
+@dataclass(frozen=True, slots=True)
+class Worlds:
+    """Which worlds seeds are run in.
+
+    Attributes:
+        mutant: The bug that is planted in them, which draws what it needs; None plants nothing.
+        traps: Those that each world has, beside what it draws by itself; not together with a mutant.
+    """
+
+    mutant: str | None = None
+    traps: tuple[str, ...] = ()
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Those of the command line that lead to them."""
+        mutant = () if self.mutant is None else (f"--mutant '{self.mutant}'",)
+        return (*mutant, *(f"--trap {name}" for name in self.traps))
+
+    def planted(self) -> AbstractContextManager[None]:
+        """Plants the bug while it is entered."""
+        return nullcontext() if self.mutant is None else MUTANTS[self.mutant].planted()
+
+    def swarm(self, seed: int) -> Swarm:
+        swarm = None if self.mutant is None else MUTANTS[self.mutant].swarm(seed)
+        if swarm is not None:
+            return swarm
+        swarm = swarm_of(seed)
+        for name in self.traps:
+            if name not in swarm.traps:
+                swarm = trapped(swarm, seed, name)
+        return swarm
+
+
+AS_DRAWN: Final = Worlds()
+
+
+def outcomes(seeds: range, worlds: Worlds = AS_DRAWN, workers: int | None = None) -> Iterator[Outcome]:
+    """Yields them in the order of the seeds; `workers` is one per core unless given.
 
     Raises `multiprocessing.TimeoutError` when a process does not answer.
     """
@@ -29,21 +68,11 @@ def outcomes(seeds: range, mutant: str | None = None, workers: int | None = None
     context.set_forkserver_preload([__name__])
     parts = [seeds[at : at + SEEDS_PER_PROCESS] for at in range(0, len(seeds), SEEDS_PER_PROCESS)]
     with context.Pool(workers, initializer=gc.disable, maxtasksperchild=1) as pool:
-        in_order = pool.imap(partial(_simulate, mutant), parts)
+        in_order = pool.imap(partial(_simulate, worlds), parts)
         for _ in parts:
             yield from in_order.next(PATIENCE_S)
 
 
-def _simulate(mutant: str | None, seeds: range) -> list[Outcome]:
-    with planted(mutant):
-        return [simulate(seed, swarm=swarm(mutant, seed)) for seed in seeds]
-
-
-def planted(mutant: str | None) -> AbstractContextManager[None]:
-    """Plants the bug of that name while it is entered; None plants nothing."""
-    return nullcontext() if mutant is None else MUTANTS[mutant].planted()
-
-
-def swarm(mutant: str | None, seed: int) -> Swarm | None:
-    """What the bug needs of a seed's world; None for a world that is drawn by the seed alone."""
-    return None if mutant is None else MUTANTS[mutant].swarm(seed)
+def _simulate(worlds: Worlds, seeds: range) -> list[Outcome]:
+    with worlds.planted():
+        return [simulate(seed, swarm=worlds.swarm(seed)) for seed in seeds]

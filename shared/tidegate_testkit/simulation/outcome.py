@@ -48,14 +48,12 @@ class Outcome:
         """Kinds of injected fault that bit."""
         return sorted({kind for kind, _ in self.faults})
 
-    def story(self) -> str:
-        """Returns what a failing test prints."""
+    def story(self, *arguments: str) -> str:
+        """Returns what a failing test prints; `arguments` are those that lead to its world, beside the seed."""
+        replay = " ".join(("python -m tidegate_testkit.simulation", *arguments, f"--seed {self.seed} --trace"))
         return "\n".join(
             [
-                (
-                    f"seed {self.seed}: {len(self.violations)} violations; replay with "
-                    f"`python -m tidegate_testkit.simulation --seed {self.seed} --trace`"
-                ),
+                f"seed {self.seed}: {len(self.violations)} violations; replay with `{replay}`",
                 *self.violations,
                 *self.tail,
             ]
