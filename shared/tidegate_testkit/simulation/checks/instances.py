@@ -138,7 +138,9 @@ def _check_whose(case: Case, life: Life, found: list[Instance]) -> Iterator[str]
         for number, (taken, entry) in enumerate(instance.log):
             if entry["kind"] in {TICK, FORGET} or _stood_still(case, life, instance, entry, taken):
                 continue
-            if not instance.was_forgotten(number):
+            # What waited for the tick waited on the schedule's clock (seed 38020290).
+            waited_still = _stood_still(case, life, instance, entry, max(taken, instance.opened))
+            if not instance.was_forgotten(number) and not waited_still:
                 yield from _check_time(life, instance, entry)
             if _is_quiet(case, life, taken):
                 yield from _check_oldest(case, life, found, instance, taken, entry)
@@ -146,10 +148,10 @@ def _check_whose(case: Case, life: Life, found: list[Instance]) -> Iterator[str]
             yield from _check_left(case, life, found, instance)
 
 
-def _stood_still(case: Case, life: Life, instance: Instance, entry: Entry, taken: int) -> bool:
+def _stood_still(case: Case, life: Life, instance: Instance, entry: Entry, until: int) -> bool:
     """Whether clocks may have stood still, or events been ignored, since a tick came that may have to do with it: that is judged elsewhere."""
     first = entry["at"] if instance.tick is None else min(entry["at"], instance.tick)
-    return kept_evidence(case.steps(life), first - _ttl(life) - SKEW_MS, taken + SKEW_MS)
+    return kept_evidence(case.steps(life), first - _ttl(life) - SKEW_MS, until + SKEW_MS)
 
 
 def _check_time(life: Life, instance: Instance, entry: Entry) -> Iterator[str]:

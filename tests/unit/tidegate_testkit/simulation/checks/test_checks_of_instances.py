@@ -11,9 +11,10 @@ from tests.unit.tidegate_testkit.simulation.checks.lying import MINUTE_MS, found
 from tests.unit.tidegate_testkit.simulation.checks.steps import a_step
 from tests.unit.tidegate_testkit.simulation.checks.test_checks_of_ticks import SEED
 
-from tidegate_testkit.simulation.checks.case import Case
+from tidegate_testkit.simulation.checks.case import Case, Entry
 from tidegate_testkit.simulation.checks.instances import check_instances
 from tidegate_testkit.simulation.drawing import swarm_of, trapped
+from tidegate_testkit.simulation.record import EvidenceSeen
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.ticking import TRAP
 from tidegate_testkit.simulation.timeline import START
@@ -25,6 +26,20 @@ TIMEOUT_MS: Final = 9_000
 @pytest.fixture(scope="module")
 def world() -> World:
     return run(build(SEED, swarm=trapped(swarm_of(SEED, faults=False), SEED, TRAP)))
+
+
+def an_instance(case: Case) -> tuple[EvidenceSeen, list[Entry]]:
+    """Leaves the case one instance, with events, of a schedule that gives up after the time-out; returns what was seen of it, and its log."""
+    (life,) = [life for life in case.lives if life.name == "each"]
+    trigger = {**life.definition.trigger, "timeout": f"{TIMEOUT_MS}ms", "on_timeout": "abort"}
+    case.lives = [replace(life, definition=replace(life.definition, trigger=trigger))]
+    evidence, entries = next(
+        (each, found)
+        for each, found in case.entries_of["each"].items()
+        if {entry["kind"] for entry in found} > {"tick"}
+    )
+    case.entries_of["each"] = {evidence: entries}
+    return case.record.evidence[evidence], entries
 
 
 @pytest.mark.parametrize(
@@ -41,23 +56,35 @@ def test_given_an_instance_with_what_came_behind_its_time_then_only_what_stood_s
     world: World, monkeypatch: pytest.MonkeyPatch, held_before_ms: int | None, mode: str, is_wrong: bool
 ) -> None:
     case = Case(world)
-    (life,) = [life for life in case.lives if life.name == "each"]
-    trigger = {**life.definition.trigger, "timeout": f"{TIMEOUT_MS}ms", "on_timeout": "abort"}
-    case.lives = [replace(life, definition=replace(life.definition, trigger=trigger))]
-    evidence, entries = next(
-        (each, found)
-        for each, found in case.entries_of["each"].items()
-        if {entry["kind"] for entry in found} > {"tick"}
-    )
-    case.entries_of["each"] = {evidence: entries}
+    seen, entries = an_instance(case)
     (tick,) = (entry["at"] for entry in entries if entry["kind"] == "tick")
     late = [entry if entry["kind"] == "tick" else {**entry, "at": tick + TIMEOUT_MS} for entry in entries]
-    seen = case.record.evidence[evidence]
     monkeypatch.setattr(seen, "chunks", [json.dumps(late)])
     monkeypatch.setattr(seen, "taken", [tick + TIMEOUT_MS])
     steps = [a_step("apply", START - 10 * MINUTE_MS)]
     if held_before_ms is not None:
         at = tick - held_before_ms
         steps += [a_step("suspend", at, mode=mode), a_step("resume", at + 1_000)]
+    monkeypatch.setattr(case, "steps", lambda _: steps)
+    assert found(check_instances(case), "I3", "of each took") is is_wrong
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_wrong"), [(None, True), ("freeze", False), ("hold", False), ("drain", False), ("drop", True)]
+)
+def test_given_a_tick_that_takes_what_had_waited_for_too_long_then_only_a_suspension_in_between_explains_it(
+    world: World, monkeypatch: pytest.MonkeyPatch, mode: str | None, is_wrong: bool
+) -> None:
+    """Seed 38020290: two events were counted, then a freeze came, and the next tick was that of a minute later."""
+    case = Case(world)
+    seen, entries = an_instance(case)
+    (tick,) = (entry for entry in entries if entry["kind"] == "tick")
+    counted = tick["at"] - MINUTE_MS
+    waited = [{**entry, "at": counted} for entry in entries if entry["kind"] != "tick"]
+    monkeypatch.setattr(seen, "chunks", [json.dumps(waited), json.dumps([tick])])
+    monkeypatch.setattr(seen, "taken", [counted + 200, tick["at"] + 50])
+    steps = [a_step("apply", START - 10 * MINUTE_MS)]
+    if mode is not None:
+        steps += [a_step("suspend", counted + 5_000, mode=mode), a_step("resume", tick["at"] - 5_000)]
     monkeypatch.setattr(case, "steps", lambda _: steps)
     assert found(check_instances(case), "I3", "of each took") is is_wrong
