@@ -74,8 +74,10 @@ class View:
             self._set(key, found.get(key))
 
     def offer(self, key: Key, item: Item) -> None:
-        """Takes in an item from a read that may be older than what is known here."""
-        if key not in self._items:
+        """Takes in an item from a read that may be older than the one that is known here, but not older than that there was none: others may
+        have put it since, under the key of what was deleted.
+        """
+        if self._items.get(key) is None:
             self._set(key, item)
 
     def learn_range(self, low: str, high: str, items: Iterable[Item]) -> None:

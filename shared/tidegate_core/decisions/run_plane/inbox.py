@@ -123,6 +123,8 @@ class Inbox:
         fresh: list[tuple[Key, InboxRow]] = []
         for item in items:
             key = Key(str(item["pk"]), str(item["sk"]))
+            # What was deleted since this read began is among the gone. What was deleted before, and is there, was put there again: a run
+            # that comes back is lost a second time.
             if key not in self._memory.inbox and key not in self._memory.inbox_gone:
                 row = from_item(InboxRow, item)
                 self._memory.inbox[key] = row

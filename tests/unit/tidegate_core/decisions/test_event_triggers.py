@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tidegate_core.decisions.run_plane.at_least_every import AT_LEAST
-from tidegate_core.effects import Commit, EndOffsets, LookedUp, Lookup, Read, ReadEndOffsets
+from tidegate_core.effects import Commit, EndOffsets, LookedUp, Lookup, Read, ReadEndOffsets, Watch
+from tidegate_core.model.shards import schedule_shard
 from tidegate_core.store import keys
 from tidegate_spark.run_context import read_context
 from tidegate_testkit.bench import Behaviour, Bench
@@ -250,6 +251,35 @@ def test_given_a_run_that_is_lost_then_it_is_told_before_its_end_is_known() -> N
     bench.crash()
     bench.run(11 * MINUTE)
     assert [entry[1] for entry in bench.ledger()] == ["nightly"]
+
+
+def test_given_a_run_that_is_lost_comes_back_and_is_lost_again_then_both_are_told() -> None:
+    """Seed 38024439: the second one lay in the inbox under the key of the first, which its reader knew as counted and gone, until another
+    node took the shard over.
+    """
+    up = next(
+        name for name in "abcdefgh" if schedule_shard("flights", name, 4) != schedule_shard("flights", "nightly", 4)
+    )
+    bench = a_bench(on_run_of(up, "lost"))
+    assert bench.holding.shards == 4
+    bench.behaves = lambda order: Behaviour(runs_for=5 * HOUR if f"flights/{up}" in str(order.context) else SECOND)
+    bench.request(an_apply(a_spec(up, every("20m"))))
+    for number in (1, 2):
+        bench.answer_with(lambda effect: isinstance(effect, Watch), LookedUp("unknown"))
+        _run_until(bench, "running")
+        bench.answer_with(lambda effect: isinstance(effect, Lookup), LookedUp("unknown"), times=1_000)
+        _run_until(bench, "lost")
+        bench.run(MINUTE)
+        bench.end_scripts()
+        assert ([entry[1] for entry in bench.ledger()], bench.rows("I#")) == (["nightly"] * number, [])
+
+
+def _run_until(bench: Bench, state: str) -> None:
+    for _ in range(2 * HOUR // SECOND):
+        bench.run(SECOND)
+        if [row["state"] for row in bench.rows("R#") if "ended_at" not in row] == [state]:
+            return
+    raise AssertionError(f"the run is never {state}")
 
 
 def test_given_a_composite_with_at_least_every_then_time_is_one_of_its_alternatives() -> None:

@@ -69,13 +69,23 @@ def test_given_a_forgotten_item_then_ranges_that_hold_it_are_forgotten_too() -> 
     assert view.range("K#", "K#~") is not None
 
 
-def test_given_an_older_read_then_it_replaces_nothing_that_is_known() -> None:
+def test_given_an_older_read_then_it_replaces_no_item_that_is_known() -> None:
     view = View(0)
-    view.learn([A, B], {})
+    view.learn([A], {A: {**item(A), "rev": 2}})
     view.offer(A, item(A))
     view.offer(C, item(C))
-    assert view.item(A) is None
+    assert view.item(A) == {**item(A), "rev": 2}
     assert view.item(C) == item(C)
+
+
+def test_given_an_item_that_is_found_where_one_was_deleted_then_others_have_put_it_there() -> None:
+    """Seed 38024439: a run was lost again, and the row that tells of it has the key of the first one."""
+    view = View(0)
+    view.learn([A], {A: item(A)})
+    view.applied({A: None}, "tok")
+    assert view.item(A) is None
+    view.offer(A, item(A))
+    assert view.item(A) == item(A)
 
 
 def test_given_an_assumption_of_absence_then_it_replaces_nothing_that_is_known() -> None:
