@@ -20,17 +20,18 @@ from tidegate_core.decisions.run_plane.outbox import Distribute
 from tidegate_core.decisions.run_plane.quotas import NOT_COUNTED
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, LookAtRun
 from tidegate_core.decisions.work import Decision
-from tidegate_core.effects import Effect, LookedUp, Lookup, Submit
+from tidegate_core.effects import Effect, LookedUp, Lookup, Submit, Watch
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.quotas import Quota
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.model.states import RunState
 from tidegate_core.records.run_plane import Evidence, Job, OwnLimit, Run, ScheduleCount
 from tidegate_core.store import keys
-from tidegate_core.store.values import Delete, Key, Transaction
+from tidegate_core.store.values import Delete, Item, Key, Transaction
 from tidegate_core.transactions.gate import start_run
 from tidegate_core.transactions.limits import Permit, key_text, take_permit
 from tidegate_core.transactions.unit_of_work import TooLarge, UnitOfWork
+from tidegate_core.transactions.view import View
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.bench_matches import a_batch, a_commit
 from tidegate_testkit.builders import (
@@ -108,6 +109,16 @@ def writing_no_count_down(count_after: Callable[..., ScheduleCount | Problem | N
     return counted
 
 
+def for_good(_: Any) -> Any:
+    """What is known not to be there."""
+
+    def offer(view: View, key: Key, item: Item) -> None:
+        if not view.knows(key):
+            view.learn([key], {key: item})
+
+    return offer
+
+
 # -- scenarios --------------------------------------------------------------------------------------------------------------
 
 
@@ -126,6 +137,10 @@ def triggered(bench: Bench) -> str:
 
 def a_lookup(effect: Effect) -> bool:
     return isinstance(effect, Lookup)
+
+
+def a_watch(effect: Effect) -> bool:
+    return isinstance(effect, Watch)
 
 
 def states(bench: Bench) -> list[str]:
@@ -300,6 +315,38 @@ def a_schedule_is_deleted_amid_the_first_count() -> Iterable[str]:
         yield "answers: of four schedules that a quota allows there are three, and another one was rejected"
 
 
+def _until_it_runs(bench: Bench) -> None:
+    for _ in range(MINUTE // SECOND):
+        bench.run(SECOND)
+        if [row["state"] for row in bench.rows("R#") if "ended_at" not in row] == ["running"]:
+            return
+
+
+def a_run_comes_back_and_is_lost_again() -> Iterable[str]:
+    """Seed 38024439. Its owner is another one than that of who listens."""
+    names = (f"up{number}" for number in range(99))
+    bench = a_bench()
+    shards = bench.holding.shards
+    up = next(
+        name for name in names if schedule_shard("flights", name, shards) != schedule_shard("flights", "down", shards)
+    )
+    bench.behaves = lambda order: FOR_EVER if f"flights/{up}" in str(order.context) else Behaviour(runs_for=SECOND)
+    bench.request(an_apply(a_spec("down", on_run_of(up, "lost")), "apply-down"))
+    bench.request(an_apply(a_spec(up, every("100h")), f"apply-{up}"))
+    bench.answer_with(a_watch, LookedUp("unknown"))
+    bench.request(a_request("trigger", up))
+    for _ in range(2):
+        _until_it_runs(bench)
+        bench.answer_with(a_lookup, LookedUp("unknown"), times=1_000)
+        bench.run(PROBE_GAP_MS + MINUTE)
+        bench.end_scripts()
+        bench.answer_with(a_watch, LookedUp("unknown"))
+    if states(bench).count("lost") != 2:
+        yield "the scenario: the run is not lost twice"
+    if bench.rows("I#"):
+        yield "liveness: what tells of a run that was lost again is never counted"
+
+
 RULES_OF_MEMORY = (
     Mutant(
         "start left to a look",
@@ -349,5 +396,12 @@ RULES_OF_MEMORY = (
         breaks="answers",
         patches=(Patch(control, "count_after", writing_no_count_down),),
         scenario=a_schedule_is_deleted_amid_the_first_count,
+    ),
+    Mutant(
+        "absent for good",
+        "a row that is put again where one was deleted stays unseen: an inbox has that of a run's second loss under the key of the first",
+        breaks="liveness",
+        patches=(Patch(View, "offer", for_good),),
+        scenario=a_run_comes_back_and_is_lost_again,
     ),
 )
