@@ -46,9 +46,8 @@ class Worlds:
         return nullcontext() if self.mutant is None else MUTANTS[self.mutant].planted()
 
     def swarm(self, seed: int) -> Swarm:
-        swarm = None if self.mutant is None else MUTANTS[self.mutant].swarm(seed)
-        if swarm is not None:
-            return swarm
+        if self.mutant is not None:
+            return MUTANTS[self.mutant].swarm(seed)
         swarm = swarm_of(seed)
         for name in self.traps:
             if name not in swarm.traps:

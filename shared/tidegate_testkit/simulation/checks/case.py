@@ -41,7 +41,6 @@ SENDING_WAITS_FOR: Final = frozenset({"checkpoint", "hold", "retry"})
 """Transactions without which no position passes what was sent, so that sending stops at I8's bound."""
 A_MESSAGE_WAITS_FOR: Final = SENDING_WAITS_FOR | {"cursor", "inboxed"}
 """The same, and those without which nobody may rely on its create."""
-"""The knob of I8's bound."""
 CALLS_BEFORE: Final = 100
 """Of the store, one after the other: what a shard, or who reads for it, does already goes first, in some worlds one decision
 or one batch of requests at a time.

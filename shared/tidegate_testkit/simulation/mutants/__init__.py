@@ -44,6 +44,7 @@ from tidegate_testkit.simulation.mutants.rules_of_late_copies import RULES_OF_LA
 from tidegate_testkit.simulation.mutants.rules_of_long_waits import RULES_OF_LONG_WAITS
 from tidegate_testkit.simulation.mutants.rules_of_memory import RULES_OF_MEMORY
 from tidegate_testkit.simulation.mutants.rules_of_messages import RULES_OF_MESSAGES
+from tidegate_testkit.simulation.mutants.rules_of_one_transaction import RULES_OF_ONE_TRANSACTION
 from tidegate_testkit.simulation.mutants.rules_of_outages import RULES_OF_OUTAGES
 from tidegate_testkit.simulation.mutants.rules_of_promises import RULES_OF_PROMISES
 from tidegate_testkit.simulation.mutants.rules_of_recurring import RULES_OF_RECURRING
@@ -89,6 +90,7 @@ LISTS = (
     RULES_OF_LATE_COPIES,
     RULES_OF_LONG_WAITS,
     RULES_OF_MEMORY,
+    RULES_OF_ONE_TRANSACTION,
     RULES_OF_OUTAGES,
     RULES_OF_PROMISES,
     RULES_OF_RECURRING,

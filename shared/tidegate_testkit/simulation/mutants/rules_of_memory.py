@@ -1,63 +1,43 @@
-"""Rules of what an owner remembers of what others write, or an earlier decision of the same transaction (docs/protocol.md), each switched off in
-the interleaving that it is against.
-"""
+"""Rules of what an owner remembers of what others write (docs/protocol.md), each switched off in the interleaving that it is against."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import dataclass
 from typing import Any
 
 from tidegate_core.decisions.inputs import Poked
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane import control, outgoing
-from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.attempts import PROBE_GAP_MS, Attempts
-from tidegate_core.decisions.run_plane.jobs import seal
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.outbox import Distribute
 from tidegate_core.decisions.run_plane.quotas import NOT_COUNTED
-from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, LookAtRun
-from tidegate_core.decisions.work import Decision
+from tidegate_core.decisions.run_plane.runs import BEFORE_GATE
 from tidegate_core.effects import Effect, LookedUp, Lookup, Submit, Watch
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.quotas import Quota
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.model.states import RunState
-from tidegate_core.records.run_plane import Evidence, Job, OwnLimit, Run, ScheduleCount
-from tidegate_core.store import keys
-from tidegate_core.store.values import Delete, Item, Key, Transaction
+from tidegate_core.records.run_plane import Run, ScheduleCount
+from tidegate_core.store.values import Delete, Item, Key
 from tidegate_core.transactions.gate import start_run
-from tidegate_core.transactions.limits import Permit, key_text, take_permit
-from tidegate_core.transactions.unit_of_work import TooLarge, UnitOfWork
 from tidegate_core.transactions.view import View
 from tidegate_testkit.bench import Behaviour, Bench
 from tidegate_testkit.bench_matches import a_batch, a_commit
 from tidegate_testkit.builders import (
     MINUTE,
-    NOW,
     RUNS,
     SECOND,
     Doc,
-    a_definition,
-    a_job,
     a_request,
-    a_run,
-    a_schedule,
     a_spec,
     an_apply,
-    at_most,
     every,
-    on_data,
     on_run_of,
-    some_evidence,
 )
-from tidegate_testkit.desk import Desk
 from tidegate_testkit.simulation.mutants.mutant import Mutant, Patch
 from tidegate_testkit.simulation.mutants.stage import FOR_EVER, NEVER_STARTS
-
-REF = "flights/nightly"
 
 # -- bugs -----------------------------------------------------------------------------------------------------------------
 
@@ -147,6 +127,15 @@ def states(bench: Bench) -> list[str]:
     return [str(each.document["state"]) for each in bench.on(RUNS)]
 
 
+def in_another_shard(bench: Bench, than: str) -> str:
+    """Returns the name of a schedule of another owner."""
+    shards = bench.holding.shards
+    names = (f"x{number}" for number in range(99))
+    return next(
+        name for name in names if schedule_shard("flights", name, shards) != schedule_shard("flights", than, shards)
+    )
+
+
 def a_program_begins_before_its_submission_is_written_down() -> Iterable[str]:
     bench = a_bench(FOR_EVER)
     bench.request(an_apply(a_spec("listens", on_run_of("nightly", "started")), "listens"))
@@ -222,72 +211,6 @@ def a_row_of_the_outbox_is_removed_late() -> Iterable[str]:
         yield "liveness: who waits for a schedule that was deleted is never told"
 
 
-def together(desk: Desk, decisions: Sequence[Decision]) -> None:
-    """In one transaction if they let themselves, as the lane does it."""
-    try:
-        desk.decide(_Together(tuple(decisions)))
-    except TooLarge:
-        for decision in decisions:
-            desk.decide(decision)
-
-
-@dataclass(frozen=True)
-class _Together:
-    decisions: tuple[Decision, ...]
-    stale: tuple[Key, ...] = ()
-    name: str = "look"
-    about: str = REF
-
-    def decide(self, unit: UnitOfWork, now: int) -> None:
-        for decision in self.decisions:
-            decision.decide(unit, now)
-            unit.keep()
-
-
-@dataclass(frozen=True)
-class _Sealing:
-    """What comes for a job of data that takes no more."""
-
-    evidence: Evidence
-    stale: tuple[Key, ...] = ()
-    name: str = "count"
-    about: str = REF
-
-    def decide(self, unit: UnitOfWork, now: int) -> None:
-        if unit.item(self.evidence.key(0)) is not None:
-            seal(unit, self.evidence)
-
-
-def a_look(desk: Desk) -> AdmitNext:
-    return AdmitNext(REF, desk.memory, lambda goes_on: None)
-
-
-def a_job_is_sealed_before_overlap_judges_it() -> Iterable[str]:
-    """Of a former version, which an update lets finish; it takes the place of another one."""
-    spec = a_spec(trigger=on_data(), overlap="keep_latest")
-    evidence = some_evidence(job=True)
-    of_data = a_job(2, id=evidence.id, trigger="data_partitions", evidence_id=evidence.id, nominal=NOW + 5)
-    desk = Desk(a_definition(spec), a_definition(spec, 2), a_schedule(version=2, generation=2, kept_from=1))
-    desk.lay(OwnLimit(namespace="flights", name="nightly", holders=("other",)), evidence)
-    desk.lay(a_job(1, trigger="manual"), of_data)
-    together(desk, (_Sealing(evidence), a_look(desk)))
-    if not any(job.id == evidence.id and job.chunks == 1 for job in desk.records(Job, "J#")):
-        yield "I1: a job has lost the data that it was sealed with, and is never launched"
-
-
-def a_run_ends_before_a_job_aborts_because_of_it() -> Iterable[str]:
-    """It holds the last permit of a group."""
-    group = keys.shared_limit("flights", "group", "g")
-    spec = a_spec(overlap="allow", constraints=[at_most(1, "group", group="g", on_unmet="abort")])
-    run = a_run(state="running", external_id="e", ended_at=NOW + 5, outcome="succeeded", limits=(key_text(group),))
-    desk = Desk(a_definition(spec), a_schedule(), a_job(1, state="pending_launch"), a_job(2))
-    desk.lay(run)
-    desk.store.transact(Transaction("before", take_permit(Permit(group, run.id), 1), "p", None))
-    together(desk, (LookAtRun(0, run.id, lambda run: None), a_look(desk)))
-    if a_job(2).id in [job_id for job_id, *_ in desk.ledger()]:
-        yield "I1: an occurrence was skipped because of a run that was over"
-
-
 def a_schedule_is_deleted_amid_the_first_count() -> Iterable[str]:
     before = Bench()
     before.run(SECOND)
@@ -299,11 +222,7 @@ def a_schedule_is_deleted_amid_the_first_count() -> Iterable[str]:
         before.request(made(f"s{number}"))
     bench = Bench(beside=before, owner="other", quotas={"flights": Quota(schedules_max=4)})
     bench.run(SECOND)
-    shards = bench.holding.shards
-    names = (f"x{number}" for number in range(99))
-    other = next(
-        name for name in names if schedule_shard("flights", name, shards) != schedule_shard("flights", "s0", shards)
-    )
+    other = in_another_shard(bench, "s0")
     bench.hold_back(a_commit("count_schedules"))
     bench.request(made(other))
     bench.run(50)
@@ -324,12 +243,8 @@ def _until_it_runs(bench: Bench) -> None:
 
 def a_run_comes_back_and_is_lost_again() -> Iterable[str]:
     """Seed 38024439. Its owner is another one than that of who listens."""
-    names = (f"up{number}" for number in range(99))
     bench = a_bench()
-    shards = bench.holding.shards
-    up = next(
-        name for name in names if schedule_shard("flights", name, shards) != schedule_shard("flights", "down", shards)
-    )
+    up = in_another_shard(bench, "down")
     bench.behaves = lambda order: FOR_EVER if f"flights/{up}" in str(order.context) else Behaviour(runs_for=SECOND)
     bench.request(an_apply(a_spec("down", on_run_of(up, "lost")), "apply-down"))
     bench.request(an_apply(a_spec(up, every("100h")), f"apply-{up}"))
@@ -375,20 +290,6 @@ RULES_OF_MEMORY = (
         breaks="liveness",
         patches=(Patch(outgoing, "Distribute", telling_nobody),),
         scenario=a_row_of_the_outbox_is_removed_late,
-    ),
-    Mutant(
-        "judged as remembered",
-        "overlap writes a job as it was before another decision of its transaction had sealed it",
-        breaks="I1",
-        patches=(Patch(UnitOfWork, "require_untouched", lambda _: lambda unit, wanted: None),),
-        scenario=a_job_is_sealed_before_overlap_judges_it,
-    ),
-    Mutant(
-        "skipped beside what is over",
-        "a job aborts because of a run that another decision of its transaction has ended",
-        breaks="I1",
-        patches=(Patch(UnitOfWork, "require_untouched", lambda _: lambda unit, wanted: None),),
-        scenario=a_run_ends_before_a_job_aborts_because_of_it,
     ),
     Mutant(
         "counted amid a delete",
