@@ -63,7 +63,7 @@ def check_reminders(case: Case) -> Iterator[str]:
         marks = sorted(_marks(case, life), key=lambda each: (each.made, case.made_as.get(each.row.job_id, 0)))
         earlier: set[str] = set()
         for segment in case.segments(life):
-            mine = [each for each in marks if segment.maybe(each.made) and _is_of(segment, each.row.version)]
+            mine = [each for each in marks if _may_be_in(segment, each.made) and _is_of(segment, each.row.version)]
             # A resume right behind its suspend: what may be of the span before has been judged by that one (seed 34004086).
             yield from _check_early(case, life, segment, [each for each in mine if each.row.job_id not in earlier])
             earlier |= {each.row.job_id for each in mine}
@@ -75,6 +75,11 @@ def check_reminders(case: Case) -> Iterator[str]:
                     and (_is_of(segment, each.row.version) or _lets_no_other_be_made(life, each))
                 ]
                 yield from _check_late(case, life, segment, mine, max(before, default=segment.begin.done))
+
+
+def _may_be_in(segment: Segment, made: int) -> bool:
+    """Whether a mark may be of a span, whose end is told by true time: its owner's clock may be ahead of that (seed 39007764)."""
+    return made >= segment.begin.heard and segment.maybe(max(made - SKEW_MS, segment.begin.heard))
 
 
 def _is_of(segment: Segment, version: int) -> bool:
