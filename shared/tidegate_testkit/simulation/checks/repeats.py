@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from tidegate_core.store import keys
-from tidegate_testkit.simulation.checks.history import SKEW_MS
+from tidegate_testkit.simulation.checks.history import NEVER, SKEW_MS
 
 if TYPE_CHECKING:
     from tidegate_testkit.simulation.checks.case import Case
-    from tidegate_testkit.simulation.record import Delivery
+    from tidegate_testkit.simulation.record import Delivery, Try
 
 REPEATS_MAX: Final = 1_000
 REPEATED_MS_MAX: Final = 5_000
@@ -83,7 +83,8 @@ def _check_bound(case: Case, stint: str, shard: str, repeated: list[Delivery]) -
     """Judges what one owner of a shard sent and the next one sent again: more than 1,000 are what was sent within 5 s.
 
     Once its bound has stopped it, what repeats does not grow, however long it waits for a checkpoint that cannot come through. Where one
-    could, those of the last seconds are all that repeats.
+    could, those of the last seconds are all that repeats, and what stands behind a message whose record got no answer: no position passes
+    that, however often it is sent (seed 39009083).
     """
     if len(repeated) <= REPEATS_MAX:
         return
@@ -92,7 +93,28 @@ def _check_bound(case: Case, stint: str, shard: str, repeated: list[Delivery]) -
     many = f"I8: {len(repeated)} messages of shard {shard} were sent again after {stint}"
     if latest - first > REPEATED_MS_MAX + SKEW_MS:
         yield f"{many}, which had sent them within {latest - first} ms"
-    elif end - first > COVERED_MS and not (
-        case.is_disturbed(end - COVERED_MS, end) or case.is_unsettled(end - COVERED_MS, end)
+        return
+    covered = end - COVERED_MS
+    unanswered = _oldest_unanswered(case, stint, shard, covered, end)
+    if any(each.sent.at < covered and each.nominal < unanswered for each in repeated) and not (
+        case.is_disturbed(covered, end) or case.is_unsettled(covered, end)
     ):
         yield f"{many}, the oldest of them {end - first} ms before its end"
+
+
+def _oldest_unanswered(case: Case, stint: str, shard: str, instant: int, end: int) -> int:
+    """Returns the nominal of the oldest message of the shard that the stint had handed over before an instant, without an answer at that,
+    and had sent again later, or not any more; without one that of nothing at all.
+    """
+    tries: dict[str, list[Try]] = {}
+    for each in case.record.tries.get(stint, ()):
+        if each.id.startswith(f"{shard}-") and (stint, each.id) in case.record.unsure:
+            tries.setdefault(each.id, []).append(each)
+    return min(
+        (
+            mine[0].nominal
+            for name, mine in tries.items()
+            if mine[0].at < instant <= max([mine[-1].at, *(at for at in case.record.tried[name] if at <= end)])
+        ),
+        default=NEVER,
+    )

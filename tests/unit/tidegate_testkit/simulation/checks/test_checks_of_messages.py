@@ -20,7 +20,7 @@ from tidegate_testkit.simulation.fault_waits import FaultWait
 from tidegate_testkit.simulation.group import Coordinator
 from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
 from tidegate_testkit.simulation.letters import Letter
-from tidegate_testkit.simulation.record import Author, Delivery, ReceiptSeen
+from tidegate_testkit.simulation.record import Author, Delivery, ReceiptSeen, Try
 from tidegate_testkit.simulation.requests import Asked
 from tidegate_testkit.simulation.running import run
 from tidegate_testkit.simulation.timeline import START
@@ -279,6 +279,38 @@ def test_given_repeats_after_a_crash_then_they_are_bounded_by_number_or_by_the_t
     repeated = [replace(each, id=f"{each.id}-{count}") for count, each in enumerate(sent)]
     monkeypatch.setattr(case.record, "deliveries", [*repeated, *map(_again, repeated)])
     assert found(check_repeats(case), "I8", f"{number} messages") == is_wrong
+
+
+@pytest.mark.parametrize(
+    ("nominal", "tried", "unheard", "is_wrong"),
+    [
+        pytest.param(0, [-1, 2_700], [2_499], False, id="it stands before them, and was sent again"),
+        pytest.param(0, [-2_500], [0], False, id="it had no answer just then"),
+        pytest.param(0, [-2_501], [-1], True, id="it was given up before, and never sent again"),
+        pytest.param(0, [-5_000, -1], [-2_500], True, id="it was sent again before, and answered"),
+        pytest.param(0, [0, 2_700], [2_500], True, id="a position could have passed before it was sent"),
+        pytest.param(1, [-1, 2_700], [2_499], True, id="it stands behind them"),
+        pytest.param(0, [-1], [], True, id="it was answered"),
+    ],
+)
+def test_given_a_message_without_an_answer_then_no_position_passes_it_and_what_stands_behind_it_repeats(
+    case: Case, monkeypatch: pytest.MonkeyPatch, nominal: int, tried: list[int], unheard: list[int], is_wrong: bool
+) -> None:
+    """Seed 39009083: one got none twice, and a position could not pass it from 60.4 to 66.0 s; its owner froze at 68.0 s."""
+    first = case.record.deliveries[0]
+    stint = first.sent.stint
+    end = first.sent.at + MINUTE_MS
+    covered = end - COVERED_MS
+    name = f"{first.id}-unheard"
+    monkeypatch.setattr(case.record.stints[stint], "ended", end)
+    monkeypatch.setattr(
+        case.record, "tries", {stint: [Try(covered + at, name, first.nominal + nominal) for at in tried]}
+    )
+    monkeypatch.setattr(case.record, "tried", {name: [covered + at for at in unheard]})
+    monkeypatch.setattr(case.record, "unsure", {(stint, name)} if unheard else set())
+    repeated = [replace(first, id=f"{first.id}-{count}") for count in range(MORE)]
+    monkeypatch.setattr(case.record, "deliveries", [*repeated, *map(_again, repeated)])
+    assert found(check_repeats(case), "I8", f"{MORE} messages") == is_wrong
 
 
 @pytest.mark.parametrize(("lasted", "is_wrong"), [(1_000, True), (6_000, False)])
