@@ -122,6 +122,8 @@ class Carrier:
         trace.counts[event] += 1
         if event == "serving":
             self._tenure.serves()
+        elif event == "topic_read":
+            self._tenure.reads(str(fields["topic"]))
         elif event in {"fenced", "outranked", "schema_refused"}:
             self._tenure.is_fenced(str(fields.get("pk", "")))
         elif event == "decision_failed":

@@ -122,6 +122,7 @@ class Stint:
     Attributes:
         map: Under which it held.
         serving: When it had recovered; None = never.
+        events_from: When it read the events topic for the first time, as brokers had told of it some time before; None = never.
         ended: When it was dropped or fenced; None = it goes on.
         orderly: Whether it handed over as told.
     """
@@ -132,6 +133,7 @@ class Stint:
     begun: int
     map: Cut
     serving: int | None = None
+    events_from: int | None = None
     ended: int | None = None
     orderly: bool = False
 

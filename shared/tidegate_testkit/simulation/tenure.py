@@ -79,6 +79,11 @@ class Tenure:
         self.stint.serving = self.node.cluster.timeline.now
         self.node.cluster.serves(self.topic_partition, self.node)
 
+    def reads(self, topic: str) -> None:
+        """The actor says that it reads one more topic partition of a topic that has events."""
+        if topic == world.EVENTS and self.stint.events_from is None:
+            self.stint.events_from = self.node.cluster.timeline.now
+
     def is_fenced(self, pk: str) -> None:
         """The actor says that another owner was there, as this partition key told it, or a newer map; it starts again."""
         holder = self.node.cluster.record.holders.get(pk)

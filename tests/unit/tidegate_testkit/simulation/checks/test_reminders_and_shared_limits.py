@@ -153,6 +153,31 @@ def test_given_a_source_that_is_gone_then_no_reminder_waits_for_its_topic(
 
 
 @pytest.mark.parametrize(
+    ("told", "reads", "ended", "is_wrong"),
+    [
+        pytest.param(-1_000, -2_000, None, False, id="who was told of the old number asks again within a minute"),
+        pytest.param(-NOTICED_MS - 1_000, -NOTICED_MS - 2_000, None, True, id="it has asked again"),
+        pytest.param(-NOTICED_MS - 1_000, -1_000, None, False, id="it had asked, and took over for a minute"),
+        pytest.param(-NOTICED_MS - 1_000, -1_000, 0, True, id="its successor asked anew"),
+    ],
+)
+def test_given_an_events_topic_that_has_grown_then_a_reminder_waits_until_every_holder_has_asked_again(
+    case: Case, monkeypatch: pytest.MonkeyPatch, told: int, reads: int, ended: int | None, is_wrong: bool
+) -> None:
+    """Seed 39016627: it had asked at 2 s, its writes had no answer until 26 s, the topic had grown at 10 s, and it asked again at 89 s."""
+    begin = START + case.swarm.busy_ms + 2 * HEAL_AFTER_MS
+    lost = next(row for row in reminders(case) if row.nominal > begin)
+    lie = Case(case.world)
+    lie.rows = [row for row in case.rows if row != lost]
+    grown = lost.nominal + told - case.swarm.topics.metadata_lag_ms - START
+    lie.swarm = replace(case.swarm, topics=replace(case.swarm.topics, grown=(grown, 1)))
+    stint = next(each for each in case.record.stints.values() if each.ended is None)
+    before = replace(stint, events_from=lost.nominal + reads, ended=None if ended is None else lost.nominal + ended)
+    monkeypatch.setitem(case.record.stints, "before", before)
+    assert found(check_reminders(lie), "I1", REMINDED, "was to be reminded") is is_wrong
+
+
+@pytest.mark.parametrize(
     ("begin", "end", "whose", "is_wrong"),
     [
         pytest.param(100, 8_000, "its owner's", False, id="what stood before it has no fate"),
