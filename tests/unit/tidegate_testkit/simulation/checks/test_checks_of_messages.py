@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.tidegate_testkit.simulation.checks.lying import MINUTE_MS, found
 
+from tidegate_core.model.shards import schedule_shard
 from tidegate_core.store import keys
 from tidegate_testkit.simulation.checks.case import A_MESSAGE_WAITS_FOR, LATE_NEWS_MS, Case, position_pk
 from tidegate_testkit.simulation.checks.fires import at_text
@@ -16,6 +17,7 @@ from tidegate_testkit.simulation.checks.history import SKEW_MS
 from tidegate_testkit.simulation.checks.messages import MAYBE_SENT_MS, check_messages
 from tidegate_testkit.simulation.checks.recurring import SETTLE_MS, UNDER_WAY, check_recurring, turn_of
 from tidegate_testkit.simulation.checks.repeats import COVERED_MS, REPEATS_MAX, check_repeats
+from tidegate_testkit.simulation.definitions import NAMESPACE
 from tidegate_testkit.simulation.fault_waits import FaultWait
 from tidegate_testkit.simulation.group import Coordinator
 from tidegate_testkit.simulation.group_consumer import ConsumerCoordinator
@@ -460,6 +462,41 @@ def test_given_a_fire_that_was_lost_as_the_group_waited_for_a_member_that_was_go
     coordinator = case.world.cluster.coordinator
     assert isinstance(coordinator, Coordinator)
     coordinator.rounds += [(at, at + lasted) for at in range(lost.nominal, max(ends), lasted + 1)]
+    assert found(check_recurring(case), "I1", "ping", at_text(lost.nominal), "was due") is is_lost
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "is_kept", "is_lost"),
+    [
+        pytest.param(-1, None, True, False, id="a request holds it, and its lane is kept from its fate"),
+        pytest.param(-1, 60_000, True, False, id="until it is answered"),
+        pytest.param(-1, None, False, True, id="its lane is free"),
+        pytest.param(-2, -1, True, True, id="it was answered before"),
+        pytest.param(SKEW_MS + SETTLE_MS, None, True, True, id="it came once the fire was to be sent"),
+    ],
+)
+def test_given_a_fire_behind_a_request_that_a_lane_was_kept_from_then_only_that_excuses_that_it_was_lost(
+    monkeypatch: pytest.MonkeyPatch, asked: int, answered: int | None, is_kept: bool, is_lost: bool
+) -> None:
+    """Seed 39023072: an apply of what stood already came at 12.8 s, and faults that aimed at `control` kept its lane until 35.9 s."""
+    case = Case(run(build(SEED_WITH_FIRES, faults=False)))
+    life = next(life for life in case.recurring if life.name == "ping")
+    spans = {each.name: case.segments(each) for each in case.recurring}
+    end = max(segment.end.sent for segment in spans["ping"] if segment.end is not None)
+    mine = [each for each in case.record.deliveries if each.message.startswith("ping/")]
+    lost = max((each for each in mine if each.nominal < end - 3 * SETTLE_MS), key=lambda each: each.nominal)
+    monkeypatch.setattr(case.record, "deliveries", [each for each in case.record.deliveries if each != lost])
+    # Nobody else begins to serve, and no position moves, between the fire and the end of its span.
+    shard = schedule_shard(NAMESPACE, "ping", case.swarm.shards)
+    monkeypatch.setitem(case.record.passed, shard, [])
+    monkeypatch.setattr(case, "segments", lambda each: spans[each.name])
+    receipt = None if answered is None else ReceiptSeen(lost.nominal + answered, {"status": "unchanged"})
+    life.steps.append(Asked({"id": "again"}, lost.nominal + asked, appended=[lost.nominal + asked], receipt=receipt))
+    if is_kept:
+        pk = keys.shard_pk(shard)
+        _, owner = case.record.taken[pk][-1]
+        wait = FaultWait(f"{owner.owner}/0.{owner.tenure}/{owner.number + 1}", lost.nominal - 10_000, end)
+        monkeypatch.setitem(case.world.cluster.store.waits.lanes, pk, [wait])
     assert found(check_recurring(case), "I1", "ping", at_text(lost.nominal), "was due") is is_lost
 
 
