@@ -105,8 +105,11 @@ class FollowedTopics:
         self._doubted.discard(topic)
         if not isinstance(asked, EndOffsets):
             return  # No answer: asked again at the next look.
+        told_at = (
+            self._host.now
+        )  # And not once all of it is read: a take-over may take a minute, and the topic grow meanwhile.
         if not asked.offsets:
-            self._asked_at[topic] = self._host.now  # It is not there.
+            self._asked_at[topic] = told_at  # It is not there.
             return
         facts = facts_of(topic, asked)
         if self._is_another(facts) or self._is_there_after_all(facts):
@@ -129,7 +132,7 @@ class FollowedTopics:
         outlived, _ = self._outlived.get(topic, ("", 0))
         # Else they have told of the old one, or there is doubt again: they are asked at the next look.
         if outlived != facts.id and topic not in self._doubted:
-            self._asked_at[topic] = self._host.now
+            self._asked_at[topic] = told_at
 
     def leave(self, topic: str) -> Operation[None]:
         """Ends what is read of a topic; a batch that is under way comes to its end."""

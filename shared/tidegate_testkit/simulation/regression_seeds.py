@@ -139,8 +139,9 @@ REGRESSION_SEEDS: dict[int, str] = {
     38024439: "a run was lost, came back and was lost again: the second row in an inbox had the key of the first, which was known as gone",
     39007764: "the judge took a reminder for one of the resume: its owner's clock was ahead of the answer to the suspend behind it",
     39009083: "the judge of repeats let a position pass messages whose records had got no answer twice, until their owner froze",
-    39016627: "the judge of reminders did not know of a holder that had asked for the events topic before it grew, and took it over for long",
+    39016627: "what the events topic grew by while a holder took it over was looked for a minute after that, and not after it had been told of",
     39023072: "the judge of recurring messages gave a fire time while a request held it, whose lane was kept from a transaction's fate",
+    39025030: "a suspension ended by itself, and what had come amid it where no end was told of counted if it came after the suspend's record",
     7000235: "messages that were late behind the end of a suspension had one place, and the first of them alone was sent",
 }
 

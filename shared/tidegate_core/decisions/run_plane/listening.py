@@ -7,6 +7,7 @@ their versions, then the schedule's state, then the receipt.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -34,7 +35,9 @@ RUNS = "run/"
 """What the event keys of runs begin with: they are told by their owners and not read from a topic."""
 
 
-def listen(lane: Lane, state: ScheduleState, spec: ScheduleSpec, arrived: int) -> Operation[None]:
+def listen(
+    lane: Lane, state: ScheduleState, spec: ScheduleSpec, arrived: int, asked_at: int | None = None
+) -> Operation[None]:
     """Writes the index rows and raises their versions, before the state moves and long before the receipt.
 
     So whoever reads an event that was produced after the receipt reads a version that makes it see these rows. Those of
@@ -45,8 +48,11 @@ def listen(lane: Lane, state: ScheduleState, spec: ScheduleSpec, arrived: int) -
         state: As it will be.
         spec: What it listens to.
         arrived: Number of the last reading of topics' ends that had begun when the request arrived.
+        asked_at: As of `IndexRow`, where that is not the append time of the state's request.
     """
     rows = yield from _index_rows(lane, state, spec, arrived)
+    if asked_at is not None:
+        rows = [replace(row, asked_at=asked_at) for row in rows]
     if rows:
         yield from listen_again(lane, rows)
 

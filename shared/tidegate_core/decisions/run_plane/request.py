@@ -104,6 +104,11 @@ class ApplyRequest(Procedure):
             except Untold as untold:
                 yield from find_out(lane.host, self._topics_to_ask(lane, untold.topics), lane.give_way)
 
+    @property
+    def _asked_at(self) -> int | None:
+        """When a resume was asked for; None: as its record was appended."""
+        return None
+
     def _topics_to_ask(self, lane: Lane, untold: Sequence[str]) -> Sequence[str]:
         """Returns the topics that are asked while the lane waits for some that have not answered at once."""
         return untold
@@ -350,7 +355,7 @@ class ApplyRequest(Procedure):
                 waiting = [job for job in jobs if job.state == PENDING_CONSTRAINT]
                 applied = resumed(before, definition, request, position, now, waiting)
                 if _begins_anew(applied, before) and applied.state is not None and definition is not None:
-                    yield from listen(lane, applied.state, parsed(definition.spec), self.arrived)
+                    yield from listen(lane, applied.state, parsed(definition.spec), self.arrived, self._asked_at)
                 return applied
             case _:
                 raise AssertionError(f"{request!r} does not move a schedule's state")

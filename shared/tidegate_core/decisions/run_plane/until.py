@@ -51,6 +51,11 @@ class ResumeWhenDue(ApplyRequest):
         yield from lane.host.write_for_good(Batch("until", (Delete(key),)))
         self.memory.learn(key, None)
 
+    @property
+    def _asked_at(self) -> int:
+        """The position is that of a request amid the suspension, or before it: what came since then was ignored."""
+        return self.timer.at
+
     def _decide(
         self,
         lane: Lane,

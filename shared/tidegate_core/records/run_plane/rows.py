@@ -108,7 +108,8 @@ class IndexRow:
         vector: Id of the shared item with the first offset that counts per topic partition; None for run_status, and for a row that was
             gone and whose vector nobody knows any more: what came after `asked_at` counts.
         activated_at: Of the state with which it was written; a former owner that was frozen there may have written it anew, later.
-        asked_at: Append time of the request; earlier events of topic partitions that the vector does not name do not count.
+        asked_at: Append time of the request, or when a suspension was to end by itself; earlier events of topic partitions that the vector
+            does not name do not count.
         starts: True where starts of runs count, not only their ends.
     """
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 SETTLE_MS: Final = 6_000
 """In a healed world a reminder is dealt with this long after it has come, where its shard and all that is read are served."""
 SETTLE_AMID_FAULTS_MS: Final = 15_000
-NOTICED_MS: Final = ASK_AGAIN_MS + LOOK_MS + LOOK_MS // 10
+LOOK_AT_MOST_MS: Final = LOOK_MS + LOOK_MS // 10
+NOTICED_MS: Final = ASK_AGAIN_MS + LOOK_AT_MOST_MS
 """So long after brokers tell of it a holder knows at the latest that the events topic has changed, or that of a source."""
 WAITS_FOR: Final = frozenset({"fire", "at_least_every", "count", "cursor", "mixed"})
 """Transactions without which a reminder is not dealt with."""
@@ -202,10 +203,10 @@ def _a_calm_look(case: Case, life: Life, comes: int, until: int) -> int | None:
 
 def _noticed_by_all(case: Case, told: int) -> int:
     """Returns when all holders knew of a change of the events topic that brokers told of from an instant on. Who was taking it over then
-    may have asked them before, and asks again in its turn once it reads: faults may keep it from that for long (seed 39016627).
+    may have asked them before, and asks again once it reads: faults may keep it from that for more than a minute (seed 39016627).
     """
     taking_over = [
-        min(each.events_from + NOTICED_MS, each.ended or NEVER)
+        min(each.events_from + LOOK_AT_MOST_MS, each.ended or NEVER)
         for each in case.record.stints.values()
         if each.events_from is not None and each.begun < told < each.events_from
     ]

@@ -14,12 +14,13 @@ from tidegate_core.decisions.inputs import LogRecord, PositionGone, TopicFacts
 from tidegate_core.decisions.run_plane import until, watermark
 from tidegate_core.decisions.run_plane.request import ApplyRequest
 from tidegate_core.decisions.run_plane.until import ResumeWhenDue
-from tidegate_core.effects import ReadEndOffsets
+from tidegate_core.effects import Commit, EndOffsets, ReadEndOffsets, StartReading
 from tidegate_core.model.instants import format_instant
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.builders import (
     EVENTS,
+    EVENTS_ID,
     MINUTE,
     REQUESTS,
     SECOND,
@@ -89,6 +90,19 @@ def in_no_order(_: Any) -> Any:
 
 def by_what_was_read_before(resume_when_due: Callable[..., ResumeWhenDue]) -> Any:
     return lambda timer, memory, recurring, begun: resume_when_due(timer, memory, recurring, 0)
+
+
+def as_of_its_suspend(_: Any) -> Any:
+    return property(lambda resume: None)
+
+
+def asked_as_it_is_read(follow: Callable[..., Generator[Any, Any, None]]) -> Any:
+    def follows(topics: FollowedTopics, topic: str, asked: object, version: int = 0) -> Generator[Any, Any, None]:
+        yield from follow(topics, topic, asked, version)
+        if topic in topics._asked_at:
+            topics._asked_at[topic] = topics._host.now
+
+    return follows
 
 
 # -- scenarios --------------------------------------------------------------------------------------------------------------
@@ -232,6 +246,34 @@ def ends_were_read_before_a_suspension_was_over() -> Iterable[str]:
         yield "I3: an event that came while its schedule was suspended has counted"
 
 
+def no_broker_tells_of_a_topic_partition_at_the_end_of_a_suspension() -> Iterable[str]:
+    """An event has come there amid the suspension, and is read behind its end."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=on_data())))
+    bench.run(SECOND)
+    end = bench.now + 20 * SECOND
+    bench.request(a_request("suspend", mode="drop", until=format_instant(end), request_id="until"))
+    bench.run(SECOND)
+    bench.answer_with(lambda effect: isinstance(effect, ReadEndOffsets), EndOffsets({f"{EVENTS_ID}/0": 0}), 1)
+    bench.log(EVENTS, 1).append(LogRecord(0, bench.now, None, json.dumps(an_event("d1")).encode()))
+    bench.run(NOTICED_MS)
+    if bench.started:
+        yield "I3: an event that came while its schedule was suspended has counted"
+
+
+def a_topic_grows_while_it_is_taken_over() -> Iterable[str]:
+    """Brokers have told of it, and its position is raised for half a minute."""
+    bench = Bench(shards=1)
+    bench.hold_back(lambda effect: isinstance(effect, Commit) and EVENTS_ID in effect.transaction.actions[0].key.pk)
+    bench.run(ASK_AGAIN_MS // 2)
+    bench.event(an_event("d1"), 1)
+    bench.release()
+    bench.run(NOTICED_MS - ASK_AGAIN_MS // 2)
+    if (EVENTS, 1) not in [(each.topic, each.topic_partition) for each in bench.all_asked(StartReading)]:
+        yield "liveness: what the events topic grew by is not read a minute after it was told of"
+
+
 RULES_OF_EVENTS_TOPIC = (
     Mutant(
         "ends in the lane",
@@ -262,6 +304,13 @@ RULES_OF_EVENTS_TOPIC = (
         scenario=ends_were_read_before_a_suspension_was_over,
     ),
     Mutant(
+        "end as of its suspend",
+        "where no end was told of, a suspension that ends by itself lets count what came since its record, and not since its end",
+        breaks="I3",
+        patches=(Patch(ResumeWhenDue, "_asked_at", as_of_its_suspend),),
+        scenario=no_broker_tells_of_a_topic_partition_at_the_end_of_a_suspension,
+    ),
+    Mutant(
         "waiting for what is gone",
         "what is behind a deadline waits for five minutes for what was unread of a topic that has been made anew",
         breaks="liveness",
@@ -281,6 +330,13 @@ RULES_OF_EVENTS_TOPIC = (
         breaks="I3",
         patches=(Patch(FollowedTopics, "is_due", asking_once),),
         scenario=a_topic_grows_while_it_is_read,
+    ),
+    Mutant(
+        "growth amid a take-over",
+        "the minute until a holder asks about a topic again begins once it reads it, however long ago it was told of it",
+        breaks="liveness",
+        patches=(Patch(FollowedTopics, "follow", asked_as_it_is_read),),
+        scenario=a_topic_grows_while_it_is_taken_over,
     ),
     Mutant(
         "old topic goes on",

@@ -97,6 +97,20 @@ def test_given_a_topic_that_grows_then_what_is_new_is_found_within_a_minute_and_
     assert bench.lives == 1
 
 
+def test_given_a_topic_that_grows_while_it_is_taken_over_then_what_is_new_is_found_a_minute_after_it_was_told_of() -> (
+    None
+):
+    """Seed 39016627: it was told of at 2 s, its position was taken over until 26 s, and it was asked about again a minute after that."""
+    bench = Bench()
+    bench.hold_back(lambda effect: isinstance(effect, Commit) and EVENTS_ID in effect.transaction.actions[0].key.pk)
+    bench.run(ASK_AGAIN_MS // 2)
+    bench.event(an_event("d1"), 1)
+    bench.release()
+    assert started(bench) == [(EVENTS_ID, 0)]
+    bench.run(ASK_AGAIN_MS // 2 + LOOK_MS + LOOK_MS // 10)
+    assert started(bench) == [(EVENTS_ID, 0), (EVENTS_ID, 1)]
+
+
 def test_given_a_topic_that_stays_then_it_is_asked_about_once_a_minute(bench: Bench) -> None:
     first = len(bench.asked)
     bench.run(10 * ASK_AGAIN_MS)

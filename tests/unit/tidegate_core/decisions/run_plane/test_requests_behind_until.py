@@ -8,13 +8,14 @@ import pytest
 
 from tidegate_core.decisions.inputs import Begin, LogRecord
 from tidegate_core.decisions.outage_watch import sign_of_life
-from tidegate_core.effects import Commit, Effect, Invalid
+from tidegate_core.effects import Commit, Effect, EndOffsets, Invalid, ReadEndOffsets
 from tidegate_core.model.instants import format_instant
 from tidegate_core.store.values import Transaction
 from tidegate_testkit.bench import Bench
 from tidegate_testkit.bench_matches import a_commit
 from tidegate_testkit.builders import (
     EVENTS,
+    EVENTS_ID,
     HOUR,
     MINUTE,
     REQUESTS,
@@ -159,6 +160,29 @@ def test_given_ends_that_were_read_for_others_before_the_end_then_what_came_betw
     bench.event(an_event("d2"))
     bench.run(MINUTE)
     assert len(bench.started) == 1
+
+
+@pytest.mark.parametrize(("came_ms", "started"), [(-1, 0), (0, 1)])
+def test_given_a_topic_partition_that_no_broker_told_of_at_the_end_then_what_came_there_before_it_does_not_count(
+    came_ms: int, started: int
+) -> None:
+    """Seed 39025030: a source's topic was made anew, and what had come to the former one amid the suspension was held against its suspend."""
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec(trigger=on_data())))
+    bench.run(SECOND)
+    end = bench.now + 20 * SECOND
+    bench.request(a_request("suspend", mode="drop", until=format_instant(end)))
+    bench.run(SECOND)
+    bench.answer_with(lambda effect: isinstance(effect, ReadEndOffsets), EndOffsets({f"{EVENTS_ID}/0": 0}), 1)
+    bench.log(EVENTS, 1).append(LogRecord(0, end + came_ms, None, json.dumps(an_event("d1")).encode()))
+    bench.run(30 * SECOND)
+    state = bench.state_of()
+    assert state is not None
+    assert (state.status, bench.started) == ("active", [])
+    bench.run(2 * MINUTE)
+    assert bench.rows("TP")[-1]["next"] == 1
+    assert len(bench.started) == started
 
 
 def test_given_an_end_that_cannot_be_carried_out_then_a_delete_does_without() -> None:
