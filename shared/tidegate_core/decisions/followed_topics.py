@@ -105,9 +105,8 @@ class FollowedTopics:
         self._doubted.discard(topic)
         if not isinstance(asked, EndOffsets):
             return  # No answer: asked again at the next look.
-        told_at = (
-            self._host.now
-        )  # And not once all of it is read: a take-over may take a minute, and the topic grow meanwhile.
+        # And not once all of it is read: a take-over may take a minute, and the topic grow meanwhile.
+        told_at = self._host.now
         if not asked.offsets:
             self._asked_at[topic] = told_at  # It is not there.
             return
