@@ -224,8 +224,8 @@ def an_update_and_a_suspend_of_one_schedule_wait() -> Iterable[str]:
         yield f"answers: an update and a suspend behind it were answered {answers}"
 
 
-def ends_were_read_before_a_suspension_was_over() -> Iterable[str]:
-    """For another request that was read with the one that finds the suspension over, and ends it. An event came in between."""
+def suspended() -> tuple[Bench, int]:
+    """A schedule that goes by events and is suspended until an instant, which comes with it."""
     bench = Bench(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=on_data())))
@@ -233,6 +233,17 @@ def ends_were_read_before_a_suspension_was_over() -> Iterable[str]:
     end = bench.now + 20 * SECOND
     bench.request(a_request("suspend", mode="drop", until=format_instant(end), request_id="until"))
     bench.run(SECOND)
+    return bench, end
+
+
+def counted_amid_the_suspension(bench: Bench) -> Iterable[str]:
+    if bench.started:
+        yield "I3: an event that came while its schedule was suspended has counted"
+
+
+def ends_were_read_before_a_suspension_was_over() -> Iterable[str]:
+    """For another request that was read with the one that finds the suspension over, and ends it. An event came in between."""
+    bench, end = suspended()
     bench.hold_back(a_commit("control"))
     other = an_apply(a_spec("other", trigger=on_data("other")), "other")
     bench.append(REQUESTS, 0, other, an_apply(a_spec(trigger=on_data(), args=["x"]), "another", on_update="carry"))
@@ -242,24 +253,16 @@ def ends_were_read_before_a_suspension_was_over() -> Iterable[str]:
     bench.release()
     bench.hand_over(EVENTS, 0, 0)
     bench.run(MINUTE)
-    if bench.started:
-        yield "I3: an event that came while its schedule was suspended has counted"
+    yield from counted_amid_the_suspension(bench)
 
 
 def no_broker_tells_of_a_topic_partition_at_the_end_of_a_suspension() -> Iterable[str]:
     """An event has come there amid the suspension, and is read behind its end."""
-    bench = Bench(shards=1)
-    bench.run(SECOND)
-    bench.request(an_apply(a_spec(trigger=on_data())))
-    bench.run(SECOND)
-    end = bench.now + 20 * SECOND
-    bench.request(a_request("suspend", mode="drop", until=format_instant(end), request_id="until"))
-    bench.run(SECOND)
+    bench, _ = suspended()
     bench.answer_with(lambda effect: isinstance(effect, ReadEndOffsets), EndOffsets({f"{EVENTS_ID}/0": 0}), 1)
     bench.log(EVENTS, 1).append(LogRecord(0, bench.now, None, json.dumps(an_event("d1")).encode()))
     bench.run(NOTICED_MS)
-    if bench.started:
-        yield "I3: an event that came while its schedule was suspended has counted"
+    yield from counted_amid_the_suspension(bench)
 
 
 def a_topic_grows_while_it_is_taken_over() -> Iterable[str]:

@@ -135,8 +135,8 @@ def test_given_a_schedule_of_events_then_a_suspend_is_another_one() -> None:
     assert (bench.receipts()["suspend-nightly"]["status"], state.status, state.until) == ("accepted", "suspended", None)
 
 
-def test_given_ends_that_were_read_for_others_before_the_end_then_what_came_between_them_is_ignored() -> None:
-    """Review: the request had arrived before these were read, and the end of the suspension comes after that."""
+def suspended_until() -> tuple[Bench, int]:
+    """A schedule that goes by events and is suspended until an instant, which comes with it."""
     bench = Bench(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=on_data())))
@@ -144,6 +144,12 @@ def test_given_ends_that_were_read_for_others_before_the_end_then_what_came_betw
     end = bench.now + 20 * SECOND
     bench.request(a_request("suspend", mode="drop", until=format_instant(end), request_id="until"))
     bench.run(SECOND)
+    return bench, end
+
+
+def test_given_ends_that_were_read_for_others_before_the_end_then_what_came_between_them_is_ignored() -> None:
+    """Review: the request had arrived before these were read, and the end of the suspension comes after that."""
+    bench, end = suspended_until()
     bench.hold_back(a_commit("control"))
     other = an_apply(a_spec("other", trigger=on_data("other")))
     bench.append(REQUESTS, 0, other, an_apply(a_spec(trigger=on_data(), args=["x"]), "another", on_update="carry"))
@@ -167,13 +173,7 @@ def test_given_a_topic_partition_that_no_broker_told_of_at_the_end_then_what_cam
     came_ms: int, started: int
 ) -> None:
     """Seed 39025030: a source's topic was made anew, and what had come to the former one amid the suspension was held against its suspend."""
-    bench = Bench(shards=1)
-    bench.run(SECOND)
-    bench.request(an_apply(a_spec(trigger=on_data())))
-    bench.run(SECOND)
-    end = bench.now + 20 * SECOND
-    bench.request(a_request("suspend", mode="drop", until=format_instant(end)))
-    bench.run(SECOND)
+    bench, end = suspended_until()
     bench.answer_with(lambda effect: isinstance(effect, ReadEndOffsets), EndOffsets({f"{EVENTS_ID}/0": 0}), 1)
     bench.log(EVENTS, 1).append(LogRecord(0, end + came_ms, None, json.dumps(an_event("d1")).encode()))
     bench.run(30 * SECOND)
