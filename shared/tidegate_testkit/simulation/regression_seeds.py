@@ -142,6 +142,7 @@ REGRESSION_SEEDS: dict[int, str] = {
     39016627: "what the events topic grew by while a holder took it over was looked for a minute after that, and not after it had been told of",
     39023072: "the judge of recurring messages gave a fire time while a request held it, whose lane was kept from a transaction's fate",
     39025030: "a suspension ended by itself, and what had come amid it where no end was told of counted if it came after the suspend's record",
+    40021415: "the judge wanted a reminder's empty job beside one of the version before, which was made as the update was on its way",
     7000235: "messages that were late behind the end of a suspension had one place, and the first of them alone was sent",
 }
 

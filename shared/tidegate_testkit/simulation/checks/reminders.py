@@ -69,12 +69,7 @@ def check_reminders(case: Case) -> Iterator[str]:
             yield from _check_early(case, life, segment, [each for each in mine if each.row.job_id not in earlier])
             earlier |= {each.row.job_id for each in mine}
             if case.world.at_rest:
-                before = [
-                    each.sealed
-                    for each in marks
-                    if _is_before(segment, each)
-                    and (_is_of(segment, each.row.version) or _lets_no_other_be_made(life, each))
-                ]
+                before = [each.sealed for each in marks if _waits_on(life, segment, each)]
                 yield from _check_late(case, life, segment, mine, max(before, default=segment.begin.done))
 
 
@@ -90,16 +85,14 @@ def _is_of(segment: Segment, version: int) -> bool:
     return segment.begin.version <= version < segment.end.version
 
 
-def _lets_no_other_be_made(life: Life, mark: Mark) -> bool:
-    """Whether no reminder makes another one while it waits, of whichever version it is: an update with `finish_old` lets it wait on
-    (seed 36005156).
+def _waits_on(life: Life, segment: Segment, mark: Mark) -> bool:
+    """Whether what was made before the span may wait on in it, so that what comes is still that job's: a freeze keeps one, and so does an
+    update with `finish_old`, which lets its version's empty job wait so that no reminder makes another one (seed 36005156). That one may
+    have been made when the update was on its way (seed 40021415).
     """
-    return bool(life.definition.trigger.get("allow_empty")) and mark.is_job and mark.row.trigger == "events"
-
-
-def _is_before(segment: Segment, mark: Mark) -> bool:
-    """Whether it was made before the span: a freeze keeps the job that waits, and what comes after the resume is still that job's."""
-    return mark.made < segment.begin.heard and not segment.maybe(mark.made)
+    if mark.row.version < segment.begin.version:
+        return bool(life.definition.trigger.get("allow_empty")) and mark.is_job and mark.row.trigger == "events"
+    return mark.made < segment.begin.heard and not segment.maybe(mark.made) and _is_of(segment, mark.row.version)
 
 
 def _marks(case: Case, life: Life) -> Iterator[Mark]:

@@ -225,14 +225,18 @@ def test_given_a_job_of_before_a_freeze_that_waits_on_then_reminders_after_the_r
 
 
 @pytest.mark.parametrize("wants_empty_jobs", [True, False])
+@pytest.mark.parametrize("made", ["before the update was sent", "while it was on its way"])
 def test_given_a_job_of_the_version_before_that_waits_on_then_it_is_enough_where_empty_jobs_are_wanted(
-    case: Case, monkeypatch: pytest.MonkeyPatch, wants_empty_jobs: bool
+    case: Case, monkeypatch: pytest.MonkeyPatch, made: str, wants_empty_jobs: bool
 ) -> None:
-    """Seed 36005156: an update with `finish_old` let it wait on, and no reminder made another one that would run behind it for nothing."""
+    """Seed 36005156: an update with `finish_old` let it wait on, and no reminder made another one that would run behind it for nothing.
+    Seed 40021415: it was made while the update's record waited for a broker.
+    """
     lie = with_trigger(case, allow_empty=wants_empty_jobs)
     (segment,) = [each for life in case.lives if life.name == REMINDED for each in case.segments(life)]
     first = min(case.rows_of[REMINDED], key=lambda row: row.nominal)
-    earlier = replace(first, nominal=segment.begin.sent - 1, admitted_at=case.world.ended_at)
+    at = segment.begin.done if made == "while it was on its way" else segment.begin.sent
+    earlier = replace(first, nominal=at - 1, admitted_at=case.world.ended_at)
     lie.rows = [*(row for row in case.rows if row.name != REMINDED), earlier]
     updated = Segment(replace(segment.begin, version=earlier.version + 1), segment.end)
     monkeypatch.setattr(lie, "segments", lambda life: [updated] if life.name == REMINDED else [])
