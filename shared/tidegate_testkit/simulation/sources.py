@@ -21,11 +21,14 @@ from tidegate_testkit.simulation.events import Announced, Producers
 from tidegate_testkit.simulation.requests import Asked, Requests
 
 TRAP: Final = "sources"
+RAREST: Final = "rarest"
 SHARE: Final = 0.25
 """Of the worlds without the trap."""
 NAME: Final = "landed"
 DATASET: Final = "a"
 RECORDS: Final = (14, 30)
+MANY_RECORDS: Final = (80, 160)
+"""In worlds of the trap `rarest`: some of them wait in their reader's queue when it hands over."""
 BROKEN: Final = 0.1
 TWICE: Final = 0.2
 TWICE_WITHIN_MS: Final = 8_000
@@ -89,7 +92,7 @@ class SourceUser:
         self._sent = 0
         self._by_place = cluster.swarm.topics.source_recreated is not None
         cluster.timeline.after(chance.randint(200, 9_000), self._apply)
-        for number in range(chance.randint(*RECORDS)):
+        for number in range(chance.randint(*(MANY_RECORDS if RAREST in cluster.swarm.traps else RECORDS))):
             cluster.timeline.after(chance.randint(200, cluster.swarm.busy_ms), partial(self._produce, number))
 
     @property

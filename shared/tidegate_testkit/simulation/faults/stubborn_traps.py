@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
-from tidegate_testkit.simulation.faults.node import strikes
+from tidegate_testkit.simulation.faults.node import Trouble, strikes
 from tidegate_testkit.simulation.swarm import Swarm
 from tidegate_testkit.simulation.transaction_names import OF_REJECTIONS
 
@@ -35,6 +35,11 @@ STEPS: Final = (
 
 HUNTED: Final = 0.4
 """Share of the worlds in which nearly each write of a rejection meets a fault."""
+
+RAREST_FALLS: Final = 12
+RAREST_DRAINS: Final = 8
+RAREST_QUEUE_MS: Final = 300.0
+"""As long as the busiest nodes of drawn worlds take."""
 
 
 def stubborn(swarm: Swarm, chance: Random) -> Swarm:
@@ -67,3 +72,18 @@ def stubborn(swarm: Swarm, chance: Random) -> Swarm:
     knobs += ((START_WITHIN, launcher.gate_wait_ms + BEYOND_GATE_WAIT_MS),)
     node = replace(swarm.node, trouble=(*swarm.node.trouble, *falls))
     return replace(swarm, launcher=launcher, store=store, node=node, knobs=(*swarm.knobs, *knobs))
+
+
+def rarest(swarm: Swarm, chance: Random) -> Swarm:
+    """What even worlds of `stubborn` and `sources` hardly make meet; it is set beside the two, and in no world that is drawn. Owners fall, and
+    stand still more often, at rejections; each program that has to be told to end lets requests to end pass; what is read of a topic waits for
+    its busy reader, who is told to hand over meanwhile.
+    """
+    launcher = replace(swarm.launcher, rejected=max(swarm.launcher.rejected, 0.3), endless=0.3, deaf=1.0)
+    broker = replace(swarm.broker, queue_ms=RAREST_QUEUE_MS)
+    falls = strikes(chance, OF_REJECTIONS, RAREST_FALLS, within=(2_000, 60_000), kinds=("crash", "pause", "pause"))
+    drains = tuple(
+        Trouble(chance.randint(5_000, swarm.busy_ms), "drain", chance.randint(200, 2_000)) for _ in range(RAREST_DRAINS)
+    )
+    node = replace(swarm.node, trouble=(*swarm.node.trouble, *falls, *drains))
+    return replace(swarm, launcher=launcher, broker=broker, node=node)

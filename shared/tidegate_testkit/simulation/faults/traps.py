@@ -31,7 +31,7 @@ from tidegate_testkit.simulation.faults.rare_moments import (
     rare_suspends,
     rare_voids,
 )
-from tidegate_testkit.simulation.faults.stubborn_traps import stubborn
+from tidegate_testkit.simulation.faults.stubborn_traps import rarest, stubborn
 from tidegate_testkit.simulation.faults.topic_traps import requests_topic_made_anew
 from tidegate_testkit.simulation.faults.upgrade import two_releases
 from tidegate_testkit.simulation.operating import TRAP as LOST_HOSTS
@@ -69,7 +69,7 @@ class Trap:
     """A trap, and how often it is set.
 
     Attributes:
-        share: Of the worlds that have it. One with a flood costs several others.
+        share: Of the worlds that have it. One with a flood costs several others. With 0 it is in those alone that ask for it.
         bites: The kind of fault that it is about; None where it only makes load and pace.
     """
 
@@ -330,4 +330,5 @@ TRAPS: Mapping[str, Trap] = {
     REDEFINED: Trap(redefined, 0.12),
     LOST_HOSTS: Trap(lost_hosts, 0.04, "silent_death"),
     STUBBORN: Trap(stubborn, 0.06, "rejected"),
+    "rarest": Trap(rarest, 0.0),
 }
