@@ -21,9 +21,7 @@ def test_given_a_trap_then_every_invariant_holds(name: str, seed: int) -> None:
     assert TRAPS[name].bites in {None, *outcome.kinds}, "nothing bit"
 
 
-def test_given_a_source_with_many_records_and_a_schedule_that_runs_them_one_at_a_time_then_their_world_comes_to_rest() -> (
-    None
-):
+def test_given_a_hundred_runs_that_go_one_at_a_time_then_their_world_comes_to_rest() -> None:
     """Seed 43001018 with these traps: it was told to be at rest five minutes after it had healed, amid the runs that it owed."""
     outcome = simulate(43001018, swarm=Worlds(traps=("stubborn", "sources", "rarest")).swarm(43001018))
     assert not outcome.violations, outcome.story()
