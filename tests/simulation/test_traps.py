@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
+from tidegate_testkit.simulation.cluster import SOURCE_TOPIC
+from tidegate_testkit.simulation.coverage import Pair, merged
 from tidegate_testkit.simulation.drawing import swarm_of, trapped
 from tidegate_testkit.simulation.faults.traps import TRAPS
 from tidegate_testkit.simulation.on_all_cores import Worlds
@@ -11,6 +15,10 @@ from tidegate_testkit.simulation.outcome import simulate
 
 SEEDS = (0, 1, 3)
 """In their worlds each trap bites."""
+WITH_RAREST = Worlds(traps=("stubborn", "sources", "rarest"))
+"""The worlds of the published seeds with traps."""
+SEEDS_OF_RAREST = (43000011, 43000027)
+"""In their worlds what it is about meets."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -21,7 +29,15 @@ def test_given_a_trap_then_every_invariant_holds(name: str, seed: int) -> None:
     assert TRAPS[name].bites in {None, *outcome.kinds}, "nothing bit"
 
 
+def test_given_the_trap_for_what_hardly_meets_then_it_meets_in_its_worlds() -> None:
+    met: Counter[Pair] = Counter()
+    for seed in SEEDS_OF_RAREST:
+        met += merged(simulate(seed, swarm=WITH_RAREST.swarm(seed)).faults.items())
+    wanted = {("crash", "on reject"), ("pause", "on reject"), ("deaf", "program"), ("behind_end", SOURCE_TOPIC)}
+    assert wanted <= set(met)
+
+
 def test_given_a_hundred_runs_that_go_one_at_a_time_then_their_world_comes_to_rest() -> None:
     """Seed 43001018 with these traps: it was told to be at rest five minutes after it had healed, amid the runs that it owed."""
-    outcome = simulate(43001018, swarm=Worlds(traps=("stubborn", "sources", "rarest")).swarm(43001018))
+    outcome = simulate(43001018, swarm=WITH_RAREST.swarm(43001018))
     assert not outcome.violations, outcome.story()
