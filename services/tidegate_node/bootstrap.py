@@ -31,6 +31,7 @@ from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.settled import carry_out
 from tidegate_dynamo.store import DynamoStore
 from tidegate_dynamo.tables import check_tables, create_tables
+from tidegate_kafka.former_life import FormerLife, client_id, process_age_ms
 from tidegate_kafka.group_session import GroupProtocolRefused, GroupSessionUnavailable, group_session
 from tidegate_kafka.landed import LandedOnTopics
 from tidegate_kafka.log_reader import KafkaLogReader
@@ -263,11 +264,11 @@ def _clients(
     settings: KafkaSettings, facts: NodeFacts, brokers: BrokerTopics, clock: Clock, notices: Notices, holdings: Holdings
 ) -> Clients:
     """Makes this node's Kafka clients, which tell the holdings."""
-    # Of this process alone: equal client ids can loop in rebalances.
-    own = settings.model_copy(update={"client_id": f"{settings.client_id}-{facts.owner[:8]}"})
+    own = settings.model_copy(update={"client_id": client_id(settings, facts.name, facts.owner)})
+    former = FormerLife(settings, facts.name, process_age_ms()) if settings.group_protocol == "classic" else None
     topic = Topic(facts.requests.name, facts.requests.id, facts.requests.topic_partitions)
     common: dict[str, Any] = {"loop": asyncio.get_running_loop(), "clock": clock, "notices": notices}
-    membership = KafkaMembership(own, topic, GroupListener(holdings), **common, topics=brokers)
+    membership = KafkaMembership(own, topic, GroupListener(holdings), **common, topics=brokers, former=former)
     return Clients(
         membership=membership,
         reader=KafkaPartitionReader(own, OthersListener(holdings), brokers, **common),

@@ -9,6 +9,9 @@ from tidegate_kafka.settings import KafkaSettings
 GUARDED_MS_MAX: Final = 2_500
 """What the core has given up, 3 s after it was sent (`WIRE_PATIENCE_MS`), must not come about any more, however long the session."""
 
+OWNER_ROLE: Final = "owner"
+"""Of the client that is a member of the group, at the end of its id."""
+
 ConfigValue: TypeAlias = str | int | float | bool
 Config: TypeAlias = dict[str, ConfigValue]
 
@@ -20,7 +23,7 @@ def admin_config(settings: KafkaSettings) -> Config:
 
 def membership_config(settings: KafkaSettings) -> Config:
     """The ownership consumer. `group.instance.id` stays unset: a replaced pod would be locked out for a session."""
-    config = _consumer(settings, "owner") | {"group.id": settings.group, "group.protocol": settings.group_protocol}
+    config = _consumer(settings, OWNER_ROLE) | {"group.id": settings.group, "group.protocol": settings.group_protocol}
     if settings.group_protocol == "consumer":
         # With KIP-848 these are the broker's; the client refuses to start when they are set.
         return config | {"max.poll.interval.ms": settings.poll_gap_ms_max}

@@ -15,6 +15,7 @@ from tidegate_core.decisions.guard import Guard
 from tidegate_kafka.client_config import membership_config
 from tidegate_kafka.client_log import LOG
 from tidegate_kafka.client_thread import ClientThread
+from tidegate_kafka.former_life import FormerLife
 from tidegate_kafka.lanes import Client
 from tidegate_kafka.loop_teller import LoopTeller
 from tidegate_kafka.made_anew import MadeAnew
@@ -30,6 +31,9 @@ from tidegate_ports.clock import Clock
 
 CLOSE_MS_MAX = 10_000
 """Patience with a client that leaves its group while brokers may be away."""
+
+FORMER_LIFE_LOOK_S = 0.25
+"""Between two looks whether the former life is out of the group."""
 
 OnCommit: TypeAlias = Callable[[KafkaError | None, Sequence[TopicPartition]], object]
 OnRebalance: TypeAlias = Callable[[Any, list[TopicPartition]], Any]
@@ -58,7 +62,8 @@ class KafkaMembership:
     """One member of the group; may be started and stopped again and again.
 
     With `topics` records are handed on with the id of the topic in which they lie, asked after they were read, and a client that knew another
-    one under the name hands over and is replaced (`MadeAnew`): without, the topic has to be one that nobody makes anew.
+    one under the name hands over and is replaced (`MadeAnew`): without, the topic has to be one that nobody makes anew. With `former` the first
+    client of a process that fell and came back at once does not join before nobody has to wait for long for the life of before.
     """
 
     def __init__(
@@ -73,9 +78,12 @@ class KafkaMembership:
         make: MakeClient = make_consumer,
         topics: Topics | None = None,
         others: OthersFind = others_find,
+        former: FormerLife | None = None,
     ) -> None:
         self._settings = settings
         self._topic = topic
+        self._former = former
+        self._alone_until = clock.monotonic_ms() + (former.patience_ms if former is not None else 0)
         self._clock = clock
         self._notices = notices
         self._loop = loop
@@ -168,6 +176,8 @@ class KafkaMembership:
 
     def _serve(self) -> None:
         """One client's life, on the membership's thread."""
+        if not self._former_life_let_go():
+            return
         renewals = self._renewals
         callbacks = Callbacks()
         client = self._make(self._settings, callbacks.on_commit)
@@ -191,6 +201,19 @@ class KafkaMembership:
             self._guard.expelled()
         finally:
             self._end(client, member, callbacks)
+
+    def _former_life_let_go(self) -> bool:
+        """Waits once in a process, and never for long: one that is still there then is somebody else of this name. False: stopped meanwhile."""
+        former, self._former = self._former, None
+        if former is None:
+            return True
+        begun = now = self._clock.monotonic_ms()
+        while not self._thread.stopping and now < self._alone_until and former.is_in_the_way():
+            self._thread.pause(FORMER_LIFE_LOOK_S)
+            now = self.polled_at_ms = self._clock.monotonic_ms()
+        if now > begun:
+            self._notices("former_life_awaited", waited_ms=now - begun)
+        return not self._thread.stopping
 
     def _end(self, client: GroupClient, member: Member, callbacks: Callbacks) -> None:
         try:

@@ -259,6 +259,13 @@ class KafkaSettings(KafkaSecurity):
         return self.session_ms + 2 * self.poll_gap_ms_max
 
     @property
+    def behind_former_life_ms(self) -> int:
+        """How old a process that fell and came back at once shall be when it joins (`former_life.py`): the rebalance then waits for no more of its
+        former session than the guards of all others last, of whom each has proven itself less than a probe ago, and hears of it within a heartbeat.
+        """
+        return self.session_ms - (self.half_session_ms - self.probe_every_ms - self.heartbeat_ms)
+
+    @property
     def probe_every_ms(self) -> int:
         """Three probes fit into a guard: two may get lost."""
         return self.half_session_ms // 3

@@ -205,6 +205,11 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
 """What the core's `Notice` effects are called."""
 
 KAFKA_NOTICES: Final[dict[str, LogEvent]] = {
+    "former_life_awaited": LogEvent(
+        "This process fell and came back at once: it joined its group when less was left of its former session than of the others' guards, "
+        "`waited_ms` later.",
+        "info",
+    ),
     "kafka_client_failed": LogEvent("A Kafka client failed and is made anew.", "error"),
     "kafka_client_renewed": LogEvent(
         "A topic that a Kafka client reads was made anew (`topic`): the client is replaced by one that never knew the former topic, behind a "

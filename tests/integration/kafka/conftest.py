@@ -20,6 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 
 from tidegate_bricks import KafkaBrick
 from tidegate_core.effects import Unavailable
+from tidegate_kafka.former_life import FormerLife
 from tidegate_kafka.group_session import GroupSession, GroupSessionUnavailable, group_session
 from tidegate_kafka.membership import KafkaMembership, MakeClient, make_consumer
 from tidegate_kafka.settings import KafkaSettings
@@ -127,7 +128,12 @@ class World:
         return described[full]
 
     async def member(
-        self, recorder: Recorder | None = None, make: MakeClient = make_consumer, *, follows: bool = False
+        self,
+        recorder: Recorder | None = None,
+        make: MakeClient = make_consumer,
+        *,
+        follows: bool = False,
+        former: FormerLife | None = None,
     ) -> tuple[KafkaMembership, Recorder]:
         """Joins the group and returns at once; its recorder tells what it is given. As nodes do it asks, if it `follows`, which topic there is."""
         recorder = recorder or Recorder()
@@ -140,6 +146,7 @@ class World:
             notices=self.notice,
             make=make,
             topics=self.facts if follows else None,
+            former=former,
         )
         recorder.member = member
         self._joined.append(member)

@@ -13,6 +13,7 @@ from tests.integration.kafka.suspendable import Suspendable
 
 from tidegate_bricks import KafkaBrick
 from tidegate_kafka.client_config import membership_config
+from tidegate_kafka.former_life import FormerLife, client_id
 from tidegate_kafka.group_session import group_session
 from tidegate_ports.clock import SystemClock
 
@@ -226,6 +227,35 @@ async def test_given_process_is_killed_then_its_share_moves_within_the_bound(wor
 
     took_ms = world.clock.monotonic_ms() - killed_at
     assert took_ms <= group_session(world.settings).take_over_ms + MACHINE_MS
+
+
+@pytest.mark.parametrize("session_ms", [pytest.param(6_000, id="session of 6 s")])
+async def test_given_a_process_that_fell_and_came_back_at_once_then_it_waits_before_all_others_have_to(
+    world: World,
+) -> None:
+    """It joined at once, and the guards of all others lapsed while the rebalance waited for its former session (published run of 2026-11-30)."""
+    cluster = world.settings
+    world.settings = cluster.model_copy(update={"client_id": client_id(cluster, "n-1", "0a1b2c3d")})
+    fallen = await Suspendable.join(world.settings)
+    try:
+        await fallen.heard("guarded")
+        world.settings = cluster.model_copy(update={"client_id": client_id(cluster, "n-2", "99999999")})
+        _, other = await world.member()
+        await other.until(lambda: len(other.owned) == 4, "the other has its half")
+        fallen.kill()
+        former = FormerLife(cluster, "n-1", 0)
+        assert await asyncio.to_thread(former.is_in_the_way)
+        assert not await asyncio.to_thread(FormerLife(cluster, "n-3", 0).is_in_the_way)
+
+        world.settings = cluster.model_copy(update={"client_id": client_id(cluster, "n-1", "f0e1d2c3")})
+        _, back = await world.member(former=former)
+        await back.until(lambda: len(back.owned) == 4, "what fell is back")
+    finally:
+        await fallen.end()
+
+    (waited,) = [fields["waited_ms"] for event, fields in world.notices if event == "former_life_awaited"]
+    assert isinstance(waited, int)
+    assert waited > 0
 
 
 async def test_given_both_protocols_in_one_group_then_a_node_after_the_other_changes_over(world: World) -> None:

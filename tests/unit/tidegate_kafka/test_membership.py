@@ -6,13 +6,17 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from unittest.mock import ANY
 
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
 from tidegate_kafka import made_anew
+from tidegate_kafka.former_life import FormerLife, client_id
 from tidegate_kafka.membership import KafkaMembership, MakeClient, OnCommit, OnRebalance
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_ports.bus import Drain, MembershipListener, Record, Topic, Topics
@@ -82,6 +86,7 @@ def a_member(
     clock: ManualClock,
     notes: Notes,
     topics: Topics | None = None,
+    former: FormerLife | None = None,
     **settings: Any,
 ) -> KafkaMembership:
     return KafkaMembership(
@@ -93,6 +98,7 @@ def a_member(
         notices=notes,
         make=clients,
         topics=topics,
+        former=former,
     )
 
 
@@ -444,3 +450,73 @@ async def test_given_a_planned_end_whose_drain_is_cut_then_the_guard_is_over_bef
     until(member.guard_holds)
     assert await member.stop()
     assert held == [False]
+
+
+class FallenMember:
+    """A group that has a member of before, of node `n-1`, and one of another node.
+
+    Attributes:
+        is_out: The session of the one that fell has run out.
+        asked: How often who is in the group was asked.
+    """
+
+    def __init__(self) -> None:
+        self.is_out = False
+        self.asked = 0
+
+    def describe_consumer_groups(
+        self, group_ids: Sequence[str], *, request_timeout: float
+    ) -> dict[str, Future[SimpleNamespace]]:
+        self.asked += 1
+        settings = KafkaSettings(allow_plaintext=True)
+        present = [client_id(settings, "n-2", "b" * 8)]
+        if not self.is_out:
+            present.append(client_id(settings, "n-1", "a" * 8))
+        answer = Future[SimpleNamespace]()
+        answer.set_result(SimpleNamespace(members=[SimpleNamespace(client_id=f"{each}-owner") for each in present]))
+        return {group_ids[0]: answer}
+
+    def former_life(self) -> FormerLife:
+        return FormerLife(KafkaSettings(allow_plaintext=True), "n-1", 0, self)
+
+
+@pytest.mark.parametrize("way", ["out of the group", "as old as a guard"])
+async def test_given_a_former_life_in_the_group_then_it_joins_when_that_is(
+    way: str, client: FakeClient, clock: ManualClock, notes: Notes, topic: Topic
+) -> None:
+    """It joined at once, and all others' guards lapsed while the rebalance waited for its former session (published run of 2026-11-30)."""
+
+    def broken() -> None:
+        raise OSError("broken")
+
+    fallen, listener, clients = FallenMember(), Listener(), Clients(client, type(client)())
+    member = a_member(clients, listener, topic, clock, notes, former=fallen.former_life(), restart_wait_ms=10)
+    member.start()
+    until(lambda: fallen.asked >= 2)
+    assert clients.made == []
+
+    clock.now += 4_000
+    if way == "out of the group":
+        fallen.is_out = True
+    else:
+        clock.now += 500
+    assert await listener.next() == ("assigned", (0,))
+    assert [fields for name, fields in notes.events if name == "former_life_awaited"] == [{"waited_ms": ANY}]
+
+    asked = fallen.asked
+    client.during_poll.append(broken)
+    assert await listener.next() == ("lost", (0,))
+    assert await listener.next() == ("assigned", (0,))
+    assert fallen.asked == asked
+    assert await member.stop()
+
+
+async def test_given_an_end_while_it_waits_for_its_former_life_then_it_ends(
+    clock: ManualClock, notes: Notes, topic: Topic
+) -> None:
+    fallen, clients = FallenMember(), Clients()
+    member = a_member(clients, Listener(), topic, clock, notes, former=fallen.former_life())
+    member.start()
+    until(lambda: fallen.asked >= 1)
+    assert await member.stop()
+    assert "kafka_client_failed" not in notes.names()

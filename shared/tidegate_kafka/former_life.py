@@ -1,0 +1,93 @@
+"""Whether the group still counts an earlier life of this process among its members: one that fell, and said no goodbye.
+
+With the classic protocol a rebalance waits for every member that the coordinator knows, and who waits proves nothing: its commits lie behind its
+own join on one connection, of which brokers answer one request at a time. A process that comes back at once would begin a rebalance that waits
+for its own former session to run out, up to 6 s, and all guards lapse after 3 s (librdkafka 2.16, Kafka 4: each time, `kill, back at once`). So
+it joins later, when less is left of that session than of a guard.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from tidegate_kafka.client_config import OWNER_ROLE, admin_config
+from tidegate_kafka.settings import KafkaSettings
+
+ANSWER_S_MAX: Final = 1.0
+"""Patience with one question; without an answer nobody waits."""
+OWNER_CHARACTERS: Final = 8
+"""Of a process's UUID, in its clients' ids."""
+
+STARTED: Final = 19
+"""Of the fields behind the name in a process's `stat`: when it began, in ticks since the machine's boot."""
+
+
+class Admin(Protocol):
+    """The part of the client's `AdminClient` that is used here."""
+
+    def describe_consumer_groups(
+        self, group_ids: list[str], *, request_timeout: float
+    ) -> Mapping[str, Future[Any]]: ...
+
+
+def client_id(settings: KafkaSettings, node: str, owner: str) -> str:
+    """Returns the id of one process's clients: equal ones can loop in rebalances, and its next life knows it by its node's name.
+
+    Args:
+        settings: Of the cluster; its `client_id` is what all ids begin with.
+        node: Its name, stable over restarts.
+        owner: UUID of the process, as hex digits.
+    """
+    return f"{settings.client_id}-{node}-{owner[:OWNER_CHARACTERS]}"
+
+
+def process_age_ms() -> int:
+    """Returns for how long this process has been there; 0 where nobody says (not Linux): who takes it for younger waits for longer."""
+    try:
+        ticks = int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[STARTED])
+        age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError):
+        return 0
+    return max(0, round(age_s * 1000))
+
+
+class FormerLife:
+    """Asked by a process that has not joined yet. Blocking, on its membership's thread.
+
+    Args:
+        settings: Of the cluster, without the process's own client id.
+        node: The process's name.
+        age_ms: Of the process.
+        admin: Asks the brokers; made at the first question.
+
+    Attributes:
+        patience_ms: For how long the process waits at most, from now on.
+    """
+
+    def __init__(self, settings: KafkaSettings, node: str, age_ms: int, admin: Admin | None = None) -> None:
+        self.patience_ms = max(0, settings.behind_former_life_ms - age_ms)
+        self._settings = settings
+        self._admin = admin
+        beginning = re.escape(f"{settings.client_id}-{node}-")
+        self._id = re.compile(rf"{beginning}[0-9a-f]{{{OWNER_CHARACTERS}}}-{OWNER_ROLE}")
+
+    def is_in_the_way(self) -> bool:
+        """Whether the group has a member of this name and others besides. False where nobody would wait, or nobody can say."""
+        group = self._settings.group
+        try:
+            admin = self._admin = self._admin or AdminClient(admin_config(self._settings))
+            asked = admin.describe_consumer_groups([group], request_timeout=ANSWER_S_MAX)
+            members = asked[group].result(ANSWER_S_MAX + 1).members
+        except (KafkaException, TimeoutError):
+            return False
+        former = [each for each in members if self._id.fullmatch(each.client_id or "")]
+        return bool(former) and len(former) < len(members)
