@@ -265,7 +265,9 @@ def _clients(
 ) -> Clients:
     """Makes this node's Kafka clients, which tell the holdings."""
     own = settings.model_copy(update={"client_id": client_id(settings, facts.name, facts.owner)})
-    former = FormerLife(settings, facts.name, process_age_ms()) if settings.group_protocol == "classic" else None
+    former = None
+    if settings.group_protocol == "classic":
+        former = FormerLife(settings, facts.name, clock.monotonic_ms() - process_age_ms())
     topic = Topic(facts.requests.name, facts.requests.id, facts.requests.topic_partitions)
     common: dict[str, Any] = {"loop": asyncio.get_running_loop(), "clock": clock, "notices": notices}
     membership = KafkaMembership(own, topic, GroupListener(holdings), **common, topics=brokers, former=former)

@@ -11,32 +11,25 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Mapping
-from concurrent.futures import Future
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, TypeAlias
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from tidegate_kafka.client_config import OWNER_ROLE, admin_config
+from tidegate_kafka.client_config import OWNER_ROLE
+from tidegate_kafka.reach import stranger_says
 from tidegate_kafka.settings import KafkaSettings
 
 ANSWER_S_MAX: Final = 1.0
 """Patience with one question; without an answer nobody waits."""
 OWNER_CHARACTERS: Final = 8
 """Of a process's UUID, in its clients' ids."""
-
 STARTED: Final = 19
 """Of the fields behind the name in a process's `stat`: when it began, in ticks since the machine's boot."""
 
-
-class Admin(Protocol):
-    """The part of the client's `AdminClient` that is used here."""
-
-    def describe_consumer_groups(
-        self, group_ids: list[str], *, request_timeout: float
-    ) -> Mapping[str, Future[Any]]: ...
+StrangerSays: TypeAlias = Callable[[KafkaSettings, Callable[[AdminClient], bool]], bool]
 
 
 def client_id(settings: KafkaSettings, node: str, owner: str) -> str:
@@ -66,25 +59,25 @@ class FormerLife:
     Args:
         settings: Of the cluster, without the process's own client id.
         node: The process's name.
-        age_ms: Of the process.
-        admin: Asks the brokers; made at the first question.
-
-    Attributes:
-        patience_ms: For how long the process waits at most, from now on.
+        begun_ms: When the process began, on the monotonic clock.
+        says: Asks a client that is made for the question.
     """
 
-    def __init__(self, settings: KafkaSettings, node: str, age_ms: int, admin: Admin | None = None) -> None:
-        self.patience_ms = max(0, settings.behind_former_life_ms - age_ms)
+    def __init__(self, settings: KafkaSettings, node: str, begun_ms: int, says: StrangerSays = stranger_says) -> None:
         self._settings = settings
-        self._admin = admin
+        self._until = begun_ms + settings.behind_former_life_ms
+        self._says = says
         beginning = re.escape(f"{settings.client_id}-{node}-")
         self._id = re.compile(rf"{beginning}[0-9a-f]{{{OWNER_CHARACTERS}}}-{OWNER_ROLE}")
 
-    def is_in_the_way(self) -> bool:
-        """Whether the group has a member of this name and others besides. False where nobody would wait, or nobody can say."""
+    def is_in_the_way(self, now_ms: int) -> bool:
+        """Whether others would have to wait for it for longer than their guards last. False where nobody can say: the process joins."""
+        return now_ms < self._until and self._says(self._settings, self._is_beside_others)
+
+    def _is_beside_others(self, admin: AdminClient) -> bool:
+        """Whether the group has a member of this name and others besides."""
         group = self._settings.group
         try:
-            admin = self._admin = self._admin or AdminClient(admin_config(self._settings))
             asked = admin.describe_consumer_groups([group], request_timeout=ANSWER_S_MAX)
             members = asked[group].result(ANSWER_S_MAX + 1).members
         except (KafkaException, TimeoutError):

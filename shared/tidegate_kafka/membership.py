@@ -32,7 +32,7 @@ from tidegate_ports.clock import Clock
 CLOSE_MS_MAX = 10_000
 """Patience with a client that leaves its group while brokers may be away."""
 
-FORMER_LIFE_LOOK_S = 0.25
+FORMER_LIFE_LOOK_S = 0.5
 """Between two looks whether the former life is out of the group."""
 
 OnCommit: TypeAlias = Callable[[KafkaError | None, Sequence[TopicPartition]], object]
@@ -83,7 +83,6 @@ class KafkaMembership:
         self._settings = settings
         self._topic = topic
         self._former = former
-        self._alone_until = clock.monotonic_ms() + (former.patience_ms if former is not None else 0)
         self._clock = clock
         self._notices = notices
         self._loop = loop
@@ -208,7 +207,7 @@ class KafkaMembership:
         if former is None:
             return True
         begun = now = self._clock.monotonic_ms()
-        while not self._thread.stopping and now < self._alone_until and former.is_in_the_way():
+        while not self._thread.stopping and former.is_in_the_way(now):
             self._thread.pause(FORMER_LIFE_LOOK_S)
             now = self.polled_at_ms = self._clock.monotonic_ms()
         if now > begun:

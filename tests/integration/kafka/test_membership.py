@@ -243,9 +243,10 @@ async def test_given_a_process_that_fell_and_came_back_at_once_then_it_waits_bef
         _, other = await world.member()
         await other.until(lambda: len(other.owned) == 4, "the other has its half")
         fallen.kill()
-        former = FormerLife(cluster, "n-1", 0)
-        assert await asyncio.to_thread(former.is_in_the_way)
-        assert not await asyncio.to_thread(FormerLife(cluster, "n-3", 0).is_in_the_way)
+        now = world.clock.monotonic_ms()
+        former = FormerLife(cluster, "n-1", now)
+        assert await asyncio.to_thread(former.is_in_the_way, now)
+        assert not await asyncio.to_thread(FormerLife(cluster, "n-3", now).is_in_the_way, now)
 
         world.settings = cluster.model_copy(update={"client_id": client_id(cluster, "n-1", "f0e1d2c3")})
         _, back = await world.member(former=former)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +18,7 @@ from tidegate_kafka.former_life import FormerLife, client_id, process_age_ms
 from tidegate_kafka.settings import KafkaSettings
 
 SETTINGS = KafkaSettings(allow_plaintext=True)
-FORMER, OWN, OTHER = "0a1b2c3d-0000", "ffffffff-0000", "99999999-0000"
+FORMER, OTHER = "0a1b2c3d-0000", "99999999-0000"
 
 
 class Group:
@@ -41,6 +41,9 @@ class Group:
             members = [SimpleNamespace(client_id=each) for each in self._members]
             future.set_result(SimpleNamespace(members=members))
         return {group_ids[0]: future}
+
+    def says(self, _: KafkaSettings, ask: Callable[[Any], bool]) -> bool:
+        return ask(self)
 
 
 def member(node: str, owner: str) -> str:
@@ -67,21 +70,27 @@ def member(node: str, owner: str) -> str:
     ],
 )
 def test_given_a_group_then_only_a_former_life_beside_others_is_in_the_way(group: Group, in_the_way: bool) -> None:
-    assert FormerLife(SETTINGS, "n-1", 0, group).is_in_the_way() is in_the_way
+    assert FormerLife(SETTINGS, "n-1", 0, group.says).is_in_the_way(0) is in_the_way
 
 
 def test_given_a_name_with_signs_then_they_mean_themselves() -> None:
     group = Group(member("n.1", FORMER), member("n-2", OTHER))
-    assert FormerLife(SETTINGS, "n.1", 0, group).is_in_the_way()
-    assert not FormerLife(SETTINGS, "n-1", 0, group).is_in_the_way()
+    assert FormerLife(SETTINGS, "n.1", 0, group.says).is_in_the_way(0)
+    assert not FormerLife(SETTINGS, "n-1", 0, group.says).is_in_the_way(0)
 
 
-@pytest.mark.parametrize(("age_ms", "patience_ms"), [(0, 4_500), (700, 3_800), (4_500, 0), (60_000, 0)])
+@pytest.mark.parametrize(("age_ms", "in_the_way"), [(0, True), (4_499, True), (4_500, False), (60_000, False)])
 def test_given_an_age_then_what_is_left_of_the_former_session_is_waited_for_up_to_a_guard(
-    age_ms: int, patience_ms: int
+    age_ms: int, in_the_way: bool
 ) -> None:
     """Session 6 s; a guard of 3 s, renewed each second, and others hear of a rebalance within 0.5 s: 1.5 s may be left."""
-    assert FormerLife(SETTINGS, "n-1", age_ms).patience_ms == patience_ms
+    group = Group(member("n-1", FORMER), member("n-2", OTHER))
+    assert FormerLife(SETTINGS, "n-1", 1_000, group.says).is_in_the_way(1_000 + age_ms) is in_the_way
+
+
+def test_given_no_client_can_be_made_then_nobody_waits() -> None:
+    """Certificates are being replaced, or no descriptor is left."""
+    assert not FormerLife(SETTINGS, "n-1", 0, lambda *_: False).is_in_the_way(0)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says when a process began")

@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from unittest.mock import ANY
 
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from tidegate_kafka import made_anew
 from tidegate_kafka.former_life import FormerLife, client_id
@@ -460,9 +461,10 @@ class FallenMember:
         asked: How often who is in the group was asked.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, begun_ms: int) -> None:
         self.is_out = False
         self.asked = 0
+        self._begun_ms = begun_ms
 
     def describe_consumer_groups(
         self, group_ids: Sequence[str], *, request_timeout: float
@@ -477,7 +479,9 @@ class FallenMember:
         return {group_ids[0]: answer}
 
     def former_life(self) -> FormerLife:
-        return FormerLife(KafkaSettings(allow_plaintext=True), "n-1", 0, self)
+        return FormerLife(
+            KafkaSettings(allow_plaintext=True), "n-1", self._begun_ms, lambda _, ask: ask(cast("AdminClient", self))
+        )
 
 
 @pytest.mark.parametrize("way", ["out of the group", "as old as a guard"])
@@ -489,7 +493,7 @@ async def test_given_a_former_life_in_the_group_then_it_joins_when_that_is(
     def broken() -> None:
         raise OSError("broken")
 
-    fallen, listener, clients = FallenMember(), Listener(), Clients(client, type(client)())
+    fallen, listener, clients = FallenMember(clock.now), Listener(), Clients(client, type(client)())
     member = a_member(clients, listener, topic, clock, notes, former=fallen.former_life(), restart_wait_ms=10)
     member.start()
     until(lambda: fallen.asked >= 2)
@@ -514,7 +518,7 @@ async def test_given_a_former_life_in_the_group_then_it_joins_when_that_is(
 async def test_given_an_end_while_it_waits_for_its_former_life_then_it_ends(
     clock: ManualClock, notes: Notes, topic: Topic
 ) -> None:
-    fallen, clients = FallenMember(), Clients()
+    fallen, clients = FallenMember(clock.now), Clients()
     member = a_member(clients, Listener(), topic, clock, notes, former=fallen.former_life())
     member.start()
     until(lambda: fallen.asked >= 1)
