@@ -36,7 +36,7 @@ PYTEST := $(BIN)/python -m pytest
 # Only folders that exist, so that each target runs what there is.
 QUICK := $(wildcard tests/unit tests/chart)
 PARALLEL := $(QUICK) $(wildcard tests/simulation)
-STACKS := $(wildcard tests/conformance tests/integration tests/cluster tests/chaos tests/bench)
+STACKS := $(wildcard tests/conformance tests/integration tests/cluster tests/chaos tests/benchmarks)
 
 .PHONY: help
 help: ## Show this list
@@ -94,7 +94,7 @@ test-quick: setup ## Unit and chart tests that need neither Java nor a broker
 
 .PHONY: simulate
 simulate: setup ## Random histories of a simulated cluster, judged, on all cores (SEEDS=500 FROM=1000 ARGS="--figures FILE")
-	@$(BIN)/python -m tidegate_testkit.simulation --seeds $(SEEDS) --from $(FROM) $(ARGS)
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --from $(FROM) $(ARGS)
 
 .PHONY: stories
 stories: setup ## CDAP's user story US-01 at its full size: 10,000 schedules on 16 topic partitions
@@ -102,15 +102,15 @@ stories: setup ## CDAP's user story US-01 at its full size: 10,000 schedules on 
 
 .PHONY: oracle
 oracle: setup ## Random (expression, zone, instant) triples against a brute-force walker, on all cores (TRIPLES=1000000)
-	@$(BIN)/python -m tidegate_testkit.oracle --triples $(TRIPLES) $(ARGS)
+	@$(BIN)/python -m tests.oracles.calendar --triples $(TRIPLES) $(ARGS)
 
 .PHONY: fuzz
 fuzz: setup ## Hostile records on requests, events and a source through the ingest, on all cores (RECORDS=1000000 ARGS="--seed 1")
-	@$(BIN)/python -m tidegate_testkit.fuzzing --records $(RECORDS) $(ARGS)
+	@$(BIN)/python -m tests.fuzz --records $(RECORDS) $(ARGS)
 
 .PHONY: fuzz-cluster
 fuzz-cluster: setup require-java ## The same against a real broker, store and nodes (RECORDS=1000000 ARGS="--minutes 15 --seed 1")
-	@$(BIN)/python -m tidegate_testkit.fuzzing.on_cluster --records $(RECORDS) $(ARGS)
+	@$(BIN)/python -m tests.fuzz.on_cluster --records $(RECORDS) $(ARGS)
 
 .PHONY: fuzz-parsers
 fuzz-parsers: setup ## The parsers under a coverage-guided fuzzer: Linux, x86-64, Python 3.11 (FUZZ_S=600)
@@ -122,7 +122,7 @@ fuzz-parsers: setup ## The parsers under a coverage-guided fuzzer: Linux, x86-64
 
 .PHONY: mutants
 mutants: setup ## Hunt every planted bug, on all cores: what found it, and what it breaks (ARGS="NAME ...")
-	@$(BIN)/python -m tidegate_testkit.simulation.mutants $(ARGS)
+	@$(BIN)/python -m tests.simulation.mutants $(ARGS)
 
 .PHONY: dev
 dev: setup require-java ## Kafka, DynamoDB Local, a node and the API on this machine; Ctrl-C stops (ARGS: --ephemeral, --nodes 2)
@@ -134,19 +134,19 @@ demo: setup require-java ## A real PySpark pipeline on two nodes, one of which i
 
 .PHONY: chaos
 chaos: setup require-java ## Strike a real cluster in an order of chance, and judge it (MINUTES=10 ARGS="--seed 7 --nemesis kill --figures FILE")
-	@$(BIN)/python -m tidegate_testkit.chaos --minutes $(MINUTES) $(ARGS)
+	@$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(ARGS)
 
 .PHONY: soak
 soak: setup require-java ## The same for hours: fewer things due, a strike a minute (HOURS=24 ARGS="--figures FILE")
-	@$(BIN)/python -m tidegate_testkit.chaos --minutes $$(( $(HOURS) * 60 )) --calm 45 --messages 5 --events 2 $(ARGS)
+	@$(BIN)/python -m tests.chaos --minutes $$(( $(HOURS) * 60 )) --calm 45 --messages 5 --events 2 $(ARGS)
 
 .PHONY: bench
 bench: setup require-java ## The node on real bricks, workload by workload: JSON lines and a table (WORKLOADS="W1 W2" ARGS="--out FILE")
-	@$(BIN)/python -m tidegate_testkit.benchmarks $(WORKLOADS) $(ARGS)
+	@$(BIN)/python -m tests.benchmarks $(WORKLOADS) $(ARGS)
 
 .PHONY: bench-compare
 bench-compare: setup require-java ## The same of another revision and of this tree, in turn, with ratios (BASE=main ROUNDS=2)
-	@$(BIN)/python -m tidegate_testkit.benchmarks $(WORKLOADS) --base $(BASE) --rounds $(ROUNDS) $(ARGS)
+	@$(BIN)/python -m tests.benchmarks $(WORKLOADS) --base $(BASE) --rounds $(ROUNDS) $(ARGS)
 
 .PHONY: wheel
 wheel: setup ## Build the wheel into dist/

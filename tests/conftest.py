@@ -14,7 +14,7 @@ from tidegate_bricks.java_server import NICE_VARIABLE
 from tidegate_node.garbage import THRESHOLDS
 
 TESTS = Path(__file__).parent
-KINDS = frozenset({"unit", "chart", "conformance", "integration", "simulation", "cluster", "chaos", "bench"})
+KINDS = frozenset({"unit", "chart", "conformance", "integration", "simulation", "cluster", "chaos", "benchmarks"})
 
 # No deadline: the machines that run this are shared, and a slow moment is no failure of the code.
 # `print_blob` makes a failure on a build machine reproducible on a desk.
@@ -48,7 +48,7 @@ LONGEST_FIRST = (
     "integration/dev/test_dev.py",
     "integration/api/test_stack.py",
     "integration/demo/test_demo.py",
-    "bench/test_smoke.py",
+    "benchmarks/workloads/test_smoke.py",
 )
 """Files of a minute and more, as last measured: two workers end together when these are not what begins last."""
 
@@ -61,7 +61,7 @@ HANGS_S = {
     "simulation": COMPUTED_S_MAX,
     "unit/tidegate_core": COMPUTED_S_MAX,
     "unit/tidegate_simulator": COMPUTED_S_MAX,
-    "unit/tidegate_testkit/simulation": COMPUTED_S_MAX,
+    "unit/support/simulation": COMPUTED_S_MAX,
     "cluster": SERVED_S_MAX,
     "integration/api/test_cluster.py": SERVED_S_MAX,
     "integration/node": SERVED_S_MAX,

@@ -1,7 +1,7 @@
 """One table in memory: items under (partition key, sort key), sort keys in order.
 
 Stored items are never changed in place: a write replaces them. That is why they may be handed out for reading without
-a copy inside the testkit.
+a copy inside this package.
 """
 
 from __future__ import annotations

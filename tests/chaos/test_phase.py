@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_testkit.chaos.campaign import Campaign, run
-from tidegate_testkit.chaos.load import Sizes
-from tidegate_testkit.chaos.nemeses.bricks import STORE_FAULTS
-from tidegate_testkit.chaos.nemeses.network import BROKER_DEAF
-from tidegate_testkit.chaos.nemeses.processes import KILL
-from tidegate_testkit.cluster.figures import show
-from tidegate_testkit.cluster.judging.faults import report
-from tidegate_testkit.cluster.standstills import Standstills
+from tests.chaos.nemeses.network_cuts import BROKER_DEAF
+from tests.chaos.nemeses.process_faults import KILL
+from tests.chaos.nemeses.server_faults import STORE_FAULTS
+from tests.chaos.rig.campaign import Campaign, run
+from tests.chaos.rig.load import Sizes
+from tests.support.checkers.faults import report
+from tests.support.cluster.machine_stalls import Standstills
+from tests.support.cluster.measurements import show
 
 SEED_VARIABLE = "TIDEGATE_TEST_SEED"
 SIZES = Sizes(messages_per_s=8.0, events_per_s=4.0, stops_per_s=0.4)

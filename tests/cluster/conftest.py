@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_testkit.cluster.client import Client
-from tidegate_testkit.cluster.cluster import Cluster
-from tidegate_testkit.cluster.evidence import Evidence
-from tidegate_testkit.cluster.standstills import Standstills
+from tests.support.cluster.cluster import Cluster
+from tests.support.cluster.evidence import Evidence
+from tests.support.cluster.machine_stalls import Standstills
+from tests.support.cluster.user_client import Client
 
 FIXTURE = "cluster"
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from tidegate_testkit.cluster.client import Acknowledged, Client
-from tidegate_testkit.cluster.cluster import Cluster
-from tidegate_testkit.cluster.evidence import Evidence
-from tidegate_testkit.cluster.topics import Arrived, read_topic
-from tidegate_testkit.cluster.waiting import until
-from tidegate_testkit.fuzzing.campaign import fuzz_cluster
-from tidegate_testkit.fuzzing.hostile import KINDS
+from tests.fuzz.cluster_campaign import fuzz_cluster
+from tests.fuzz.hostile_records import KINDS
+from tests.support.cluster.cluster import Cluster
+from tests.support.cluster.evidence import Evidence
+from tests.support.cluster.topic_reader import Arrived, read_topic
+from tests.support.cluster.until import until
+from tests.support.cluster.user_client import Acknowledged, Client
 
 NAMESPACE = "bad-input"
 TOPIC_PARTITION = 3

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cluster.cluster import SHARDS, Cluster
+from tests.support.cluster.evidence import Evidence
+from tests.support.cluster.measurements import show
+from tests.support.cluster.store_view import StoreView
+from tests.support.cluster.until import now_ms, until
+from tests.support.cluster.user_client import Client
 from tidegate_core.model.shards import schedule_shard
-from tidegate_testkit.cluster.client import Client
-from tidegate_testkit.cluster.cluster import SHARDS, Cluster
-from tidegate_testkit.cluster.evidence import Evidence
-from tidegate_testkit.cluster.figures import show
-from tidegate_testkit.cluster.store_view import StoreView
-from tidegate_testkit.cluster.waiting import now_ms, until
 
 NAMESPACE = "protocols"
 PERIOD_MS = 2_000

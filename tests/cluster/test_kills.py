@@ -11,22 +11,22 @@ import time
 
 import pytest
 
-from tidegate_testkit.cluster.background import Repeatedly
-from tidegate_testkit.cluster.catching_up import CatchUp
-from tidegate_testkit.cluster.client import Client
-from tidegate_testkit.cluster.cluster import SESSION_S, TOPIC_PARTITIONS, Cluster
-from tidegate_testkit.cluster.evidence import Evidence
-from tidegate_testkit.cluster.figures import show
-from tidegate_testkit.cluster.judging.faults import report
-from tidegate_testkit.cluster.judging.lateness import all_on_time, first_on_time, histogram, percentile
-from tidegate_testkit.cluster.judging.messages import Crash, Delivery, judge_messages, repeats_after, repeats_of
-from tidegate_testkit.cluster.message_load import MessageBook, MessageLoad, deliveries_of
-from tidegate_testkit.cluster.nemesis import WORK_S, Kill, Nemesis
-from tidegate_testkit.cluster.pipeline import JOIN, LANDING, REPORT, Pipeline
-from tidegate_testkit.cluster.scenario import cut_hand_overs, settle
-from tidegate_testkit.cluster.standstills import Standstills
-from tidegate_testkit.cluster.topics import read_topic
-from tidegate_testkit.cluster.waiting import now_ms
+from tests.support.checkers.faults import report
+from tests.support.checkers.lateness import all_on_time, first_on_time, histogram, percentile
+from tests.support.checkers.messages import Crash, Delivery, judge_messages, repeats_after, repeats_of
+from tests.support.cluster.background import Repeatedly
+from tests.support.cluster.catch_up_wait import CatchUp
+from tests.support.cluster.cluster import SESSION_S, TOPIC_PARTITIONS, Cluster
+from tests.support.cluster.evidence import Evidence
+from tests.support.cluster.kill_nemesis import WORK_S, Kill, Nemesis
+from tests.support.cluster.machine_stalls import Standstills
+from tests.support.cluster.measurements import show
+from tests.support.cluster.message_load import MessageBook, MessageLoad, deliveries_of
+from tests.support.cluster.pipeline_load import JOIN, LANDING, REPORT, Pipeline
+from tests.support.cluster.scenario import cut_hand_overs, settle
+from tests.support.cluster.topic_reader import read_topic
+from tests.support.cluster.until import now_ms
+from tests.support.cluster.user_client import Client
 
 KILLS = 20
 BETWEEN_MIN = 5

@@ -7,16 +7,16 @@ import time
 
 import pytest
 
-from tidegate_testkit.cluster.client import Client
-from tidegate_testkit.cluster.cluster import Cluster
-from tidegate_testkit.cluster.figures import show
-from tidegate_testkit.cluster.judging.faults import report
-from tidegate_testkit.cluster.judging.lateness import histogram, percentile
-from tidegate_testkit.cluster.judging.messages import judge_messages
-from tidegate_testkit.cluster.message_load import MessageBook, deliveries_of
-from tidegate_testkit.cluster.standstills import Standstills
-from tidegate_testkit.cluster.topics import TopicWatcher
-from tidegate_testkit.cluster.waiting import now_ms, until
+from tests.support.checkers.faults import report
+from tests.support.checkers.lateness import histogram, percentile
+from tests.support.checkers.messages import judge_messages
+from tests.support.cluster.cluster import Cluster
+from tests.support.cluster.machine_stalls import Standstills
+from tests.support.cluster.measurements import show
+from tests.support.cluster.message_load import MessageBook, deliveries_of
+from tests.support.cluster.topic_reader import TopicWatcher
+from tests.support.cluster.until import now_ms, until
+from tests.support.cluster.user_client import Client
 
 MESSAGES = 1_000
 LASTS_S = 60.0

@@ -18,24 +18,24 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.support.checkers.faults import Fault, report
+from tests.support.checkers.lateness import histogram
+from tests.support.checkers.messages import Crash, Delivery, judge_messages, repeats_of
+from tests.support.checkers.runs import judge_blackout
+from tests.support.cluster.background import Repeatedly
+from tests.support.cluster.cluster import SESSION_S, SHARDS, Cluster
+from tests.support.cluster.cpu_starvation import Starvation
+from tests.support.cluster.evidence import Evidence, ProgramRun
+from tests.support.cluster.machine_stalls import Standstills
+from tests.support.cluster.measurements import show
+from tests.support.cluster.message_load import MessageBook, MessageLoad, deliveries_of
+from tests.support.cluster.pipeline_load import JOIN, Pipeline
+from tests.support.cluster.scenario import settle
+from tests.support.cluster.topic_reader import read_topic
+from tests.support.cluster.until import now_ms, until
+from tests.support.cluster.user_client import Client
 from tidegate_core.model.instants import parse_instant
 from tidegate_launchers.local_files import RunFolder
-from tidegate_testkit.cluster.background import Repeatedly
-from tidegate_testkit.cluster.client import Client
-from tidegate_testkit.cluster.cluster import SESSION_S, SHARDS, Cluster
-from tidegate_testkit.cluster.evidence import Evidence, ProgramRun
-from tidegate_testkit.cluster.figures import show
-from tidegate_testkit.cluster.judging.faults import Fault, report
-from tidegate_testkit.cluster.judging.lateness import histogram
-from tidegate_testkit.cluster.judging.messages import Crash, Delivery, judge_messages, repeats_of
-from tidegate_testkit.cluster.judging.runs import judge_blackout
-from tidegate_testkit.cluster.message_load import MessageBook, MessageLoad, deliveries_of
-from tidegate_testkit.cluster.pipeline import JOIN, Pipeline
-from tidegate_testkit.cluster.scenario import settle
-from tidegate_testkit.cluster.standstills import Standstills
-from tidegate_testkit.cluster.starvation import Starvation
-from tidegate_testkit.cluster.topics import read_topic
-from tidegate_testkit.cluster.waiting import now_ms, until
 
 AWAY_S = 60.0
 BACKLOG_GOAL_S = 10.0

@@ -8,12 +8,12 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from tidegate_testkit.cluster.client import Client
-from tidegate_testkit.cluster.cluster import Cluster
-from tidegate_testkit.cluster.evidence import Evidence
-from tidegate_testkit.cluster.message_load import deliveries_of, instant
-from tidegate_testkit.cluster.topics import read_topic
-from tidegate_testkit.cluster.waiting import now_ms, until
+from tests.support.cluster.cluster import Cluster
+from tests.support.cluster.evidence import Evidence
+from tests.support.cluster.message_load import deliveries_of, instant
+from tests.support.cluster.topic_reader import read_topic
+from tests.support.cluster.until import now_ms, until
+from tests.support.cluster.user_client import Client
 
 NAMESPACE = "requests"
 PERIOD_MS = 2_000

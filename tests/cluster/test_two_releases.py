@@ -13,27 +13,27 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.support.checkers.faults import report
+from tests.support.checkers.messages import Crash, judge_messages, repeats_of
+from tests.support.cluster.background import Repeatedly
+from tests.support.cluster.cluster import SHARDS, Cluster
+from tests.support.cluster.evidence import Evidence
+from tests.support.cluster.machine_stalls import Standstills
+from tests.support.cluster.measurements import show
+from tests.support.cluster.message_load import MessageBook, MessageLoad, deliveries_of
+from tests.support.cluster.older_release import OLDER
+from tests.support.cluster.pipeline_load import Pipeline
+from tests.support.cluster.process import TIDEGATE, ClusterProcess
+from tests.support.cluster.scenario import cut_hand_overs, settle
+from tests.support.cluster.store_view import StoreView
+from tests.support.cluster.topic_reader import read_topic
+from tests.support.cluster.until import now_ms, until
+from tests.support.cluster.user_client import Client
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.schema import FIRST, NEWEST, StoreSchema
 from tidegate_core.store import keys
 from tidegate_core.watching.card import NodeCard
 from tidegate_node.startup import EXIT_CONFIGURATION
-from tidegate_testkit.cluster.background import Repeatedly
-from tidegate_testkit.cluster.client import Client
-from tidegate_testkit.cluster.cluster import SHARDS, Cluster
-from tidegate_testkit.cluster.evidence import Evidence
-from tidegate_testkit.cluster.figures import show
-from tidegate_testkit.cluster.judging.faults import report
-from tidegate_testkit.cluster.judging.messages import Crash, judge_messages, repeats_of
-from tidegate_testkit.cluster.message_load import MessageBook, MessageLoad, deliveries_of
-from tidegate_testkit.cluster.older_release import OLDER
-from tidegate_testkit.cluster.pipeline import Pipeline
-from tidegate_testkit.cluster.process import TIDEGATE, ClusterProcess
-from tidegate_testkit.cluster.scenario import cut_hand_overs, settle
-from tidegate_testkit.cluster.standstills import Standstills
-from tidegate_testkit.cluster.store_view import StoreView
-from tidegate_testkit.cluster.topics import read_topic
-from tidegate_testkit.cluster.waiting import now_ms, until
 
 FEED_EVERY_S = 0.7
 RUNS_MORE = 6

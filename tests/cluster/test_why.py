@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tidegate_testkit.cluster.client import Client
-from tidegate_testkit.cluster.cluster import Cluster
-from tidegate_testkit.cluster.process import TIDEGATE
-from tidegate_testkit.cluster.waiting import PATIENCE_S, now_ms, until
+from tests.support.cluster.cluster import Cluster
+from tests.support.cluster.process import TIDEGATE
+from tests.support.cluster.until import PATIENCE_S, now_ms, until
+from tests.support.cluster.user_client import Client
 
 NAMESPACE = "asking"
 SPAN_S = 3

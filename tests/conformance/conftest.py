@@ -6,12 +6,12 @@ from contextlib import closing
 
 import pytest
 
-pytest.register_assert_rewrite("tidegate_testkit.store_conformance")
+pytest.register_assert_rewrite("tests.conformance.store_suite")
 
+from tests.support.servers.servers import DynamoDbForTests, dynamodb_for_tests  # noqa: E402 - likewise
 from tidegate_dynamo.client import DynamoClient, make_client, sdk_client  # noqa: E402 - asserts of the suite are rewritten before it is imported
 from tidegate_dynamo.settings import DynamoSettings  # noqa: E402 - likewise
 from tidegate_dynamo.tables import create_tables  # noqa: E402 - likewise
-from tidegate_testkit.bricks import DynamoDbForTests, dynamodb_for_tests  # noqa: E402 - likewise
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+
 from tests.conformance.http_servers import (
     Behaviour,
     answers,
@@ -23,14 +24,13 @@ from tests.conformance.http_servers import (
     resets,
     stays_silent,
 )
-
+from tests.conformance.sdk_item_client import SdkItems
+from tests.support.blocking_calls import a_loop, called
+from tests.support.servers.certificates import Authority
 from tidegate_core.store.values import Applied, RawOutcome
 from tidegate_dynamo.client import make_client
 from tidegate_dynamo.outcomes import FAILURES, error_code, outcome_of
 from tidegate_dynamo.settings import DynamoSettings
-from tidegate_testkit.certificates import Authority
-from tidegate_testkit.on_a_loop import a_loop, called
-from tidegate_testkit.sdk_items import SdkItems
 
 Call: TypeAlias = Callable[[str, dict[str, Any]], Any]
 PUT = {"TableName": "tidegate", "Item": {"pk": {"S": "a"}, "sk": {"S": "b"}}}

@@ -7,8 +7,8 @@ from contextlib import closing, contextmanager
 from typing import TypeAlias
 
 import pytest
-from tests.conformance.http_servers import read_request
 
+from tests.conformance.http_servers import read_request
 from tidegate_core.store.values import Applied, Condition, Key, Lost, Put, RawOutcome, Throttled, Transaction
 from tidegate_dynamo.client import make_client
 from tidegate_dynamo.settings import DynamoSettings

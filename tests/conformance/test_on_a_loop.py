@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from botocore.credentials import RefreshableCredentials
-from tests.conformance.http_servers import answers, http_server, message
 
+from tests.conformance.http_servers import answers, http_server, message
 from tidegate_core.store.values import Applied, Key, Put, Throttled, Transaction
 from tidegate_dynamo.async_items_client import AsyncItemsClient
 from tidegate_dynamo.async_store import AsyncDynamoStore

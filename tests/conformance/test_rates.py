@@ -6,6 +6,7 @@ from itertools import count
 
 import pytest
 
+from tests.support.builders import NOW
 from tidegate_core.records.limits import GONE_MAX, SharedLimit
 from tidegate_core.store import keys
 from tidegate_core.store.values import Applied, Transaction, Update
@@ -16,7 +17,6 @@ from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
 from tidegate_memory.store import MemoryStore
 from tidegate_ports.store import Store
-from tidegate_testkit.builders import NOW
 
 RATE = keys.shared_rate("flights", "group", "conformance", 60_000, None)
 TOKENS = count()

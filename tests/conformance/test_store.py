@@ -12,6 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.conformance.random_writes import RandomWrite, random_write
+from tests.conformance.store_suite import StoreConformance
+from tests.support.blocking_calls import BlockingStore, a_loop, called
 from tidegate_core.store.values import Action, Cancelled, Item, Key, Put, RawOutcome, Transaction
 from tidegate_dynamo.async_store import AsyncDynamoStore
 from tidegate_dynamo.client import DynamoClient
@@ -20,9 +23,6 @@ from tidegate_dynamo.store import DynamoStore
 from tidegate_memory.expressions.values import is_same
 from tidegate_memory.store import MemoryStore
 from tidegate_ports.store import Store, StoreRequestInvalid
-from tidegate_testkit.on_a_loop import BlockingStore, a_loop, called
-from tidegate_testkit.random_writes import RandomWrite, random_write
-from tidegate_testkit.store_conformance import StoreConformance
 
 PAIRS = 10_000
 TRANSACTIONS = 1_000

@@ -1,8 +1,8 @@
 """The comparison of both clients' costs runs to its end. No time is asserted."""
 
+from tests.benchmarks.rig.store_call_cost import ASKED, costs, table
 from tidegate_dynamo.client import DynamoClient
 from tidegate_dynamo.settings import DynamoSettings
-from tidegate_testkit.benchmarks.store_calls import ASKED, costs, table
 
 
 def test_given_a_store_then_each_kind_of_call_has_its_cost_by_both_clients(

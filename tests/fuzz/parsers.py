@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.fuzz.hostile_records import events, requests
 from tidegate_core.dead_letters.letter import LetterId, read_letter
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.model.durations import parse_duration
@@ -23,7 +24,6 @@ from tidegate_core.model.sources import SourceSpec
 from tidegate_core.model.templates import parse_template
 from tidegate_core.sources.mapping import event_of
 from tidegate_core.time.cron_fields import parse_cron
-from tidegate_testkit.fuzzing.hostile import events, requests
 
 CPU_S_MAX = 1.0
 """Instrumented code is some ten times slower than what `test_limits.py` bounds with 50 ms."""

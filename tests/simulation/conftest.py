@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from tests.simulation.judging import FIRES_MIN, KINDS_MIN, NODES_MIN, Judge
 
-from tidegate_testkit.simulation.outcome import Outcome, simulate
+from tests.simulation.judging import FIRES_MIN, KINDS_MIN, NODES_MIN, Judge
+from tests.simulation.runner.outcome import Outcome, simulate
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from statistics import median
 from typing import TypeAlias
 
-from tidegate_testkit.simulation.outcome import Outcome
+from tests.simulation.runner.outcome import Outcome
 
 Judge: TypeAlias = Callable[[Iterable[int]], list[Outcome]]
 

@@ -11,6 +11,11 @@ from dataclasses import replace
 
 import pytest
 
+from tests.simulation.faults.small_limits import ALWAYS_TURNED
+from tests.simulation.runner import runner as running
+from tests.simulation.runner.runner import run
+from tests.simulation.world.cluster import CLUSTER_ID
+from tests.simulation.world.world import World, build
 from tidegate_core.audit.facts import Window
 from tidegate_core.audit.findings import Findings
 from tidegate_core.audit.report import asked_for, exit_code_of
@@ -21,11 +26,6 @@ from tidegate_core.store.values import Delete, Key, Put
 from tidegate_core.transactions.map import ClusterMap, put_first_map
 from tidegate_node.audit.reading import Reader, read_shard
 from tidegate_node.audit.reading_messages import read_messages
-from tidegate_testkit.simulation import running
-from tidegate_testkit.simulation.cluster import CLUSTER_ID
-from tidegate_testkit.simulation.faults.knobs import ALWAYS_TURNED
-from tidegate_testkit.simulation.running import run
-from tidegate_testkit.simulation.world import World, build
 
 SEEDS_PER_TEST = 5
 SEEDS = range(0, 20, SEEDS_PER_TEST)

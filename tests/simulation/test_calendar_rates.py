@@ -13,19 +13,19 @@ from unittest import mock
 
 import pytest
 
+from tests.simulation.runner.outcome import judged
+from tests.simulation.runner.runner import run
+from tests.simulation.runner.swarm import Swarm
+from tests.simulation.runner.world_drawing import swarm_of
+from tests.simulation.users.schedule_definitions import Definition
+from tests.simulation.users.shared_limits import OFTEN, TIME_OUT
+from tests.simulation.world import world as world_module
+from tests.simulation.world.timeline import START
+from tests.simulation.world.world import World, build
+from tests.support.builders import MINUTE
 from tidegate_core.store.values import Table
 from tidegate_core.time.periods import period_end
 from tidegate_core.time.zones import zone_named
-from tidegate_testkit.builders import MINUTE
-from tidegate_testkit.simulation import world as world_module
-from tidegate_testkit.simulation.definitions import Definition
-from tidegate_testkit.simulation.drawing import swarm_of
-from tidegate_testkit.simulation.outcome import judged
-from tidegate_testkit.simulation.pacing import OFTEN, TIME_OUT
-from tidegate_testkit.simulation.running import run
-from tidegate_testkit.simulation.swarm import Swarm
-from tidegate_testkit.simulation.timeline import START
-from tidegate_testkit.simulation.world import World, build
 
 SEEDS = (2, 3, 4, 5)
 """In their calm worlds something is admitted on either side of the hour's end."""

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from tidegate_testkit.simulation.mutants import MUTANTS
-from tidegate_testkit.simulation.mutants.clauses import Clause, builders, clauses_of
+from tests.simulation.mutants import MUTANTS
+from tests.simulation.mutants.clauses.clause_finder import Clause, builders, clauses_of
 
 UNOBSERVABLE: Mapping[Clause, str] = {}
 """Clauses that no story can show, each with the reason. None so far."""

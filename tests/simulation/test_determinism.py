@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from tidegate_testkit.simulation.running import run
-from tidegate_testkit.simulation.world import build
+from tests.simulation.runner.runner import run
+from tests.simulation.world.world import build
 
 DIGEST = """
 import sys
-from tidegate_testkit.simulation.running import run
-from tidegate_testkit.simulation.world import build
+from tests.simulation.runner.runner import run
+from tests.simulation.world.world import build
 for seed in map(int, sys.argv[1:]):
     print(run(build(seed, hashed=True)).trace.digest())
 """

@@ -1,15 +1,15 @@
 """The invariants over many seeds: production actors, decisions and transactions in hostile, invented worlds (DESIGN 2).
 
-A seed that fails is replayed with `python -m tidegate_testkit.simulation --seed S --trace`, and made small with `--minimise`.
+A seed that fails is replayed with `python -m tests.simulation --seed S --trace`, and made small with `--minimise`.
 """
 
 from __future__ import annotations
 
 import pytest
-from tests.simulation.judging import MEDIANS_MIN, Judge, medians
 
-from tidegate_testkit.simulation.outcome import simulate
-from tidegate_testkit.simulation.regression_seeds import REGRESSION_SEEDS, REGRESSION_WORLDS
+from tests.simulation.judging import MEDIANS_MIN, Judge, medians
+from tests.simulation.runner.outcome import simulate
+from tests.simulation.runner.regression_seeds import REGRESSION_SEEDS, REGRESSION_WORLDS
 
 SEEDS = 400
 SEEDS_PER_TEST = 25

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tidegate_testkit.simulation.drawing import swarm_of
-from tidegate_testkit.simulation.faults.node import calm_nodes
-from tidegate_testkit.simulation.faults.store import calm_store
-from tidegate_testkit.simulation.minimising import BUSY_MS_MIN, minimise
-from tidegate_testkit.simulation.mutants import MUTANTS
+from tests.simulation.faults.node_faults import calm_nodes
+from tests.simulation.faults.store_faults import calm_store
+from tests.simulation.mutants import MUTANTS
+from tests.simulation.runner.minimizer import BUSY_MS_MIN, minimise
+from tests.simulation.runner.world_drawing import swarm_of
 
 
 def test_given_a_bug_that_needs_no_fault_then_a_short_and_calm_world_is_left() -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate_testkit.simulation.mutants import LISTS, MUTANTS
-from tidegate_testkit.simulation.mutants.killing import hunt
-from tidegate_testkit.simulation.mutants.mutant import Mutant
-from tidegate_testkit.simulation.mutants.sketch import NAMES_IN_THE_SKETCH
+from tests.simulation.mutants import LISTS, MUTANTS
+from tests.simulation.mutants.hunt import hunt
+from tests.simulation.mutants.mutant import Mutant
+from tests.simulation.mutants.sketch.protocol_sketch import NAMES_IN_THE_SKETCH
 
 MUTANTS_MIN = 100
 

@@ -1,6 +1,6 @@
 """Queues before shared limits in worlds that are calm otherwise: how soon a free slot and the first of the queue meet.
 
-Hostile worlds have them too (`queues` in `faults/traps.py`), and a monitor of every write judges permits and order there.
+Hostile worlds have them too (`queues` in `faults/scenarios.py`), and a monitor of every write judges permits and order there.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from unittest import mock
 
 import pytest
 
+from tests.simulation.faults.scenarios import CROWD
+from tests.simulation.runner.outcome import judged
+from tests.simulation.runner.runner import run
+from tests.simulation.runner.swarm import Swarm
+from tests.simulation.runner.world_drawing import swarm_of
+from tests.simulation.users.schedule_definitions import NAMESPACE, Definition
+from tests.simulation.world import world as world_module
+from tests.simulation.world.world import World, build
 from tidegate_core.decisions.run_plane import admit
 from tidegate_core.decisions.run_plane.home_limits import SERVE_MS
 from tidegate_core.store import keys
-from tidegate_testkit.simulation import world as world_module
-from tidegate_testkit.simulation.definitions import NAMESPACE, Definition
-from tidegate_testkit.simulation.drawing import swarm_of
-from tidegate_testkit.simulation.faults.traps import CROWD
-from tidegate_testkit.simulation.outcome import judged
-from tidegate_testkit.simulation.running import run
-from tidegate_testkit.simulation.swarm import Swarm
-from tidegate_testkit.simulation.world import World, build
 
 SEEDS = (0, 2, 3)
 LEFT_IN = (2, 3, 6, 8)

@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from tidegate_testkit.simulation.cluster import SOURCE_TOPIC
-from tidegate_testkit.simulation.coverage import Pair, merged
-from tidegate_testkit.simulation.drawing import swarm_of, trapped
-from tidegate_testkit.simulation.faults.traps import TRAPS
-from tidegate_testkit.simulation.on_all_cores import Worlds
-from tidegate_testkit.simulation.outcome import simulate
+from tests.simulation.faults.scenarios import TRAPS
+from tests.simulation.runner.fault_coverage import Pair, merged
+from tests.simulation.runner.outcome import simulate
+from tests.simulation.runner.parallel_runner import Worlds
+from tests.simulation.runner.world_drawing import swarm_of, trapped
+from tests.simulation.world.cluster import SOURCE_TOPIC
 
 SEEDS = (0, 1, 3)
 """In their worlds each trap bites."""

@@ -157,7 +157,7 @@ class _Parser:
         if target.parts[0] in KEY_ATTRIBUTES and len(target.parts) == 1:
             raise InvalidExpression(f"Cannot update attribute {target.parts[0]}. This attribute is part of the key")
         if not all(isinstance(part, str) for part in target.parts):
-            raise InvalidExpression("targets inside lists are not in the testkit's subset")
+            raise InvalidExpression("targets inside lists are not in the subset that this store evaluates")
         return target
 
     def _note(self, target: Path, new_value: NewValue) -> None:

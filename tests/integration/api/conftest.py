@@ -19,9 +19,9 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
 
+from tests.support.servers.servers import DynamoDbForTests, KafkaForTests, dynamodb_for_tests, kafka_for_tests
 from tidegate_bricks.ports import free_port
 from tidegate_client import Client
-from tidegate_testkit.bricks import DynamoDbForTests, KafkaForTests, dynamodb_for_tests, kafka_for_tests
 
 PATIENCE_S = 120.0
 """Deadline of every wait; the machine may be busy, a pass never takes it."""

@@ -16,7 +16,6 @@ from tests.integration.api.conftest import SHARDS, until
 
 if TYPE_CHECKING:
     from tests.integration.api.conftest import Stack
-
     from tidegate_client import Client
     from tidegate_client.views import ShardDetail
 

@@ -6,11 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
+
 from tests.integration.api.conftest import PATIENCE_S, until
 
 if TYPE_CHECKING:
     from tests.integration.api.conftest import Stack
-
     from tidegate_client import Client
 
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.integration.api.conftest import until
 
+from tests.integration.api.conftest import until
 from tidegate_client import AnswerPending, Client, Conflict, NotFound, ScheduleBuilder, every, python
 from tidegate_client.views import ReceiptView
 

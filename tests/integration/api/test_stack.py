@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import httpx2
 import pytest
-from tests.integration.api.conftest import PATIENCE_S
 
+from tests.integration.api.conftest import PATIENCE_S
 from tidegate_client import AnswerPending, ApiUnavailable, Client, InvalidRequest, NotFound
 from tidegate_client.views import ReceiptView
 

@@ -9,10 +9,10 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from tests.support.servers.servers import stand_still
 from tidegate_bricks.dynamodb import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY, DynamoDbBrick
 from tidegate_bricks.errors import BrickFailed
 from tidegate_bricks.java_server import NICE_VARIABLE
-from tidegate_testkit.bricks import stand_still
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.servers.servers import stand_still
 from tidegate_bricks import java_server
 from tidegate_bricks.dynamodb import answers_list_tables
 from tidegate_bricks.errors import BrickFailed, BrickUnavailable, PortTaken
@@ -16,7 +17,6 @@ from tidegate_bricks.java_server import JavaServer
 from tidegate_bricks.ports import LOOPBACK, free_port, is_free
 from tidegate_bricks.progress import Progress, ProgressListener, Stage, silent
 from tidegate_bricks.releases import Release
-from tidegate_testkit.bricks import stand_still
 
 Until = Callable[[Callable[[], bool], str], None]
 RELEASE = Release("small-1", "Small 1", ())

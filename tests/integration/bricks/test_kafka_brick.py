@@ -8,11 +8,11 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
 
+from tests.support.servers.servers import stand_still
 from tidegate_bricks.errors import PortTaken
 from tidegate_bricks.kafka import KafkaBrick, answering_cluster
 from tidegate_bricks.kafka_config import ExtraListener
 from tidegate_bricks.ports import free_port
-from tidegate_testkit.bricks import stand_still
 
 Until = Callable[[Callable[[], bool], str], None]
 PATIENCE_S = 60.0

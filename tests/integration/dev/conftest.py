@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_testkit.cluster.starvation import Starvation, family_of
+from tests.support.cluster.cpu_starvation import Starvation, family_of
 
 PATIENCE_S = 90.0
 """Deadline of every wait; the machine may be busy, a pass never takes it."""

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tidegate_testkit.bricks import dynamodb_for_tests, kafka_for_tests
+from tests.support.servers.servers import dynamodb_for_tests, kafka_for_tests
 
 pytest.importorskip("pyspark")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from tidegate_testkit.cluster.topics import read_topic
-from tidegate_testkit.cluster.waiting import until
+from tests.support.cluster.topic_reader import read_topic
+from tests.support.cluster.until import until
 
 pytest.importorskip("pyspark")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

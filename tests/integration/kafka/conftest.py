@@ -18,6 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     ResourceType,
 )
 
+from tests.support.servers.servers import KafkaForTests, kafka_for_tests
 from tidegate_bricks import KafkaBrick
 from tidegate_core.effects import Unavailable
 from tidegate_kafka.former_life import FormerLife
@@ -28,7 +29,6 @@ from tidegate_kafka.topic_facts import TopicFacts
 from tidegate_kafka.topics import TopicAdmin
 from tidegate_ports.bus import Drain, MembershipListener, Record, Topic
 from tidegate_ports.clock import SystemClock
-from tidegate_testkit.bricks import KafkaForTests, kafka_for_tests
 
 PATIENCE_S = 60.0
 """Deadline of every wait; the machine may be busy, a pass never takes it."""

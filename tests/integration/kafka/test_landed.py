@@ -11,12 +11,12 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from tests.support.cluster.topic_reader import make_topic, read_topic
 from tidegate_kafka.landed import LandedOnTopics
 from tidegate_kafka.settings import KafkaSettings
-from tidegate_testkit.cluster.topics import make_topic, read_topic
 
 if TYPE_CHECKING:
-    from tidegate_testkit.bricks import KafkaForTests
+    from tests.support.servers.servers import KafkaForTests
 
 RECORDS = 300
 TOPIC_PARTITIONS = 3

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
-from tests.integration.kafka.test_partition_reader import Listener, reading
 
+from tests.integration.kafka.test_partition_reader import Listener, reading
+from tests.support.cluster.topic_reader import make_topic_anew
 from tidegate_bricks import KafkaBrick
-from tidegate_testkit.cluster.topics import make_topic_anew
 
 if TYPE_CHECKING:
     from tests.integration.kafka.conftest import World

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.integration.kafka.suspendable import Suspendable
 
+from tests.integration.kafka.suspendable import Suspendable
 from tidegate_bricks import KafkaBrick
 from tidegate_kafka.client_config import membership_config
 from tidegate_kafka.former_life import FormerLife, client_id
@@ -19,7 +19,6 @@ from tidegate_ports.clock import SystemClock
 
 if TYPE_CHECKING:
     from tests.integration.kafka.conftest import Recorder, World
-
     from tidegate_kafka.membership import OnCommit
     from tidegate_kafka.settings import KafkaSettings
 

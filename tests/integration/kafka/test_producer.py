@@ -13,11 +13,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     NewTopic,
 )
 
+from tests.support.servers.servers import stand_still
 from tidegate_bricks import KafkaBrick
 from tidegate_core.effects import EndOffsets, NotProduced, Outcome, Produce, Produced
 from tidegate_kafka.producer import KafkaPublisher
 from tidegate_ports.clock import SystemClock
-from tidegate_testkit.bricks import stand_still
 
 if TYPE_CHECKING:
     from tests.integration.kafka.conftest import World

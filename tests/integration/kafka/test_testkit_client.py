@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidegate_testkit.cluster.client import Client
-from tidegate_testkit.cluster.topics import add_topic_partitions, ends_of, make_topic
+from tests.support.cluster.topic_reader import add_topic_partitions, ends_of, make_topic
+from tests.support.cluster.user_client import Client
 
 if TYPE_CHECKING:
     from tests.integration.kafka.conftest import World

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from tests.integration.launchers.local_runs import (
     STUBBORN,
     ALaunch,
@@ -20,7 +21,6 @@ from tests.integration.launchers.local_runs import (
     output_of,
     reported_pids,
 )
-
 from tidegate_launchers.local import LocalLauncher
 from tidegate_launchers.local_files import RunFolder
 from tidegate_launchers.local_processes import facts_of

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.integration.launchers.local_runs import ALaunch, Gate, Latch, ended, folder_of, output_of
 
+from tests.integration.launchers.local_runs import ALaunch, Gate, Latch, ended, folder_of, output_of
 from tidegate_launchers.local import LocalLauncher
 from tidegate_launchers.local_files import RunFolder
 from tidegate_launchers.local_processes import boot_id

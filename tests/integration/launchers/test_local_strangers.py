@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.integration.launchers.local_runs import ALaunch, Gate, Latch, cancelled, ended, folder_of
 
+from tests.integration.launchers.local_runs import ALaunch, Gate, Latch, cancelled, ended, folder_of
 from tidegate_launchers.local import LocalLauncher
 from tidegate_launchers.local_files import Record
 from tidegate_launchers.local_processes import boot_id, facts_of

@@ -23,25 +23,19 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from tests.chaos.rig import stepped_clock_node as stepped_node
+from tests.support.cluster.topic_reader import make_topic
+from tests.support.servers.servers import DynamoDbForTests, KafkaForTests, dynamodb_for_tests, kafka_for_tests
 from tidegate_core.effects import Committed, Unavailable
 from tidegate_core.store import keys
 from tidegate_core.store.values import Transaction
-from tidegate_core.transactions.gate import (
-    finish_run,
-    report_outputs,
-    start_run,
-    was_finished_by,
-    was_overtaken,
-)
+from tidegate_core.transactions.gate import finish_run, report_outputs, start_run, was_finished_by, was_overtaken
 from tidegate_dynamo.client import make_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.settled import carry_out
 from tidegate_dynamo.store import DynamoStore
 from tidegate_node.bootstrap import Settings, initialise, load
 from tidegate_ports.run_tokens import run_token
-from tidegate_testkit.bricks import DynamoDbForTests, KafkaForTests, dynamodb_for_tests, kafka_for_tests
-from tidegate_testkit.chaos import stepped_node
-from tidegate_testkit.cluster.topics import make_topic
 
 PATIENCE_S = 120.0
 """Deadline of every wait; the machine may be busy, a pass never takes it."""

@@ -25,10 +25,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     ResourceType,
 )
 
+from tests.support.servers.secured_kafka import MECHANISM, PASSWORD, SecuredKafka, secured_kafka
+from tests.support.servers.servers import KafkaForTests
 from tidegate_bricks.ports import free_port
 from tidegate_cli.dev.programs import end_programs, open_programs
-from tidegate_testkit.bricks import KafkaForTests
-from tidegate_testkit.secured_kafka import MECHANISM, PASSWORD, SecuredKafka, secured_kafka
 
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster

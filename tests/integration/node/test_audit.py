@@ -16,11 +16,11 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
+from tests.support.cluster.topic_reader import Arrived, make_topic, read_topic
+from tests.support.cluster.until import until
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.store import keys
 from tidegate_core.store.values import Delete, Item, Key, Put, RangeRead
-from tidegate_testkit.cluster.topics import Arrived, make_topic, read_topic
-from tidegate_testkit.cluster.waiting import until
 
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster

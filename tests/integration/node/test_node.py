@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.cluster.starved_process import Starved
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.store.keys import MAP_KEY, topic_position
 from tidegate_core.transactions.map import map_of
@@ -19,12 +20,10 @@ from tidegate_dynamo.client import sdk_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_node import init
 from tidegate_node.startup import EXIT_CONFIGURATION
-from tidegate_testkit.cluster.starved import Starved
 
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster
-
-    from tidegate_testkit.bricks import DynamoDbForTests
+    from tests.support.servers.servers import DynamoDbForTests
 
 RUNS_S = 180.0
 """Forty programs, one of each schedule at a time; the machine may be busy."""

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.cluster.until import until
+from tests.support.servers.secured_kafka import KEY_PASSWORD, MECHANISM, PASSWORD, USER, SecuredKafka, secured_kafka
+from tests.support.servers.servers import KafkaForTests
 from tidegate_bricks.ports import free_port
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_kafka.topics import TopicAdmin, TopicsUnavailable
 from tidegate_node import init
 from tidegate_node.bootstrap import load
-from tidegate_testkit.bricks import KafkaForTests
-from tidegate_testkit.cluster.waiting import until
-from tidegate_testkit.secured_kafka import KEY_PASSWORD, MECHANISM, PASSWORD, USER, SecuredKafka, secured_kafka
 
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster

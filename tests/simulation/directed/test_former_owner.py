@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate_core.effects import Effect, Read, Submit
-from tidegate_core.model.instants import format_instant
-from tidegate_core.store import keys
-from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.bench_matches import a_batch, a_commit, a_submit
-from tidegate_testkit.bench_pair import BenchPair
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     MINUTE,
     RECEIPTS,
     SECOND,
@@ -24,6 +18,12 @@ from tidegate_testkit.builders import (
     every,
     on_data,
 )
+from tests.support.harness.actor_harness import Behaviour
+from tests.support.harness.effect_matchers import a_batch, a_commit, a_submit
+from tests.support.harness.two_owners import BenchPair
+from tidegate_core.effects import Effect, Read, Submit
+from tidegate_core.model.instants import format_instant
+from tidegate_core.store import keys
 
 AFTER = pytest.mark.parametrize("after", ["30s", "10m"], ids=["near", "beyond the window"])
 """A near row would be read by the next owner, a far one by this owner's next look at its window."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import MINUTE, SECOND, a_request, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tidegate_core.effects import Committed, Refused
 from tidegate_core.model.identity import shard_of_run
 from tidegate_core.store import keys
 from tidegate_core.transactions.gate import finish_run, start_run
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import MINUTE, SECOND, a_request, a_spec, an_apply, every
 
 RESTARTED = "driver of the restarted container"
 

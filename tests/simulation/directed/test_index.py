@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import SECOND, a_request, a_spec, an_apply, an_event, on_data
+from tests.support.harness.actor_harness import Behaviour
+from tests.support.harness.effect_matchers import Match, a_batch, a_commit
+from tests.support.harness.two_owners import BenchPair
 from tidegate_core.model.shards import schedule_shard
-from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.bench_matches import Match, a_batch, a_commit
-from tidegate_testkit.bench_pair import BenchPair
-from tidegate_testkit.builders import SECOND, a_request, a_spec, an_apply, an_event, on_data
 
 SHARDS = 4
 OTHERS = 1

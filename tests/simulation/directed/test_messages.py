@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
+from tests.support.builders import MINUTE, REQUESTS, SECOND, a_cancel, a_send
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_batch, a_produce
+from tests.support.harness.two_owners import BenchPair
 from tidegate_core.effects import Effect, NotProduced, Read, StartReading
 from tidegate_core.store import keys
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_batch, a_produce
-from tidegate_testkit.bench_pair import BenchPair
-from tidegate_testkit.builders import MINUTE, REQUESTS, SECOND, a_cancel, a_send
 
 DEAD_LETTERS = "tidegate.requests.dlq"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import MINUTE, RUNS, SECOND, a_request, a_spec, an_apply, every, on_run_of
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.effect_matchers import Match, a_batch, a_commit
+from tests.support.harness.recorded_effects import Sent
 from tidegate_core.effects import Effect, Produce
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.bench_matches import Match, a_batch, a_commit
-from tidegate_testkit.bench_outcomes import Sent
-from tidegate_testkit.builders import MINUTE, RUNS, SECOND, a_request, a_spec, an_apply, every, on_run_of
 
 TIMES = 3
 

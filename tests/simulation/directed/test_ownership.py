@@ -5,14 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_core.decisions.former_maps import HAND_OVER_MS
-from tidegate_core.model.shards import message_shard, schedule_shard
-from tidegate_core.store import keys
-from tidegate_core.transactions.map import Cut
-from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.bench_pair import BenchPair
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     MINUTE,
     REQUESTS_ID,
     SECOND,
@@ -24,6 +17,13 @@ from tidegate_testkit.builders import (
     an_apply,
     every,
 )
+from tests.support.harness.actor_harness import Behaviour
+from tests.support.harness.effect_matchers import a_commit
+from tests.support.harness.two_owners import BenchPair
+from tidegate_core.decisions.former_maps import HAND_OVER_MS
+from tidegate_core.model.shards import message_shard, schedule_shard
+from tidegate_core.store import keys
+from tidegate_core.transactions.map import Cut
 
 SHARDS = 4
 NEW_MAP = {"map_version": 2, "topic_partitions": 2, "former_maps": (Cut(1, 1, REQUESTS_ID),)}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.effect_matchers import a_commit
+from tests.support.harness.two_owners import BenchPair
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import ScheduleState
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.bench_pair import BenchPair
-from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
 
 PERIOD = 20 * SECOND
 

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
 from tests.simulation.directed.table import HOLES, RULES, Table, place_of
 
 ROOT = Path(__file__).parents[3]

@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 import pytest
 
+from tests.support.builders import EVENTS, EVENTS_ID, SECOND, a_spec, an_apply, an_event, on_data
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tidegate_core.decisions.followed_topics import ASK_AGAIN_MS
 from tidegate_core.decisions.inputs import PositionGone
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import EVENTS, EVENTS_ID, SECOND, a_spec, an_apply, an_event, on_data
 
 NEW_ID = "c" * 32
 MadeAgain: TypeAlias = Callable[[Bench], None]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from tests.fuzz import parsers
 from tests.fuzz.parsers import PARSERS, Parser, parse_one, seeds, write_seeds
-
 from tidegate_core.model.problems import Problem, RefusedRecord
 
 

@@ -58,7 +58,7 @@ def test_given_bootstraps_that_import_adapters_then_all_contracts_are_kept(tree:
         ("tidegate_kafka/reader.py", "tidegate_node", "Adapters know no service"),
         ("tidegate_api/routes.py", "tidegate_node", "Services never import each other"),
         ("tidegate_node/ingest.py", "tidegate_dynamo.adapter", "Only a bootstrap module imports adapters"),
-        ("tidegate_cli/commands.py", "tidegate_testkit", "The testkit is for tests"),
+        ("tidegate_cli/commands.py", "tests.support", "Product code imports no test code"),
         ("tidegate_spark/wrapper.py", "tidegate_core", "The program's side imports nothing of ours"),
     ],
 )

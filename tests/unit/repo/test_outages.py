@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.chaos.nemeses import NEMESES
 from tidegate_core.why.codes import CODES
 from tidegate_telemetry.log_events import LOG_EVENTS
 from tidegate_telemetry.metric_names import METRICS
-from tidegate_testkit.chaos.nemeses import NEMESES
 
 CELLS = 6
 """Of a row: failure, stops, goes on, you see, normal again, shown by."""

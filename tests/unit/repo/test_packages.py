@@ -16,8 +16,6 @@ EXTRA_OF = {"tidegate_spark": "spark", "tidegate_bricks": "local", "tidegate_pip
 TYPES_ONLY = frozenset({"_typeshed", "mypy_boto3_dynamodb"})
 # Each is named in the interface of a library that is declared, and comes with it.
 OWN_INTERFACE = frozenset({"annotated-types", "botocore", "click", "pydantic-core", "starlette"})
-# The testkit runs where the development group is installed.
-DEVELOPMENT_ONLY = "tidegate_testkit"
 
 
 def _imported_modules(source: Path) -> Iterator[str]:
@@ -44,8 +42,6 @@ def _allowed(package: str, pyproject: dict[str, Any]) -> set[str]:
         allowed |= {canonicalize_name(name.name) for name in names}
         # An extra may stand on another one of ours, as `local` stands on `spark`.
         extra = next((inner for name in names if name.name == "tidegate" for inner in name.extras), None)
-    if package == DEVELOPMENT_ONLY:
-        allowed |= _distributions(pyproject["dependency-groups"]["dev"])
     return allowed
 
 
@@ -70,12 +66,12 @@ def test_given_a_package_then_import_contracts_watch_it(packages: list[Path], py
     assert sorted(watched) == sorted(package.name for package in packages)
 
 
-def test_given_a_new_package_then_the_testkit_contract_covers_it(
+def test_given_a_new_package_then_a_contract_keeps_test_code_out_of_it(
     packages: list[Path], pyproject: dict[str, Any]
 ) -> None:
     contracts = pyproject["tool"]["importlinter"]["contracts"]
-    testkit = next(contract for contract in contracts if contract["name"] == "The testkit is for tests")
-    assert set(testkit["source_modules"]) == {package.name for package in packages} - {"tidegate_testkit"}
+    no_tests = next(contract for contract in contracts if contract["name"] == "Product code imports no test code")
+    assert set(no_tests["source_modules"]) == {package.name for package in packages}
 
 
 def test_given_an_import_then_its_distribution_is_declared(packages: list[Path], pyproject: dict[str, Any]) -> None:

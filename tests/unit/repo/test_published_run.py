@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tidegate_testkit.simulation.coverage import Pair, below
-from tidegate_testkit.simulation.figures import MET_MIN
+from tests.simulation.runner.fault_coverage import Pair, below
+from tests.simulation.runner.figures import MET_MIN
 
 SEEDS_MIN = 30_000
 MEDIANS_MIN = {"fires": 50, "events": 50, "faults": 5}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidegate_testkit.unit_costs import table
+from tests.benchmarks.capacity_costs import table
 
 
 def test_given_the_page_on_scale_then_its_table_is_what_the_lives_cost(root: Path) -> None:

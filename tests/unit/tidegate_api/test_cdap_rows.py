@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_api.conftest import SPEC, Process, put_schedule
 
+from tests.unit.tidegate_api.conftest import SPEC, Process, put_schedule
 from tidegate_memory.store import MemoryStore
 from tidegate_ports.store import StoreUnavailable
 

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_api.conftest import NOW, SHARDS, TOPIC_PARTITIONS, Process
 
+from tests.unit.tidegate_api.conftest import NOW, SHARDS, TOPIC_PARTITIONS, Process
 from tidegate_core.decisions.outage_watch import sign_of_life
 from tidegate_core.effects import EndOffsets, Unavailable
 from tidegate_core.model.instants import format_instant

@@ -6,8 +6,8 @@ import base64
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_api.conftest import NOW, Process
 
+from tests.unit.tidegate_api.conftest import NOW, Process
 from tidegate_api.reads import dead_letters
 from tidegate_core.dead_letters.mark import REPLAYING_MS_MAX
 from tidegate_core.effects import NotProduced, Produce, Unavailable

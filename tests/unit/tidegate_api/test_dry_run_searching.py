@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.unit.tidegate_api.conftest import SPEC, Process
 from tests.unit.tidegate_core.never_comes import NEVER
-
 from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
 
 

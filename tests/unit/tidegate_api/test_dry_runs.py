@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_api.conftest import NOW, PUT_SCHEDULE, SHARDS, SPEC, TOPICS, Process, accepted, put_schedule
 
+from tests.support.builders import on_run_of
+from tests.unit.tidegate_api.conftest import NOW, PUT_SCHEDULE, SHARDS, SPEC, TOPICS, Process, accepted, put_schedule
 from tidegate_api.reads.schedules import ScheduleReads
 from tidegate_api.reads.warnings import UPSTREAMS_READ_MAX
 from tidegate_core.decisions.outage_watch import sign_of_life
@@ -18,7 +19,6 @@ from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.recurring import Interval, Recurring
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Put
-from tidegate_testkit.builders import on_run_of
 
 
 def test_given_a_shown_schedule_then_applying_its_spec_changes_nothing(process: Process) -> None:

@@ -15,8 +15,8 @@ from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive
-from tests.unit.tidegate_api.conftest import PUT_SCHEDULE, SPEC, FakeBus, Process, a_run, put_schedule, shard_of
 
+from tests.unit.tidegate_api.conftest import PUT_SCHEDULE, SPEC, FakeBus, Process, a_run, put_schedule, shard_of
 from tidegate_api import main, middleware, openapi
 from tidegate_api.bodies import (
     BATCH_BYTES_MAX,

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_api.conftest import NOW, SECRET, TOPIC_PARTITIONS, TOPICS, Process, a_run, shard_of
 
+from tests.unit.tidegate_api.conftest import NOW, SECRET, TOPIC_PARTITIONS, TOPICS, Process, a_run, shard_of
 from tidegate_api.gate import OUTPUTS_LEVELS_MAX, outputs_text
 from tidegate_api.tokens import run_token
 from tidegate_core.decisions.run_plane.outbox import news_of

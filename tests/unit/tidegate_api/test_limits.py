@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.unit.tidegate_api.conftest import NOW, Process
 
+from tests.support.builders import a_job, a_run
+from tests.unit.tidegate_api.conftest import NOW, Process
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.limits import Waiter, count_name
@@ -14,7 +15,6 @@ from tidegate_core.records.run_plane import OwnLimit
 from tidegate_core.store import keys
 from tidegate_core.store.values import Delete, Item, Key, Put
 from tidegate_core.transactions.limits import Permit, key_text
-from tidegate_testkit.builders import a_job, a_run
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

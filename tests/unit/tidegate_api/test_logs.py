@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.tidegate_api.conftest import NOW, Process, a_run, shard_of
 
+from tests.unit.tidegate_api.conftest import NOW, Process, a_run, shard_of
 from tidegate_api.logs import FileLogs, Piece
 from tidegate_ports.launcher import LogPaths
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_api.conftest import NOW, PATIENT, PUT_SCHEDULE, SHARDS, TOPIC_PARTITIONS, TOPICS, Process
 
+from tests.unit.tidegate_api.conftest import NOW, PATIENT, PUT_SCHEDULE, SHARDS, TOPIC_PARTITIONS, TOPICS, Process
 from tidegate_core.effects import Produce
 from tidegate_core.model.parsing import parse_events, parse_request
 from tidegate_core.model.problems import MAX_PROBLEMS

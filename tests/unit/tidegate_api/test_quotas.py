@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.tidegate_api.conftest import SPEC, Process
-
 from tidegate_core.model.quotas import Quota
 
 

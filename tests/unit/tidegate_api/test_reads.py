@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_api.conftest import EVENT_SPEC, NOW, SHARDS, SPEC, Process, a_run, put_schedule, shard_of
 
+from tests.unit.tidegate_api.conftest import EVENT_SPEC, NOW, SHARDS, SPEC, Process, a_run, put_schedule, shard_of
 from tidegate_api.reads import ranges, runs
 from tidegate_core.decisions.run_plane.run_ends import ledger_row
 from tidegate_core.model.shards import schedule_shard

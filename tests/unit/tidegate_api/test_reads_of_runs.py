@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 
 import pytest
-from tests.unit.tidegate_api.conftest import EVENT_SPEC, NOW, SPEC, Process, a_run, put_schedule, shard_of
 
+from tests.unit.tidegate_api.conftest import EVENT_SPEC, NOW, SPEC, Process, a_run, put_schedule, shard_of
 from tidegate_core.decisions.run_plane.run_ends import ledger_row
 from tidegate_core.store import keys
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from tests.unit.tidegate_api.conftest import (
     A_WHILE,
     NOW,
@@ -23,7 +24,6 @@ from tests.unit.tidegate_api.conftest import (
     a_run,
     accepted,
 )
-
 from tidegate_api import receipts
 from tidegate_api.bus import Bus
 from tidegate_api.receipts import ReceiptDesk

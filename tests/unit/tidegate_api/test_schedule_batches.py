@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_api.conftest import SPEC, TOPICS, Process, accepted, put_schedule
 
+from tests.support.builders import on_run_of
+from tests.unit.tidegate_api.conftest import SPEC, TOPICS, Process, accepted, put_schedule
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
-from tidegate_testkit.builders import on_run_of
 
 BATCH = "/api/v1/schedules"
 DELETE = "/api/v1/schedules/delete"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from tests.unit.tidegate_api.conftest import SHARDS, TOPIC_PARTITIONS, Process
-
 from tidegate_core.model.shards import sources_shard
 from tidegate_core.model.sources import SourceSpec
 from tidegate_core.records.codec import to_item

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_api.conftest import NOW, SPEC, TOPICS, Process, put_schedule
 
+from tests.unit.tidegate_api.conftest import NOW, SPEC, TOPICS, Process, put_schedule
 from tidegate_core.model.instants import format_instant
 
 HOUR = 3_600_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tests.unit.tidegate_api.conftest import NOW, SHARDS, Process, put_schedule
-
 from tidegate_core.model.identity import run_id
 from tidegate_core.model.instants import format_instant
 from tidegate_core.model.shards import schedule_shard

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+
 from tests.unit.tidegate_api.conftest import (
     PUT_SCHEDULE,
     SHARDS,
@@ -16,7 +17,6 @@ from tests.unit.tidegate_api.conftest import (
     accepted,
     put_schedule,
 )
-
 from tidegate_core.model.events import DataPartitionEvent
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.receipts import ReceiptStatus

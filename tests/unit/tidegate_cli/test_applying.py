@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.unit.tidegate_cli.conftest import RECEIPT, SCHEDULE, FakeApi
 
+from tests.unit.tidegate_cli.conftest import RECEIPT, SCHEDULE, FakeApi
 from tidegate_cli import main
 from tidegate_cli.documents import read_documents, steps_of
 

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_cli.conftest import RECEIPT, FakeApi
 
+from tests.unit.tidegate_cli.conftest import RECEIPT, FakeApi
 from tidegate_cli import main
 from tidegate_cli.commands import node
 from tidegate_cli.processes import NODE

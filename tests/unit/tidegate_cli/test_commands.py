@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.tidegate_cli.conftest import RECEIPT, RUN, FakeApi, a_run
 
+from tests.unit.tidegate_cli.conftest import RECEIPT, RUN, FakeApi, a_run
 from tidegate_cli import context, main
 
 

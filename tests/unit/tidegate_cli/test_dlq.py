@@ -6,8 +6,8 @@ import base64
 import json
 
 import pytest
-from tests.unit.tidegate_cli.conftest import FakeApi
 
+from tests.unit.tidegate_cli.conftest import FakeApi
 from tidegate_cli import main
 from tidegate_client import ApiUnreachable, Client
 

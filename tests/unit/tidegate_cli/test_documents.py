@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.tidegate_cli.conftest import SCHEDULE, FakeApi
 
+from tests.unit.tidegate_cli.conftest import SCHEDULE, FakeApi
 from tidegate_cli import main
 from tidegate_cli.documents import DEPTH_MAX, read_documents
 from tidegate_cli.exits import CommandFailed

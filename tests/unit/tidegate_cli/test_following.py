@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import httpx2
 import pytest
-from tests.unit.tidegate_cli.conftest import RUN, Answer, FakeApi, a_run
 
+from tests.unit.tidegate_cli.conftest import RUN, Answer, FakeApi, a_run
 from tidegate_cli import main, watching
 from tidegate_cli.exits import CommandFailed
 from tidegate_client import Client

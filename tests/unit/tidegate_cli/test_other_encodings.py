@@ -8,9 +8,9 @@ import sys
 
 import pytest
 import yaml
+
 from tests.unit.tidegate_cli.conftest import RUN, FakeApi, a_run
 from tests.unit.tidegate_cli.test_following import a_piece
-
 from tidegate_cli import main
 
 REASON = "grüße → 🎉"

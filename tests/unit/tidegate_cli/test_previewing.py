@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.unit.tidegate_cli.conftest import FakeApi
 
+from tests.unit.tidegate_cli.conftest import FakeApi
 from tidegate_cli import main
 
 NIGHTLY = """

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_cli.conftest import RECEIPT, SCHEDULE, FakeApi
 
+from tests.unit.tidegate_cli.conftest import RECEIPT, SCHEDULE, FakeApi
 from tidegate_cli import main
 
 SINCE = "2026-11-20T22:00:00.250Z"

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.unit.tidegate_cli.conftest import RECEIPT, FakeApi
 
+from tests.unit.tidegate_cli.conftest import RECEIPT, FakeApi
 from tidegate_cli import main
 
 SOURCE = """\

@@ -7,8 +7,8 @@ import re
 import sys
 
 import pytest
-from tests.unit.tidegate_cli.conftest import RUN, FakeApi, a_run
 
+from tests.unit.tidegate_cli.conftest import RUN, FakeApi, a_run
 from tidegate_cli import main
 
 REASON = "the day was not landed, and nobody knows when it will be"

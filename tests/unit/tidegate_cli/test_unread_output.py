@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
 from tests.unit.tidegate_cli.conftest import RECEIPT, RUN, FakeApi, a_run
 from tests.unit.tidegate_cli.test_following import a_piece
-
 from tidegate_cli import main
 
 FULL = Path("/dev/full")

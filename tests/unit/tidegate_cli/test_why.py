@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.unit.tidegate_cli.conftest import RUN, FakeApi
 
+from tests.unit.tidegate_cli.conftest import RUN, FakeApi
 from tidegate_cli import main
 
 VIEW = {

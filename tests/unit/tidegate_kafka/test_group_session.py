@@ -10,12 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]  # re-exported silently
 
-from tidegate_kafka.group_session import (
-    GroupProtocolRefused,
-    GroupSession,
-    GroupSessionUnavailable,
-    group_session,
-)
+from tidegate_kafka.group_session import GroupProtocolRefused, GroupSession, GroupSessionUnavailable, group_session
 from tidegate_kafka.settings import KafkaSettings
 
 CONSUMER = KafkaSettings(allow_plaintext=True, group_protocol="consumer")

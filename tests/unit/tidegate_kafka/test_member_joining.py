@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.tidegate_kafka.test_member import Parts, Stage
 
+from tests.unit.tidegate_kafka.test_member import Parts, Stage
 from tidegate_kafka.reach import ASK_EVERY_MS, PATIENCE_MS, CutOff
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_ports.bus import Topic

@@ -6,8 +6,8 @@ import asyncio
 import threading
 
 import pytest
-from tests.unit.tidegate_node.conftest import ManualClock, Notes
 
+from tests.unit.tidegate_node.conftest import ManualClock, Notes
 from tidegate_node import keeping
 from tidegate_node.keeping import Keeping
 from tidegate_ports.run_folders import Swept

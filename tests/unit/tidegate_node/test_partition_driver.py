@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.unit.tidegate_node.watched_driver import ScriptedActor, Watched
 
+from tests.unit.tidegate_node.watched_driver import ScriptedActor, Watched
 from tidegate_core.decisions.event_index import EventIndex
 from tidegate_core.decisions.inputs import Begin, Drain, Input, LogRecord, Poked, RecordsArrived, Tick
 from tidegate_core.effects import (

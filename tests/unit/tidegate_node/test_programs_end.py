@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_node.conftest import ManualClock, Notes
 
+from tests.unit.tidegate_node.conftest import ManualClock, Notes
 from tidegate_node import programs_end
 from tidegate_node.programs_end import ProgramsEnd
 

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.simulation.faults import small_limits as knobs
 from tidegate_core.decisions.former_maps import HAND_OVER_MS
 from tidegate_core.decisions.guard import MAP_TRUSTED_MS
 from tidegate_core.effects import Unavailable, Write, Written
 from tidegate_core.store.values import Batch, Key, Put
 from tidegate_kafka.client_config import GUARDED_MS_MAX
-from tidegate_testkit.simulation.faults import knobs
 
 if TYPE_CHECKING:
     from tests.unit.tidegate_node.conftest import Surroundings

@@ -17,15 +17,7 @@ from tidegate_core.store.keys import SCHEMA_KEY
 from tidegate_core.store.values import Delete, Item, Key, Put
 from tidegate_core.transactions.map import ClusterMap, Cut, put_first_map
 from tidegate_node.settings import NodeSettings
-from tidegate_node.startup import (
-    Difference,
-    NotYet,
-    StartRefused,
-    TopicNames,
-    gate_secret,
-    node_facts,
-    patiently,
-)
+from tidegate_node.startup import Difference, NotYet, StartRefused, TopicNames, gate_secret, node_facts, patiently
 from tidegate_ports.bus import Topic
 from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
 

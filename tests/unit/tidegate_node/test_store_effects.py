@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ConnectTimeoutError
-from tests.unit.tidegate_node.conftest import PATIENCE_S, THREADS, until
 
+from tests.unit.tidegate_node.conftest import PATIENCE_S, THREADS, until
 from tidegate_core.effects import (
     Commit,
     Committed,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.support.builders import HOUR, MINUTE, every
 from tidegate_core.model.instants import parse_instant
 from tidegate_simulator import Happening, Occurrence, PlannedRun, Report, RunPlan, happenings_of, simulate
-from tidegate_testkit.builders import HOUR, MINUTE, every
 
 BEGIN = parse_instant("2026-01-01T00:00:00Z")
 

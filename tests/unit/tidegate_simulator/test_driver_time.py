@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_simulator.simulated import BEGIN, a_partition, a_schedule, clock, happenings, ran, told
 
+from tests.support.builders import MINUTE, all_of, every, on_data
+from tests.unit.tidegate_simulator.simulated import BEGIN, a_partition, a_schedule, clock, happenings, ran, told
 from tidegate_simulator import Outage, Report
-from tidegate_testkit.builders import MINUTE, all_of, every, on_data
 
 DIGEST = "sha256:340442efa22557d727e3cbd37ac54dbe35b748a018ac9573ba0fec5ed8af443a"
 """It changes with `report.FORMAT`, and with what schedules do."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_simulator.simulated import BEGIN, a_partition, a_schedule, clock, happenings, ran, told
 
+from tests.support.builders import MINUTE, all_of, every, on_data, on_run_of
+from tests.unit.tidegate_simulator.simulated import BEGIN, a_partition, a_schedule, clock, happenings, ran, told
 from tidegate_simulator import Outage, PlannedRun, RunPlan
-from tidegate_testkit.builders import MINUTE, all_of, every, on_data, on_run_of
 
 
 def test_given_events_then_a_composite_fires_when_all_have_come_and_the_rest_is_told_as_pending() -> None:

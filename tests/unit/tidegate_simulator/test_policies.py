@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_simulator.simulated import BEGIN, a_schedule, clock, happenings, ran, told, waited
 
+from tests.support.builders import HOUR, MINUTE, at_most
+from tests.unit.tidegate_simulator.simulated import BEGIN, a_schedule, clock, happenings, ran, told, waited
 from tidegate_simulator import Occurrence, Outage, PlannedRun, RunPlan
-from tidegate_testkit.builders import HOUR, MINUTE, at_most
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import subprocess
 import sys
 
 import pytest
-from tests.unit.tidegate_simulator.simulated import BEGIN, a_partition, a_schedule, happenings, ran
 
+from tests.support.builders import HOUR, all_of, at_most, every, on_data, on_run_of
+from tests.unit.tidegate_simulator.simulated import BEGIN, a_partition, a_schedule, happenings, ran
 from tidegate_simulator import Outage, PlannedRun, Report, RunPlan
-from tidegate_testkit.builders import HOUR, all_of, at_most, every, on_data, on_run_of
 
 PROGRAM = """
 import sys

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_simulator.simulated import BEGIN, a_partition, a_schedule, clock, happenings, ran, told
 
+from tests.support.builders import HOUR, every, on_data
+from tests.unit.tidegate_simulator.simulated import BEGIN, a_partition, a_schedule, clock, happenings, ran, told
 from tidegate_core.model.problems import InvalidInput
 from tidegate_simulator import DefinitionRefused, Happening, Outage, PlannedRun, simulate
-from tidegate_testkit.builders import HOUR, every, on_data
 
 DAY = 24 * HOUR
 

@@ -6,14 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_telemetry.log_events import (
-    API_EVENTS,
-    CORE_NOTICES,
-    KAFKA_NOTICES,
-    LOG_EVENTS,
-    NODE_EVENTS,
-    LogEvent,
-)
+from tidegate_telemetry.log_events import API_EVENTS, CORE_NOTICES, KAFKA_NOTICES, LOG_EVENTS, NODE_EVENTS, LogEvent
 from tidegate_telemetry.metric_names import API_METRICS, METRICS, NODE_METRICS, Metric
 from tidegate_telemetry.metrics import Metrics
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.unit.tidegate_api.conftest import EVENT_SPEC, NOW, PUT_SCHEDULE, SHARDS, SPEC, Process, put_schedule
 
+from tests.support.builders import on_run_of
+from tests.unit.tidegate_api.conftest import EVENT_SPEC, NOW, PUT_SCHEDULE, SHARDS, SPEC, Process, put_schedule
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.run_plane import Definition, Evidence
-from tidegate_testkit.builders import on_run_of
 
 NEWER = "/api/v1/schedules/flights/join-day"
 TRIGGER = {"type": "moon_phase", "phase": "full"}

@@ -7,8 +7,8 @@ import tracemalloc
 from dataclasses import replace
 
 import pytest
-from tests.unit.tidegate_api.conftest import NOW, SPEC, Process, a_run, put_schedule, shard_of
 
+from tests.unit.tidegate_api.conftest import NOW, SPEC, Process, a_run, put_schedule, shard_of
 from tidegate_core.store import keys
 from tidegate_core.store.values import Page, Put, RangeRead
 from tidegate_core.transactions.limits import key_text

@@ -8,8 +8,8 @@ from threading import Event
 from weakref import WeakSet
 
 import pytest
-from tests.unit.tidegate_api.conftest import NOW, SPEC, Process, a_run, put_schedule, shard_of
 
+from tests.unit.tidegate_api.conftest import NOW, SPEC, Process, a_run, put_schedule, shard_of
 from tidegate_api.reads.runs import LEDGERS_AT_ONCE
 from tidegate_core.decisions.run_plane.run_ends import ledger_row
 from tidegate_core.records.run_plane import Run

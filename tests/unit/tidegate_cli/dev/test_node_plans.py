@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.unit.tidegate_cli.dev.conftest import RecordingConsole
-
 from tidegate_bricks.ports import LOOPBACK, free_port
 from tidegate_cli.dev.child import Child, ChildPlan
 from tidegate_cli.dev.data_folder import StackFolder

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import HOUR, MINUTE, NOW, a_position, a_spec, every
 from tidegate_core.audit.expected import BOUNDED_AND_SUSPENDED, Expected, Generation, expected_of
 from tidegate_core.audit.facts import Window
 from tidegate_core.decisions.controls_home import OVER_MAX, moved
@@ -16,7 +17,6 @@ from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.controls import NO_CONTROLS, SPANS_KEPT, Controls, Scope
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, a_position, a_spec, every
 
 INSTANT = NOW + MINUTE
 ACTIVATED = INSTANT + 30 * MINUTE

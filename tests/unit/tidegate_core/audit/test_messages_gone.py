@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import MINUTE, NOW, REQUESTS_ID
 from tidegate_core.audit.facts import ShardFacts, Window
 from tidegate_core.audit.findings import Findings
 from tidegate_core.audit.messages import ClosedTally, MessageFacts, MessageRow, judge_messages
@@ -16,7 +17,6 @@ from tidegate_core.decisions.delivery_plane.slots import NOTHING
 from tidegate_core.model.position import Position
 from tidegate_core.records.messages import FIRST_VERSION, MessageTimer
 from tidegate_core.transactions.delivery import Tally
-from tidegate_testkit.builders import MINUTE, NOW, REQUESTS_ID
 
 WINDOW = Window(NOW - MINUTE, NOW + MINUTE)
 NAMED = ("m", FIRST_VERSION)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from tests.support.builders import MINUTE, NOW, a_spec
 from tidegate_core.constraints import Allow, DelayConstraint, Facts, Hold
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.problems import InvalidInput
-from tidegate_testkit.builders import MINUTE, NOW, a_spec
 
 QUARTER = DelayConstraint.model_validate({"type": "delay", "after": "15m"})
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.support.builders import MINUTE, NOW, SECOND
 from tidegate_core.constraints import Allow, Facts, Hold, LoadConstraint
 from tidegate_core.model.loads import KEPT_MS, NOTHING_SEEN, SAMPLES_MAX, LoadSeen
-from tidegate_testkit.builders import MINUTE, NOW, SECOND
 
 
 def load(**fields: Any) -> LoadConstraint:

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.support.builders import HOUR, NOW, a_spec
 from tidegate_core.constraints import Allow, Facts, Hold, RateConstraint
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.problems import InvalidInput
 from tidegate_core.records.past_runs import PastRuns
-from tidegate_testkit.builders import HOUR, NOW, a_spec
 
 
 def rate(most: int, per: str = "1h", **fields: Any) -> RateConstraint:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from tests.support.builders import HOUR, NOW, a_spec
 from tidegate_core.constraints import Allow, Facts, Hold, SinceLastRunConstraint
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.problems import InvalidInput
 from tidegate_core.records.past_runs import PastRuns
-from tidegate_testkit.builders import HOUR, NOW, a_spec
 
 
 def since(of: str = "start", at_least: str = "2h") -> SinceLastRunConstraint:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import HOUR, MINUTE, NOW, parsed_spec
 from tidegate_core.constraints import Allow, Claim, Facts, RateConstraint
 from tidegate_core.constraints.spans import EXACT_MAX, Span
 from tidegate_core.decisions.run_plane.permits import limit_key
@@ -13,7 +14,6 @@ from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.model.templates import RunValues
 from tidegate_core.records.past_runs import PastRuns
 from tidegate_core.store import keys
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, parsed_spec
 
 CLAIM = Claim("flights", "a", parsed_spec("a").program, RunValues("r", 1, nominal=0, correlation="mon"))
 

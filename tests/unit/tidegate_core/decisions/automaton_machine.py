@@ -11,12 +11,12 @@ from typing import Any, Protocol
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from tests.oracles.composites.composites import Clock, Leaf, Some, Tree
+from tests.oracles.composites.pairing import Fired
+from tests.support.builders import EVENTS, SECOND, Doc, a_spec, an_apply, an_event
+from tests.support.harness.actor_harness import Bench
 from tidegate_core.effects import Commit, Effect
 from tidegate_core.model.instants import parse_instant
-from tidegate_testkit.automaton.composites import Clock, Leaf, Some, Tree
-from tidegate_testkit.automaton.pairing import Fired
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import EVENTS, SECOND, Doc, a_spec, an_apply, an_event
 
 STEP_MS = 10 * SECOND
 TTLS = (None, None, 25 * SECOND, 45 * SECOND)

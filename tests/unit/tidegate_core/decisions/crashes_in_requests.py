@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     SECOND,
     a_cancel,
     a_request,
@@ -18,6 +17,7 @@ from tidegate_testkit.builders import (
     every,
     on_data,
 )
+from tests.support.harness.actor_harness import Behaviour, Bench
 
 CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
 """Closed from the bench's first instant on (02:13:20) for 46 minutes: jobs wait."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     HOUR,
     SECOND,
     a_request,
@@ -18,6 +17,7 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
+from tests.support.harness.actor_harness import Behaviour, Bench
 
 
 def fire(bench: Bench) -> None:

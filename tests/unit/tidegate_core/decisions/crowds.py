@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
+from tests.support.builders import MINUTE, SECOND, Doc, a_spec, an_apply, at_most, every
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tidegate_core.effects import LaunchOrder
 from tidegate_core.model.instants import format_instant
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.limits import SharedLimit
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_spec, an_apply, at_most, every
 
 CROWD = 50
 SHARDS = 64

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tests.support.builders import NOW, a_holding, a_job
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.work import Work
@@ -30,7 +31,6 @@ from tidegate_core.transactions.settlement import ReadWitness, SendAgain, Settle
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_memory.store import MemoryStore
 from tidegate_ports.store import StoreRequestInvalid
-from tidegate_testkit.builders import NOW, a_holding, a_job
 
 
 @dataclass(eq=False)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tests.support.builders import SECOND, Doc, a_request, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.unit.tidegate_core.decisions.crowds import FILE, LATENCY_MS
-
 from tidegate_core.records.limits import SharedLimit
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import SECOND, Doc, a_request, a_spec, an_apply, every
 
 QUICK = Behaviour(starts_after=10, runs_for=50)
 

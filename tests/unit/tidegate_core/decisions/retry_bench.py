@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.support.builders import a_request, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tidegate_core.effects import LaunchOrder
 from tidegate_core.model.shards import schedule_shard
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import a_request, a_spec, an_apply, every
 
 FAILS = Behaviour(starts_after=10, runs_for=100, outcome="failed")
 SUCCEEDS = Behaviour(starts_after=10, runs_for=100)

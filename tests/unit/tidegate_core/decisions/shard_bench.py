@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from tests.support.builders import MINUTE, NOW, RUNS, SECOND, a_request, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tidegate_core.effects import Effect, Lookup, Submit
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Run
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import MINUTE, NOW, RUNS, SECOND, a_request, a_spec, an_apply, every
 
 CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
 OPENS = NOW + 46 * MINUTE + 40 * SECOND

@@ -6,13 +6,13 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from tests.support.builders import SECOND, Doc, a_spec, on_data
+from tests.support.harness.actor_harness import Bench
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.sources import NO_SOURCES, Sources, StoredSources
 from tidegate_core.store import keys
 from tidegate_core.store.values import Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import SECOND, Doc, a_spec, on_data
 
 TOPIC = "lake.commits"
 WAITS = a_spec(trigger=on_data(count=1_000))

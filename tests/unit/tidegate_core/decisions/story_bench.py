@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tests.support.builders import MINUTE, SECOND, Doc, a_spec, an_apply, an_event
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tidegate_core.effects import LaunchOrder
 from tidegate_core.model.instants import parse_instant
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_spec, an_apply, an_event
 
 DAY = "2025-11-13"
 """The day of a bench's first instant, 02:13:20."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
+from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 from tests.unit.tidegate_core.decisions.test_shared_limits import a_poke, started, trigger
-
 from tidegate_core.decisions.run_plane import left_queues
 from tidegate_core.effects import Effect, LaunchOrder, ReadRange
 from tidegate_core.records.limits import SharedLimit
 from tidegate_core.store import keys
 from tidegate_core.store.values import Put
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
 
 FIRST, LAST = sorted(("yard", "gate"), key=lambda group: keys.shared_limit("flights", "group", group))
 """Groups, in the order in which they are asked for."""

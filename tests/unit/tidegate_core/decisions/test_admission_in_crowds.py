@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
+from tests.support.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, at_most, every
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.unit.tidegate_core.decisions.crowds import (
     CROWD,
     FILE,
@@ -20,10 +23,7 @@ from tests.unit.tidegate_core.decisions.crowds import (
     of,
     schedule_of,
 )
-
 from tidegate_core.model.instants import format_instant
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, at_most, every
 
 
 @pytest.mark.parametrize("scope", ["program", "group"])

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 
+from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 from tidegate_core.decisions.run_plane.admit import ADMITTED_WITHIN_MS
 from tidegate_core.effects import Commit, Effect
 from tidegate_core.records.limits import SharedLimit
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
 
 QUICK = Behaviour(starts_after=10, runs_for=50)
 FOR_EVER = 1_000_000

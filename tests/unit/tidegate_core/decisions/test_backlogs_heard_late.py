@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
+
+from tests.support.builders import SECOND, Doc, a_request, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.effect_matchers import a_commit
 from tests.unit.tidegate_core.decisions.test_controls import ask, control, made
 from tests.unit.tidegate_core.decisions.test_controls_heard_late import deafly, hear, seconds_between
 from tests.unit.tidegate_core.decisions.test_updates_after_wide_suspends import audited
-
 from tidegate_core.effects import Effect, Invalid
 from tidegate_core.model.instants import format_instant
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import SECOND, Doc, a_request, a_spec, an_apply, every
 
 LAUNCHED, LEFT_OUT = "launched", "cancelled/suspended"
 NOT_ALL = pytest.mark.parametrize("backlog", ["none", "last", "coalesce"])

@@ -9,8 +9,9 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.decisions.story_bench import DAY, Story, brought
 
+from tests.support.builders import EVENTS, MINUTE, SECOND, Doc, all_of, an_event, every, on_data
+from tests.unit.tidegate_core.decisions.story_bench import DAY, Story, brought
 from tidegate_core.decisions.event_ingest import ROW_EVENTS_MAX
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.decisions.run_plane.count import CountEvents
@@ -18,7 +19,6 @@ from tidegate_core.decisions.run_plane.ticking import GROUPS_OF_TICKS_MAX
 from tidegate_core.effects import StartReading
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.transactions.view import RANGES_MAX
-from tidegate_testkit.builders import EVENTS, MINUTE, SECOND, Doc, all_of, an_event, every, on_data
 
 TENS: Doc = {"type": "cron", "expression": "*/10 * * * *"}
 """Its first tick is at 02:20, 400 s after a bench begins."""

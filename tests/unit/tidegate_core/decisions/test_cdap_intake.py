@@ -7,22 +7,12 @@ from itertools import count
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.decisions.story_bench import Story
 
+from tests.support.builders import EVENTS, MINUTE, SECOND, a_request, a_spec, an_apply, an_event, on_data, on_run_of
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.unit.tidegate_core.decisions.story_bench import Story
 from tidegate_core.effects import Commit, Drained, Effect, Read, ReadRange, Submit, Unavailable, Write
 from tidegate_core.model.instants import format_instant
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
-    EVENTS,
-    MINUTE,
-    SECOND,
-    a_request,
-    a_spec,
-    an_apply,
-    an_event,
-    on_data,
-    on_run_of,
-)
 
 STORE = (Read, ReadRange, Commit, Write)
 EACH_MINUTE = {"type": "cron", "expression": "* * * * *"}

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.tidegate_core.decisions.story_bench import Story, brought, schedule_of
-
-from tidegate_core.model.instants import format_instant
-from tidegate_spark.run_context import read_context
-from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     EVENTS,
     MINUTE,
     RECEIPTS,
@@ -24,6 +19,10 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
+from tests.support.harness.actor_harness import Behaviour
+from tests.unit.tidegate_core.decisions.story_bench import Story, brought, schedule_of
+from tidegate_core.model.instants import format_instant
+from tidegate_spark.run_context import read_context
 
 EACH_MINUTE: Doc = {"type": "cron", "expression": "* * * * *"}
 

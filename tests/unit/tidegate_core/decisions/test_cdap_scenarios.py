@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.story_bench import Story, brought, schedule_of
 
-from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_request, on_data
+from tests.support.builders import MINUTE, SECOND, Doc, a_request, on_data
+from tests.unit.tidegate_core.decisions.story_bench import Story, brought, schedule_of
 
 FIVE_MINUTES: Doc = {"type": "since_last_run", "at_least": "5m"}
 PARTS = ("a", "b", "c", "d", "e")

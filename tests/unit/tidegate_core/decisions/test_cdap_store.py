@@ -6,14 +6,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.decisions.story_bench import Story
 
-from tidegate_core.model.shards import schedule_shard
-from tidegate_core.store import keys
-from tidegate_core.store.values import Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_pair import BenchPair
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     MINUTE,
     SECOND,
     Doc,
@@ -26,6 +20,12 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.two_owners import BenchPair
+from tests.unit.tidegate_core.decisions.story_bench import Story
+from tidegate_core.model.shards import schedule_shard
+from tidegate_core.store import keys
+from tidegate_core.store.values import Put
 
 
 def trigger_rows(bench: Bench) -> Counter[str]:

@@ -7,6 +7,11 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize
+
+from tests.oracles.composites.composites import OnTimeout, Some, leaves_of
+from tests.oracles.composites.pairing import Paired
+from tests.oracles.composites.single_leaf import Alone
+from tests.support.builders import NOW, SECOND, Doc
 from tests.unit.tidegate_core.decisions.automaton_machine import (
     LATE,
     ON_TIMEOUT,
@@ -17,11 +22,6 @@ from tests.unit.tidegate_core.decisions.automaton_machine import (
     document_of,
     trees,
 )
-
-from tidegate_testkit.automaton.alone import Alone
-from tidegate_testkit.automaton.composites import OnTimeout, Some, leaves_of
-from tidegate_testkit.automaton.pairing import Paired
-from tidegate_testkit.builders import NOW, SECOND, Doc
 
 WAITS = (None, 35 * SECOND, 65 * SECOND)
 SETTLES = ((15 * SECOND, 15 * SECOND), (15 * SECOND, 35 * SECOND), (25 * SECOND, 35 * SECOND))

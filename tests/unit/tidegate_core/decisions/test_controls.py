@@ -8,20 +8,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.decisions.controls_home import SCOPES_MAX, moved
-from tidegate_core.effects import Commit, EndOffsets, Read, ReadEndOffsets
-from tidegate_core.model.controls import ControlResume, ControlSuspend
-from tidegate_core.model.parsing import parse_request
-from tidegate_core.model.position import Position
-from tidegate_core.model.shards import controls_shard, schedule_shard
-from tidegate_core.records.codec import from_item, to_item
-from tidegate_core.records.controls import NO_CONTROLS, SPANS_KEPT, Controls, StoredControls
-from tidegate_core.records.receipts import RECEIPT_DAYS
-from tidegate_core.records.run_plane import InboxRow
-from tidegate_core.store import keys
-from tidegate_core.store.values import ITEM_BYTES_MAX, Key, Put
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     EVENTS,
     HOUR,
     MINUTE,
@@ -38,6 +25,19 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tidegate_core.decisions.controls_home import SCOPES_MAX, moved
+from tidegate_core.effects import Commit, EndOffsets, Read, ReadEndOffsets
+from tidegate_core.model.controls import ControlResume, ControlSuspend
+from tidegate_core.model.parsing import parse_request
+from tidegate_core.model.position import Position
+from tidegate_core.model.shards import controls_shard, schedule_shard
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.controls import NO_CONTROLS, SPANS_KEPT, Controls, StoredControls
+from tidegate_core.records.receipts import RECEIPT_DAYS
+from tidegate_core.records.run_plane import InboxRow
+from tidegate_core.store import keys
+from tidegate_core.store.values import ITEM_BYTES_MAX, Key, Put
 
 CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
 

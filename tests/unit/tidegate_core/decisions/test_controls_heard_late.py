@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.decisions.test_controls import CLOSED, ask, control, controls, made
 
+from tests.support.builders import MINUTE, SECOND, Doc, a_request, a_spec, all_of, an_apply, an_event, every, on_data
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.unit.tidegate_core.decisions.test_controls import CLOSED, ask, control, controls, made
 from tidegate_core.audit.expected import expected_of, generations_of
 from tidegate_core.audit.facts import Window
 from tidegate_core.effects import Read
@@ -14,8 +16,6 @@ from tidegate_core.model.instants import parse_instant
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import PastGeneration, ScheduleState
 from tidegate_core.store import keys
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_request, a_spec, all_of, an_apply, an_event, every, on_data
 
 HEARD_AFTER = 5 * SECOND
 REF = "flights/nightly"

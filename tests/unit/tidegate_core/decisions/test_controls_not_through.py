@@ -9,17 +9,17 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.decisions.test_controls import control, leases
 
+from tests.support.builders import MINUTE, SECOND, a_send, a_spec, all_of, an_apply, an_event, every, on_data
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.decision_harness import Desk
+from tests.support.harness.effect_matchers import a_produce
+from tests.unit.tidegate_core.decisions.test_controls import control, leases
 from tidegate_core.decisions.delivery_plane import holding
 from tidegate_core.decisions.run_plane.controls import EndPage
 from tidegate_core.effects import Commit, Effect, Invalid
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_produce
-from tidegate_testkit.builders import MINUTE, SECOND, a_send, a_spec, all_of, an_apply, an_event, every, on_data
-from tidegate_testkit.desk import Desk
 
 TRIED_AGAIN = 11 * MINUTE
 

@@ -10,16 +10,16 @@ from functools import cache
 from itertools import count
 
 import pytest
+
+from tests.support.builders import SECOND
+from tests.support.harness.actor_harness import Bench
 from tests.unit.tidegate_core.decisions.crashes_in_requests import OF_REQUESTS
 from tests.unit.tidegate_core.decisions.crashes_in_triggers import (
     OF_TRIGGERS,
     admit_under_a_shared_limit,
     meet_after_more_ticks_than_fit,
 )
-
 from tidegate_core.effects import Commit, Effect, Write
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import SECOND
 
 Scenario = Callable[[Bench], None]
 

@@ -6,23 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.builders import EVENTS, MINUTE, REQUESTS, SECOND, a_send, a_spec, an_apply, an_event, every, on_data
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import Match, a_commit
 from tidegate_core.decisions import dead_letters
 from tidegate_core.decisions.dead_letters import PATIENCE_MS
 from tidegate_core.effects import Commit, Effect, Invalid, NotProduced, Produce, StartReading, Taken, Write
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import Match, a_commit
-from tidegate_testkit.builders import (
-    EVENTS,
-    MINUTE,
-    REQUESTS,
-    SECOND,
-    a_send,
-    a_spec,
-    an_apply,
-    an_event,
-    every,
-    on_data,
-)
 
 AWAY = NotProduced("unavailable", "its leader is away")
 

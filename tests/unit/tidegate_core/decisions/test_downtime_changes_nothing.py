@@ -13,10 +13,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.effects import LaunchOrder
-from tidegate_core.model.instants import format_instant
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     NOW,
     SECOND,
     Doc,
@@ -29,6 +26,9 @@ from tidegate_testkit.builders import (
     every,
     on_data,
 )
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tidegate_core.effects import LaunchOrder
+from tidegate_core.model.instants import format_instant
 
 UNIT = 6 * SECOND
 STEP = 10 * UNIT

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 
+from tests.support.builders import MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.effect_matchers import a_commit
+from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 from tidegate_core.decisions.run_plane import idle_limits
 from tidegate_core.decisions.run_plane.home_limits import SERVE_MS
 from tidegate_core.effects import Read, ReadRange
@@ -12,9 +15,6 @@ from tidegate_core.records.limits import EXPIRED_MAX, SharedLimit
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item
 from tidegate_core.transactions.limits import HOLDERS_INLINE_MAX
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
 
 QUICK = Behaviour(starts_after=10, runs_for=50)
 IDLE_MS = MINUTE

@@ -14,6 +14,9 @@ from itertools import count
 from random import Random
 
 import pytest
+
+from tests.support.builders import EVENTS, REQUESTS, SECOND, Doc, a_spec, an_apply, an_event, on_data
+from tests.support.harness.actor_harness import Bench
 from tests.unit.tidegate_core.decisions.source_bench import (
     TOPIC,
     a_source,
@@ -24,14 +27,11 @@ from tests.unit.tidegate_core.decisions.source_bench import (
     produce,
     sources,
 )
-
 from tidegate_core.decisions import sources_home
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.decisions.sources_home import SOURCES_MAX
 from tidegate_core.effects import Commit, Effect, EndOffsets, ReadEndOffsets, Write
 from tidegate_core.model.shards import schedule_shard, sources_shard
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import EVENTS, REQUESTS, SECOND, Doc, a_spec, an_apply, an_event, on_data
 
 N = 200
 FEW = 3

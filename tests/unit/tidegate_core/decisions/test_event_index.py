@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import EVENTS_ID, NOW, a_holding
 from tidegate_core.decisions.event_index import EventIndex, Listener, vector_item
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.operations import Operation
@@ -17,7 +18,6 @@ from tidegate_core.records.run_plane import IndexRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Delete, Item, Put, RangeRead
 from tidegate_memory.store import MemoryStore
-from tidegate_testkit.builders import EVENTS_ID, NOW, a_holding
 
 KEY = "data/flights/raw"
 

@@ -10,13 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate_core.decisions import event_ingest
-from tidegate_core.decisions.event_ingest import DEDUPE_HORIZON_MS, LOOKS_BEHIND_A_REPEAT, ROWS_PER_MOVE
-from tidegate_core.decisions.inputs import LogRecord, RecordsArrived
-from tidegate_core.effects import Commit, Effect, Read, Taken
-from tidegate_core.store.values import ACTIONS_PER_TRANSACTION_MAX, TRANSACTION_BYTES_MAX, Key, Put
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     EVENTS,
     EVENTS_ID,
     HOUR,
@@ -30,6 +24,12 @@ from tidegate_testkit.builders import (
     an_event,
     on_data,
 )
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tidegate_core.decisions import event_ingest
+from tidegate_core.decisions.event_ingest import DEDUPE_HORIZON_MS, LOOKS_BEHIND_A_REPEAT, ROWS_PER_MOVE
+from tidegate_core.decisions.inputs import LogRecord, RecordsArrived
+from tidegate_core.effects import Commit, Effect, Read, Taken
+from tidegate_core.store.values import ACTIONS_PER_TRANSACTION_MAX, TRANSACTION_BYTES_MAX, Key, Put
 
 
 def a_bench(*schedules: Doc, **holding: Any) -> Bench:

@@ -6,14 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.decisions.run_plane.at_least_every import AT_LEAST
-from tidegate_core.effects import Commit, EndOffsets, LookedUp, Lookup, Read, ReadEndOffsets, Watch
-from tidegate_core.model.shards import schedule_shard
-from tidegate_core.store import keys
-from tidegate_spark.run_context import read_context
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     HOUR,
     MINUTE,
     SECOND,
@@ -27,6 +20,13 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.effect_matchers import a_commit
+from tidegate_core.decisions.run_plane.at_least_every import AT_LEAST
+from tidegate_core.effects import Commit, EndOffsets, LookedUp, Lookup, Read, ReadEndOffsets, Watch
+from tidegate_core.model.shards import schedule_shard
+from tidegate_core.store import keys
+from tidegate_spark.run_context import read_context
 
 GIGABYTE = 1_000_000_000
 SIZED: Doc = {"type": "data_size", "dataset": "clicks", "bytes": "100GB", "at_least_every": "4h"}

@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.test_controls import ask, commit_of, control, controls
-from tests.unit.tidegate_core.decisions.test_controls_heard_late import deafly, hear
 
-from tidegate_core.decisions.run_plane.left_rows import MOVED_WITHIN_MS, LeftRows
-from tidegate_core.store import keys
-from tidegate_core.store.values import Item, Key
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.bench_outcomes import manifest_text
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     MINUTE,
     SECOND,
     Doc,
@@ -25,6 +18,13 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.recorded_effects import manifest_text
+from tests.unit.tidegate_core.decisions.test_controls import ask, commit_of, control, controls
+from tests.unit.tidegate_core.decisions.test_controls_heard_late import deafly, hear
+from tidegate_core.decisions.run_plane.left_rows import MOVED_WITHIN_MS, LeftRows
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item, Key
 
 
 @pytest.fixture

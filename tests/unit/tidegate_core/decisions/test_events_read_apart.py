@@ -8,21 +8,8 @@ import json
 from typing import Any, TypeAlias
 
 import pytest
-from tests.unit.tidegate_core.decisions.run_plane.counting import a_desk
-from tests.unit.tidegate_core.decisions.source_bench import TOPIC, a_source_apply, ask, lay
 
-from tidegate_core.decisions.inputs import Begin, LogRecord, RecordsArrived
-from tidegate_core.decisions.run_plane.count import CountEvents
-from tidegate_core.decisions.run_plane.deadlines import APART_MS_MAX
-from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.settled import KEPT_MS, NOTHING, Settled, Through
-from tidegate_core.decisions.run_plane.watermark import PATIENCE_MS
-from tidegate_core.effects import Commit, Effect
-from tidegate_core.model.instants import parse_instant
-from tidegate_core.records.run_plane import InboxRow
-from tidegate_core.store.keys import topic_position
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     EVENTS,
     EVENTS_ID,
     HOUR,
@@ -39,6 +26,19 @@ from tidegate_testkit.builders import (
     every,
     on_data,
 )
+from tests.support.harness.actor_harness import Bench
+from tests.unit.tidegate_core.decisions.run_plane.counting import a_desk
+from tests.unit.tidegate_core.decisions.source_bench import TOPIC, a_source_apply, ask, lay
+from tidegate_core.decisions.inputs import Begin, LogRecord, RecordsArrived
+from tidegate_core.decisions.run_plane.count import CountEvents
+from tidegate_core.decisions.run_plane.deadlines import APART_MS_MAX
+from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.settled import KEPT_MS, NOTHING, Settled, Through
+from tidegate_core.decisions.run_plane.watermark import PATIENCE_MS
+from tidegate_core.effects import Commit, Effect
+from tidegate_core.model.instants import parse_instant
+from tidegate_core.records.run_plane import InboxRow
+from tidegate_core.store.keys import topic_position
 
 A, B = on_data("a"), on_data("b")
 REF = "flights/nightly"

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import EVENTS, EVENTS_ID, MINUTE, SECOND, Doc, a_spec, all_of, an_apply, an_event, on_data
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tidegate_core.dead_letters.letter import LetterId, read_letter
 from tidegate_core.decisions.events_watch import LOOK_MS
 from tidegate_core.decisions.followed_topics import ASK_AGAIN_MS
@@ -23,19 +25,6 @@ from tidegate_core.effects import (
     Unavailable,
 )
 from tidegate_core.store.values import Item
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
-    EVENTS,
-    EVENTS_ID,
-    MINUTE,
-    SECOND,
-    Doc,
-    a_spec,
-    all_of,
-    an_apply,
-    an_event,
-    on_data,
-)
 
 ANOTHER_ID = "d" * 32
 WAITS = a_spec(trigger=on_data(count=1_000))

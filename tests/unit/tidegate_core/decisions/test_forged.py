@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.builders import EVENTS, REQUESTS, SECOND, Doc, a_send, a_spec, an_apply, an_event, every, on_data
+from tests.support.harness.actor_harness import Bench
 from tidegate_core.decisions.event_reading import judged
 from tidegate_core.decisions.forged import (
     OWN_TOPICS,
@@ -23,8 +25,6 @@ from tidegate_core.model.problems import RefusedRecord
 from tidegate_core.model.requests import REQUEST_TYPES
 from tidegate_core.model.sources import SourceSpec
 from tidegate_core.sources.mapping import event_of
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import EVENTS, REQUESTS, SECOND, Doc, a_send, a_spec, an_apply, an_event, every, on_data
 
 MINE = ("flights", "team-a-*")
 NAMESPACES = st.sampled_from(("flights", "team-a-1", "team-b-1", "flight", "flights2", "orders", "tidegate"))

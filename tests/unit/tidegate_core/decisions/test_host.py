@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import NOW, a_holding
 from tidegate_core.decisions.host import ERROR_CHARACTERS_MAX, Countdown, Fenced, Host, InvalidRead, InvalidWrite
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import (
@@ -25,7 +26,6 @@ from tidegate_core.effects import (
     Unavailable,
 )
 from tidegate_core.store.values import Batch, Key, Put, Transaction
-from tidegate_testkit.builders import NOW, a_holding
 
 KEY = Key("SH#0000", "X")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.decisions.story_bench import Story, brought
 
+from tests.support.builders import MINUTE, SECOND, Doc, a_request, a_spec, all_of, an_apply, an_event, every, on_data
+from tests.support.harness.actor_harness import Bench
+from tests.unit.tidegate_core.decisions.story_bench import Story, brought
 from tidegate_core.decisions.run_plane.ticking import GROUPS_OF_TICKS_MAX
 from tidegate_core.effects import Effect, ReadEndOffsets
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_request, a_spec, all_of, an_apply, an_event, every, on_data
 
 TENS: Doc = {"type": "cron", "expression": "*/10 * * * *", "driver": "time"}
 """Its first tick is at 02:20, 400 s after a bench begins."""

@@ -10,18 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tidegate_core.decisions.delivery_plane.firing import INVALID_PAUSE_MS
-from tidegate_core.decisions.inputs import Poked
-from tidegate_core.effects import Commit, Effect, EndOffsets, Invalid, NotProduced, Produce, ReadEndOffsets, Write
-from tidegate_core.model.position import Position
-from tidegate_core.model.shards import message_shard
-from tidegate_core.records.codec import to_item
-from tidegate_core.records.messages import MessageName
-from tidegate_core.records.run_plane import InboxRow
-from tidegate_core.store.values import ITEM_BYTES_MAX, Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit, a_produce
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     EVENTS,
     EVENTS_ID,
     HOUR,
@@ -37,6 +26,17 @@ from tidegate_testkit.builders import (
     an_event,
     on_data,
 )
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit, a_produce
+from tidegate_core.decisions.delivery_plane.firing import INVALID_PAUSE_MS
+from tidegate_core.decisions.inputs import Poked
+from tidegate_core.effects import Commit, Effect, EndOffsets, Invalid, NotProduced, Produce, ReadEndOffsets, Write
+from tidegate_core.model.position import Position
+from tidegate_core.model.shards import message_shard
+from tidegate_core.records.codec import to_item
+from tidegate_core.records.messages import MessageName
+from tidegate_core.records.run_plane import InboxRow
+from tidegate_core.store.values import ITEM_BYTES_MAX, Put
 
 INVALID = Invalid("Item size has exceeded the maximum allowed size")
 LETTERS = "tidegate.requests.dlq"

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.decisions.shard_bench import a_bench, a_submit
 
+from tests.support.builders import MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.unit.tidegate_core.decisions.shard_bench import a_bench, a_submit
 from tidegate_core.effects import Commit, Effect, NotSubmitted
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Evidence
 from tidegate_core.store.values import Delete, Put, Transaction
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
 
 QUICK = Behaviour(starts_after=10, runs_for=200)
 ORDER = ("pending_constraint", "pending_launch", "launched")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from tests.support.builders import MINUTE, SECOND, Doc, a_request, all_of, at_most, on_data
+from tests.support.harness.actor_harness import Behaviour
 from tests.unit.tidegate_core.decisions.story_bench import Story
-
 from tidegate_core.decisions.run_plane.admit import ASKED_APART, ASKED_TOGETHER
 from tidegate_core.effects import LaunchOrder
-from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_request, all_of, at_most, on_data
 
 PAIRS = all_of(on_data("raw"), on_data("weather"), correlate="data_partition")
 ONE_OF_A_DAY = at_most(1, "key", key="day ${correlation}")

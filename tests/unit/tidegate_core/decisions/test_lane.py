@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from tests.unit.tidegate_core.decisions.lane_rig import InParts, Rig, Touch, Wide
 
+from tests.support.builders import a_job
+from tests.unit.tidegate_core.decisions.lane_rig import InParts, Rig, Touch, Wide
 from tidegate_core.decisions.lane import GROUP_MAX
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Commit, Poke, Read, ReadRange, Refused
@@ -14,7 +15,6 @@ from tidegate_core.records.codec import to_item
 from tidegate_core.records.run_plane import Job
 from tidegate_core.store.values import Key, RangeRead
 from tidegate_core.transactions.unit_of_work import UnitOfWork
-from tidegate_testkit.builders import a_job
 
 ELSEWHERE = RangeRead("SH#0003", "W#a#", "W#a#~", limit=1)
 

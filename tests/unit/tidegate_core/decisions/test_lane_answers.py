@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from tests.unit.tidegate_core.decisions.lane_rig import Rig, Touch, Wide
 
+from tests.support.builders import a_job
+from tests.unit.tidegate_core.decisions.lane_rig import Rig, Touch, Wide
 from tidegate_core.decisions.host import Fenced
 from tidegate_core.effects import Commit, Effect, Read, Refused, Result, Unavailable
 from tidegate_core.records.codec import to_item
@@ -15,7 +16,6 @@ from tidegate_core.records.run_plane import Job
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key, Put, Transaction
 from tidegate_core.transactions.unit_of_work import UnitOfWork
-from tidegate_testkit.builders import a_job
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pytest
-from tests.unit.tidegate_core.decisions.lane_rig import Rig, Touch
 
+from tests.support.builders import a_job
+from tests.unit.tidegate_core.decisions.lane_rig import Rig, Touch
 from tidegate_core.decisions.host import Fenced
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
@@ -16,7 +17,6 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import ITEM_BYTES_MAX, Key, Put
 from tidegate_core.transactions.unit_of_work import AlreadyThere, UnitOfWork
 from tidegate_core.transactions.view import RANGES_MAX
-from tidegate_testkit.builders import a_job
 
 
 @dataclass(eq=False)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from tests.unit.tidegate_core.decisions.lane_rig import Rig, Touch
 
+from tests.support.builders import a_job
+from tests.unit.tidegate_core.decisions.lane_rig import Rig, Touch
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.work import Procedure
@@ -14,7 +15,6 @@ from tidegate_core.effects import Commit, Read
 from tidegate_core.records.run_plane import Job
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
-from tidegate_testkit.builders import a_job
 
 
 @dataclass(eq=False)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
+
+from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_spec, an_apply, at_most, every
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 from tests.unit.tidegate_core.decisions.test_shared_limits import FILE, a_poke, started, the_limit, trigger
-
 from tidegate_core.decisions.run_plane import idle_limits, left_queues
 from tidegate_core.effects import Commit, Effect, ReadRange
 from tidegate_core.store.values import Key, Put, Update
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_spec, an_apply, at_most, every
 
 RUNS_FOR = 30 * SECOND
 RATE: Doc = {"type": "rate", "max": 1, "per": "5s", "scope": "group", "group": "calls"}

@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import EVENTS, EVENTS_ID, REQUESTS, REQUESTS_ID, SECOND, a_spec, an_apply, an_event, on_data
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tidegate_core.decisions.inputs import PositionGone
 from tidegate_core.decisions.log_marks import LOOK_MS
 from tidegate_core.effects import FindGaps, ReadEndOffsets, StartReading, Unavailable
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
-    EVENTS,
-    EVENTS_ID,
-    REQUESTS,
-    REQUESTS_ID,
-    SECOND,
-    a_spec,
-    an_apply,
-    an_event,
-    on_data,
-)
 
 PASSED_MS = 3 * LOOK_MS
 

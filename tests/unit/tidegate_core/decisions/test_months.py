@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_outcomes import manifest_text
-from tidegate_testkit.builders import SECOND, Doc, a_request, a_spec, an_apply, an_event, on_data
+from tests.support.builders import SECOND, Doc, a_request, a_spec, an_apply, an_event, on_data
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.recorded_effects import manifest_text
 
 STEPS = ["apply", "change", "delete", "suspend", "resume", "trigger", "event", "event", "event"]
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import HOUR, MINUTE, NOW, SECOND, a_recurring, a_request, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tidegate_core.decisions.acquisition import ACQUIRED_TOGETHER
 from tidegate_core.decisions.outage_watch import sign_of_life
 from tidegate_core.decisions.outages import OUTAGE_GRACE_MS, OUTAGES_KEPT_MS, CatchUp
@@ -17,8 +19,6 @@ from tidegate_core.records.outages import Outage, outages_of
 from tidegate_core.records.run_plane import LedgerRow
 from tidegate_core.store import keys
 from tidegate_core.transactions.outages import record_outages
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, SECOND, a_recurring, a_request, a_spec, an_apply, every
 
 BEGUN = NOW + SECOND
 """When the schedules here are there, on the bench's clock."""

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.builders import HOUR, MINUTE, NOW, SECOND
 from tidegate_core.decisions.outages import (
     OUTAGE_GRACE_MS,
     OUTAGES_KEPT_MS,
@@ -21,7 +22,6 @@ from tidegate_core.decisions.outages import (
 )
 from tidegate_core.records.outages import Outage
 from tidegate_core.store.values import Item
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, SECOND
 
 ONE = Outage(NOW, NOW + HOUR)
 

@@ -4,6 +4,24 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import (
+    EVENTS,
+    MINUTE,
+    RECEIPTS,
+    REQUESTS,
+    REQUESTS_ID,
+    SECOND,
+    a_cancel,
+    a_request,
+    a_send,
+    a_spec,
+    an_apply,
+    an_event,
+    every,
+    on_data,
+)
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.two_owners import BenchPair, Beside
 from tidegate_core.decisions.acquisition import ACQUIRED_TOGETHER
 from tidegate_core.decisions.former_maps import HAND_OVER_MS
 from tidegate_core.decisions.inputs import PositionGone
@@ -25,24 +43,6 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import Key, Put
 from tidegate_core.transactions.map import Cut
 from tidegate_core.transactions.ownership import acquire_shard
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.bench_pair import BenchPair, Beside
-from tidegate_testkit.builders import (
-    EVENTS,
-    MINUTE,
-    RECEIPTS,
-    REQUESTS,
-    REQUESTS_ID,
-    SECOND,
-    a_cancel,
-    a_request,
-    a_send,
-    a_spec,
-    an_apply,
-    an_event,
-    every,
-    on_data,
-)
 
 
 def names(bench: Bench) -> list[str]:

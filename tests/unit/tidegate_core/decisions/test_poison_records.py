@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import EVENTS, REQUESTS, SECOND, Doc, a_send, a_spec, an_apply, an_event, on_data
+from tests.support.harness.actor_harness import Bench
 from tidegate_core.decisions import event_reading, request_ingest
 from tidegate_core.model.events import DataPartitionEvent
 from tidegate_core.model.parsing import parse_events
 from tidegate_core.model.shards import message_shard
 from tidegate_core.sources.mapping import event_of
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import EVENTS, REQUESTS, SECOND, Doc, a_send, a_spec, an_apply, an_event, on_data
 
 TOPIC = "lake.commits"
 SOURCE: Doc = {

@@ -8,19 +8,8 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
-from tests.unit.tidegate_core.decisions.shard_bench import FOR_EVER, a_bench, a_lookup, states, the_run
 
-from tidegate_core.decisions.run_plane.attempts import PROBE_GAP_MS
-from tidegate_core.effects import LookedUp, Lookup
-from tidegate_core.model.requests import REQUEST_TYPES
-from tidegate_core.records.codec import to_item
-from tidegate_core.records.run_plane import InboxRow
-from tidegate_core.store.values import Put
-from tidegate_core.transactions.gate import finish_run
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     MINUTE,
     RUNS,
     RUNS_DLQ,
@@ -33,6 +22,17 @@ from tidegate_testkit.builders import (
     every,
     on_run_of,
 )
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit
+from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
+from tests.unit.tidegate_core.decisions.shard_bench import FOR_EVER, a_bench, a_lookup, states, the_run
+from tidegate_core.decisions.run_plane.attempts import PROBE_GAP_MS
+from tidegate_core.effects import LookedUp, Lookup
+from tidegate_core.model.requests import REQUEST_TYPES
+from tidegate_core.records.codec import to_item
+from tidegate_core.records.run_plane import InboxRow
+from tidegate_core.store.values import Put
+from tidegate_core.transactions.gate import finish_run
 
 WHY = "released by ana: its host was scrapped"
 

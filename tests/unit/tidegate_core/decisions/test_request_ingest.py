@@ -6,15 +6,7 @@ import json
 
 import pytest
 
-from tidegate_core.decisions.request_ingest import INBOX_BODY_BYTES_MAX, INBOX_ROWS_PER_MOVE
-from tidegate_core.effects import Commit, Effect, NotProduced, Poke, Produce, Taken
-from tidegate_core.model.events import CustomEvent
-from tidegate_core.model.requests import MessageSend
-from tidegate_core.model.shards import message_shard, schedule_shard
-from tidegate_core.store.values import ITEM_BYTES_MAX, TRANSACTION_BYTES_MAX
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     EVENTS,
     REQUESTS,
     REQUESTS_ID,
@@ -28,6 +20,14 @@ from tidegate_testkit.builders import (
     an_event,
     every,
 )
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit
+from tidegate_core.decisions.request_ingest import INBOX_BODY_BYTES_MAX, INBOX_ROWS_PER_MOVE
+from tidegate_core.effects import Commit, Effect, NotProduced, Poke, Produce, Taken
+from tidegate_core.model.events import CustomEvent
+from tidegate_core.model.requests import MessageSend
+from tidegate_core.model.shards import message_shard, schedule_shard
+from tidegate_core.store.values import ITEM_BYTES_MAX, TRANSACTION_BYTES_MAX
 
 
 @pytest.fixture

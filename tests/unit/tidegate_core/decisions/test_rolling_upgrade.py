@@ -9,6 +9,10 @@ from unittest.mock import patch
 
 import pytest
 
+from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_schedule, a_spec, an_apply
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.decision_harness import Desk
+from tests.support.harness.two_releases import NEWER_FIELDS, TwoReleases
 from tidegate_core.decisions.inputs import Migrated
 from tidegate_core.model.instants import Instant
 from tidegate_core.records.codec import from_item, to_item
@@ -18,10 +22,6 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import Put
 from tidegate_core.transactions.unit_of_work import TooNew
 from tidegate_core.triggers.search import Search
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_schedule, a_spec, an_apply
-from tidegate_testkit.desk import Desk
-from tidegate_testkit.two_releases import NEWER_FIELDS, TwoReleases
 
 LEFT_OUT: list[Doc] = [{"type": "cron", "expression": "10-39 * * * *"}, {"type": "cron", "expression": "* 4,7 * * *"}]
 SEVENS: Doc = {"type": "cron", "dialect": "unix6", "expression": "30 */7 * * * *", "exclude": LEFT_OUT}

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.tidegate_core.decisions.shard_bench import a_bench, states, triggered
-
-from tidegate_core.decisions.event_ingest import ROW_EVENTS_MAX
-from tidegate_core.decisions.inputs import Poked
-from tidegate_core.decisions.shard_actor import SWEEP_MS
-from tidegate_core.effects import NotProduced, NotSubmitted, Poke, Produce, ReadRange
-from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     DEFAULT_SHARDS,
     EVENTS,
     MINUTE,
@@ -24,6 +16,13 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
+from tests.support.harness.actor_harness import Behaviour
+from tests.support.harness.effect_matchers import a_commit
+from tests.unit.tidegate_core.decisions.shard_bench import a_bench, states, triggered
+from tidegate_core.decisions.event_ingest import ROW_EVENTS_MAX
+from tidegate_core.decisions.inputs import Poked
+from tidegate_core.decisions.shard_actor import SWEEP_MS
+from tidegate_core.effects import NotProduced, NotSubmitted, Poke, Produce, ReadRange
 
 # -- sweeps -----------------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+
+from tests.support.builders import HOUR, MINUTE, RUNS, SECOND, a_request, a_spec, an_apply, every, on_run_of
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.unit.tidegate_core.decisions.shard_bench import (
     FOR_EVER,
     a_bench,
@@ -14,13 +17,10 @@ from tests.unit.tidegate_core.decisions.shard_bench import (
     the_run,
     triggered,
 )
-
 from tidegate_core.decisions.inputs import Poked
 from tidegate_core.decisions.run_plane.attempts import LOOKUP_AGAIN_MS, PROBE_GAP_MS
 from tidegate_core.effects import Cancel, Commit, LookedUp, Lookup, NotSubmitted, Submit, Watch
 from tidegate_core.transactions.gate import start_run
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import HOUR, MINUTE, RUNS, SECOND, a_request, a_spec, an_apply, every, on_run_of
 
 # -- adoption ----------------------------------------------------------------------------------------------------------
 

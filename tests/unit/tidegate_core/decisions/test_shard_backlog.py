@@ -6,14 +6,7 @@ from collections import defaultdict
 
 import pytest
 
-from tidegate_core.effects import Commit, Read, ReadRange, Write
-from tidegate_core.model.instants import parse_instant
-from tidegate_core.records.codec import to_item
-from tidegate_core.records.run_plane import Definition, Job, ScheduleState
-from tidegate_core.store.values import Put
-from tidegate_core.transactions import view
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     HOUR,
     MINUTE,
     NOW,
@@ -27,6 +20,13 @@ from tidegate_testkit.builders import (
     at_most,
     every,
 )
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tidegate_core.effects import Commit, Read, ReadRange, Write
+from tidegate_core.model.instants import parse_instant
+from tidegate_core.records.codec import to_item
+from tidegate_core.records.run_plane import Definition, Job, ScheduleState
+from tidegate_core.store.values import Put
+from tidegate_core.transactions import view
 
 OPENS = parse_instant("2025-11-13T22:00:00Z")
 NIGHT = {"type": "time_window", "opens": "22:00", "closes": "23:59"}

@@ -8,15 +8,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.decisions.outage_watch import sign_of_life
-from tidegate_core.decisions.run_plane import catch_up
-from tidegate_core.effects import Commit, Invalid, LaunchOrder
-from tidegate_core.model.instants import format_instant
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import LedgerRow
-from tidegate_core.store.values import Check, Delete
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     HOUR,
     MINUTE,
     NOW,
@@ -29,6 +21,14 @@ from tidegate_testkit.builders import (
     at_most,
     every,
 )
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tidegate_core.decisions.outage_watch import sign_of_life
+from tidegate_core.decisions.run_plane import catch_up
+from tidegate_core.effects import Commit, Invalid, LaunchOrder
+from tidegate_core.model.instants import format_instant
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import LedgerRow
+from tidegate_core.store.values import Check, Delete
 
 
 def a_bench(catch_up: Doc, overlap: str = "allow", trigger: Doc | None = None, **more: Any) -> Bench:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 
+from tests.support.builders import HOUR, MINUTE, SECOND, a_request, a_spec, all_of, an_apply, an_event, on_data
+from tests.support.harness.actor_harness import Bench
+from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 from tidegate_core.effects import Write
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_request, a_spec, all_of, an_apply, an_event, on_data
 
 
 def manifest(bench: Bench) -> list[str]:

@@ -8,15 +8,8 @@ import re
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.decisions.shard_bench import CLOSED, OPENS, a_bench
 
-from tidegate_core.decisions.run_plane.flexible import flexible_until
-from tidegate_core.effects import Read, ReadRange, Submit
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import LedgerRow
-from tidegate_core.triggers import EveryTrigger
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     DAY,
     HOUR,
     MINUTE,
@@ -32,6 +25,13 @@ from tidegate_testkit.builders import (
     every,
     on_data,
 )
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.unit.tidegate_core.decisions.shard_bench import CLOSED, OPENS, a_bench
+from tidegate_core.decisions.run_plane.flexible import flexible_until
+from tidegate_core.effects import Read, ReadRange, Submit
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import LedgerRow
+from tidegate_core.triggers import EveryTrigger
 
 SHORT = Behaviour(starts_after=10, runs_for=500)
 DELAY: Doc = {"type": "delay", "after": "10m"}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
+
+from tests.support.builders import HOUR, MINUTE, RUNS, RUNS_DLQ, SECOND, a_request
+from tests.support.harness.actor_harness import Behaviour
 from tests.unit.tidegate_core.decisions.retry_bench import FAILS, a_schedule, ends, failing
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench, a_submit
-
 from tidegate_core.decisions.run_plane.retrying import TOO_LATE
 from tidegate_core.decisions.run_plane.runs import SUBMIT_TRIES_MAX
 from tidegate_core.effects import NotSubmitted, Submit
-from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import HOUR, MINUTE, RUNS, RUNS_DLQ, SECOND, a_request
 
 
 def test_given_an_error_that_is_not_tried_again_then_nothing_is_exhausted() -> None:

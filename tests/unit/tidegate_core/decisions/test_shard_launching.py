@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.shard_bench import FOR_EVER, a_bench, a_submit, states, triggered
 
-from tidegate_core.effects import Cancel, Commit, Effect, Gone, Invalid, NotSubmitted, Read, ReadRange, SubmitFailed
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     HOUR,
     MINUTE,
     SECOND,
@@ -20,6 +17,9 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.unit.tidegate_core.decisions.shard_bench import FOR_EVER, a_bench, a_submit, states, triggered
+from tidegate_core.effects import Cancel, Commit, Effect, Gone, Invalid, NotSubmitted, Read, ReadRange, SubmitFailed
 
 # -- launching ---------------------------------------------------------------------------------------------------------
 

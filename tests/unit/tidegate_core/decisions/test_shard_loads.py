@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.unit.tidegate_core.decisions.shard_bench import CLOSED, OPENS, a_bench
-
 from tidegate_core.effects import SampleLoad, Submit
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
 
 SHORT = Behaviour(starts_after=10, runs_for=500)
 BUSY: Doc = {"type": "load", "below": 0.85, "resume": 0.75}

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import HOUR, MINUTE, NOW, SECOND, a_request, a_spec, an_apply, at_most, every
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tidegate_core.decisions.run_plane import ending
 from tidegate_core.decisions.run_plane.flexible import flexible_until
 from tidegate_core.model.instants import format_instant
@@ -16,8 +18,6 @@ from tidegate_core.model.schedule_checks import schedule_warnings
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Job, LedgerRow
 from tidegate_core.triggers import TimeTrigger
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, SECOND, a_request, a_spec, an_apply, at_most, every
 
 LONG = Behaviour(runs_for=35 * SECOND)
 CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}

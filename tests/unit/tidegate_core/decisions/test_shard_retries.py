@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
+from tests.support.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, at_most, every, on_run_of
+from tests.support.harness.actor_harness import Behaviour
 from tests.unit.tidegate_core.decisions.retry_bench import FAILS, a_schedule, begun, by_hand, ends, failing
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench, states, the_run
-
 from tidegate_core.effects import Effect, NotSubmitted, Submit
 from tidegate_core.transactions.gate import finish_run, report_outputs
-from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, at_most, every, on_run_of
 
 
 def test_given_a_program_that_fails_then_it_is_tried_again_after_pauses_that_double() -> None:

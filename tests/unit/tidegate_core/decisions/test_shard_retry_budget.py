@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from tests.support.builders import HOUR, MINUTE, NOW, SECOND
+from tests.support.harness.actor_harness import Behaviour
 from tests.unit.tidegate_core.decisions.retry_bench import FAILS, a_schedule, of_one_shard
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench
-
 from tidegate_core.decisions.run_plane.retry_budget import ALWAYS, BUDGET_WINDOW_MS
-from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, SECOND
 
 
 def test_given_a_storm_of_failures_then_the_namespace_has_a_budget_and_the_rest_is_delayed() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.shard_bench import CLOSED, FOR_EVER, OPENS, a_bench
 
+from tests.support.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, at_most, every
+from tests.support.harness.actor_harness import Behaviour
+from tests.unit.tidegate_core.decisions.shard_bench import CLOSED, FOR_EVER, OPENS, a_bench
 from tidegate_core.effects import Commit, Read, Submit
-from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, at_most, every
 
 # -- waiting -----------------------------------------------------------------------------------------------------------
 

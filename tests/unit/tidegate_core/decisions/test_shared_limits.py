@@ -6,18 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 
-from tidegate_core.decisions.run_plane.asking import ASK_AGAIN_MS
-from tidegate_core.decisions.run_plane.home_limits import OFFER_MS
-from tidegate_core.effects import Commit, Effect, Poke, Read
-from tidegate_core.model.shards import schedule_shard
-from tidegate_core.records.limits import SharedLimit
-from tidegate_core.store import keys
-from tidegate_core.store.values import Delete, Key, Put
-from tidegate_core.transactions.limits import HOLDERS_INLINE_MAX
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     MINUTE,
     SECOND,
     Doc,
@@ -31,6 +21,16 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.unit.tidegate_core.decisions.shard_bench import a_bench
+from tidegate_core.decisions.run_plane.asking import ASK_AGAIN_MS
+from tidegate_core.decisions.run_plane.home_limits import OFFER_MS
+from tidegate_core.effects import Commit, Effect, Poke, Read
+from tidegate_core.model.shards import schedule_shard
+from tidegate_core.records.limits import SharedLimit
+from tidegate_core.store import keys
+from tidegate_core.store.values import Delete, Key, Put
+from tidegate_core.transactions.limits import HOLDERS_INLINE_MAX
 
 FILE = "/jobs/same.py"
 LIMIT = keys.shared_limit("flights", "program", f"python:{FILE}")

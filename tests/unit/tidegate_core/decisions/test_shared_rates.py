@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.crowds import (
-    CROWD,
-    SHARDS,
-    USED_WITHIN_MS,
-    apart,
-    due_together,
-    schedule_of,
-)
-from tests.unit.tidegate_core.decisions.rates_bench import a_bench, admitted, begun, rate, schedules, started, trigger
 
+from tests.support.builders import HOUR, MINUTE, NOW, SECOND, a_spec, an_apply, at_most, every
+from tests.support.harness.actor_harness import Behaviour
+from tests.unit.tidegate_core.decisions.crowds import CROWD, SHARDS, USED_WITHIN_MS, apart, due_together, schedule_of
+from tests.unit.tidegate_core.decisions.rates_bench import a_bench, admitted, begun, rate, schedules, started, trigger
 from tidegate_core.decisions.run_plane.asking import ASK_AGAIN_MS
 from tidegate_core.effects import Commit, Read
-from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, SECOND, a_spec, an_apply, at_most, every
 
 
 @pytest.mark.parametrize("scope", ["program", "group"])

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.crowds import (
-    CROWD,
-    FILE,
-    SHARDS,
-    USED_WITHIN_MS,
-    apart,
-    due_together,
-)
+
+from tests.support.builders import MINUTE, SECOND, a_request, a_spec, an_apply, at_most, every
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.unit.tidegate_core.decisions.crowds import CROWD, FILE, SHARDS, USED_WITHIN_MS, apart, due_together
 from tests.unit.tidegate_core.decisions.rates_bench import (
     QUICK,
     a_bench,
@@ -22,9 +18,6 @@ from tests.unit.tidegate_core.decisions.rates_bench import (
     the_rate,
     trigger,
 )
-
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import MINUTE, SECOND, a_request, a_spec, an_apply, at_most, every
 
 NEVER_STARTS = Behaviour(starts_after=None)
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 
+from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Bench
 from tests.unit.tidegate_core.decisions.crowds import FILE, USED_WITHIN_MS, apart, schedule_of
 from tests.unit.tidegate_core.decisions.rates_bench import a_bench, admitted, begun, rate, schedules, the_rate, trigger
-
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.limits import EXPIRED_MAX, GONE_MAX, SharedLimit
 from tidegate_core.records.run_plane import Job
 from tidegate_core.store import keys
 from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.rates import Counted, count_admission
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
 
 
 def unmet(bench: Bench) -> list[Doc]:

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.test_controls import control
 
-from tidegate_core.decisions.run_plane import inbox
-from tidegate_core.effects import Effect, ReadEndOffsets, Write
-from tidegate_core.model.instants import format_instant
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     EVENTS,
     HOUR,
     MINUTE,
@@ -22,6 +17,11 @@ from tidegate_testkit.builders import (
     every,
     on_data,
 )
+from tests.support.harness.actor_harness import Bench
+from tests.unit.tidegate_core.decisions.test_controls import control
+from tidegate_core.decisions.run_plane import inbox
+from tidegate_core.effects import Effect, ReadEndOffsets, Write
+from tidegate_core.model.instants import format_instant
 
 
 def asks_for_its_ends(effect: Effect) -> bool:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import SECOND, Doc, a_spec, an_apply, every, on_data
+from tests.support.harness.actor_harness import Bench
 from tidegate_core.decisions.log_ends import LANE_PATIENCE_MS, SILENT_AFTER_MS
 from tidegate_core.decisions.readings import SILENT_FOR_MS
 from tidegate_core.effects import Effect, EndOffsets, ReadEndOffsets, Unavailable
 from tidegate_core.model.shards import schedule_shard
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import SECOND, Doc, a_spec, an_apply, every, on_data
 
 TOPIC, TOPIC_ID = "lake.commits", "c" * 32
 NEIGHBOUR = next(

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.unit.tidegate_core.decisions.source_bench import TOPIC, a_source, a_source_apply, ask, counted, produce
 
+from tests.support.builders import SECOND, Doc, a_spec, an_apply, on_data
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.unit.tidegate_core.decisions.source_bench import TOPIC, a_source, a_source_apply, ask, counted, produce
 from tidegate_core.decisions import event_ingest
 from tidegate_core.effects import Commit, Effect, StartReading
 from tidegate_core.store.values import Key, Put
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import SECOND, Doc, a_spec, an_apply, on_data
 
 PAGE = 2
 """Rows of a move, its dedupe row included beside the first."""

@@ -6,6 +6,9 @@ import json
 from itertools import count
 
 import pytest
+
+from tests.support.builders import EVENTS, NOW, SECOND, Doc, a_spec, an_apply, on_data
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.unit.tidegate_core.decisions.source_bench import (
     TOPIC,
     WAITS,
@@ -18,7 +21,6 @@ from tests.unit.tidegate_core.decisions.source_bench import (
     produce,
     sources,
 )
-
 from tidegate_core.decisions.sources_home import SOURCES_MAX, TOPIC_PARTITIONS_MAX, moved_by
 from tidegate_core.effects import EndOffsets, ReadEndOffsets
 from tidegate_core.model.parsing import parse_request
@@ -27,8 +29,6 @@ from tidegate_core.model.receipts import ReceiptStatus
 from tidegate_core.model.requests import SourceApply, SourceDelete
 from tidegate_core.records.sources import NO_SOURCES
 from tidegate_core.store import keys
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import EVENTS, NOW, SECOND, Doc, a_spec, an_apply, on_data
 
 MAPPED = ("dataset", "partition", "id", "kind", "bytes", "rows", "version", "event_time", "producer")
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
+from tests.support.builders import SECOND, a_spec, all_of, an_apply, an_event, on_data
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.unit.tidegate_core.decisions.source_bench import (
     TOPIC,
     WAITS,
@@ -14,12 +17,9 @@ from tests.unit.tidegate_core.decisions.source_bench import (
     produce,
     sources,
 )
-
 from tidegate_core.decisions.log_ends import SILENT_AFTER_MS
 from tidegate_core.decisions.source_watch import LOOK_MS
 from tidegate_core.effects import Commit, ReadEndOffsets, Unavailable
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import SECOND, a_spec, all_of, an_apply, an_event, on_data
 
 
 @pytest.fixture

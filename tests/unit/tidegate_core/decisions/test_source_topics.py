@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
+from tests.support.builders import SECOND, an_apply
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.unit.tidegate_core.decisions.source_bench import (
     TOPIC,
     WAITS,
@@ -14,13 +17,10 @@ from tests.unit.tidegate_core.decisions.source_bench import (
     positions,
     produce,
 )
-
 from tidegate_core.decisions.followed_topics import ASK_AGAIN_MS
 from tidegate_core.decisions.inputs import PositionGone
 from tidegate_core.decisions.source_watch import LOOK_MS
 from tidegate_core.effects import EndOffsets, Poke, ReadEndOffsets
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import SECOND, an_apply
 
 
 @pytest.fixture

@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+
+from tests.support.builders import SECOND, a_spec, an_apply, an_event, on_data
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.recorded_effects import Sent
 from tests.unit.tidegate_core.decisions.source_bench import (
     TOPIC,
     WAITS,
@@ -16,16 +20,12 @@ from tests.unit.tidegate_core.decisions.source_bench import (
     produce,
     sources,
 )
-
 from tidegate_core.dead_letters.letter import LetterId, read_letter
 from tidegate_core.decisions.dead_letters import SOURCE_HEADER
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.decisions.source_watch import LOOK_MS
 from tidegate_core.effects import Poke, Read, ReadEndOffsets, StartReading
 from tidegate_core.model.shards import sources_shard
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.bench_outcomes import Sent
-from tidegate_testkit.builders import SECOND, a_spec, an_apply, an_event, on_data
 
 
 @pytest.fixture

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.unit.tidegate_core.decisions.crowds import LATENCY_MS, SHARDS, apart, schedule_of
 
+from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.unit.tidegate_core.decisions.crowds import LATENCY_MS, SHARDS, apart, schedule_of
 from tidegate_core.decisions.run_plane.home_limits import OFFERS_MAX, SERVE_MS
 from tidegate_core.effects import LaunchOrder, Poke
 from tidegate_core.records.limits import SharedLimit
 from tidegate_core.store import keys
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
 
 BUSY_FOR = 20 * MINUTE
 SHORT = 2 * SECOND

@@ -11,11 +11,11 @@ import os
 from collections import Counter
 
 import pytest
-from tests.unit.tidegate_core.decisions.story_bench import Story, schedule_of
 
+from tests.support.builders import MINUTE, SECOND, a_spec, an_apply
+from tests.unit.tidegate_core.decisions.story_bench import Story, schedule_of
 from tidegate_core.model.instants import format_instant
 from tidegate_core.model.shards import schedule_shard
-from tidegate_testkit.builders import MINUTE, SECOND, a_spec, an_apply
 
 SCHEDULES, SHARDS, TOPIC_PARTITIONS, NODES = 10_000, 256, 16, 4
 STORE_ANSWERS_MS = 10

@@ -5,6 +5,10 @@ from __future__ import annotations
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize
+
+from tests.oracles.composites.composites import Automaton, Clock, OnTimeout, Some, leaves_of
+from tests.oracles.composites.tick_instances import Instances
+from tests.support.builders import NOW, SECOND
 from tests.unit.tidegate_core.decisions.automaton_machine import (
     LATE,
     ON_TIMEOUT,
@@ -15,11 +19,7 @@ from tests.unit.tidegate_core.decisions.automaton_machine import (
     document_of,
     trees,
 )
-
 from tidegate_core.decisions.run_plane.instances import OPEN_MAX
-from tidegate_testkit.automaton.composites import Automaton, Clock, OnTimeout, Some, leaves_of
-from tidegate_testkit.automaton.instances import Instances
-from tidegate_testkit.builders import NOW, SECOND
 
 
 class Ticking(TickingMachine):

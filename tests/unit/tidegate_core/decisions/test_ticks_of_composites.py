@@ -5,21 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.decisions.story_bench import DAY, Story, brought
 
+from tests.support.builders import MINUTE, SECOND, Doc, a_request, a_spec, all_of, an_apply, an_event, every, on_data
+from tests.unit.tidegate_core.decisions.story_bench import DAY, Story, brought
 from tidegate_core.model.instants import parse_instant
-from tidegate_testkit.builders import (
-    MINUTE,
-    SECOND,
-    Doc,
-    a_request,
-    a_spec,
-    all_of,
-    an_apply,
-    an_event,
-    every,
-    on_data,
-)
 
 TENS: Doc = {"type": "cron", "expression": "*/10 * * * *"}
 """Its first tick is at 02:20, 400 s after a bench begins."""

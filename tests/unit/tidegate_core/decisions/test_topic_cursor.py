@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import EVENTS, EVENTS_ID, REQUESTS, SECOND, a_send, a_spec, an_apply, an_event
+from tests.support.harness.actor_harness import Bench
 from tidegate_core.decisions.inputs import LogRecord, RecordsArrived
 from tidegate_core.decisions.request_ingest import REQUESTS_TOGETHER_MAX
 from tidegate_core.decisions.topic_cursor import BATCH_RECORDS_MAX
 from tidegate_core.effects import Commit, Effect, Taken
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import EVENTS, EVENTS_ID, REQUESTS, SECOND, a_send, a_spec, an_apply, an_event
 
 
 def a_raise(effect: Effect) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import a_holding
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.decisions.turn import Turn
-from tidegate_testkit.builders import a_holding
 
 
 class Stopped(Exception):

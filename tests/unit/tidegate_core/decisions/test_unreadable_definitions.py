@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
+from tests.support.builders import MINUTE, SECOND, a_spec, all_of, an_apply, an_event, on_data
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tidegate_core.store.values import Key, Put
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import MINUTE, SECOND, a_spec, all_of, an_apply, an_event, on_data
 
 
 def test_given_one_among_due_time_outs_then_those_of_the_others_are_decided() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
+from tests.support.builders import SECOND, a_spec, an_apply, an_event, on_data
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.unit.tidegate_core.decisions.source_bench import (
     TOPIC,
     WAITS,
@@ -16,10 +19,7 @@ from tests.unit.tidegate_core.decisions.source_bench import (
     reword,
     sources,
 )
-
 from tidegate_core.decisions.source_watch import LOOK_MS
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import SECOND, a_spec, an_apply, an_event, on_data
 
 OTHER = "lake.others"
 GRAMMAR = {"sample": {"every": 10}}

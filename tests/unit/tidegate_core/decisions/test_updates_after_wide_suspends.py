@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
+from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.unit.tidegate_core.decisions.run_plane.suspending import suspend
 from tests.unit.tidegate_core.decisions.test_controls import ask, control, controls
 from tests.unit.tidegate_core.decisions.test_controls_heard_late import deafly, definition, hear, nominals, state
-
 from tidegate_core.audit.expected import Expected, expected_of, generations_of
 from tidegate_core.audit.facts import Window
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import LedgerRow, PastGeneration
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
 
 REF = "flights/nightly"
 

@@ -8,14 +8,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.decisions.inputs import LogRecord, Poked
-from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS
-from tidegate_core.effects import Commit, Effect, Gone, LaunchOrder, Write
-from tidegate_core.records.codec import to_item
-from tidegate_core.records.run_plane import InboxRow
-from tidegate_core.store.values import Delete, Key, Put
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     EVENTS,
     MINUTE,
     RUNS,
@@ -30,6 +23,13 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tidegate_core.decisions.inputs import LogRecord, Poked
+from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS
+from tidegate_core.effects import Commit, Effect, Gone, LaunchOrder, Write
+from tidegate_core.records.codec import to_item
+from tidegate_core.records.run_plane import InboxRow
+from tidegate_core.store.values import Delete, Key, Put
 
 UP = on_run_of("up")
 EITHER: Doc = {"type": "any_of", "triggers": [UP, on_data("a", 2)]}

@@ -8,22 +8,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from tests.unit.tidegate_core.decisions.story_bench import Story, schedule_of
 
+from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, on_data, on_run_of
+from tests.support.harness.actor_harness import Behaviour
+from tests.unit.tidegate_core.decisions.story_bench import Story, schedule_of
 from tidegate_core.effects import Effect, NotSubmitted, Submit
-from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import (
-    HOUR,
-    MINUTE,
-    SECOND,
-    Doc,
-    a_request,
-    a_spec,
-    an_apply,
-    at_most,
-    on_data,
-    on_run_of,
-)
 
 EACH_MINUTE: Doc = {"type": "cron", "expression": "* * * * *"}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.decisions.story_bench import Story, brought
 
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, all_of, on_data
+from tests.support.builders import HOUR, MINUTE, SECOND, Doc, all_of, on_data
+from tests.unit.tidegate_core.decisions.story_bench import Story, brought
 
 NIGHT: Doc = {"type": "time_window", "opens": "22:00", "closes": "06:00"}
 ONCE_A_DAY: Doc = {"type": "rate", "max": 1, "per": "1d"}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.story_bench import Story, brought
 
-from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import MINUTE, SECOND, Doc, at_most, on_data
+from tests.support.builders import MINUTE, SECOND, Doc, at_most, on_data
+from tests.support.harness.actor_harness import Behaviour
+from tests.unit.tidegate_core.decisions.story_bench import Story, brought
 
 NIGHT: Doc = {"type": "time_window", "opens": "22:00", "closes": "23:00"}
 GROUP = at_most(1, "group", group="warehouse")

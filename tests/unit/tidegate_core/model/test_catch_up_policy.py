@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import Doc, a_recurring, a_spec, every, on_data, parsed_spec
 from tidegate_core.model.catch_up import CatchUpPolicy, catch_up_warning
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.problems import InvalidInput
 from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_testkit.builders import Doc, a_recurring, a_spec, every, on_data, parsed_spec
 
 FUTURE = "2030-01-01T00:00:00Z"
 

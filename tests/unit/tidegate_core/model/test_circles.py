@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import a_spec, all_of, every, on_data, on_run_of
 from tidegate_core.model.circles import circle_warning, upstreams_of
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_testkit.builders import a_spec, all_of, every, on_data, on_run_of
 
 
 def any_of(*leaves: dict[str, Any]) -> dict[str, Any]:

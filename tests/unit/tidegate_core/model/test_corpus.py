@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.builders import Doc
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.schedule_checks import check_schedule
-from tidegate_testkit.builders import Doc
 
 CORPUS = Path(__file__).parent / "corpus"
 NOW = parse_instant("2026-11-20T22:00:00Z")

@@ -10,6 +10,7 @@ from typing import Any, get_args
 import pytest
 import yaml
 
+from tests.support.builders import Doc
 from tidegate_core.constraints import Constraint
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.parsing import parse_schedule
@@ -17,7 +18,6 @@ from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.schedule_checks import check_schedule, schedule_warnings
 from tidegate_core.triggers import TimeTrigger, Trigger
 from tidegate_core.triggers.preview import preview
-from tidegate_testkit.builders import Doc
 
 PAGE = (Path(__file__).parents[4] / "docs" / "schedules.md").read_text(encoding="utf-8")
 NOW = parse_instant("2026-11-20T22:00:00Z")

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.cpu_time import TRIES, least_cpu_s
 
+from tests.unit.tidegate_core.cpu_time import TRIES, least_cpu_s
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.model.parsing import parse_events, parse_request
 from tidegate_core.model.problems import RefusedRecord

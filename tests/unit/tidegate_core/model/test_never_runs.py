@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.unit.tidegate_core.cpu_time import is_done_within
 
+from tests.support.builders import Doc
+from tests.unit.tidegate_core.cpu_time import is_done_within
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.never_runs import never_runs_warning
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.schedule_checks import schedule_warnings
 from tidegate_simulator import simulate
-from tidegate_testkit.builders import Doc
 
 NOW = parse_instant("2026-11-20T22:00:00Z")
 """A Friday."""

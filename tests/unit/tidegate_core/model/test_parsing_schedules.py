@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.unit.tidegate_core.model.schedule_documents import NIGHTLY, PYTHON, document, only_problem, problems
 
+from tests.unit.tidegate_core.model.schedule_documents import NIGHTLY, PYTHON, document, only_problem, problems
 from tidegate_core.model.explain import MAX_EXPLAINED, problems_of
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.schedule import ScheduleSpec

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.model.schedule_documents import problems
 
+from tests.support.builders import Doc, a_spec, every, on_data
+from tests.unit.tidegate_core.model.schedule_documents import problems
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_testkit.builders import Doc, a_spec, every, on_data
 
 KINDS: list[Doc] = [
     {"type": "concurrency", "max": 3},

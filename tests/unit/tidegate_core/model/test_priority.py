@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.builders import NOW
 from tidegate_core.model.priority import AGEING_MS, Priority, class_of, order_of
-from tidegate_testkit.builders import NOW
 
 CLASSES: tuple[Priority, ...] = ("highest", "high", "medium", "low", "lowest")
 instants = st.integers(NOW, NOW + 20 * AGEING_MS)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.unit.tidegate_core.model.schedule_documents import problems
 
+from tests.support.builders import MINUTE, SECOND, a_recurring
+from tests.unit.tidegate_core.model.schedule_documents import problems
 from tidegate_core.model.retry import Retry
-from tidegate_testkit.builders import MINUTE, SECOND, a_recurring
 
 
 def a_retry(**fields: Any) -> Retry:

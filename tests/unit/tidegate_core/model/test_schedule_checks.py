@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.cpu_time import is_done_within
 
+from tests.unit.tidegate_core.cpu_time import is_done_within
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.problems import InvalidInput, Problem

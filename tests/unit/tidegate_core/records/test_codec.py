@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.builders import NOW, a_job, a_run, a_schedule, some_evidence
 from tidegate_core.records import messages, run_plane
 from tidegate_core.records.codec import STORE_ATTRIBUTES, from_item, to_item
 from tidegate_core.records.messages import MessageName, public_id
 from tidegate_core.records.run_plane import Evidence, Job, PastGeneration, Run, ScheduleState
 from tidegate_core.store.values import Key
-from tidegate_testkit.builders import NOW, a_job, a_run, a_schedule, some_evidence
 
 KEY = Key("SH#0000", "X")
 

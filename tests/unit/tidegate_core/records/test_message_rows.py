@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.builders import NOW
 from tidegate_core.model.position import Position
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import FIRST_VERSION, FOR_EVER, Guard, Message, MessageName, MessageTimer
 from tidegate_dynamo.attribute_values import encoded_item
 from tidegate_dynamo.units import item_bytes
-from tidegate_testkit.builders import NOW
 
 positions = st.builds(
     Position,

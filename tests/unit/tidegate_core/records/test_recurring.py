@@ -6,14 +6,8 @@ import json
 
 import pytest
 
-from tidegate_core.records.recurring import (
-    INTERVALS_BYTES_MAX,
-    INTERVALS_KEPT,
-    INTERVALS_MAX,
-    Interval,
-    Recurring,
-)
-from tidegate_testkit.builders import NOW
+from tests.support.builders import NOW
+from tidegate_core.records.recurring import INTERVALS_BYTES_MAX, INTERVALS_KEPT, INTERVALS_MAX, Interval, Recurring
 
 RECORD = Recurring(namespace="flights", name="ping")
 

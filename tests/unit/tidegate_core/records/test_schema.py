@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import a_job, a_schedule
 from tidegate_core.records.schema import BOUNDS, FIRST, NEWEST, OLDEST, Readable, StoreSchema, newer_fields
-from tidegate_testkit.builders import a_job, a_schedule
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import NOW, a_match, an_inbox_row
 from tidegate_core.store import keys
 from tidegate_core.store.values import Applied, Cancelled, Put
 from tidegate_core.transactions.cursor import USES_MAX, Uses, dedupe_row, move_cursor
 from tidegate_core.transactions.ownership import Cursor, cursor_of, raise_topic_partition
 from tidegate_memory.store import MemoryStore
-from tidegate_testkit.builders import NOW, a_match, an_inbox_row
 
 TP = keys.topic_position("brokers", "b" * 32, 0)
 DAY = 24 * 3_600_000

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.builders import NOW, a_run
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.run_plane import Run
 from tidegate_core.store.values import Applied, Put, RawOutcome
 from tidegate_core.transactions.gate import finish_run, report_outputs, start_run, was_finished_by, was_overtaken
 from tidegate_memory.store import MemoryStore
-from tidegate_testkit.builders import NOW, a_run
 
 ID = a_run().id
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import HOUR, NOW
 from tidegate_core.decisions.delivery_plane.slots import NOTHING
 from tidegate_core.records.outages import Outage, outages_of
 from tidegate_core.store import keys
@@ -12,7 +13,6 @@ from tidegate_core.transactions.delivery import checkpoint, progress_of
 from tidegate_core.transactions.outages import record_outages
 from tidegate_core.transactions.ownership import acquire_shard
 from tidegate_memory.store import MemoryStore
-from tidegate_testkit.builders import HOUR, NOW
 
 LEASE, PROGRESS = keys.lease(0), keys.progress(0)
 ONE, TWO = Outage(NOW, NOW + HOUR), Outage(NOW + 2 * HOUR, NOW + 3 * HOUR)

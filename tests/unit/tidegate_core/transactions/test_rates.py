@@ -7,6 +7,7 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.builders import NOW
 from tidegate_core.constraints.spans import EXACT_MAX, SLICES, Span
 from tidegate_core.records.limits import EXPIRED_MAX, GONE_MAX, SharedLimit
 from tidegate_core.store import keys
@@ -14,7 +15,6 @@ from tidegate_core.store.values import Action, Applied, Transaction, Update
 from tidegate_core.transactions.limits import lapse_offers, mark_queue, offer_slots, take_out
 from tidegate_core.transactions.rates import Counted, count_admission, take_back
 from tidegate_memory.store import MemoryStore
-from tidegate_testkit.builders import NOW
 
 PER = 1_000
 RATE = keys.shared_rate("flights", "group", "calls", PER, None)

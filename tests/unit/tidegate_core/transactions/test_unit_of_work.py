@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.builders import NOW, a_job
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.controls import NO_CONTROLS, Controls
 from tidegate_core.records.run_plane import Job, TimerRow
@@ -26,15 +27,9 @@ from tidegate_core.store.values import (
 )
 from tidegate_core.transactions import conditions
 from tidegate_core.transactions.limits import Permit, take_permit
-from tidegate_core.transactions.unit_of_work import (
-    AlreadyThere,
-    NotAtHand,
-    TooLarge,
-    UnitOfWork,
-)
+from tidegate_core.transactions.unit_of_work import AlreadyThere, NotAtHand, TooLarge, UnitOfWork
 from tidegate_core.transactions.view import View
 from tidegate_memory.store import MemoryStore
-from tidegate_testkit.builders import NOW, a_job
 
 LIMIT = keys.shared_limit("flights", "program", "p")
 

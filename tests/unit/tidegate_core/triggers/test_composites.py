@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from tests.support.builders import HOUR, NOW, a_spec, all_of, on_data, on_run_of
 from tidegate_core.model.facts import Fact, fact_from_json
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.triggers import AllOfTrigger, AnyOfTrigger, AtLeastTrigger, EventTrigger, Trigger
-from tidegate_testkit.builders import HOUR, NOW, a_spec, all_of, on_data, on_run_of
 
 DAY = 24 * HOUR
 A, B, C = on_data("a"), on_data("b"), on_data("c")

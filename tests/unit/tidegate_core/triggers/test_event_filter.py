@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.support.builders import all_of, on_data
 from tidegate_core.model.events import CustomEvent, DataPartitionEvent
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.problems import InvalidInput
 from tidegate_core.triggers.event_filter import Filter
-from tidegate_testkit.builders import all_of, on_data
 
 TRUCK = CustomEvent.model_validate(
     {

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
+
 from tests.unit.tidegate_core.cpu_time import is_done_within
 from tests.unit.tidegate_core.triggers.left_out import EXCLUDED, NAMING, ROME, TOKYO, UNION, cron
-
 from tidegate_core.model.instants import Instant, format_instant, parse_instant
 from tidegate_core.triggers import Trigger
 from tidegate_core.triggers.base import TimeTrigger

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.oracles.calendar.brute_force_walker import changes_of
+from tests.support.builders import a_definition, a_schedule, a_spec
+from tests.support.harness.decision_harness import Desk
 from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.records.run_plane import Job, LedgerRow, TimerRow
 from tidegate_core.triggers import AtTrigger, CronTrigger, EveryTrigger, TimesTrigger
 from tidegate_core.triggers.preview import preview
-from tidegate_testkit.builders import a_definition, a_schedule, a_spec
-from tidegate_testkit.desk import Desk
-from tidegate_testkit.oracle.walker import changes_of
 
 ZONES = (
     *("Europe/Rome", "Europe/London", "Europe/Istanbul", "America/New_York", "America/Sao_Paulo", "America/Caracas"),

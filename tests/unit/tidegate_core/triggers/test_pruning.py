@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import Doc, all_of, on_data, on_run_of, parsed_spec
 from tidegate_core.triggers.base import EventTrigger
 from tidegate_core.triggers.pruning import without
-from tidegate_testkit.builders import Doc, all_of, on_data, on_run_of, parsed_spec
 
 P1, P2, P3 = (on_run_of(name) for name in ("p1", "p2", "p3"))
 A, B = on_data("a"), on_data("b")

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from tests.support.builders import a_spec
 from tidegate_core.model.events import DataPartitionEvent
 from tidegate_core.model.facts import RunFact
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.model.problems import InvalidInput
 from tidegate_core.triggers import RunStatusTrigger
-from tidegate_testkit.builders import a_spec
 
 
 def after(**fields: Any) -> RunStatusTrigger:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
-from tests.unit.tidegate_core.triggers.left_out import EXCLUDED, NAMING, UNION, cron
 
+from tests.unit.tidegate_core.triggers.left_out import EXCLUDED, NAMING, UNION, cron
 from tidegate_core.model.instants import Instant, parse_instant
 from tidegate_core.triggers import Trigger
 from tidegate_core.triggers.base import TimeTrigger
@@ -23,8 +23,7 @@ ANY: TypeAdapter[Any] = TypeAdapter(Trigger)
 DAY = 86_400_000
 ROOT = Path(__file__).parents[4]
 SOURCES = [ROOT / "shared", ROOT / "services"]
-UNBOUNDED = {"tidegate_testkit", "triggers"}
-"""Tests have nobody to keep waiting."""
+UNBOUNDED = {"triggers"}
 YEARS: dict[str, Any] = {"type": "cron", "dialect": "quartz", "expression": "* * * * * ? 2026-2028"}
 BY_HOURS: list[dict[str, Any]] = [{**YEARS, "expression": f"* * {hour} * * ? 2026-2028"} for hour in range(24)]
 """Leave out three years together, hour by hour: each of their days is compared with all of them."""

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from tests.support.builders import all_of, every, on_data
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.triggers import EventTrigger, Trigger
 from tidegate_core.triggers.preview import preview_ticks, reading_of
 from tidegate_core.triggers.search import NEVER
 from tidegate_core.triggers.ticks import TICKS_TAKEN_MAX, Tick, ticks_of
-from tidegate_testkit.builders import all_of, every, on_data
 
 REF = "flights/nightly"
 DAILY = {"type": "cron", "expression": "30 2 * * *", "zone": "Europe/Rome"}

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import HOUR, SECOND
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.controls import NO_CONTROLS, Controls, Scope
 from tidegate_core.records.run_plane import Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item
 from tidegate_core.watching.signs import heads, served_until, shard_signs
-from tidegate_testkit.builders import HOUR, SECOND
 
 NOW = 1_763_676_000_000
 RUN: dict[str, Any] = {

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.tidegate_core.decisions.shard_bench import CLOSED, FOR_EVER, a_bench
-from tests.unit.tidegate_core.why.stories import story
-from tests.unit.tidegate_core.why.stories_of_instants import ROME, applied_at
-from tests.unit.tidegate_core.why.stories_of_jobs import QUICK
-from tests.unit.tidegate_core.why.telling import served, the_jobs, why
-
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import LedgerRow
-from tidegate_core.why.reason import Explanation
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     HOUR,
     MINUTE,
     SECOND,
@@ -28,6 +18,15 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.unit.tidegate_core.decisions.shard_bench import CLOSED, FOR_EVER, a_bench
+from tests.unit.tidegate_core.why.stories import story
+from tests.unit.tidegate_core.why.stories_of_instants import ROME, applied_at
+from tests.unit.tidegate_core.why.stories_of_jobs import QUICK
+from tests.unit.tidegate_core.why.telling import served, the_jobs, why
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import LedgerRow
+from tidegate_core.why.reason import Explanation
 
 NEVER_STARTS = Behaviour(starts_after=None)
 LOAD: Doc = {"type": "load", "on_unmet": "abort"}

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_recurring, a_request, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Bench
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 from tests.unit.tidegate_core.why.stories import story
 from tests.unit.tidegate_core.why.stories_of_schedules import applied, control
 from tests.unit.tidegate_core.why.telling import served, why
-
 from tidegate_core.effects import Commit
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.why.reason import Explanation
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_recurring, a_request, a_spec, an_apply, every
 
 ROME: Doc = {"type": "cron", "expression": "30 2 * * *", "zone": "Europe/Rome"}
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.unit.tidegate_core.decisions.shard_bench import CLOSED, FOR_EVER, a_bench, a_lookup, a_submit
 from tests.unit.tidegate_core.why.stories import story
 from tests.unit.tidegate_core.why.telling import served, the_jobs, why_job
-
 from tidegate_core.effects import Cancel, Commit, Gone, LookedUp, NotSubmitted
 from tidegate_core.why.reason import Explanation
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
 
 QUICK = Behaviour(starts_after=10, runs_for=500)
 

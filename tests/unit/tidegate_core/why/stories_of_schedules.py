@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.tidegate_core.decisions.shard_bench import CLOSED, a_bench
-from tests.unit.tidegate_core.why.stories import story
-from tests.unit.tidegate_core.why.telling import served, why, why_job
-
-from tidegate_core.effects import Commit
-from tidegate_core.why.reason import Explanation
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     HOUR,
     MINUTE,
     NOW,
@@ -25,6 +18,12 @@ from tidegate_testkit.builders import (
     every,
     on_data,
 )
+from tests.support.harness.actor_harness import Bench
+from tests.unit.tidegate_core.decisions.shard_bench import CLOSED, a_bench
+from tests.unit.tidegate_core.why.stories import story
+from tests.unit.tidegate_core.why.telling import served, why, why_job
+from tidegate_core.effects import Commit
+from tidegate_core.why.reason import Explanation
 
 
 def applied(trigger: Doc | None = None, **more: Any) -> Bench:

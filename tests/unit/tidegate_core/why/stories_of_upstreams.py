@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.tidegate_core.why.stories import story
-from tests.unit.tidegate_core.why.telling import served, why, why_job
-
-from tidegate_core.why.reason import Explanation
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     MINUTE,
     SECOND,
     Doc,
@@ -22,6 +17,10 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
+from tests.support.harness.actor_harness import Bench
+from tests.unit.tidegate_core.why.stories import story
+from tests.unit.tidegate_core.why.telling import served, why, why_job
+from tidegate_core.why.reason import Explanation
 
 UP = on_run_of("up")
 

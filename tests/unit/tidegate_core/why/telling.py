@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.support.builders import HOUR
+from tests.support.harness.actor_harness import Bench
 from tidegate_api.cluster_map import ClusterMap
 from tidegate_api.reads.why import explain_job, explain_schedule
 from tidegate_core.decisions.outage_watch import sign_of_life
@@ -10,8 +12,6 @@ from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Job
 from tidegate_core.why.reason import Explanation
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR
 
 CLUSTER = ClusterMap(version=1, topic_partitions=1, shards=4)
 

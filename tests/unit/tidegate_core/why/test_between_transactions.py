@@ -6,15 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-from tests.unit.tidegate_core.why.telling import CLUSTER, served, the_jobs, told, why, why_job
 
-from tidegate_api.reads import why as reads
-from tidegate_api.reads.why_facts import facts_of
-from tidegate_core.model.identity import shard_of_run
-from tidegate_core.model.instants import format_instant
-from tidegate_core.why.codes import CODES
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     MINUTE,
     SECOND,
     Doc,
@@ -27,6 +20,13 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
+from tests.support.harness.actor_harness import Bench
+from tests.unit.tidegate_core.why.telling import CLUSTER, served, the_jobs, told, why, why_job
+from tidegate_api.reads import why as reads
+from tidegate_api.reads.why_facts import facts_of
+from tidegate_core.model.identity import shard_of_run
+from tidegate_core.model.instants import format_instant
+from tidegate_core.why.codes import CODES
 
 MINUTES: Final[Doc] = {"type": "cron", "expression": "* * * * *", "zone": "UTC"}
 PAIRED: Final[Doc] = {

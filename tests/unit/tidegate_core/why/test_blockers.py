@@ -12,13 +12,13 @@ from typing import Final
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+
+from tests.support.builders import SECOND, Doc, a_request, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.unit.tidegate_core.decisions.shard_bench import CLOSED, FOR_EVER
 from tests.unit.tidegate_core.why.telling import served, the_jobs, told, why_job
-
 from tidegate_core.effects import LaunchOrder
 from tidegate_core.why.reason import Reason
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import SECOND, Doc, a_request, a_spec, an_apply, every
 
 PROGRAM: Final[Doc] = {"type": "concurrency", "max": 1, "scope": "program"}
 REMEMBERED: Final[Mapping[str, Doc]] = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+
+from tests.support.builders import HOUR, SECOND, Doc, a_request, a_spec, an_apply, an_event, at_most, every, on_data
+from tests.support.harness.actor_harness import Bench
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 from tests.unit.tidegate_core.why.telling import served, the_jobs, told, why_job
-
 from tidegate_core.store.values import Page, RangeRead
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR, SECOND, Doc, a_request, a_spec, an_apply, an_event, at_most, every, on_data
 
 CLOSED: Doc = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
 ENDED_RUN_DAYS, LEDGER_DAYS = 30, 90

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tests.unit.tidegate_core.why import (
     stories_of_ends,
     stories_of_instants,
@@ -14,7 +15,6 @@ from tests.unit.tidegate_core.why import (
 )
 from tests.unit.tidegate_core.why.stories import STORIES, Story
 from tests.unit.tidegate_core.why.telling import told
-
 from tidegate_core.why.codes import CODES, FAMILIES
 from tidegate_core.why.page import reasons_page
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import pytest
+
+from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.unit.tidegate_core.decisions.shard_bench import FOR_EVER, a_bench
 from tests.unit.tidegate_core.why.stories_of_ends import lived
 from tests.unit.tidegate_core.why.stories_of_instants import ROME, applied_at
 from tests.unit.tidegate_core.why.stories_of_jobs import QUICK
 from tests.unit.tidegate_core.why.stories_of_schedules import applied
 from tests.unit.tidegate_core.why.telling import served, why
-
 from tidegate_core.model.instants import format_instant
 from tidegate_core.model.problems import InvalidInput
 from tidegate_core.store.values import Delete, Key
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
 
 
 def codes(bench: Bench, at: str) -> list[str]:

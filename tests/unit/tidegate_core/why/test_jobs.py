@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
+
+from tests.support.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
+from tests.support.harness.actor_harness import Behaviour
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 from tests.unit.tidegate_core.decisions.test_keys_apart import ONE_OF_A_DAY, a_story, all_wait_behind_a_run
 from tests.unit.tidegate_core.why.telling import served, the_jobs, told, why, why_job
-
 from tidegate_core.decisions.run_plane.memory import place_in_line
 from tidegate_core.effects import Commit, Invalid
 from tidegate_core.model.instants import format_instant
-from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
 
 
 def test_given_a_catch_up_behind_a_run_that_waits_for_its_next_attempt_then_it_says_when_that_begins() -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from tests.support.builders import at_most
 from tests.unit.tidegate_core.decisions.test_left_queues import closes, with_a_left_queue
 from tests.unit.tidegate_core.decisions.test_shared_limits import trigger
 from tests.unit.tidegate_core.why.telling import served, told, why_job
-
-from tidegate_testkit.builders import at_most
 
 
 def test_given_a_queue_that_all_have_left_then_nothing_is_in_the_way_of_a_job_that_aborts() -> None:

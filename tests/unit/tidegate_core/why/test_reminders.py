@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+
+from tests.support.builders import MINUTE, an_event, on_data
+from tests.support.harness.actor_harness import Bench
 from tests.unit.tidegate_core.why.stories_of_schedules import applied
 from tests.unit.tidegate_core.why.telling import served, told, why
-
 from tidegate_core.effects import ReadEndOffsets, Unavailable
 from tidegate_core.model.instants import format_instant
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, an_event, on_data
 
 
 def with_a_reminder(announced: bool) -> tuple[Bench, str]:

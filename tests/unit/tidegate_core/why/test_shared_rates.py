@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from tests.support.builders import HOUR, SECOND, Doc, a_request, a_spec, an_apply, every
 from tests.unit.tidegate_core.why.stories_of_jobs import QUICK, last_job, triggered
 from tests.unit.tidegate_core.why.telling import served, told
-
 from tidegate_core.effects import Poke
-from tidegate_testkit.builders import HOUR, SECOND, Doc, a_request, a_spec, an_apply, every
 
 CALLS: Doc = {"type": "rate", "max": 1, "per": "1h", "scope": "group", "group": "calls"}
 

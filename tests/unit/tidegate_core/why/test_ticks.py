@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from tests.support.builders import SECOND, all_of, an_event, every, on_data
 from tests.unit.tidegate_core.why.stories_of_schedules import applied
 from tests.unit.tidegate_core.why.telling import served, told, why
-
-from tidegate_testkit.builders import SECOND, all_of, an_event, every, on_data
 
 BOTH = all_of(every("1h"), on_data("a"))
 

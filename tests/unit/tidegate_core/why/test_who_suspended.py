@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from tests.support.builders import SECOND, a_request, a_spec, an_apply, every
 from tests.unit.tidegate_core.why.stories_of_schedules import applied
 from tests.unit.tidegate_core.why.telling import served, told, why
-
-from tidegate_testkit.builders import SECOND, a_request, a_spec, an_apply, every
 
 
 def test_given_an_update_of_a_suspended_schedule_then_it_is_suspended_by_who_suspended_it() -> None:

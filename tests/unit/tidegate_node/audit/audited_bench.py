@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tests.support.builders import DEFAULT_SHARDS, NOW, SECOND, Doc
+from tests.support.harness.actor_harness import Bench
 from tidegate_core.audit.facts import Window
 from tidegate_core.audit.findings import Findings
 from tidegate_core.audit.report import asked_for
 from tidegate_core.store.values import Delete, Item, Key, Put
 from tidegate_node.audit.process import Audit
 from tidegate_ports.landed import Landed
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import DEFAULT_SHARDS, NOW, SECOND, Doc
 
 OUT = "out"
 

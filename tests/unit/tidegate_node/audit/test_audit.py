@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_node.audit.audited_bench import AuditedBench, kinds
 
-from tidegate_core.audit.findings import Findings
-from tidegate_core.audit.report import BEHIND, CANNOT_TELL, CLEAN, DIFFERS, exit_code_of
-from tidegate_core.model.instants import format_instant
-from tidegate_core.store import keys
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     DAY,
     HOUR,
     MINUTE,
@@ -24,6 +19,11 @@ from tidegate_testkit.builders import (
     every,
     on_data,
 )
+from tests.unit.tidegate_node.audit.audited_bench import AuditedBench, kinds
+from tidegate_core.audit.findings import Findings
+from tidegate_core.audit.report import BEHIND, CANNOT_TELL, CLEAN, DIFFERS, exit_code_of
+from tidegate_core.model.instants import format_instant
+from tidegate_core.store import keys
 
 MINUTELY = an_apply(a_spec(trigger=every("1m")))
 

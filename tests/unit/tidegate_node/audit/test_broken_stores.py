@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_node.audit.audited_bench import OUT, AuditedBench, kinds
 
+from tests.support.builders import DEFAULT_SHARDS, MINUTE, NOW, a_recurring, a_send, a_spec, an_apply, every
+from tests.unit.tidegate_node.audit.audited_bench import OUT, AuditedBench, kinds
 from tidegate_core.audit.facts import Window
 from tidegate_core.audit.report import CANNOT_TELL, CLEAN, DIFFERS, exit_code_of
 from tidegate_core.audit.sink import OnTopics, Seen, judge_sink, sink_facts
@@ -21,7 +22,6 @@ from tidegate_node.audit.reading import Reader, read_shard
 from tidegate_node.audit.reading_messages import read_messages
 from tidegate_node.audit.topics import on_topics_of
 from tidegate_ports.landed import Landed
-from tidegate_testkit.builders import DEFAULT_SHARDS, MINUTE, NOW, a_recurring, a_send, a_spec, an_apply, every
 
 MINUTELY = an_apply(a_spec(trigger=every("1m")))
 

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_node.audit.audited_bench import AuditedBench
 
+from tests.support.builders import DEFAULT_SHARDS, MINUTE, NOW, SECOND, a_send, a_spec, an_apply, every
+from tests.unit.tidegate_node.audit.audited_bench import AuditedBench
 from tidegate_core.model.instants import format_instant
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Put
@@ -19,7 +20,6 @@ from tidegate_node import bootstrap
 from tidegate_node.audit import process
 from tidegate_ports.landed import LandedUnavailable
 from tidegate_ports.store import StoreUnavailable
-from tidegate_testkit.builders import DEFAULT_SHARDS, MINUTE, NOW, SECOND, a_send, a_spec, an_apply, every
 
 Run = Callable[..., int]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate_testkit.bench import Bench
+from tests.support.harness.actor_harness import Bench
 
 WHICH = pytest.mark.parametrize(
     ("sent", "cancel"),

@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.recorded_effects import Sent
 from tidegate_core.effects import Commit, Effect, NotProduced, Produce
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.store import keys
 from tidegate_core.store.values import Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_outcomes import Sent
 
 REFUSED = NotProduced("refused", "not allowed")
 AWAY = NotProduced("unavailable", "no acknowledgement")

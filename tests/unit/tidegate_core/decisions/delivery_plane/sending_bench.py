@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
+from tests.support.builders import REQUESTS_ID, Doc
+from tests.support.harness.actor_harness import Bench
 from tidegate_core.model.position import Position
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.messages import Message, MessageTimer
 from tidegate_core.records.run_plane import InboxRow
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import REQUESTS_ID, Doc
 
 
 def messages(bench: Bench) -> list[Message]:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import WHICH, tally
 
+from tests.simulation.mutants.mutant_harness import comes_through_the_inbox
+from tests.support.builders import HOUR, MINUTE, REQUESTS, SECOND, a_cancel, a_recurring, a_send, an_apply, every
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit
+from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import WHICH, tally
 from tidegate_core.decisions.delivery_plane.delivering import PAUSE_MS
 from tidegate_core.decisions.delivery_plane.retrying import ATTEMPTS_MAX
 from tidegate_core.decisions.inputs import Poked
@@ -12,20 +16,6 @@ from tidegate_core.effects import NotProduced, Produce, Read, ReadRange
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.messages import FOR_EVER, Guard
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import (
-    HOUR,
-    MINUTE,
-    REQUESTS,
-    SECOND,
-    a_cancel,
-    a_recurring,
-    a_send,
-    an_apply,
-    every,
-)
-from tidegate_testkit.simulation.mutants.stage import comes_through_the_inbox
 
 
 @pytest.fixture

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import WHICH
 
+from tests.simulation.mutants.mutant_harness import comes_through_the_inbox
+from tests.support.builders import HOUR, MINUTE, SECOND, a_cancel, a_position, a_send
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_batch, a_commit
+from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import WHICH
 from tidegate_core.decisions.delivery_plane.cancelling import CANCEL_MARK
 from tidegate_core.effects import Commit, Write
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import Guard, Message
 from tidegate_core.store.values import Delete, Key, Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_batch, a_commit
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_cancel, a_position, a_send
-from tidegate_testkit.simulation.mutants.stage import comes_through_the_inbox
 
 
 @pytest.fixture

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import WHICH, tally
 
+from tests.support.builders import MINUTE, SECOND, a_cancel, a_send
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit, a_produce
+from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import WHICH, tally
 from tidegate_core.decisions.delivery_plane import plane
 from tidegate_core.decisions.delivery_plane.guarding import Guards
 from tidegate_core.effects import Effect, NotProduced, Produce, ReadRange
 from tidegate_core.records.messages import Guard
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit, a_produce
-from tidegate_testkit.builders import MINUTE, SECOND, a_cancel, a_send
 
 
 @pytest.fixture

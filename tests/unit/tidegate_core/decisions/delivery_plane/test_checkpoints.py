@@ -6,14 +6,14 @@ from collections import Counter
 
 import pytest
 
+from tests.support.builders import MINUTE, REQUESTS, SECOND, a_recurring, a_send, an_apply, every
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_FIRES, CHECKPOINT_AFTER_MS, TALLY_DAYS
 from tidegate_core.decisions.delivery_plane.firing import FIRED_TOGETHER
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.effects import Commit, Drained, Effect, NotProduced, Produce, Read, ReadRange, Write
 from tidegate_core.model.instants import format_instant
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import MINUTE, REQUESTS, SECOND, a_recurring, a_send, an_apply, every
 
 UNREACHED = 10**9
 

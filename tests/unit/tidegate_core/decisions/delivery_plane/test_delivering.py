@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import HOUR, REQUESTS, SECOND, a_send
+from tests.support.harness.actor_harness import Bench
 from tidegate_core.effects import Effect, NotProduced, Produce
 from tidegate_core.model.instants import format_instant
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR, REQUESTS, SECOND, a_send
 
 
 @pytest.fixture

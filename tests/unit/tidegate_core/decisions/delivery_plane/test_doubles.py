@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import MINUTE, SECOND, a_cancel, a_send
+from tests.support.harness.actor_harness import Bench
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import MessageTimer
 from tidegate_core.store.values import Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, SECOND, a_cancel, a_send
 
 BEHIND_MS = 20 * SECOND
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate_testkit.simulation.mutants.rules_of_halves import a_timer_row_is_all_that_a_record_leaves
+from tests.simulation.mutants.messages.partial_writes import a_timer_row_is_all_that_a_record_leaves
 
 
 @pytest.mark.parametrize("falls_again", [False, True])

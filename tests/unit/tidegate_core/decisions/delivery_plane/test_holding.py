@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import MINUTE, REQUESTS_ID, SECOND, Doc, a_cancel, a_send
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.two_owners import BenchPair
 from tidegate_core.decisions.delivery_plane.cancelling import CANCEL_MARK
 from tidegate_core.decisions.delivery_plane.held_payloads import LOOKED_AT_TOGETHER
 from tidegate_core.effects import Commit, Drained, NotProduced, Produce, Read, ReadRange, Unavailable, Write
@@ -16,9 +19,6 @@ from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import Guard, HeldMessage, Message
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Key, Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_pair import BenchPair
-from tidegate_testkit.builders import MINUTE, REQUESTS_ID, SECOND, Doc, a_cancel, a_send
 
 
 @pytest.fixture

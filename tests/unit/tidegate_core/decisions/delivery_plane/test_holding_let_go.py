@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.delivery_plane.test_holding import ask, commit_of, control, held
 
+from tests.support.builders import HOUR, MINUTE, SECOND, a_cancel, a_send, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Bench
+from tests.unit.tidegate_core.decisions.delivery_plane.test_holding import ask, commit_of, control, held
 from tidegate_core.effects import Commit, Effect, Invalid, Read, ReadRange, Unavailable
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_cancel, a_send, a_spec, an_apply, every
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ import json
 
 import pytest
 
+from tests.support.builders import MINUTE, NOW, REQUESTS, SECOND, Doc, a_position, a_send
+from tests.support.harness.actor_harness import Bench
 from tidegate_core.decisions.request_ingest import INBOX_BODY_BYTES_MAX
 from tidegate_core.model.instants import format_instant
 from tidegate_core.model.message_body import MAX_HEADER_BYTES, MAX_HEADERS, MAX_PAYLOAD_BYTES
@@ -17,8 +19,6 @@ from tidegate_core.model.shards import message_shard
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, NOW, REQUESTS, SECOND, Doc, a_position, a_send
 
 
 def an_inbox_row(body: str) -> InboxRow:

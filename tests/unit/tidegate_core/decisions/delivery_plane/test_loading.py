@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.builders import HOUR, MINUTE, REQUESTS, SECOND, a_cancel, a_recurring, a_send, an_apply, every
+from tests.support.harness.actor_harness import Bench
 from tidegate_core.decisions.delivery_plane import loading
 from tidegate_core.decisions.delivery_plane.loading import LAG_MS, PAYLOAD_BYTES_MAX, place_of
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.effects import Effect, NotProduced, Produce, Read, ReadRange, Write
 from tidegate_core.store import keys
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR, MINUTE, REQUESTS, SECOND, a_cancel, a_recurring, a_send, an_apply, every
 
 UNREACHED = 10**9
 DAY = 24 * HOUR

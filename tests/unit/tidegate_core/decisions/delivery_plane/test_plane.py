@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import MINUTE, REQUESTS, SECOND, a_cancel, a_send
+from tests.support.harness.actor_harness import Bench
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_MS
 from tidegate_core.decisions.delivery_plane.inboxed import INBOXED_TOGETHER_MAX
 from tidegate_core.decisions.delivery_plane.loading import WINDOW_MS
 from tidegate_core.effects import Commit, Drained, Effect, ReadRange, Write
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, REQUESTS, SECOND, a_cancel, a_send
 
 
 @pytest.fixture

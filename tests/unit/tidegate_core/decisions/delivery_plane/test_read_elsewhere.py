@@ -7,8 +7,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import tally
 
+from tests.simulation.faults.small_limits import HAND_OVER_MS, OF_MAPS, turned
+from tests.simulation.mutants.ingest.lost_records import (
+    a_first_record_outlives_its_repeat,
+    a_repeat_outlives_the_topic_of_the_first_record,
+)
+from tests.simulation.mutants.ingest.partition_growth import (
+    its_topic_is_made_anew_before_a_position_says_what_was_written,
+    its_topic_is_made_anew_twice,
+    of_another_topic,
+)
+from tests.simulation.mutants.messages.late_copies import NAME, REQUEST, come_late
+from tests.simulation.mutants.mutant_harness import comes_through_the_inbox
+from tests.support.builders import HOUR, MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_holding, a_send
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_batch, a_commit
+from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import tally
 from tidegate_core.decisions.delivery_plane.creates import STANDS_IN
 from tidegate_core.decisions.delivery_plane.read_elsewhere import ReadElsewhere
 from tidegate_core.decisions.former_maps import former_positions
@@ -21,21 +36,6 @@ from tidegate_core.records.messages import FIRST_VERSION, Message, MessageTimer
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Delete, Put
 from tidegate_core.transactions.map import Cut
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_batch, a_commit
-from tidegate_testkit.builders import HOUR, MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_holding, a_send
-from tidegate_testkit.simulation.faults.knobs import HAND_OVER_MS, OF_MAPS, turned
-from tidegate_testkit.simulation.mutants.rules_of_gone_records import (
-    a_first_record_outlives_its_repeat,
-    a_repeat_outlives_the_topic_of_the_first_record,
-)
-from tidegate_testkit.simulation.mutants.rules_of_growth import (
-    its_topic_is_made_anew_before_a_position_says_what_was_written,
-    its_topic_is_made_anew_twice,
-    of_another_topic,
-)
-from tidegate_testkit.simulation.mutants.rules_of_late_copies import NAME, REQUEST, come_late
-from tidegate_testkit.simulation.mutants.stage import comes_through_the_inbox
 
 SECOND_ID, THIRD_ID = "2" * 32, "3" * 32
 

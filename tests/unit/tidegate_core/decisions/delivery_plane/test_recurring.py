@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.builders import HOUR, NOW, SECOND
 from tidegate_core.decisions.delivery_plane import recurring
 from tidegate_core.decisions.delivery_plane.kept import Kept
 from tidegate_core.decisions.delivery_plane.recurring import Covered, Fire, Gap, Series, gaps_of
@@ -19,7 +20,6 @@ from tidegate_core.records.outages import Outage
 from tidegate_core.records.recurring import Interval
 from tidegate_core.triggers import AtTrigger, CronTrigger, EveryTrigger, TimesTrigger, TimeTrigger
 from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
-from tidegate_testkit.builders import HOUR, NOW, SECOND
 
 PERIOD = 10 * SECOND
 

@@ -8,13 +8,13 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import AWAY, REFUSED, covered, payload, to_out
 
+from tests.support.builders import SECOND, a_recurring, an_apply, every
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit
+from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import AWAY, REFUSED, covered, payload, to_out
 from tidegate_core.effects import Commit, Effect, Read, ReadRange, Write
 from tidegate_core.model.instants import parse_instant
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import SECOND, a_recurring, an_apply, every
 
 EVERY_TIME = 10_000_000
 FOUND_BY = {"lost": (82, 515, 708, 879, 882, 1166), "stuck": (304, 390, 472, 486, 752, 1063, 1067, 1078)}

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import nominals, payload, shown, tally
 
+from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_recurring, a_request, a_send, an_apply, every
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit
+from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import nominals, payload, shown, tally
 from tidegate_core.decisions.delivery_plane import recurring_loading
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_MS
 from tidegate_core.effects import Commit, Read, Write
@@ -15,9 +18,6 @@ from tidegate_core.model.message_target import MessageTarget
 from tidegate_core.model.parsing import parse_schedule
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_recurring, a_request, a_send, an_apply, every
 
 LOOKS = ((keys.CONTROLS_KEY,), (keys.SOURCES_KEY,))
 """What each node looks at every few seconds, whatever it does."""

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.simulation.mutants.messages.recurring_rules import a_fire_is_taken_as_a_request_comes
+from tests.support.builders import NOW, SECOND, every
 from tidegate_core.model.instants import format_instant
-from tidegate_testkit.builders import NOW, SECOND, every
-from tidegate_testkit.simulation.mutants.rules_of_recurring import a_fire_is_taken_as_a_request_comes
 
 AT = {"type": "at", "instant": format_instant(NOW + 20 * SECOND)}
 

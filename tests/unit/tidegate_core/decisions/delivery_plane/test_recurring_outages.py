@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+
+from tests.support.builders import MINUTE, SECOND, a_position, a_recurring, a_request, an_apply
+from tests.support.harness.actor_harness import Bench
 from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import (
     AWAY,
     covered,
@@ -11,15 +14,12 @@ from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import (
     tally,
     to_out,
 )
-
 from tidegate_core.decisions.delivery_plane.outgoing import WIRE_PATIENCE_MS
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.controls import Controls, Scope, StoredControls
 from tidegate_core.store import keys
 from tidegate_core.store.values import Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, SECOND, a_position, a_recurring, a_request, an_apply
 
 
 @pytest.fixture

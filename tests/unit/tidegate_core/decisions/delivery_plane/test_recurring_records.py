@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+
+from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_cancel, a_recurring, a_request, a_send, an_apply, every
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit, a_produce
 from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import (
     AWAY,
     a_control,
@@ -14,25 +18,10 @@ from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import (
     tally,
     to_out,
 )
-
 from tidegate_core.decisions.delivery_plane.outgoing import WIRE_PATIENCE_MS
 from tidegate_core.effects import Committed, Drained
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.store.values import Delete, Item, Key
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit, a_produce
-from tidegate_testkit.builders import (
-    HOUR,
-    MINUTE,
-    SECOND,
-    Doc,
-    a_cancel,
-    a_recurring,
-    a_request,
-    a_send,
-    an_apply,
-    every,
-)
 
 DAY = 24 * HOUR
 PING = b'"ping"'

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import REFUSED, nominals, shown, to_out
 
+from tests.support.builders import HOUR, MINUTE, SECOND, a_recurring, an_apply, every
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit
+from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import REFUSED, nominals, shown, to_out
 from tidegate_core.decisions.delivery_plane import firing
 from tidegate_core.decisions.delivery_plane.retrying import RETRIED_TOGETHER, RETRY_FIRST_MS
 from tidegate_core.effects import Invalid, Read, Refused, Unavailable
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.store.values import Transaction
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_recurring, an_apply, every
 
 
 @pytest.fixture

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import pytest
+
+from tests.support.builders import MINUTE, SECOND, a_cancel, a_recurring, a_request, a_send, an_apply, every
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit
 from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import (
     AWAY,
     REFUSED,
@@ -13,15 +17,11 @@ from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import (
     tally,
     to_out,
 )
-
 from tidegate_core.decisions.delivery_plane import firing
 from tidegate_core.decisions.delivery_plane.outgoing import WIRE_PATIENCE_MS
 from tidegate_core.decisions.delivery_plane.retrying import ATTEMPTS_MAX, RETRY_FIRST_MS
 from tidegate_core.effects import Effect, NotProduced, Produce
 from tidegate_core.model.instants import format_instant
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import MINUTE, SECOND, a_cancel, a_recurring, a_request, a_send, an_apply, every
 
 
 @pytest.fixture

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+
+from tests.support.builders import MINUTE, SECOND, a_recurring, a_request, a_send, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Bench
 from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import (
     AWAY,
     a_control,
@@ -17,12 +20,9 @@ from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import (
     tally,
     to_out,
 )
-
 from tidegate_core.decisions.delivery_plane.outgoing import WIRE_PATIENCE_MS
 from tidegate_core.effects import Commit, Effect, Produce
 from tidegate_core.model.instants import parse_instant
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, SECOND, a_recurring, a_request, a_send, a_spec, an_apply, every
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.builders import HOUR, MINUTE, NOW, SECOND, a_recurring, a_request, an_apply, every
+from tests.support.harness.actor_harness import Bench
 from tidegate_core.decisions.delivery_plane.recurring import Fire, Series
 from tidegate_core.decisions.delivery_plane.slots import NOWHERE, Place
 from tidegate_core.model.instants import parse_instant
@@ -16,8 +18,6 @@ from tidegate_core.records.outages import Outage
 from tidegate_core.records.recurring import Interval
 from tidegate_core.triggers import search
 from tidegate_core.triggers.cron import CronTrigger
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, SECOND, a_recurring, a_request, an_apply, every
 
 LEFT_OUT = [
     {"type": "cron", "expression": "*/20 * * * *"},

@@ -6,22 +6,22 @@ What it could send, it has sent on time: from memory, as far as I8 allows withou
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import tally
 
+from tests.simulation.mutants.messages.outage_gaps import (
+    a_group_is_answered_while_the_gap_is_written,
+    a_refused_fire_is_read_ahead_before_the_gap_is_known,
+)
+from tests.support.builders import HOUR, MINUTE, SECOND, a_recurring, a_request, a_send, an_apply, every
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit
+from tests.support.harness.recorded_effects import Sent
+from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import tally
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_FIRES
 from tidegate_core.decisions.delivery_plane.firing import GROUPS_UNDER_WAY_MAX
 from tidegate_core.effects import Commit, Effect, NotProduced, Produce, Read, ReadRange, Write
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.records.outages import gaps_of
 from tidegate_core.store import keys
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.bench_outcomes import Sent
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_recurring, a_request, a_send, an_apply, every
-from tidegate_testkit.simulation.mutants.rules_of_gaps import (
-    a_group_is_answered_while_the_gap_is_written,
-    a_refused_fire_is_read_ahead_before_the_gap_is_known,
-)
 
 LATE_MS = 10 * SECOND
 EVERY_TIME = 10_000_000

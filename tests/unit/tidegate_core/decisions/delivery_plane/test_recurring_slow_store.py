@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import pytest
+
+from tests.simulation.mutants.messages.slow_store import the_last_instant_of_an_outage_was_refused_by_itself
+from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_recurring, a_request, an_apply, every
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit
 from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import nominals, tally
 from tests.unit.tidegate_core.decisions.delivery_plane.test_recurring_summons import an_unreadable_one
-
 from tidegate_core.effects import Commit, Effect, Read, ReadRange, Write
 from tidegate_core.store.values import Key
 from tidegate_core.triggers import search
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_recurring, a_request, an_apply, every
-from tidegate_testkit.simulation.mutants.rules_of_slow_stores import (
-    the_last_instant_of_an_outage_was_refused_by_itself,
-)
 
 EVERY_TIME = 10_000_000
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import nominals, tally
 
+from tests.support.builders import MINUTE, SECOND, a_recurring, a_request, an_apply, every
+from tests.support.harness.actor_harness import Bench
+from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import nominals, tally
 from tidegate_core.decisions.delivery_plane import loading
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, SECOND, a_recurring, a_request, an_apply, every
 
 
 @pytest.fixture

@@ -6,17 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import shown
 
+from tests.support.builders import HOUR, MINUTE, NOW, SECOND, Doc, a_recurring, a_send, an_apply, every
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit
+from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import shown
 from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_FIRES
 from tidegate_core.effects import Drained
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.recurring import Recurring
 from tidegate_core.store.values import Key, Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, SECOND, Doc, a_recurring, a_send, an_apply, every
 
 PING = b'"ping"'
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import nominals
 
+from tests.support.builders import SECOND, a_recurring, a_request, an_apply, every
+from tests.support.harness.actor_harness import Bench
+from tests.unit.tidegate_core.decisions.delivery_plane.recurring_bench import nominals
 from tidegate_core.model.instants import format_instant
 from tidegate_core.store import keys
 from tidegate_core.store.values import Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import SECOND, a_recurring, a_request, an_apply, every
 
 
 def was_suspended(bench: Bench, begin: int, end: int) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.tidegate_core.decisions.delivery_plane.sending_bench import an_inboxed, messages, timers
 
+from tests.support.builders import HOUR, MINUTE, RECEIPTS, REQUESTS, SECOND, a_cancel, a_send
+from tests.support.harness.actor_harness import Bench
+from tests.unit.tidegate_core.decisions.delivery_plane.sending_bench import an_inboxed, messages, timers
 from tidegate_core.decisions.delivery_plane.rows import row_expiry
 from tidegate_core.effects import Commit, Produce, Refused, Write
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import FOR_EVER, Guard, Message, MessageTimer
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR, MINUTE, RECEIPTS, REQUESTS, SECOND, a_cancel, a_send
 
 
 @pytest.fixture

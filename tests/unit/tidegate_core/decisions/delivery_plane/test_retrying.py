@@ -6,6 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.support.builders import HOUR, MINUTE, SECOND, a_cancel, a_send
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit
 from tidegate_core.decisions.delivery_plane import firing
 from tidegate_core.decisions.delivery_plane.retrying import ATTEMPTS_MAX, RETRY_FIRST_MS, RETRY_LAST_MS, pause_after
 from tidegate_core.effects import Commit, Committed, Effect, NotProduced, Produce, Refused, Unavailable, Write
@@ -14,9 +17,6 @@ from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import MessageTimer
 from tidegate_core.store.values import Key, Put, Transaction
 from tidegate_memory.store import MemoryStore
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, a_cancel, a_send
 
 UNKNOWN = NotProduced("refused", "unknown topic")
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.builders import HOUR, NOW
 from tidegate_core.decisions.delivery_plane.rows import guard_expiry, outlives, presence_expiry, row_expiry
 from tidegate_core.model.instants import TEN_YEARS_MS
 from tidegate_core.records.messages import Guard, Message
-from tidegate_testkit.builders import HOUR, NOW
 
 SLOTS = st.integers(NOW, NOW + TEN_YEARS_MS)
 

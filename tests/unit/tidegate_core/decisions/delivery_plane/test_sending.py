@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.delivery_plane.sending_bench import an_inboxed, messages, timers
 
+from tests.support.builders import MINUTE, REQUESTS, SECOND, Doc, a_cancel, a_send
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit
+from tests.unit.tidegate_core.decisions.delivery_plane.sending_bench import an_inboxed, messages, timers
 from tidegate_core.decisions.inputs import Poked
 from tidegate_core.effects import Read, ReadRange, Write
 from tidegate_core.model.instants import format_instant
 from tidegate_core.model.shards import message_shard
 from tidegate_core.records.codec import to_item
 from tidegate_core.store.values import Item, Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import MINUTE, REQUESTS, SECOND, Doc, a_cancel, a_send
 
 
 @pytest.fixture

@@ -6,16 +6,16 @@ import itertools
 from collections.abc import Callable
 
 import pytest
-from tests.unit.tidegate_core.decisions.delivery_plane.sending_bench import an_inboxed, messages
 
+from tests.support.builders import SECOND, a_recurring, a_send, an_apply, every
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit, a_produce
+from tests.unit.tidegate_core.decisions.delivery_plane.sending_bench import an_inboxed, messages
 from tidegate_core.decisions.delivery_plane import inboxed, loading
 from tidegate_core.decisions.inputs import Poked
 from tidegate_core.effects import Commit, Drained, Effect, NotProduced, Produce, Read, ReadRange
 from tidegate_core.records.codec import to_item
 from tidegate_core.store.values import Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit, a_produce
-from tidegate_testkit.builders import SECOND, a_recurring, a_send, an_apply, every
 
 
 def test_given_inbox_rows_that_are_left_as_a_drain_begins_then_those_before_what_was_sent_are_dealt_with(

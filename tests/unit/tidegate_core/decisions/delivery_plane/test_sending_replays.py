@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.tidegate_core.decisions.delivery_plane.sending_bench import an_inboxed, messages, timers
 
+from tests.simulation.mutants.mutant_harness import comes_through_the_inbox
+from tests.support.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_send
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit
+from tests.unit.tidegate_core.decisions.delivery_plane.sending_bench import an_inboxed, messages, timers
 from tidegate_core.decisions.inputs import Poked, RecordsArrived
 from tidegate_core.effects import Commit, EndOffsets, ReadEndOffsets
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import Message
 from tidegate_core.store.values import Delete, Key, Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_send
-from tidegate_testkit.simulation.mutants.stage import comes_through_the_inbox
 
 
 def crashed_with_rows_written(after: str) -> Bench:

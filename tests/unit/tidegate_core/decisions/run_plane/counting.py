@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tests.support.builders import NOW, Doc, a_definition, a_schedule, a_spec, all_of, on_data
+from tests.support.harness.decision_harness import Desk
 from tidegate_core.decisions.run_plane.backlog import in_decisions
 from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk, InboxRow, Job
-from tidegate_testkit.builders import NOW, Doc, a_definition, a_schedule, a_spec, all_of, on_data
-from tidegate_testkit.desk import Desk
 
 REF = "flights/nightly"
 BOTH = all_of(on_data("a"), on_data("b"), correlate="data_partition", timeout="6h")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import Doc, a_request, a_spec, an_apply, every
+from tests.support.builders import Doc, a_request, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Bench
 
 CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.support.builders import NOW, a_job, a_run
+from tests.support.harness.decision_harness import Desk
 from tidegate_core.decisions.run_plane.runs import LookAtRun, RequestCancel
 from tidegate_core.records.run_plane import LedgerRow, OwnLimit, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.limits import Permit, take_permit
-from tidegate_testkit.builders import NOW, a_job, a_run
-from tidegate_testkit.desk import Desk
 
 ID = a_run().id
 SHARED = keys.shared_limit("flights", "program", "p")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.support.builders import SECOND, Doc, a_request
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
-
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Job
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import SECOND, Doc, a_request
 
 MODES = ["drop", "drain", "hold", "freeze"]
 

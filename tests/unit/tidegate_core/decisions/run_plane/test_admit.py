@@ -8,18 +8,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.decisions.run_plane.admit import AdmitNext
-from tidegate_core.decisions.run_plane.asking import ASK_AGAIN_MS
-from tidegate_core.decisions.run_plane.jobs import seal
-from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS
-from tidegate_core.decisions.run_plane.runs import LookAtRun
-from tidegate_core.model.instants import parse_instant
-from tidegate_core.records.run_plane import Evidence, EvidenceChunk, Job, LedgerRow, OwnLimit, Run
-from tidegate_core.store import keys
-from tidegate_core.store.values import ITEM_BYTES_MAX, Key, Put, Transaction, Update
-from tidegate_core.transactions.limits import Permit, key_of, key_text, take_permit
-from tidegate_core.transactions.unit_of_work import TooLarge, UnitOfWork
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     HOUR,
     NOW,
     SECOND,
@@ -34,7 +23,18 @@ from tidegate_testkit.builders import (
     on_data,
     some_evidence,
 )
-from tidegate_testkit.desk import Desk
+from tests.support.harness.decision_harness import Desk
+from tidegate_core.decisions.run_plane.admit import AdmitNext
+from tidegate_core.decisions.run_plane.asking import ASK_AGAIN_MS
+from tidegate_core.decisions.run_plane.jobs import seal
+from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS
+from tidegate_core.decisions.run_plane.runs import LookAtRun
+from tidegate_core.model.instants import parse_instant
+from tidegate_core.records.run_plane import Evidence, EvidenceChunk, Job, LedgerRow, OwnLimit, Run
+from tidegate_core.store import keys
+from tidegate_core.store.values import ITEM_BYTES_MAX, Key, Put, Transaction, Update
+from tidegate_core.transactions.limits import Permit, key_of, key_text, take_permit
+from tidegate_core.transactions.unit_of_work import TooLarge, UnitOfWork
 
 REF = "flights/nightly"
 WINDOW = {"type": "time_window", "opens": "03:00", "closes": "04:00"}

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.support.builders import NOW, a_job
+from tests.support.harness.decision_harness import Desk
 from tidegate_core.decisions.run_plane import asking
 from tidegate_core.decisions.run_plane.asking import KEEP_OFFER_MS
 from tidegate_core.records.limits import SharedLimit, Waiter
@@ -14,8 +16,6 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import Delete, Key
 from tidegate_core.transactions.limits import home_of, key_text
 from tidegate_core.transactions.unit_of_work import UnitOfWork
-from tidegate_testkit.builders import NOW, a_job
-from tidegate_testkit.desk import Desk
 
 SHARDS = 4
 FIRST, SECOND = sorted(keys.shared_limit("flights", "group", group) for group in ("yard", "gate"))

@@ -9,13 +9,13 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.tidegate_core.decisions.run_plane.counting import REF
 
+from tests.support.builders import NOW, a_match, an_inbox_row
+from tests.unit.tidegate_core.decisions.run_plane.counting import REF
 from tidegate_core.decisions.event_ingest import ROW_EVENTS_MAX
 from tidegate_core.decisions.run_plane.backlog import ACTIONS_PER_DECISION, ACTIONS_PER_EVENT, in_decisions
 from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.records.run_plane import InboxRow
-from tidegate_testkit.builders import NOW, a_match, an_inbox_row
 
 
 def a_row(number: int, *times: int) -> InboxRow:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
+from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Bench
 from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
 from tests.unit.tidegate_core.decisions.run_plane.suspending import a_bench
 from tests.unit.tidegate_core.decisions.test_controls import controls
 from tests.unit.tidegate_core.decisions.test_controls_heard_late import definition, state
-
 from tidegate_core.audit.expected import expected_of, generations_of
 from tidegate_core.audit.facts import Window
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import PastGeneration
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
 
 PERIOD = 10 * MINUTE
 

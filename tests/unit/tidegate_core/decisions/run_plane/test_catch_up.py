@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.builders import NOW
 from tidegate_core.decisions.outages import CatchUp
 from tidegate_core.decisions.run_plane.catch_up import (
     MADE_PER_TRANSACTION,
@@ -22,7 +23,6 @@ from tidegate_core.decisions.run_plane.catch_up import (
 from tidegate_core.model.catch_up import CatchUpPolicy
 from tidegate_core.records.outages import Outage
 from tidegate_core.triggers.search import NEVER, Next
-from tidegate_testkit.builders import NOW
 
 MODES: tuple[CatchUp, ...] = ("all", "last", "coalesce", "none")
 

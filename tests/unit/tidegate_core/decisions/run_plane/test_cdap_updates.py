@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.model.shards import schedule_shard
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     HOUR,
     MINUTE,
     SECOND,
@@ -24,6 +22,8 @@ from tidegate_testkit.builders import (
     every,
     on_data,
 )
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tidegate_core.model.shards import schedule_shard
 
 IN_40_S = {"type": "time_window", "opens": "02:14", "closes": "02:13"}
 """Opens 40 s after a bench begins, for all of a day: what waits for it is due then, to the millisecond."""

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import HOUR, SECOND, Doc, a_definition, a_request, a_schedule, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.decision_harness import Desk
 from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.records.run_plane import Job, LedgerRow, TimerRow
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import HOUR, SECOND, Doc, a_definition, a_request, a_schedule, a_spec, an_apply, every
-from tidegate_testkit.desk import Desk
 
 REF = "flights/nightly"
 BEFORE, AFTER = parse_instant("2026-03-28T01:30:00Z"), parse_instant("2026-03-30T00:30:00Z")

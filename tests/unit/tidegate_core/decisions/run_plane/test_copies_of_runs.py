@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import pytest
+
+from tests.support.builders import NOW, SECOND, a_run
+from tests.support.harness.actor_harness import Behaviour
+from tests.support.harness.decision_harness import Desk
 from tests.unit.tidegate_core.decisions.run_plane.run_desk import (
     ID,
     SHARED,
@@ -14,19 +18,10 @@ from tests.unit.tidegate_core.decisions.run_plane.run_desk import (
     run_of,
 )
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench, triggered
-
-from tidegate_core.decisions.run_plane.runs import (
-    UNKNOWN_HOST_MS,
-    LookAtRun,
-    MarkSubmitted,
-    RunGone,
-)
+from tidegate_core.decisions.run_plane.runs import UNKNOWN_HOST_MS, LookAtRun, MarkSubmitted, RunGone
 from tidegate_core.effects import DUPLICATE, Cancel, Gone, Notice, Submitted
 from tidegate_core.records.run_plane import Run
 from tidegate_core.transactions.gate import finish_run, start_run
-from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import NOW, SECOND, a_run
-from tidegate_testkit.desk import Desk
 
 NOTHING_FOUND = Gone(None, message="nothing of it is left")
 

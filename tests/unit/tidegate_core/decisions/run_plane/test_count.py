@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.unit.tidegate_core.decisions.run_plane.counting import BOTH, REF, a_desk, count, entries, evidence, jobs
 
+from tests.support.builders import HOUR, NOW, Doc, a_match, all_of, an_inbox_row, on_data, on_run_of
+from tests.unit.tidegate_core.decisions.run_plane.counting import BOTH, REF, a_desk, count, entries, evidence, jobs
 from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.records.run_plane import Evidence, InboxRow, ScheduleState
 from tidegate_core.store import keys
-from tidegate_testkit.builders import HOUR, NOW, Doc, a_match, all_of, an_inbox_row, on_data, on_run_of
 
 RUN_FACT = {
     "type": "run",

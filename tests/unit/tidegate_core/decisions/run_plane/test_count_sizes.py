@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.tidegate_core.decisions.run_plane.counting import BOTH, REF, a_desk, count, count_all, entries, evidence
 
+from tests.support.builders import HOUR, NOW, Doc, a_match, all_of, an_inbox_row, on_data
+from tests.unit.tidegate_core.decisions.run_plane.counting import BOTH, REF, a_desk, count, count_all, entries, evidence
 from tidegate_core.decisions.event_ingest import ROW_EVENTS_MAX
 from tidegate_core.decisions.run_plane.backlog import in_decisions
 from tidegate_core.decisions.run_plane.entries import CHUNK_BYTES_MAX
 from tidegate_core.records.run_plane import EvidenceChunk, InboxRow
 from tidegate_core.store.values import ACTIONS_PER_TRANSACTION_MAX
-from tidegate_testkit.builders import HOUR, NOW, Doc, a_match, all_of, an_inbox_row, on_data
 
 # -- sizes -------------------------------------------------------------------------------------------------------------
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.tidegate_core.decisions.run_plane.counting import BOTH, a_desk, count, entries, evidence, jobs
 
+from tests.support.builders import HOUR, NOW, a_match, all_of, an_inbox_row, on_data
+from tests.support.harness.decision_harness import Desk
+from tests.unit.tidegate_core.decisions.run_plane.counting import BOTH, a_desk, count, entries, evidence, jobs
 from tidegate_core.decisions.run_plane.expire import ExpireEvidence
 from tidegate_core.records.run_plane import Evidence, InboxRow, LedgerRow, TimerRow
-from tidegate_testkit.builders import HOUR, NOW, a_match, all_of, an_inbox_row, on_data
-from tidegate_testkit.desk import Desk
 
 # -- time-outs ---------------------------------------------------------------------------------------------------------
 

@@ -6,16 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.decisions.run_plane.quotas import COUNTED_FOR_MS, COUNTS_MAX
-from tidegate_core.effects import Commit, Effect
-from tidegate_core.model.quotas import Quota
-from tidegate_core.model.shards import schedule_shard
-from tidegate_core.records.codec import from_item, to_item
-from tidegate_core.records.run_plane import ScheduleCount
-from tidegate_core.store import keys
-from tidegate_core.store.values import Delete, Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     REQUESTS,
     SECOND,
     Doc,
@@ -27,6 +18,15 @@ from tidegate_testkit.builders import (
     every,
     on_data,
 )
+from tests.support.harness.actor_harness import Bench
+from tidegate_core.decisions.run_plane.quotas import COUNTED_FOR_MS, COUNTS_MAX
+from tidegate_core.effects import Commit, Effect
+from tidegate_core.model.quotas import Quota
+from tidegate_core.model.shards import schedule_shard
+from tidegate_core.records.codec import from_item, to_item
+from tidegate_core.records.run_plane import ScheduleCount
+from tidegate_core.store import keys
+from tidegate_core.store.values import Delete, Put
 
 COUNT = keys.schedule_count("flights")
 HOURLY = every("1h")

@@ -11,13 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tidegate_core.decisions.run_plane.fire import FireSchedule
-from tidegate_core.model.instants import format_instant, parse_instant
-from tidegate_core.records.run_plane import Job, LedgerRow, ScheduleState, TimerRow
-from tidegate_core.store import keys
-from tidegate_core.triggers.search import STEPS_PER_DECISION, Search
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     HOUR,
     MINUTE,
     SECOND,
@@ -32,7 +26,13 @@ from tidegate_testkit.builders import (
     every,
     on_data,
 )
-from tidegate_testkit.desk import Desk
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.decision_harness import Desk
+from tidegate_core.decisions.run_plane.fire import FireSchedule
+from tidegate_core.model.instants import format_instant, parse_instant
+from tidegate_core.records.run_plane import Job, LedgerRow, ScheduleState, TimerRow
+from tidegate_core.store import keys
+from tidegate_core.triggers.search import STEPS_PER_DECISION, Search
 
 LEFT_OUT: list[Doc] = [
     {"type": "cron", "expression": "*/20 * * * *"},

@@ -6,16 +6,16 @@ import json
 from typing import Any
 
 import pytest
+
+from tests.support.builders import MINUTE, SECOND, a_request, a_spec, all_of, an_apply, an_event, on_data
+from tests.support.harness.actor_harness import Bench
 from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
 from tests.unit.tidegate_core.decisions.run_plane.suspending import a_bench
-
 from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
 from tidegate_core.effects import Commit, Invalid
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk, LedgerRow
 from tidegate_core.store.values import Key, Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, SECOND, a_request, a_spec, all_of, an_apply, an_event, on_data
 
 THREE = on_data(count=3)
 ENDS: dict[str, list[Any]] = {

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate_core.decisions.run_plane.watermark import CLOCK_OFF_MS_MAX, GAPS_AFTER_MS, PATIENCE_MS
-from tidegate_core.effects import Commit, FindGaps, Read, ReadEndOffsets, ReadRange, Refused, Unavailable, Write
-from tidegate_core.model.shards import schedule_shard
-from tidegate_core.store import keys
-from tidegate_core.store.values import Item, Put
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.bench_pair import Beside
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     EVENTS,
     EVENTS_ID,
     MINUTE,
@@ -25,6 +18,13 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.two_owners import Beside
+from tidegate_core.decisions.run_plane.watermark import CLOCK_OFF_MS_MAX, GAPS_AFTER_MS, PATIENCE_MS
+from tidegate_core.effects import Commit, FindGaps, Read, ReadEndOffsets, ReadRange, Refused, Unavailable, Write
+from tidegate_core.model.shards import schedule_shard
+from tidegate_core.store import keys
+from tidegate_core.store.values import Item, Put
 
 NAME = next(name for name in (f"s-{number}" for number in range(99)) if schedule_shard("flights", name, 4) % 2 == 0)
 BOTH = all_of(on_data("a"), on_data("b"), correlate="data_partition", timeout="30s")

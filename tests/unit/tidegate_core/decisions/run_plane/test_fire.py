@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.builders import HOUR, MINUTE, NOW, SECOND, Doc, a_definition, a_schedule, a_spec, every
+from tests.support.harness.decision_harness import Desk
 from tidegate_core.decisions.run_plane.catch_up import MADE_PER_TRANSACTION
 from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.decisions.run_plane.memory import Memory
@@ -17,8 +19,6 @@ from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import Job, LedgerRow, ScheduleState, TimerRow
 from tidegate_core.store import keys
 from tidegate_core.store.values import Update
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, SECOND, Doc, a_definition, a_schedule, a_spec, every
-from tidegate_testkit.desk import Desk
 
 REF = "flights/nightly"
 FIRST = NOW - NOW % MINUTE + MINUTE

@@ -9,12 +9,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.builders import HOUR, MINUTE, NOW, a_definition, a_job, a_schedule, a_spec, every, parsed_spec
+from tests.support.harness.decision_harness import Desk
 from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.flexible import flexible_hold, flexible_until
 from tidegate_core.records.run_plane import Job, Run
 from tidegate_core.triggers import EveryTrigger
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, a_definition, a_job, a_schedule, a_spec, every, parsed_spec
-from tidegate_testkit.desk import Desk
 
 REF = "flights/nightly"
 

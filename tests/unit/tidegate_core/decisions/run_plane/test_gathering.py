@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.tidegate_core.decisions.run_plane.counting import a_desk, count, count_all, entries, evidence, jobs
 
+from tests.support.builders import HOUR, MINUTE, NOW, SECOND, Doc, a_match, all_of, an_inbox_row, on_data
+from tests.support.harness.decision_harness import Desk
+from tests.unit.tidegate_core.decisions.run_plane.counting import a_desk, count, count_all, entries, evidence, jobs
 from tidegate_core.decisions.run_plane.entries import merged
 from tidegate_core.decisions.run_plane.expire import ExpireEvidence
 from tidegate_core.records.run_plane import Evidence, InboxRow, LedgerRow, TimerRow
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, SECOND, Doc, a_match, all_of, an_inbox_row, on_data
-from tidegate_testkit.desk import Desk
 
 A, B, C = on_data("a"), on_data("b"), on_data("c")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import NOW, a_job
+from tests.support.harness.decision_harness import Desk
 from tidegate_core.decisions.run_plane.home_limits import (
     OFFER_MS,
     OFFERS_MAX,
@@ -21,8 +23,6 @@ from tidegate_core.records.limits import SharedLimit, Waiter
 from tidegate_core.store import keys
 from tidegate_core.store.values import Put, Transaction
 from tidegate_core.transactions.limits import mark_queue, offer_slots
-from tidegate_testkit.builders import NOW, a_job
-from tidegate_testkit.desk import Desk
 
 LIMIT = keys.shared_limit("flights", "program", "p")
 A, B, C, D = (a_job(number, shard=number).id for number in (1, 2, 3, 4))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+
+from tests.support.builders import HOUR, MINUTE, NOW, a_match, all_of, an_inbox_row, every, on_data
+from tests.support.harness.decision_harness import Desk
 from tests.unit.tidegate_core.decisions.run_plane.counting import REF, count, entries, evidence, jobs
 from tests.unit.tidegate_core.decisions.run_plane.ticking import FIRST, a_ticking_desk, state_of, tick
-
 from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.decisions.run_plane.expire import ExpireEvidence
 from tidegate_core.decisions.run_plane.instances import OPEN_MAX, RANGES_BESIDE
@@ -14,8 +16,6 @@ from tidegate_core.decisions.run_plane.timers import NEXT_TICK
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.run_plane import EvidenceChunk, InboxRow, LedgerRow, TimerRow
 from tidegate_core.transactions.view import RANGES_MAX
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, a_match, all_of, an_inbox_row, every, on_data
-from tidegate_testkit.desk import Desk
 
 HOURLY = {**every("1h"), "driver": "time"}
 ONE = all_of(HOURLY, on_data("a"))

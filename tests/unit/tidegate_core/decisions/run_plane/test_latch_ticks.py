@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 
 import pytest
+
+from tests.support.builders import HOUR, MINUTE, NOW, a_match, all_of, an_inbox_row, every, on_data
+from tests.support.harness.decision_harness import Desk
 from tests.unit.tidegate_core.decisions.run_plane.counting import REF, a_desk, count, entries, evidence, jobs
 from tests.unit.tidegate_core.decisions.run_plane.ticking import FIRST, a_ticking_desk, state_of, tick
-
 from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.decisions.run_plane.expire import ExpireEvidence
 from tidegate_core.decisions.run_plane.latch_ticks import LatchTicks
 from tidegate_core.decisions.run_plane.ticking import GROUPS_OF_TICKS_MAX
 from tidegate_core.decisions.run_plane.timers import tick_row
 from tidegate_core.records.run_plane import Evidence, InboxRow, LedgerRow, TimerRow
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, a_match, all_of, an_inbox_row, every, on_data
-from tidegate_testkit.desk import Desk
 
 HOURLY = every("1h")
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import MINUTE, SECOND, Doc, a_request, a_spec, an_apply, an_event, on_data, on_run_of
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_batch, a_commit
+from tests.support.harness.recorded_effects import manifest_text
+from tests.support.harness.two_owners import BenchPair
 from tidegate_core.effects import Effect, Inspect, Inspected, Invalid, Read, ReadRange
 from tidegate_core.model.quotas import Quota
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_batch, a_commit
-from tidegate_testkit.bench_outcomes import manifest_text
-from tidegate_testkit.bench_pair import BenchPair
-from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_request, a_spec, an_apply, an_event, on_data, on_run_of
 
 FIRST = an_apply(a_spec(trigger=on_data("old")), "first")
 NO_FILE = Inspected("is no file")

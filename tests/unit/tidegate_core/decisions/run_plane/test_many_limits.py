@@ -6,14 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tidegate_core.decisions.run_plane import asking
-from tidegate_core.decisions.run_plane.admit import ASKED_TOGETHER, AdmitNext
-from tidegate_core.records.limits import Waiter
-from tidegate_core.store import keys
-from tidegate_core.store.values import ACTIONS_PER_TRANSACTION_MAX, Item, Put
-from tidegate_core.transactions.limits import home_of, key_text
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     NOW,
     SECOND,
     Doc,
@@ -26,7 +19,14 @@ from tidegate_testkit.builders import (
     at_most,
     every,
 )
-from tidegate_testkit.desk import Desk
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.decision_harness import Desk
+from tidegate_core.decisions.run_plane import asking
+from tidegate_core.decisions.run_plane.admit import ASKED_TOGETHER, AdmitNext
+from tidegate_core.records.limits import Waiter
+from tidegate_core.store import keys
+from tidegate_core.store.values import ACTIONS_PER_TRANSACTION_MAX, Item, Put
+from tidegate_core.transactions.limits import home_of, key_text
 
 GROUPS = [at_most(50, "group", group=f"g{number}") for number in range(15)]
 KEYS = [at_most(3, "key", key=f"k{number} ${{nominal}}") for number in range(15)]

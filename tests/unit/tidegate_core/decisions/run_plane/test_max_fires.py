@@ -7,16 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.decisions.outages import CatchUp
-from tidegate_core.decisions.run_plane.control import next_instants
-from tidegate_core.decisions.run_plane.fire import FireSchedule
-from tidegate_core.model.instants import format_instant, parse_instant
-from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_core.records.outages import Outage
-from tidegate_core.records.run_plane import Job, ScheduleState, TimerRow
-from tidegate_core.store import keys
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     HOUR,
     MINUTE,
     NOW,
@@ -28,7 +19,16 @@ from tidegate_testkit.builders import (
     an_apply,
     every,
 )
-from tidegate_testkit.desk import Desk
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.decision_harness import Desk
+from tidegate_core.decisions.outages import CatchUp
+from tidegate_core.decisions.run_plane.control import next_instants
+from tidegate_core.decisions.run_plane.fire import FireSchedule
+from tidegate_core.model.instants import format_instant, parse_instant
+from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.records.outages import Outage
+from tidegate_core.records.run_plane import Job, ScheduleState, TimerRow
+from tidegate_core.store import keys
 
 REF = "flights/nightly"
 FIRST = NOW - NOW % MINUTE + MINUTE

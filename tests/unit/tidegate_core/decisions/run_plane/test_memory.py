@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.builders import NOW, a_job, a_run
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.run_plane import Job, TimerRow
 from tidegate_core.store.values import Key
-from tidegate_testkit.builders import NOW, a_job, a_run
 
 REF = "flights/nightly"
 

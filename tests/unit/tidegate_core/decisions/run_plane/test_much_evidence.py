@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import EVENTS, SECOND, a_spec, an_apply, an_event, on_data
+from tests.support.harness.actor_harness import Bench
 from tidegate_core.triggers.latches import Counted, Latches
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import EVENTS, SECOND, a_spec, an_apply, an_event, on_data
 
 AT_ONCE = 30
 

@@ -8,18 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate_core.decisions.event_index import Listener
-from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS, LISTENERS_PER_PAGE, Distribute, gone_row
-from tidegate_core.decisions.run_plane.run_news import outbox_row, told_row
-from tidegate_core.effects import Poke
-from tidegate_core.model.states import RunState
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import InboxRow, IndexRow, OutboxRow, Run
-from tidegate_core.store import keys
-from tidegate_core.store.values import Delete, Item, Key
-from tidegate_core.transactions.gate import finish_run
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     MINUTE,
     NOW,
     SECOND,
@@ -32,7 +21,18 @@ from tidegate_testkit.builders import (
     every,
     on_run_of,
 )
-from tidegate_testkit.desk import Desk
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.decision_harness import Desk
+from tidegate_core.decisions.event_index import Listener
+from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS, LISTENERS_PER_PAGE, Distribute, gone_row
+from tidegate_core.decisions.run_plane.run_news import outbox_row, told_row
+from tidegate_core.effects import Poke
+from tidegate_core.model.states import RunState
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import InboxRow, IndexRow, OutboxRow, Run
+from tidegate_core.store import keys
+from tidegate_core.store.values import Delete, Item, Key
+from tidegate_core.transactions.gate import finish_run
 
 ROW = outbox_row(a_run(state="running", ended_at=NOW + 9, outcome="succeeded"))
 

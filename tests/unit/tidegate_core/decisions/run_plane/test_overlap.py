@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.builders import MINUTE, NOW, a_job, a_run, at_most, parsed_spec
 from tidegate_core.decisions.run_plane.overlap import SETTLED_TOGETHER, Ended, settle, to_cancel
 from tidegate_core.decisions.run_plane.permits import limits_of
 from tidegate_core.model.overlap import Overlap
 from tidegate_core.records.run_plane import Job
-from tidegate_testkit.builders import MINUTE, NOW, a_job, a_run, at_most, parsed_spec
 
 RUN = "0000-run"
 

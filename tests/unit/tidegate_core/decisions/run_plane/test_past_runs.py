@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import HOUR, MINUTE, NOW, Doc, a_definition, a_job, a_run, a_schedule, a_spec, at_most
+from tests.support.harness.decision_harness import Desk
 from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.parking import park_run
 from tidegate_core.decisions.run_plane.runs import LookAtRun, RequestCancel
@@ -15,8 +17,6 @@ from tidegate_core.records.run_plane import Job, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key, Put
 from tidegate_core.transactions.unit_of_work import UnitOfWork
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, Doc, a_definition, a_job, a_run, a_schedule, a_spec, at_most
-from tidegate_testkit.desk import Desk
 
 REF = "flights/nightly"
 PAST = keys.past_runs(0, "flights", "nightly")

@@ -7,17 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
-from tidegate_core.decisions.run_plane.admit import AdmitNext
-from tidegate_core.decisions.run_plane.parking import park_run
-from tidegate_core.effects import Commit, Notice, Read
-from tidegate_core.records.outages import Outage
-from tidegate_core.records.run_plane import Job, LedgerRow, OwnLimit, Run
-from tidegate_core.store.values import Key
-from tidegate_core.transactions import view
-from tidegate_core.transactions.unit_of_work import UnitOfWork
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     HOUR,
     MINUTE,
     NOW,
@@ -33,7 +23,17 @@ from tidegate_testkit.builders import (
     at_most,
     every,
 )
-from tidegate_testkit.desk import Desk
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.decision_harness import Desk
+from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
+from tidegate_core.decisions.run_plane.admit import AdmitNext
+from tidegate_core.decisions.run_plane.parking import park_run
+from tidegate_core.effects import Commit, Notice, Read
+from tidegate_core.records.outages import Outage
+from tidegate_core.records.run_plane import Job, LedgerRow, OwnLimit, Run
+from tidegate_core.store.values import Key
+from tidegate_core.transactions import view
+from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 REF = "flights/nightly"
 CLOSED = {"type": "time_window", "opens": "12:00", "closes": "13:00"}

@@ -8,19 +8,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.decisions import lane
-from tidegate_core.decisions.run_plane.attempts import PROBE_GAP_MS
-from tidegate_core.decisions.run_plane.definitions import spec_of
-from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
-from tidegate_core.effects import Commit, Effect, Invalid, LookedUp, Lookup, Produce, Read, Watch
-from tidegate_core.model.identity import nominal_mark, run_id
-from tidegate_core.model.shards import schedule_shard
-from tidegate_core.store.values import Key, Put
-from tidegate_core.transactions import view
-from tidegate_core.transactions.unit_of_work import UnitOfWork
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.bench_pair import BenchPair
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     DAY,
     HOUR,
     MINUTE,
@@ -37,6 +25,18 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.two_owners import BenchPair
+from tidegate_core.decisions import lane
+from tidegate_core.decisions.run_plane.attempts import PROBE_GAP_MS
+from tidegate_core.decisions.run_plane.definitions import spec_of
+from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
+from tidegate_core.effects import Commit, Effect, Invalid, LookedUp, Lookup, Produce, Read, Watch
+from tidegate_core.model.identity import nominal_mark, run_id
+from tidegate_core.model.shards import schedule_shard
+from tidegate_core.store.values import Key, Put
+from tidegate_core.transactions import view
+from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 GOOD = next(
     name

@@ -12,16 +12,16 @@ from unittest.mock import patch
 
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+
+from tests.support.builders import HOUR, MINUTE, NOW, SECOND, Doc, all_of, on_data
+from tests.support.harness.decision_harness import Desk
 from tests.unit.tidegate_core.decisions.run_plane.counting import a_desk, count, entries, evidence, jobs
 from tests.unit.tidegate_core.decisions.run_plane.test_gathering import A, B, C, came, days, expire, told
-
 from tidegate_core.decisions.run_plane.entries import FORGET, merged
 from tidegate_core.decisions.run_plane.expire import ExpireEvidence
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk, InboxRow, LedgerRow, TimerRow
 from tidegate_core.triggers.composite import CompositeTrigger
 from tidegate_core.triggers.latches import Latches
-from tidegate_testkit.builders import HOUR, MINUTE, NOW, SECOND, Doc, all_of, on_data
-from tidegate_testkit.desk import Desk
 
 # -- what meets, and what does not -------------------------------------------------------------------------------------
 

@@ -6,15 +6,15 @@ import json
 from typing import Any
 
 import pytest
+
+from tests.support.builders import MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.unit.tidegate_core.decisions.run_plane.requesting import CLOSED, answer
 from tests.unit.tidegate_core.decisions.run_plane.suspending import a_bench, suspend, waiting
-
 from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
 from tidegate_core.effects import Commit, Invalid
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import EvidenceChunk, ScheduleState
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
 
 # -- a state that moves again before the release is through --------------------------------------------------------------
 

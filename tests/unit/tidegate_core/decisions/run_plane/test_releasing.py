@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import NOW, a_job, a_request, a_schedule
+from tests.support.harness.decision_harness import Desk
 from tidegate_core.decisions.run_plane.answers import Outcome
 from tidegate_core.decisions.run_plane.releasing import ReleasePending
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import ScheduleResume
 from tidegate_core.store.values import ACTIONS_PER_TRANSACTION_MAX
-from tidegate_testkit.builders import NOW, a_job, a_request, a_schedule
-from tidegate_testkit.desk import Desk
 
 JOBS = 5
 PLACES = 40

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.tidegate_core.decisions.run_plane.run_desk import ID, SHARED, STATES, a_desk, outcome, run_of
 
+from tests.support.builders import NOW, a_run
+from tests.support.harness.decision_harness import Desk
+from tests.unit.tidegate_core.decisions.run_plane.run_desk import ID, SHARED, STATES, a_desk, outcome, run_of
 from tidegate_core.decisions.run_plane.answers import Outcome
 from tidegate_core.decisions.run_plane.by_id import ReleaseRun
 from tidegate_core.decisions.run_plane.runs import MarkFound, MarkSubmitted, RunGone
@@ -19,8 +21,6 @@ from tidegate_core.records.run_plane import LedgerRow, OwnLimit, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Value
 from tidegate_core.transactions.gate import finish_run, report_outputs, start_run
-from tidegate_testkit.builders import NOW, a_run
-from tidegate_testkit.desk import Desk
 
 LOST = replace(STATES["lost"], started_at=NOW, driver="driver-1")
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 
 import pytest
+
+from tests.support.builders import DAY, MINUTE, REQUESTS_ID, SECOND, Doc, a_request, a_spec, an_apply, on_data
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit
 from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
 from tests.unit.tidegate_core.decisions.run_plane.test_listened_in_vain import NO_FILE, an_inspection, an_update, heard
-
 from tidegate_core.decisions.inputs import Poked
 from tidegate_core.effects import Inspected, Invalid
 from tidegate_core.model.position import Position
@@ -19,9 +22,6 @@ from tidegate_core.records.codec import to_item
 from tidegate_core.records.receipts import RECEIPT_DAYS
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import DAY, MINUTE, REQUESTS_ID, SECOND, Doc, a_request, a_spec, an_apply, on_data
 
 REPEATS = 60
 APPLY = an_apply(a_spec(trigger=on_data()), "it")

@@ -6,16 +6,16 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.decisions.run_plane.requesting import answer, brought_to
 
+from tests.support.builders import REQUESTS_ID, SECOND, Doc, a_request, a_spec, an_apply, every, on_data
+from tests.support.harness.actor_harness import Bench
+from tests.unit.tidegate_core.decisions.run_plane.requesting import answer, brought_to
 from tidegate_core.decisions.inputs import Poked
 from tidegate_core.model.position import Position
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.codec import to_item
 from tidegate_core.records.run_plane import InboxRow
 from tidegate_core.store.values import Key, Put
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import REQUESTS_ID, SECOND, Doc, a_request, a_spec, an_apply, every, on_data
 
 
 @pytest.fixture

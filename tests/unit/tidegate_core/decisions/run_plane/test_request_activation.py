@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
 
-from tidegate_core.effects import Commit, Write
-from tidegate_core.model.instants import format_instant
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     MINUTE,
     SECOND,
     a_request,
@@ -20,6 +16,10 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
+from tests.support.harness.actor_harness import Bench
+from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
+from tidegate_core.effects import Commit, Write
+from tidegate_core.model.instants import format_instant
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.run_plane.requesting import answer, brought_to
 
+from tests.support.builders import HOUR, SECOND, Doc, a_request, a_spec, an_apply, every, on_run_of
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.unit.tidegate_core.decisions.run_plane.requesting import answer, brought_to
 from tidegate_core.model.quotas import Quota
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import HOUR, SECOND, Doc, a_request, a_spec, an_apply, every, on_run_of
 
 
 @pytest.fixture

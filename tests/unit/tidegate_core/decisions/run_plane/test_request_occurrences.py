@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.run_plane.requesting import CLOSED, answer, brought_to
 
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_request, a_spec, an_apply, an_event, every, on_data
+from tests.support.builders import MINUTE, SECOND, Doc, a_request, a_spec, an_apply, an_event, every, on_data
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.unit.tidegate_core.decisions.run_plane.requesting import CLOSED, answer, brought_to
 
 
 @pytest.fixture

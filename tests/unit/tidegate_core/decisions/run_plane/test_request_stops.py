@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.tidegate_core.decisions.run_plane.requesting import CLOSED, answer
 
-from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
-from tidegate_core.effects import Invalid
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     HOUR,
     MINUTE,
     SECOND,
@@ -23,6 +18,11 @@ from tidegate_testkit.builders import (
     every,
     on_data,
 )
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.effect_matchers import a_commit
+from tests.unit.tidegate_core.decisions.run_plane.requesting import CLOSED, answer
+from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
+from tidegate_core.effects import Invalid
 
 
 @pytest.fixture

@@ -6,14 +6,7 @@ import json
 
 import pytest
 
-from tidegate_core.decisions.inputs import Begin, LogRecord
-from tidegate_core.decisions.outage_watch import sign_of_life
-from tidegate_core.effects import Commit, Effect, EndOffsets, Invalid, ReadEndOffsets
-from tidegate_core.model.instants import format_instant
-from tidegate_core.store.values import Transaction
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_matches import a_commit
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     EVENTS,
     EVENTS_ID,
     HOUR,
@@ -28,6 +21,13 @@ from tidegate_testkit.builders import (
     every,
     on_data,
 )
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.effect_matchers import a_commit
+from tidegate_core.decisions.inputs import Begin, LogRecord
+from tidegate_core.decisions.outage_watch import sign_of_life
+from tidegate_core.effects import Commit, Effect, EndOffsets, Invalid, ReadEndOffsets
+from tidegate_core.model.instants import format_instant
+from tidegate_core.store.values import Transaction
 
 PERIOD = 10 * MINUTE
 SPEC: Doc = {"trigger": every("10m"), "overlap": "allow"}

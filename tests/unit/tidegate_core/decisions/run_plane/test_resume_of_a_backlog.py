@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
+from tests.support.builders import MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
+from tests.support.harness.actor_harness import Behaviour
 from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
 from tests.unit.tidegate_core.decisions.run_plane.suspending import a_bench, suspend, waiting
-
 from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
 from tidegate_core.effects import Commit, Invalid
-from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import MINUTE, SECOND, Doc, a_recurring, a_request, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Bench
 from tidegate_core.model.instants import format_instant
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import ScheduleState
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import MINUTE, SECOND, Doc, a_recurring, a_request, a_spec, an_apply, every
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from tests.support.builders import MINUTE, NOW, SECOND
 from tidegate_core.decisions.run_plane.retry_budget import ALWAYS, BUDGET_WINDOW_MS, SHARE, RetryBudget
-from tidegate_testkit.builders import MINUTE, NOW, SECOND
 
 
 def asked(budget: RetryBudget, times: int, namespace: str = "flights", now: int = NOW) -> list[int]:

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from tests.support.builders import NOW, a_definition, a_run, a_schedule, a_spec, every
+from tests.support.harness.decision_harness import Desk
 from tidegate_core.decisions.run_plane.retrying import NEXT_REPORT_BYTES, error_of
 from tidegate_core.decisions.run_plane.runs import LookAtRun
 from tidegate_core.records.run_plane import Run
 from tidegate_core.store.values import ITEM_BYTES_MAX
 from tidegate_core.transactions.staged import bytes_of
-from tidegate_testkit.builders import NOW, a_definition, a_run, a_schedule, a_spec, every
-from tidegate_testkit.desk import Desk
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
+from tests.support.builders import MINUTE, NOW, a_job, a_run
+from tests.support.harness.decision_harness import Desk
 from tests.unit.tidegate_core.decisions.run_plane.run_desk import (
     ID,
     SHARED,
@@ -18,7 +21,6 @@ from tests.unit.tidegate_core.decisions.run_plane.run_desk import (
     outcome,
     run_of,
 )
-
 from tidegate_core.decisions.run_plane.run_news import outbox_row
 from tidegate_core.decisions.run_plane.runs import (
     SUBMIT_TRIES_MAX,
@@ -36,8 +38,6 @@ from tidegate_core.records.run_plane import LedgerRow, OutboxRow, OwnLimit, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.gate import finish_run, start_run
-from tidegate_testkit.builders import MINUTE, NOW, a_job, a_run
-from tidegate_testkit.desk import Desk
 
 
 def gone(desk: Desk) -> None:

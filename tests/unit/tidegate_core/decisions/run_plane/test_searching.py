@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.never_comes import NEVER
 
+from tests.support.builders import SECOND, a_spec, all_of, an_apply, on_data
+from tests.support.harness.actor_harness import Bench
+from tests.unit.tidegate_core.never_comes import NEVER
 from tidegate_core.triggers import search
 from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import SECOND, a_spec, all_of, an_apply, on_data
 
 
 @pytest.fixture

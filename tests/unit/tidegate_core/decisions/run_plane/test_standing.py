@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.builders import MINUTE, NOW, Doc, a_job, a_schedule, some_evidence
 from tidegate_core.decisions.run_plane.standing import (
     STRETCHES_MAX,
     admits,
@@ -30,7 +31,6 @@ from tidegate_core.decisions.run_plane.standing import (
 from tidegate_core.decisions.run_plane.suspending import SPANS_KEPT
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.run_plane import Job, ScheduleState
-from tidegate_testkit.builders import MINUTE, NOW, Doc, a_job, a_schedule, some_evidence
 
 NEW_FIELDS = (
     "mode",

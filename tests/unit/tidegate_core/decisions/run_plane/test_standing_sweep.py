@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate_core.decisions.run_plane.standing_sweep import LOOK_MS
-from tidegate_core.effects import Read, ReadRange
-from tidegate_core.store.values import Delete, Item, Key
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     DEFAULT_SHARDS,
     HOUR,
     MINUTE,
@@ -23,7 +19,11 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
-from tidegate_testkit.desk import rows_of
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.decision_harness import rows_of
+from tidegate_core.decisions.run_plane.standing_sweep import LOOK_MS
+from tidegate_core.effects import Read, ReadRange
+from tidegate_core.store.values import Delete, Item, Key
 
 FOUND_WITHIN_MS = LOOK_MS + LOOK_MS // 5 + SECOND
 

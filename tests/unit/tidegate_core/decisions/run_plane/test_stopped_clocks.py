@@ -8,17 +8,8 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.decisions.run_plane.counting import a_desk, count, jobs
 
-from tidegate_core.decisions.inputs import Begin
-from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE
-from tidegate_core.decisions.run_plane.entries import merged
-from tidegate_core.model.instants import format_instant
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import Evidence, EvidenceChunk, InboxRow, LedgerRow
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.bench_outcomes import manifest_text
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     HOUR,
     MINUTE,
     NOW,
@@ -34,6 +25,15 @@ from tidegate_testkit.builders import (
     every,
     on_data,
 )
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.recorded_effects import manifest_text
+from tests.unit.tidegate_core.decisions.run_plane.counting import a_desk, count, jobs
+from tidegate_core.decisions.inputs import Begin
+from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE
+from tidegate_core.decisions.run_plane.entries import merged
+from tidegate_core.model.instants import format_instant
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import Evidence, EvidenceChunk, InboxRow, LedgerRow
 
 A, B = on_data("a"), on_data("b")
 STILL = ["hold", "freeze"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+
+from tests.support.builders import MINUTE, SECOND, a_recurring, a_request, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Behaviour
 from tests.unit.tidegate_core.decisions.run_plane.requesting import CLOSED, answer
 from tests.unit.tidegate_core.decisions.run_plane.suspending import MODES, a_bench, suspend, waiting
-
 from tidegate_core.effects import Watch
 from tidegate_core.model.instants import format_instant
-from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import MINUTE, SECOND, a_recurring, a_request, a_spec, an_apply, every
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.tidegate_core.decisions.run_plane.requesting import CLOSED, answer
-from tests.unit.tidegate_core.decisions.run_plane.suspending import MODES, a_bench, suspend, waiting
 
-from tidegate_core.effects import Refused, Submit
-from tidegate_core.model.instants import format_instant
-from tidegate_testkit.bench import Behaviour
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     HOUR,
     MINUTE,
     SECOND,
@@ -25,6 +20,11 @@ from tidegate_testkit.builders import (
     every,
     on_data,
 )
+from tests.support.harness.actor_harness import Behaviour
+from tests.unit.tidegate_core.decisions.run_plane.requesting import CLOSED, answer
+from tests.unit.tidegate_core.decisions.run_plane.suspending import MODES, a_bench, suspend, waiting
+from tidegate_core.effects import Refused, Submit
+from tidegate_core.model.instants import format_instant
 
 OPENS_IN = 46 * MINUTE + 40 * SECOND
 

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
-from tests.unit.tidegate_core.decisions.run_plane.suspending import MODES, a_bench, suspend
 
-from tidegate_core.decisions.outage_watch import sign_of_life
-from tidegate_core.effects import Commit, Read, ReadRange, Write
-from tidegate_core.model.instants import format_instant, parse_instant
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     HOUR,
     MINUTE,
     SECOND,
@@ -25,6 +19,12 @@ from tidegate_testkit.builders import (
     every,
     on_data,
 )
+from tests.support.harness.actor_harness import Bench
+from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
+from tests.unit.tidegate_core.decisions.run_plane.suspending import MODES, a_bench, suspend
+from tidegate_core.decisions.outage_watch import sign_of_life
+from tidegate_core.effects import Commit, Read, ReadRange, Write
+from tidegate_core.model.instants import format_instant, parse_instant
 
 
 def test_given_a_suspended_schedule_then_another_end_is_a_conflict_and_the_same_one_changes_nothing() -> None:

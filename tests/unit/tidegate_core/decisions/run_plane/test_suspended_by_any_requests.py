@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+
+from tests.support.builders import SECOND, Doc, a_recurring, a_request, a_spec, an_apply, an_event, every, on_data
+from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
 from tests.unit.tidegate_core.decisions.run_plane.suspending import MODES
-
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import (
-    SECOND,
-    Doc,
-    a_recurring,
-    a_request,
-    a_spec,
-    an_apply,
-    an_event,
-    every,
-    on_data,
-)
 
 SPECS: dict[str, Doc] = {
     "program": a_spec("x", every("1m")),

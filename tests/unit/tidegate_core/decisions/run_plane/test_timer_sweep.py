@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import DEFAULT_SHARDS, HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Bench
+from tests.support.harness.decision_harness import rows_of
 from tidegate_core.decisions.run_plane.timer_sweep import LOOK_MS, PAGE
 from tidegate_core.store.values import Delete, Key
-from tidegate_testkit.bench import Bench
-from tidegate_testkit.builders import DEFAULT_SHARDS, HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, every
-from tidegate_testkit.desk import rows_of
 
 FOUND_WITHIN_MS = LOOK_MS + LOOK_MS // 5 + SECOND
 

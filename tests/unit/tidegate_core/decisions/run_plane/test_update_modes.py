@@ -6,14 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
-from tidegate_core.effects import Commit, Invalid
-from tidegate_core.model.instants import format_instant
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import EvidenceChunk, Job, ScheduleState
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.bench_outcomes import manifest_text
-from tidegate_testkit.builders import (
+from tests.support.builders import (
     HOUR,
     MINUTE,
     SECOND,
@@ -28,6 +21,13 @@ from tidegate_testkit.builders import (
     on_data,
     on_run_of,
 )
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.recorded_effects import manifest_text
+from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
+from tidegate_core.effects import Commit, Invalid
+from tidegate_core.model.instants import format_instant
+from tidegate_core.records.codec import from_item
+from tidegate_core.records.run_plane import EvidenceChunk, Job, ScheduleState
 
 CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
 OPENS_IN = 46 * MINUTE + 40 * SECOND

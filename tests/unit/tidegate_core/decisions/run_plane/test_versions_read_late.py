@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+
+from tests.support.builders import HOUR, MINUTE, all_of
 from tests.unit.tidegate_core.decisions.run_plane.counting import a_desk, count, entries, evidence, jobs
 from tests.unit.tidegate_core.decisions.run_plane.test_gathering import A, B, C, came, days, expire
-
 from tidegate_core.decisions.run_plane.entries import Entry, merged, replayed
 from tidegate_core.records.run_plane import Evidence, EvidenceChunk
 from tidegate_core.triggers.latches import Latches, Terms
-from tidegate_testkit.builders import HOUR, MINUTE, all_of
 
 KINDS = ["created", "replaced", "deleted"]
 SIZE = {"type": "data_size", "dataset": "a", "rows": 100, "kinds": KINDS}

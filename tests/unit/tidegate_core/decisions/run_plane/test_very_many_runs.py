@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
 
+from tests.support.builders import MINUTE, SECOND, a_request, a_spec, an_apply, every
+from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
 from tidegate_core.decisions.run_plane import runs
 from tidegate_core.effects import LaunchOrder, ReadRange
 from tidegate_core.transactions import view
-from tidegate_testkit.bench import Behaviour, Bench
-from tidegate_testkit.builders import MINUTE, SECOND, a_request, a_spec, an_apply, every
 
 LASTS = Behaviour(runs_for=None)
 NEVER_STARTS = Behaviour(starts_after=None)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.builders import a_holding, a_job
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.waiting import Waiting
 from tidegate_core.records.codec import to_item
-from tidegate_testkit.builders import a_holding, a_job
 
 REF = "flights/nightly"
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from tests.support.builders import HOUR, NOW, Doc
+from tests.support.harness.decision_harness import Desk
 from tests.unit.tidegate_core.decisions.run_plane.counting import REF, a_desk
-
 from tidegate_core.decisions.run_plane.latch_ticks import LatchTicks
 from tidegate_core.decisions.run_plane.timers import tick_row
 from tidegate_core.records.run_plane import ScheduleState
 from tidegate_core.store import keys
-from tidegate_testkit.builders import HOUR, NOW, Doc
-from tidegate_testkit.desk import Desk
 
 FIRST = NOW - NOW % HOUR + HOUR
 """The first tick of an hourly trigger after NOW."""

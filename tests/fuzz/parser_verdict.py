@@ -1,0 +1,36 @@
+"""What the production parsers say of a record by themselves: beside whoever judges what the ingest made of it."""
+
+from __future__ import annotations
+
+from tests.fuzz.hostile_records import Hostile, Kind
+from tests.support.builders import EVENTS, REQUESTS
+from tidegate_core.decisions.forged import EVERY, refuse_forged_events, refuse_forged_request
+from tidegate_core.decisions.inputs import LogRecord
+from tidegate_core.model.parsing import parse_events, parse_request
+from tidegate_core.model.problems import RefusedRecord
+from tidegate_core.model.sources import SourceSpec
+from tidegate_core.sources.mapping import event_of
+
+ANYWHERE = "topic/0/0"
+"""Where a record lies changes the id of its event, and never whether it is one."""
+
+
+def refusal_of(kind: Kind, record: Hostile, source: SourceSpec) -> RefusedRecord | None:
+    """Returns why a record on a topic of this kind is refused, None where the parsers take it.
+
+    Args:
+        kind: Of the topic.
+        record: The record.
+        source: The only source of the topic, where it is a source's.
+    """
+    try:
+        match kind:
+            case "requests":
+                refuse_forged_request(parse_request(record.value, record.headers), EVERY, REQUESTS)
+            case "events":
+                refuse_forged_events(parse_events(record.value, record.headers), EVERY, EVENTS)
+            case "sources":
+                event_of(source, LogRecord(0, 0, record.key, record.value, record.headers), ANYWHERE)
+    except RefusedRecord as refused:
+        return refused
+    return None

@@ -1,0 +1,282 @@
+"""Bugs in the limits that several shards share: permits, one for each clause of their conditions, and the queue's order.
+
+Several layers keep a permit from being taken or given back twice: the revisions of run and job refuse a repeat before the
+limit does. Those mutants leave the other layers aside: the store hears twice what a transaction says of limits, and that alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from tests.simulation.mutants.clauses.weakened_conditions import without
+from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant_harness import Stage, a_commit
+from tests.support.builders import SECOND, a_request, a_spec, an_apply, at_most, every
+from tests.support.harness.actor_harness import Behaviour
+from tidegate_core.decisions.run_plane import admit, home_limits, permits
+from tidegate_core.effects import Commit, Effect
+from tidegate_core.records.limits import SharedLimit, Waiter
+from tidegate_core.store import keys
+from tidegate_core.store.values import Action, Applied, Key, Put, RawOutcome, Transaction, Update
+from tidegate_core.transactions import limits
+from tidegate_memory.store import MemoryStore
+
+BOUND: Final = "(attribute_not_exists(#in_use) OR #in_use < :most)"
+NO_HOLDER: Final = "NOT contains(#holders, :run)"
+HAS_WORD: Final = "contains(#offered, :run)"
+
+
+def echoing(transact: Callable[..., RawOutcome]) -> Any:
+    def transact_twice(store: MemoryStore, transaction: Transaction) -> RawOutcome:
+        outcome = transact(store, transaction)
+        said = tuple(action for action in transaction.actions if action.key.pk.startswith(keys.SHARED_LIMIT))
+        if said and isinstance(outcome, Applied):
+            transact(store, Transaction(transaction.name, said, f"{transaction.token}000", None))
+        return outcome
+
+    return transact_twice
+
+
+HEARD_TWICE: Final = Patch(MemoryStore, "transact", echoing)
+EACH_IN_AN_ITEM: Final = Patch(limits, "HOLDERS_INLINE_MAX", lambda _: 0)
+
+
+def keeping_the_word(take: Callable[..., tuple[Action, ...]]) -> Any:
+    def taken(*arguments: Any, **named: Any) -> tuple[Action, ...]:
+        first, *rest = take(*arguments, **named)
+        assert isinstance(first, Update)
+        expression = first.expression.replace(" DELETE #offered :runs", "")
+        values = {name: value for name, value in first.values.items() if name != ":runs" or name in expression}
+        return (replace(first, expression=expression, values=values), *rest)
+
+    return taken
+
+
+def putting_its_item_anyway(take: Callable[..., tuple[Action, ...]]) -> Any:
+    def taken(*arguments: Any, **named: Any) -> tuple[Action, ...]:
+        return tuple(
+            replace(each, condition=None) if isinstance(each, Put) else each for each in take(*arguments, **named)
+        )
+
+    return taken
+
+
+def anybody_passes(_: Any) -> Any:
+    return lambda limit, job_id, most: limit.in_use < most
+
+
+def who_has_the_word_passes(_: Any) -> Any:
+    return lambda limit, job_id, most: job_id in limit.offered or (limit.queued is None and limit.in_use < most)
+
+
+def pretending_to_have_the_word(take: Callable[..., tuple[Action, ...]]) -> Any:
+    def taken(permit: limits.Permit, most: int, *, offered: bool = False) -> tuple[Action, ...]:
+        return take(permit, most, offered=True)
+
+    return taken
+
+
+def offering_to_all(_: Any) -> Any:
+    def offers(state: SharedLimit, waiters: Sequence[Waiter]) -> list[str]:
+        return [waiter.job_id for waiter in waiters if waiter.job_id not in state.offered]
+
+    return offers
+
+
+def offering_to_the_last(next_offers: Callable[..., list[str]]) -> Any:
+    return lambda state, waiters: next_offers(state, waiters[::-1])
+
+
+def somebody_joins_while_a_queue_is_closed() -> Iterable[str]:
+    """Its home has seen the queue empty, and what it wrote arrives when another shard's job has joined."""
+    bench = Stage(behaviour=Behaviour(runs_for=10 * SECOND)).first
+    for name in ("one", "two", "three"):
+        shared = [at_most(1, "program")]
+        bench.request(an_apply(a_spec(name, every("1h"), file="/jobs/same.py", constraints=shared)))
+    bench.hold_back(closing)
+    for name in ("one", "two"):
+        bench.request(a_request("trigger", name))
+        bench.run(SECOND)
+    limit = Key(str(bench.rows("IW#")[0]["limit"]), "LIMIT")
+    while not bench.holds_something:
+        bench.run(100)
+    bench.request(a_request("trigger", "three"))
+    bench.run(SECOND)
+    bench.hold_back(a_commit("offer"))  # The home's next look would mark the queue again.
+    bench.release()
+    if bench.rows("IW#") and SharedLimit.of(bench.store.peek(limit)).queued is None:
+        yield "order: anybody passes, although somebody waits"
+
+
+def a_queue_is_left_while_its_home_is_away() -> Iterable[str]:
+    """Who waited is cancelled, and the home falls before it looks: the mark that says so is nobody's."""
+    bench = Stage(behaviour=Behaviour(runs_for=10 * SECOND)).first
+    for name, word in (("one", "wait"), ("two", "wait"), ("three", "abort")):
+        shared = [at_most(1, "program", on_unmet=word)]
+        bench.request(an_apply(a_spec(name, every("1h"), file="/jobs/same.py", constraints=shared)))
+    for name in ("one", "two"):
+        bench.request(a_request("trigger", name))
+        bench.run(SECOND)
+    waits = str(bench.rows("IW#")[0]["job_id"])
+    bench.request({"id": "cancel", "type": "job.cancel", "namespace": "flights", "job_id": waits})
+    bench.crash()
+    bench.run(60 * SECOND)
+    bench.request(a_request("trigger", "three"))
+    bench.run(SECOND)
+    if any(kind == "skipped/concurrency" for kind, *_ in bench.ledger()):
+        yield "order: a job ended because others wait, and nobody does"
+
+
+def closing(effect: Effect) -> bool:
+    return isinstance(effect, Commit) and any(
+        isinstance(action, Update) and action.expression == "REMOVE #queued" for action in effect.transaction.actions
+    )
+
+
+def of_two_at_most(take: Callable[..., permits.Held]) -> Any:
+    def taken(unit: Any, wanted: Sequence[permits.Wanted], *more: Any) -> permits.Held:
+        shared = [each for each in wanted if each.limit.is_shared]
+        return take(unit, [each for each in wanted if each not in shared[2:]], *more)
+
+    return taken
+
+
+LIMITS: Final = (
+    Mutant(
+        "permit bound",
+        "two shards take the last permit at the same moment",
+        breaks="I4",
+        patches=(without("permit_free", clauses=f"{NO_HOLDER} AND attribute_not_exists(#queued)", values=(":run",)),),
+        within=75,
+        directed=(25,),
+        trap="contention",
+    ),
+    Mutant(
+        "permit queue",
+        "a newcomer takes the permit that somebody waits for",
+        breaks="order",
+        patches=(
+            without("permit_free", clauses=f"{BOUND} AND {NO_HOLDER}", values=(":most", ":run")),
+            Patch(SharedLimit, "lets_pass", anybody_passes),
+        ),
+        within=3,
+        trap="queues",
+    ),
+    Mutant(
+        "permit twice",
+        "an admission that the store hears twice takes two permits, and one of them never comes back",
+        breaks="I4",
+        patches=(
+            without("permit_free", clauses=f"{BOUND} AND attribute_not_exists(#queued)", values=(":most",)),
+            HEARD_TWICE,
+        ),
+        within=3,
+        trap="queues",
+    ),
+    Mutant(
+        "offer bound",
+        "of more offers than slots each one is taken",
+        breaks="I4",
+        patches=(
+            without("permit_offered", clauses=f"{NO_HOLDER} AND {HAS_WORD}", values=(":run",)),
+            Patch(home_limits, "next_offers", offering_to_all),
+            Patch(SharedLimit, "lets_pass", who_has_the_word_passes),
+        ),
+        within=3,
+        trap="queues",
+    ),
+    Mutant(
+        "offer twice",
+        "an offer that is not used up gives two permits to an admission that the store hears twice",
+        breaks="I4",
+        patches=(
+            without("permit_offered", clauses=f"{BOUND} AND {HAS_WORD}", values=(":most", ":run")),
+            Patch(permits, "take_permit", keeping_the_word),
+            HEARD_TWICE,
+        ),
+        within=5,
+        trap="queues",
+    ),
+    Mutant(
+        "offer word",
+        "a job that nobody has offered a slot takes one",
+        breaks="order",
+        patches=(
+            without("permit_offered", clauses=f"{BOUND} AND {NO_HOLDER}", values=(":most", ":run")),
+            Patch(SharedLimit, "lets_pass", anybody_passes),
+            Patch(permits, "take_permit", pretending_to_have_the_word),
+        ),
+        within=3,
+        trap="queues",
+    ),
+    Mutant(
+        "permit back twice",
+        "an end that the store hears twice gives two permits back",
+        breaks="I4",
+        patches=(
+            without("permits_held"),
+            HEARD_TWICE,
+        ),
+        within=3,
+        trap="queues",
+    ),
+    Mutant(
+        "own item twice",
+        "where each permit is an item, an admission that the store hears twice takes two",
+        breaks="I4",
+        patches=(EACH_IN_AN_ITEM, Patch(permits, "take_permit", putting_its_item_anyway), HEARD_TWICE),
+        within=3,
+        trap="queues",
+    ),
+    Mutant(
+        "own item back twice",
+        "where each permit is an item, an end that the store hears twice gives two back",
+        breaks="I4",
+        patches=(
+            EACH_IN_AN_ITEM,
+            without("present"),
+            HEARD_TWICE,
+        ),
+        within=3,
+        trap="queues",
+    ),
+    Mutant(
+        "queue mark",
+        "a queue is closed although somebody has joined since it was seen empty",
+        breaks="order",
+        patches=(without("queue_marked"),),
+        scenario=somebody_joins_while_a_queue_is_closed,
+    ),
+    Mutant(
+        "left queue",
+        "jobs that abort end for ever because of somebody who waited once",
+        breaks="order",
+        patches=(Patch(admit, "has_its_turn", lambda _: lambda *_: False),),
+        scenario=a_queue_is_left_while_its_home_is_away,
+    ),
+    Mutant(
+        "lapse",
+        "an offer to a job that is gone keeps its slot for ever",
+        breaks="liveness",
+        patches=(Patch(home_limits, "lapsed_offers", lambda _: lambda *_: []),),
+        within=6,
+        trap="queues",
+    ),
+    Mutant(
+        "third permit",
+        "a job that needs three permits starts with two of them",
+        breaks="I4",
+        patches=(Patch(permits, "take", of_two_at_most),),
+        within=2,
+    ),
+    Mutant(
+        "last first",
+        "who came last is offered the next slot",
+        breaks="order",
+        patches=(Patch(home_limits, "next_offers", offering_to_the_last),),
+        within=4,
+        trap="queues",
+    ),
+)

@@ -1,0 +1,90 @@
+"""Bugs in `at_least_every`: when a reminder comes, what it waits for, and what it makes of nothing (SEMANTICS 5.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tests.simulation.mutants.mutant import Mutant, Patch
+from tidegate_core.decisions.run_plane import at_least_every, fire
+from tidegate_core.decisions.run_plane.at_least_every import AT_LEAST, AtLeastEvery
+from tidegate_core.decisions.run_plane.gathering import Gathering
+from tidegate_core.records.run_plane import Job, ScheduleState, TimerRow
+from tidegate_core.store import keys
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.triggers.base import EventTrigger
+
+Remind = Callable[[UnitOfWork, ScheduleState, EventTrigger, int], None]
+
+
+def reminding_once(remind: Remind) -> Remind:
+    def once(unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, now: int) -> None:
+        remind(unit, state, trigger, now)
+        unit.put(replace(state, next_nominal=None), state.key(unit.shard))
+
+    return once
+
+
+def deciding_at_once(remind: Remind) -> Remind:
+    def at_once(unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, now: int) -> None:
+        reminder = state.next_nominal
+        remind(unit, state, trigger, now)
+        ref = f"{keys.schedule_ref(state.namespace, state.name)}{AT_LEAST}"
+        row = TimerRow(at=reminder or now, kind="E", ref=ref, detail=str(state.generation))
+        AtLeastEvery(row).decide(unit, now)
+
+    return at_once
+
+
+def counting_from_nothing(_: Any) -> Any:
+    return lambda gathering, job: gathering._unit.put_new(job, job.key(gathering._unit.shard))
+
+
+def making_a_job_of_nothing(_: Any) -> Any:
+    def made(unit: UnitOfWork, job: Job, *told: object) -> None:
+        unit.put_new(job, job.key(unit.shard))
+
+    return made
+
+
+REMINDERS = (
+    Mutant(
+        "reminded once",
+        "a reminder that finds nothing is the last one",
+        breaks="I1",
+        patches=(Patch(fire, "remind", reminding_once),),
+        within=20,
+        directed=(9,),
+    ),
+    Mutant(
+        "reminded amid jobs",
+        "reminders come at a pace of their own, whenever the last job was made",
+        breaks="I1",
+        patches=(Patch(Gathering, "add_job", counting_from_nothing),),
+        within=30,
+    ),
+    Mutant(
+        "reminded beside a job",
+        "what was counted while a reminder waited has made a job, and the reminder makes another",
+        breaks="I1",
+        patches=(Patch(at_least_every, "is_dealt_with", lambda _: lambda *_: False),),
+        within=60,
+        directed=(20,),
+    ),
+    Mutant(
+        "reminded unread",
+        "a reminder does not wait for what was announced before it and is not counted",
+        breaks="I3",
+        patches=(Patch(fire, "remind", deciding_at_once),),
+        within=30,
+        directed=(6,),
+    ),
+    Mutant(
+        "job of nothing",
+        "a reminder that finds nothing makes a job, whether the schedule wants an empty one or not",
+        breaks="I1",
+        patches=(Patch(at_least_every, "write_ledger", making_a_job_of_nothing),),
+        within=4,
+    ),
+)

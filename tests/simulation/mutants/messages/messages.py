@@ -1,0 +1,172 @@
+"""Bugs in the delivery plane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any
+
+from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.support.builders import RECEIPTS, SECOND, a_recurring, a_request, an_apply, every
+from tests.support.harness.two_owners import BenchPair
+from tidegate_core.decisions.delivery_plane import cancelling, delivering, plane
+from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
+from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
+from tidegate_core.decisions.delivery_plane.slots import EVERYWHERE, Slots, Slotted, Stage
+from tidegate_core.decisions.partition_actor import PartitionActor
+from tidegate_core.records.messages import Guard
+
+EARLY_MS = 300
+
+
+def reading_no_guards(_: Any) -> Any:
+    def no_guards(*_: Any) -> Generator[Any, Any, dict[str, Guard]]:
+        yield from ()
+        return {}
+
+    return no_guards
+
+
+def knowing_no_window(init: Callable[..., None]) -> Any:
+    def init_without(checkpoints: Checkpoints, *arguments: Any) -> None:
+        *others, _loaded_through, changed = arguments
+        init(checkpoints, *others, lambda: EVERYWHERE, changed)
+
+    return init_without
+
+
+def leaving_the_last_out(write: Callable[..., Generator[Any, Any, None]]) -> Any:
+    def write_others(checkpoints: Checkpoints, *, last: bool = False) -> Generator[Any, Any, None]:
+        if not last:
+            yield from write(checkpoints)
+
+    return write_others
+
+
+def expiring_at_once(in_order: Callable[..., Any]) -> Any:
+    def without_expiring(sending: DeliveryPlane, rows: Sequence[Slotted]) -> Any:
+        for row in rows:
+            if row.message is not None and row.message.expires is not None:
+                sending.close(row, Stage.DONE)
+        return in_order(sending, rows)
+
+    return without_expiring
+
+
+def denying(take_back: Callable[..., bool]) -> Any:
+    def take_back_and_deny(*arguments: Any, **named: Any) -> bool:
+        take_back(*arguments, **named)
+        return False
+
+    return take_back_and_deny
+
+
+def too_early(take_due: Callable[..., list[Slotted]]) -> Any:
+    return lambda slots, now, *rest: take_due(slots, now + EARLY_MS, *rest)
+
+
+def believing_the_assignment(_: Any) -> Any:
+    def believed(_: PartitionActor) -> Generator[Any, Any, bool]:
+        yield from ()
+        return True
+
+    return believed
+
+
+def a_process_wakes_up_with_an_old_assignment() -> Iterable[str]:
+    """The rightful owner stands still too, for less than a session, so that it meets its fence late."""
+    pair = BenchPair(shards=1)
+    pair.run(SECOND)
+    pair.request(an_apply(a_recurring(trigger=every("1s"))))
+    pair.run(5 * SECOND)
+    pair.freeze(pair.first)
+    pair.second.is_member = False
+    pair.begin_second()
+    pair.request(a_request("suspend", "ping"))
+    pair.run(2 * SECOND)
+    pair.join(pair.first)
+    pair.run(5 * SECOND)
+    answered = [each.at for each in pair.on(RECEIPTS) if each.document["request_id"] == "suspend-ping"]
+    if any(each.at > min(answered) for each in pair.on("out")):
+        yield "I7: a message was sent after its schedule's suspend was acknowledged"
+
+
+MESSAGES = (
+    Mutant(
+        "old assignment",
+        "a process that stood still since it was assigned something serves it beside the rightful owner",
+        breaks="I7",
+        patches=(Patch(PartitionActor, "_is_member", believing_the_assignment),),
+        scenario=a_process_wakes_up_with_an_old_assignment,
+    ),
+    Mutant(
+        "load",
+        "a timer row written late, after its cancel, is loaded by the next owner and sent",
+        breaks="I7",
+        patches=(Patch(plane, "read_guards", reading_no_guards),),
+        within=120,
+        directed=(11,),
+        trap="echoes",
+    ),
+    Mutant(
+        "window",
+        "a checkpoint passes rows that are not loaded",
+        breaks="I8",
+        patches=(Patch(Checkpoints, "__init__", knowing_no_window),),
+        within=2,
+        trap="stalled_loads",
+    ),
+    Mutant(
+        "unwritten create",
+        "a checkpoint passes rows that are not written",
+        breaks="I8",
+        patches=(Patch(Slots, "hold", lambda _: lambda slots, row: None),),
+        within=3,
+        directed=(2,),
+        trap="stalled_batches",
+    ),
+    Mutant(
+        "repeats",
+        "sending goes on while no checkpoint gets through",
+        breaks="I8",
+        patches=(Patch(Checkpoints, "_is_late", lambda _: lambda checkpoints: False),),
+        within=1,
+        trap="stalled_checkpoints",
+    ),
+    Mutant(
+        "last checkpoint",
+        "a drain writes no checkpoint, and the next owner sends again what was sent",
+        breaks="I8",
+        patches=(Patch(Checkpoints, "write", leaving_the_last_out),),
+        within=20,
+    ),
+    Mutant(
+        "sent ahead",
+        "an owner hands over before its last checkpoint can pass what it has sent",
+        breaks="I8",
+        patches=(Patch(DeliveryPlane, "_is_sent_ahead", lambda _: lambda draining: False),),
+        within=3,
+        trap="stalled_loads",
+    ),
+    Mutant(
+        "early",
+        "messages are taken before their time",
+        breaks="I8",
+        patches=(Patch(Slots, "take_due", too_early),),
+        within=4,
+    ),
+    Mutant(
+        "expiry",
+        "a message that may expire is never sent",
+        breaks="I8",
+        patches=(Patch(delivering, "_in_order", expiring_at_once),),
+        within=75,
+    ),
+    Mutant(
+        "denied cancel",
+        "a cancel that took a message back says that it was too late",
+        breaks="I8",
+        patches=(Patch(cancelling, "take_back", denying),),
+        within=27,
+        directed=(2,),
+    ),
+)

@@ -1,0 +1,102 @@
+"""What a planted bug is, how it is planted, and how it is found.
+
+One that chance finds soon is looked for in worlds, seed by seed. One that needs a certain interleaving has a scenario: the
+smallest story in which the protection is all that stands between us and the violation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+from unittest import mock
+
+from tests.simulation.runner.outcome import Outcome, simulate
+from tests.simulation.runner.swarm import Swarm
+from tests.simulation.runner.world_drawing import swarm_of, trapped
+
+if TYPE_CHECKING:
+    from tests.simulation.mutants.clauses.clause_finder import Clause
+
+Scenario: TypeAlias = Callable[[], Iterable[str]]
+"""A story on benches or on a bare store; returns what is wrong at its end, in the words of the checks (`I2: ...`)."""
+
+NO_PROOF = ("Traceback", " raised ")
+"""A mutant that only breaks the code shows nothing about the protection that it takes away."""
+
+
+WITHIN_MIN = 12
+"""Of a bug that two of five worlds show, any three of them may be worlds that do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A name that means something else while the bug is planted.
+
+    Attributes:
+        target: Module or class.
+        changed: Makes of what the name means what it shall mean.
+    """
+
+    target: Any
+    name: str
+    changed: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A planted bug: one protection is taken away, everything else is as in production.
+
+    Attributes:
+        why: What goes wrong without the protection.
+        breaks: What a violation that proves it begins with, such as `I2`.
+        within: Seeds below this are tried, at least `WITHIN_MIN`: two to three times the first that finds it, so that drift shows.
+        trap: The trap to set in worlds that are calm otherwise; None = the seeds' own hostile worlds.
+        scenario: The story that finds it; then no seeds are tried.
+        beside: Other layers that would hide it, switched off too. With these off alone the scenario must find nothing.
+        clause: The clause of a condition that is spoilt, if it is that.
+        directed: Seeds that are tried first: they have found it, with the worlds as they were then.
+    """
+
+    name: str
+    why: str
+    breaks: str
+    patches: tuple[Patch, ...]
+    within: int = 0
+    trap: str | None = None
+    scenario: Scenario | None = None
+    beside: tuple[Patch, ...] = ()
+    clause: Clause | None = None
+    directed: tuple[int, ...] = ()
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """In the order in which they are tried."""
+        return tuple(dict.fromkeys((*self.directed, *range(max(self.within, WITHIN_MIN)))))
+
+    def simulate(self, seed: int) -> Outcome:
+        """Runs a seed with the bug in it."""
+        with self.planted():
+            return simulate(seed, swarm=self.swarm(seed))
+
+    def swarm(self, seed: int) -> Swarm:
+        """Returns the world in which it is looked for."""
+        return swarm_of(seed) if self.trap is None else trapped(swarm_of(seed, faults=False), seed, self.trap)
+
+    def proofs(self, violations: Iterable[str]) -> list[str]:
+        """Returns the violations that show the missing protection."""
+        return [
+            violation
+            for violation in violations
+            if violation.startswith(f"{self.breaks}:") and not any(each in violation for each in NO_PROOF)
+        ]
+
+    @contextmanager
+    def planted(self, *, bug: bool = True) -> Generator[None]:
+        """The code has the bug meanwhile; without `bug` only the layers beside it are off."""
+        with ExitStack() as stack:
+            for patch in (*self.beside, *(self.patches if bug else ())):
+                original = getattr(patch.target, patch.name)
+                stack.enter_context(mock.patch.object(patch.target, patch.name, patch.changed(original)))
+            yield

@@ -1,0 +1,92 @@
+"""Bugs in what follows from a launcher's word, and from programs that do not end as they should."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.users.misbehaving_programs import TRAP
+from tidegate_core.decisions.run_plane import retrying
+from tidegate_core.decisions.run_plane.run_ends import end_before_gate
+from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, LookAtRun, RejectRun, submit_again
+from tidegate_core.transactions.unit_of_work import UnitOfWork
+
+
+def trying_what_passes(_: Callable[..., None]) -> Callable[..., None]:
+    def decide(rejection: RejectRun, unit: UnitOfWork, now: int) -> None:
+        run = rejection.read(unit)
+        if run is not None and run.attempt == rejection.attempt and run.state in BEFORE_GATE:
+            submit_again(unit, run, rejection.message, rejection.error_class, now)
+
+    return decide
+
+
+def believing_the_last_word(_: Callable[..., None]) -> Callable[..., None]:
+    def decide(rejection: RejectRun, unit: UnitOfWork, now: int) -> None:
+        run = rejection.read(unit)
+        if run is not None and run.attempt == rejection.attempt and run.ended_at is None:
+            end_before_gate(unit, run, "failed", rejection.message, rejection.error_class, now)
+
+    return decide
+
+
+def as_if_it_had_been_asked(decide: Callable[..., None]) -> Callable[..., None]:
+    return lambda look, unit, now: decide(replace(look, is_unasked=lambda run: False), unit, now)
+
+
+def asking_once(decide: Callable[..., None]) -> Callable[..., None]:
+    def looked(look: LookAtRun, unit: UnitOfWork, now: int) -> None:
+        run = look.read(unit)
+        if run is None or run.ended_at is not None or run.state in BEFORE_GATE or not run.cancel_requested:
+            decide(look, unit, now)
+
+    return looked
+
+
+SUBMISSIONS = (
+    Mutant(
+        "rejected for now",
+        "what the launcher will never take is handed to it again, where the class of the error passes elsewhere",
+        breaks="I1",
+        patches=(Patch(RejectRun, "decide", trying_what_passes),),
+        within=12,
+        trap=TRAP,
+    ),
+    Mutant(
+        "rejected while it runs",
+        "a program that an earlier submission has started, which got no answer, is failed and leaves its limits to others: the next one was refused",
+        breaks="I4",
+        patches=(Patch(RejectRun, "decide", believing_the_last_word),),
+        within=12,
+        directed=(3,),
+        trap=TRAP,
+    ),
+    Mutant(
+        "out of line",
+        "a run that its node keeps in line is given up, for no launcher has taken it, and none was asked",
+        breaks="I1",
+        patches=(Patch(LookAtRun, "decide", as_if_it_had_been_asked),),
+        within=12,
+        directed=(2,),
+        trap=TRAP,
+    ),
+    Mutant(
+        "asked to end once",
+        "a program that goes on when it is asked to end is never asked again, and runs for ever",
+        breaks="liveness",
+        patches=(Patch(LookAtRun, "decide", asking_once),),
+        within=20,
+        trap=TRAP,
+        directed=(7,),
+    ),
+    Mutant(
+        "user code again",
+        "a program that has said that it would fail again is tried again",
+        breaks="I2",
+        patches=(Patch(retrying, "error_of", lambda _: lambda run: "unknown"),),
+        within=12,
+        directed=(2,),
+        trap=TRAP,
+    ),
+)

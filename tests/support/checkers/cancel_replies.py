@@ -1,0 +1,78 @@
+"""What a client may expect of a message that it cancelled or replaced, from the answers alone (I1 of requests, I7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tests.support.checkers.messages import Sent
+
+CLOCKS_APART_MS = 1_000
+"""Nodes' clocks deviate by 500 ms each at most: earlier before a message's time nobody can have sent it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A request's first receipt.
+
+    Attributes:
+        appended_at: By the broker, ms since the epoch.
+    """
+
+    status: str
+    appended_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class SecondThought:
+    """A cancel or a replacement of a message.
+
+    Attributes:
+        request_id: Its own.
+        acknowledged: Whether the broker has it; where nobody knows, everything may have happened.
+        answer: None while there is none.
+    """
+
+    request_id: str
+    acknowledged: bool
+    answer: Answer | None
+
+
+def after_cancel(number: int, nominal: int, cancel: SecondThought, create: Answer | None) -> Sent:
+    """Returns what must become of a message whose cancel was sent.
+
+    Args:
+        number: Of the message.
+        nominal: Its time, ms since the epoch.
+        cancel: What was sent.
+        create: Answer of the message's own request, where it has one: its cancel may be read before it.
+    """
+    if cancel.answer is None:
+        return _unanswered(number, nominal, cancel)
+    return Sent(number, nominal, _after(cancel.answer, nominal, create), cancel_answered_at=cancel.answer.appended_at)
+
+
+def _after(answer: Answer, nominal: int, create: Answer | None) -> Literal["deliver", "never", "may"]:
+    match answer.status:
+        case "cancelled":
+            return "never"
+        case "not_found" if create is not None and create.status == "cancelled":
+            return "never"
+        case "too_late" if answer.appended_at >= nominal - CLOCKS_APART_MS:
+            # Sent, on its way, or perhaps sent by a predecessor; nobody sends it again.
+            return "may"
+    # Whatever else was answered says that the cancel did nothing.
+    return "deliver"
+
+
+def after_replacement(number: int, nominal: int, replacement: SecondThought) -> Sent:
+    """Returns what must become of a message after another one was sent under its key; that one is judged like any other."""
+    if replacement.answer is None:
+        return _unanswered(number, nominal, replacement)
+    if replacement.answer.status == "accepted":
+        return Sent(number, nominal, "may", not_after=replacement.answer.appended_at)
+    return Sent(number, nominal)
+
+
+def _unanswered(number: int, nominal: int, thought: SecondThought) -> Sent:
+    return Sent(number, nominal, "may", unanswered=thought.request_id if thought.acknowledged else None)

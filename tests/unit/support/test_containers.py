@@ -1,0 +1,136 @@
+"""Containers where a Docker engine answers; one line where they are skipped. No engine takes part."""
+
+from collections.abc import Callable
+from typing import Self
+
+import pytest
+
+from tests.support.servers import containers
+from tests.support.servers.containers import Container, Containers, containers_or_reason, kafka_environment
+
+
+class FakeContainer:
+    """Notes what it is told."""
+
+    def __init__(self, image: str) -> None:
+        self.image = image
+        self.ports: dict[int, int] = {}
+        self.environment: dict[str, str] = {}
+        self.command = ""
+        self.events: list[str] = []
+
+    def with_bind_ports(self, container: int, host: int, /) -> Self:
+        self.ports[container] = host
+        return self
+
+    def with_env(self, key: str, value: str, /) -> Self:
+        self.environment[key] = value
+        return self
+
+    def with_command(self, command: str, /) -> Self:
+        self.command = command
+        return self
+
+    def start(self) -> Self:
+        self.events.append("started")
+        return self
+
+    def stop(self) -> None:
+        self.events.append("stopped")
+
+    def get_container_host_ip(self) -> str:
+        return "docker.example"
+
+
+class FakeEngine:
+    """Makes containers and remembers them."""
+
+    def __init__(self) -> None:
+        self.made: list[FakeContainer] = []
+
+    def container_of(self, image: str) -> FakeContainer:
+        self.made.append(FakeContainer(image))
+        return self.made[-1]
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Lets both servers answer at the second question; returns who was asked."""
+    asked: list[str] = []
+
+    def answer(who: str) -> bool:
+        asked.append(who)
+        return len(asked) > 1
+
+    monkeypatch.setattr(containers, "READY_POLL_INTERVAL_S", 0.0)
+    monkeypatch.setattr(containers, "answering_cluster", lambda endpoint: "cluster" if answer(endpoint) else None)
+    monkeypatch.setattr(containers, "answers_list_tables", lambda host, port: answer(f"{host}:{port}"))
+    return asked
+
+
+def test_given_kafka_then_broker_announces_the_published_port(engine: FakeEngine, answering: list[str]) -> None:
+    with Containers(engine.container_of).kafka() as endpoint:
+        [container] = engine.made
+        assert endpoint == f"docker.example:{container.ports[9092]}"
+        assert container.environment["KAFKA_ADVERTISED_LISTENERS"] == f"CLIENTS://{endpoint}"
+        assert answering == [endpoint, endpoint]
+        assert container.events == ["started"]
+    assert container.events == ["started", "stopped"]
+    assert container.image == "apache/kafka:4.1.1"
+
+
+def test_given_dynamodb_then_it_runs_in_memory_at_the_published_port(engine: FakeEngine, answering: list[str]) -> None:
+    with Containers(engine.container_of).dynamodb() as endpoint:
+        [container] = engine.made
+        assert endpoint == f"http://docker.example:{container.ports[8000]}"
+        assert "-inMemory" in container.command
+    assert len(answering) == 2
+    assert container.events == ["started", "stopped"]
+
+
+def test_given_container_never_answers_then_it_is_stopped(engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(containers, "READY_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(containers, "answers_list_tables", lambda _host, _port: False)
+    with pytest.raises(TimeoutError, match="dynamodb-local"), Containers(engine.container_of).dynamodb():
+        pytest.fail("it never answered")
+    assert engine.made[0].events == ["started", "stopped"]
+
+
+def test_given_settings_then_names_follow_the_images_convention() -> None:
+    environment = kafka_environment("docker.example:21000")
+    assert environment["KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR"] == "1"
+    assert environment["KAFKA_LISTENERS"] == "CLIENTS://0.0.0.0:9092,CONTROLLER://127.0.0.1:9093"
+    assert all(name.startswith("KAFKA_") and "." not in name for name in environment)
+
+
+def library(ping: Callable[[], object], engine: FakeEngine) -> tuple[Callable[[], object], Callable[[str], Container]]:
+    return ping, engine.container_of
+
+
+def test_given_engine_answers_then_containers_are_used_without_a_word(engine: FakeEngine) -> None:
+    said: list[str] = []
+    assert containers_or_reason(lambda: library(lambda: True, engine), said.append) is not None
+    assert said == []
+
+
+def test_given_no_engine_then_one_line_says_so(engine: FakeEngine) -> None:
+    def refuse() -> None:
+        raise ConnectionRefusedError
+
+    said: list[str] = []
+    assert containers_or_reason(lambda: library(refuse, engine), said.append) is None
+    assert said == ["containers skipped: no Docker engine answers (ConnectionRefusedError); using local jars"]
+
+
+def test_given_no_library_then_one_line_says_so() -> None:
+    def missing() -> tuple[Callable[[], object], Callable[[str], Container]]:
+        raise ModuleNotFoundError("No module named 'docker'", name="docker")
+
+    said: list[str] = []
+    assert containers_or_reason(missing, said.append) is None
+    assert said == ["containers skipped: docker is not installed; using local jars"]
