@@ -13,20 +13,31 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] 
 from tidegate_bricks.java_server import NICE_VARIABLE
 from tidegate_node.garbage import THRESHOLDS
 
+TIER_VARIABLE = "TIDEGATE_TEST_TIER"
 TESTS = Path(__file__).parent
 KINDS = frozenset({"unit", "chart", "conformance", "integration", "simulation", "cluster", "chaos", "benchmarks"})
 
 # No deadline: the machines that run this are shared, and a slow moment is no failure of the code.
 # `print_blob` makes a failure on a build machine reproducible on a desk.
-settings.register_profile("tidegate", deadline=None, print_blob=True)
-settings.load_profile("tidegate")
+settings.register_profile("full", deadline=None, print_blob=True)
+settings.register_profile("quick", settings.get_profile("full"), max_examples=20)
 
 BRICKS_NICENESS = "-10"
 """Broker and store answer at once although two workers keep both cores busy, as they do where they have machines of their own."""
 
 
-def pytest_configure() -> None:
-    """Servers run before what only computes, where whoever runs this may order so: on most machines only root."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="run nightly tests too, and everything at its full size")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Sets the tier before test modules are imported, and lets servers run before what only computes.
+
+    The latter needs root on most machines; elsewhere servers keep the usual priority.
+    """
+    run_all = config.getoption("all")
+    os.environ[TIER_VARIABLE] = "all" if run_all else "quick"
+    settings.load_profile("full" if run_all else "quick")
     if NICE_VARIABLE not in os.environ and _may_be_less_nice():
         os.environ[NICE_VARIABLE] = BRICKS_NICENESS
 
@@ -69,10 +80,14 @@ HANGS_S = {
 """Where the suite's own patience would take a test that works for one that hangs; a test's own marker counts more."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks each test with its folder, so that `-m` selects a kind and nobody forgets the marker; longest files first."""
     rank = {TESTS / file: number for number, file in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: rank.get(item.path, len(rank)))
+    if not config.getoption("all"):
+        nightly = [item for item in items if item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=nightly)
+        items[:] = [item for item in items if item not in set(nightly)]
     for item in items:
         if not item.path.is_relative_to(TESTS):
             continue
