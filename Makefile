@@ -16,14 +16,13 @@ STAMP := $(VENV)/.installed
 LOCK := requirements.lock
 IMAGE_LOCK := deploy/images/node/requirements.lock
 
-# Two workers. What is pure computation first; what starts brokers and nodes then, a file to a worker: it waits more than it
-# computes, and a file's stack is its own (`tests/conftest.py` says which files are not put beside each other).
-WORKERS ?= 2
+# Three workers take the tests that start clusters, which mostly wait. Two take what computes, at a low priority
+# (tests/support/suite/scheduler.py).
+WORKERS ?= 5
 ARGS ?=
 DAYS ?= 3
 MINUTES ?= 10
 HOURS ?= 24
-# `make test` has the first few hundred seeds; these are others.
 SEEDS ?= 500
 TRIPLES ?= 1000000
 RECORDS ?= 1000000
@@ -33,10 +32,9 @@ WORKLOADS ?=
 BASE ?= HEAD
 ROUNDS ?= 2
 PYTEST := $(BIN)/python -m pytest
-# Only folders that exist, so that each target runs what there is.
-QUICK := $(wildcard tests/unit tests/chart)
-PARALLEL := $(QUICK) $(wildcard tests/simulation)
-STACKS := $(wildcard tests/conformance tests/integration tests/cluster tests/chaos tests/benchmarks)
+# A worker that dies is not replaced: the new one would get the file that the old one died in.
+COMPUTING := tests/unit tests/chart tests/simulation
+SUITE := -n $(WORKERS) --dist loadgroup --max-worker-restart 0 --durations 10
 
 .PHONY: help
 help: ## Show this list
@@ -79,18 +77,21 @@ format: setup ## Rewrite the sources as `make check` wants them
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+.PHONY: require-helm
+require-helm:
+	@deploy/require-helm >/dev/null
+
 .PHONY: test
-test: setup require-java ## The whole suite: unit, chart, simulation, conformance, integration, cluster, chaos, smokes of bench
-	@# Both parts run even when the first one fails: one round, all the news. Ctrl-C ends both. A worker that dies is not replaced:
-	@# another one would be given the file that it died in, and two deaths later nobody is left, and the run waits for ever.
-	trap 'exit 130' INT; status=0; \
-	$(PYTEST) -n $(WORKERS) --dist loadgroup --durations 20 $(PARALLEL) $(ARGS) || status=$$?; \
-	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 --durations 40 $(STACKS) $(ARGS) || status=$$?; \
-	exit $$status
+test: setup require-java require-helm ## The suite for everybody, in about 12 minutes: computing, real brokers, kills, an outage, Spark, the chart
+	$(PYTEST) $(SUITE) $(ARGS)
+
+.PHONY: test-all
+test-all: setup require-java require-helm ## All of it, for nights and releases: 2,000 fresh seeds, all planted bugs, 20 kills, demo, README, smokes
+	$(PYTEST) $(SUITE) --all $(ARGS)
 
 .PHONY: test-quick
-test-quick: setup ## Unit and chart tests that need neither Java nor a broker
-	$(PYTEST) -n $(WORKERS) --dist loadgroup -m 'not slow' $(QUICK) $(ARGS)
+test-quick: setup ## Only what computes: no Java, no broker
+	$(PYTEST) -n auto --dist loadgroup $(COMPUTING) $(ARGS)
 
 .PHONY: simulate
 simulate: setup ## Random histories of a simulated cluster, judged, on all cores (SEEDS=500 FROM=1000 ARGS="--figures FILE")

@@ -3,17 +3,19 @@
 import gc
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from xdist.remote import Producer  # type: ignore[import-untyped]  # has no types
-from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # likewise
 
+from tests.support import tier
+from tests.support.suite.progress import Progress
+from tests.support.suite.scheduler import COMPUTING_NICENESS, SuiteScheduling, is_for_computing
 from tidegate_bricks.java_server import NICE_VARIABLE
 from tidegate_node.garbage import THRESHOLDS
 
-TIER_VARIABLE = "TIDEGATE_TEST_TIER"
 TESTS = Path(__file__).parent
 KINDS = frozenset({"unit", "chart", "conformance", "integration", "simulation", "cluster", "chaos", "benchmarks"})
 
@@ -27,7 +29,7 @@ BRICKS_NICENESS = "-10"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--all", action="store_true", help="run nightly tests too, and everything at its full size")
+    parser.addoption(tier.OPTION, action="store_true", help="run nightly tests too, and everything at its full size")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -36,10 +38,23 @@ def pytest_configure(config: pytest.Config) -> None:
     The latter needs root on most machines; elsewhere servers keep the usual priority.
     """
     run_all = config.getoption("all")
-    os.environ[TIER_VARIABLE] = "all" if run_all else "quick"
+    os.environ[tier.VARIABLE] = "all" if run_all else "quick"
     settings.load_profile("full" if run_all else "quick")
     if NICE_VARIABLE not in os.environ and _may_be_less_nice():
         os.environ[NICE_VARIABLE] = BRICKS_NICENESS
+    worker = getattr(config, "workerinput", None)
+    if worker is not None and worker["workercount"] > 1 and is_for_computing(worker["workerid"], worker["workercount"]):
+        os.nice(COMPUTING_NICENESS)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Adds lines of progress where tests run in other processes and no terminal shows the dots."""
+    config = session.config
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput") and not sys.stdout.isatty():
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            config.pluginmanager.register(Progress(reporter))
 
 
 def _may_be_less_nice() -> bool:
@@ -107,12 +122,6 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
-    """Deals out files, those of `ALONE` as if they were one."""
-    return _Files(config, log) if config.getvalue("dist") == "loadfile" else None
-
-
-class _Files(LoadScopeScheduling):  # type: ignore[misc]  # for that reason its base is Any
-    def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.split("::", 1)[0]
-        return "alone" if file.removeprefix("tests/") in ALONE else file
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SuiteScheduling | None:
+    """Deals out stack tests by file, and computing tests to workers of a low priority."""
+    return SuiteScheduling(config, log, ALONE) if config.getvalue("dist") == "loadgroup" else None

@@ -1,16 +1,22 @@
 """The two tiers of the suite: `make test` for everybody, `make test-all` for nights and releases.
 
 Tests marked `nightly` belong to the second tier only. A test that is in both tiers but does more at night takes its size from here.
-`tests/conftest.py` sets the tier from the option `--all` before any test module is imported.
+The option `--all` of pytest selects the second tier.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 
 VARIABLE = "TIDEGATE_TEST_TIER"
-ALL = os.environ.get(VARIABLE) == "all"
-"""Whether this is a run of the whole suite."""
+OPTION = "--all"
+ALL = OPTION in sys.argv or os.environ.get(VARIABLE) == "all"
+"""Whether this is a run of the whole suite.
+
+Some modules that ask are imported before pytest has parsed its arguments. Workers of xdist and other child processes ask the
+environment, which `tests/conftest.py` sets.
+"""
 
 
 def at_night(full: int, *, else_: int) -> int:

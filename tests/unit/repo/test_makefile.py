@@ -10,7 +10,7 @@ import pytest
 TARGET = re.compile(r"^([a-z][a-z-]*):([^=].*)?$", re.MULTILINE)
 HELPED = re.compile(r"^([a-z][a-z-]*):.*?## (\S.*)$", re.MULTILINE)
 # Not for people: other targets ask for it.
-INTERNAL = frozenset({"require-java"})
+INTERNAL = frozenset({"require-java", "require-helm"})
 MAKE_TIMEOUT_S = 150
 
 
@@ -44,28 +44,21 @@ def test_given_no_target_then_make_lists_all_of_them(root: Path, makefile: str) 
         assert help_line.strip() in printed
 
 
-@pytest.mark.parametrize(("ends_with", "status"), [(0, 0), (1, 2)])
-def test_given_a_part_of_the_suite_that_fails_then_the_other_one_runs_as_well(
-    root: Path, ends_with: int, status: int
-) -> None:
-    """The recipe itself, with something in pytest's place that says that it was called."""
-    stand_in = f"PYTEST=sh -c 'echo called; exit {ends_with}' --"
-    done = subprocess.run(
-        ["make", "--silent", "--old-file=setup", "--old-file=require-java", "test", stand_in],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=MAKE_TIMEOUT_S,
-    )
-    assert done.stdout.splitlines() == ["called", "called"]
-    assert done.returncode == status, done.stderr
+@pytest.mark.parametrize(("target", "has_all"), [("test", False), ("test-all", True)])
+def test_given_a_tier_then_it_runs_all_folders_of_tests(root: Path, target: str, has_all: bool) -> None:
+    """The recipe itself, with something in pytest's place that prints its arguments. Without a path pytest runs `testpaths`."""
+    made_before = [f"--old-file={name}" for name in ("setup", "require-java", "require-helm")]
+    (called,) = _make(root, "--silent", *made_before, target, "PYTEST=echo").splitlines()
+    assert ("--all" in called.split()) == has_all
+    assert "tests" not in called
 
 
-def test_given_the_test_target_then_it_runs_every_folder_of_tests(root: Path, makefile: str) -> None:
-    folders = {path.parent for path in (root / "tests").rglob("test_*.py")}
-    kinds = {folder.relative_to(root / "tests").parts[0] for folder in folders}
-    assert {kind for kind in kinds if f"tests/{kind}" not in makefile} == set()
+@pytest.mark.parametrize("status", [0, 1])
+def test_given_the_suite_fails_then_make_fails(root: Path, status: int) -> None:
+    made_before = [f"--old-file={name}" for name in ("setup", "require-java", "require-helm")]
+    command = ["make", "--silent", *made_before, "test", f"PYTEST=sh -c 'exit {status}' --"]
+    done = subprocess.run(command, cwd=root, capture_output=True, check=False, timeout=MAKE_TIMEOUT_S)
+    assert (done.returncode != 0) == bool(status)
 
 
 def test_given_a_program_in_a_target_then_setup_installs_it(makefile: str) -> None:
