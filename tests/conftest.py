@@ -4,19 +4,21 @@ import gc
 import os
 import subprocess
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from xdist.remote import Producer  # type: ignore[import-untyped]  # has no types
 
 from tests.support import tier
 from tests.support.suite.progress import Progress
-from tests.support.suite.scheduler import COMPUTING_NICENESS, SuiteScheduling, is_for_computing
+from tests.support.suite.scheduler import COMPUTING_NICENESS, SuiteScheduling, is_stack_folder, takes
 from tidegate_bricks.java_server import NICE_VARIABLE
 from tidegate_node.garbage import THRESHOLDS
 
 TESTS = Path(__file__).parent
+SUITE_DIST = "loadgroup"
+SCHEDULING = pytest.StashKey[SuiteScheduling]()
 KINDS = frozenset({"unit", "chart", "conformance", "integration", "simulation", "cluster", "chaos", "benchmarks"})
 
 # No deadline: the machines that run this are shared, and a slow moment is no failure of the code.
@@ -42,9 +44,22 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("full" if run_all else "quick")
     if NICE_VARIABLE not in os.environ and _may_be_less_nice():
         os.environ[NICE_VARIABLE] = BRICKS_NICENESS
-    worker = getattr(config, "workerinput", None)
-    if worker is not None and worker["workercount"] > 1 and is_for_computing(worker["workerid"], worker["workercount"]):
+    if True not in _kinds_taken(config):
         os.nice(COMPUTING_NICENESS)
+
+
+def _kinds_taken(config: pytest.Config) -> frozenset[bool]:
+    """Returns whether this process runs stack tests, computing tests, or both; both where xdist deals out in another way."""
+    worker = getattr(config, "workerinput", None)
+    if worker is None or config.getvalue("dist") != SUITE_DIST:
+        return frozenset({True, False})
+    return takes(worker["workerid"], worker["workercount"])
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves out folders whose tests another kind of worker takes."""
+    is_folder_of_tests = collection_path.parent == TESTS and collection_path.is_dir()
+    return True if is_folder_of_tests and is_stack_folder(collection_path.name) not in _kinds_taken(config) else None
 
 
 @pytest.hookimpl(trylast=True)
@@ -122,6 +137,18 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SuiteScheduling | None:
+def pytest_xdist_make_scheduler(config: pytest.Config) -> SuiteScheduling | None:
     """Deals out stack tests by file, and computing tests to workers of a low priority."""
-    return SuiteScheduling(config, log, ALONE) if config.getvalue("dist") == "loadgroup" else None
+    if config.getvalue("dist") != SUITE_DIST:
+        return None
+    config.stash[SCHEDULING] = SuiteScheduling(config, ALONE)
+    return config.stash[SCHEDULING]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Says how many tests there were: xdist takes those of the last worker for all, which may be none."""
+    outcome = yield
+    if SCHEDULING in session.config.stash:
+        session.testscollected = session.config.stash[SCHEDULING].collected
+    return outcome

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
-from xdist.remote import Producer  # type: ignore[import-untyped]  # has no types
 
-from tests.support.suite.scheduler import SuiteScheduling, is_for_computing
+from tests.support.suite.scheduler import SuiteScheduling, is_stack_folder, takes
 
 KILLS = "tests/cluster/test_kills.py"
 OUTAGES = "tests/cluster/test_outages.py"
@@ -21,6 +20,7 @@ class Worker:
     """What xdist knows of a worker, without the process."""
 
     name: str
+    tests: list[str] = field(default_factory=list)
     sent: list[int] = field(default_factory=list)
     shutting_down: bool = False
 
@@ -41,25 +41,28 @@ class Suite:
     def __init__(self, tests: list[str], workers: int, alone: tuple[str, ...] = ()) -> None:
         self.tests = tests
         self.workers = [Worker(f"gw{number}") for number in range(workers)]
-        option = SimpleNamespace(loadscopereorder=False, tx=[], verbose=0)
-        config = SimpleNamespace(option=option, getvalue=lambda name: [f"{workers}*popen"] if name == "tx" else None)
-        self.scheduling = SuiteScheduling(config, Producer("test", enabled=False), alone)  # type: ignore[arg-type]  # as far as it looks
+        config = SimpleNamespace(getvalue=lambda name: [f"{workers}*popen"] if name == "tx" else None)
+        self.scheduling = SuiteScheduling(config, alone)  # type: ignore[arg-type]  # it asks for no more
         for worker in self.workers:
             self.scheduling.add_node(worker)
-            self.scheduling.add_node_collection(worker, tests)
-        self.scheduling.schedule()
+        for worker in self.workers:
+            kinds = takes(worker.name, workers)
+            worker.tests = [test for test in tests if is_stack_folder(test.split("/")[1]) in kinds]
+            self.scheduling.add_node_collection(worker, worker.tests)
+            if self.scheduling.collection_is_completed:
+                self.scheduling.schedule()
 
     def given_to(self, number: int) -> list[str]:
-        return [self.tests[index] for index in self.workers[number].sent]
+        return [self.workers[number].tests[index] for index in self.workers[number].sent]
 
-    def run(self) -> None:
+    def run(self, without: Worker | None = None) -> None:
         """Each worker in turn ends the next test that it has."""
-        done: dict[int, int] = dict.fromkeys(range(len(self.workers)), 0)
-        while any(done[number] < len(worker.sent) for number, worker in enumerate(self.workers)):
-            for number, worker in enumerate(self.workers):
-                if done[number] < len(worker.sent):
-                    self.scheduling.mark_test_complete(worker, worker.sent[done[number]])
-                    done[number] += 1
+        left = {worker: 0 for worker in self.workers if worker is not without}
+        while any(done < len(worker.sent) for worker, done in left.items()):
+            for worker, done in left.items():
+                if done < len(worker.sent):
+                    self.scheduling.mark_test_complete(worker, worker.sent[done])
+                    left[worker] += 1
 
 
 @pytest.mark.parametrize(
@@ -68,7 +71,7 @@ class Suite:
 )
 def test_given_workers_then_the_last_ones_compute(workers: int, computing: list[str]) -> None:
     names = [f"gw{number}" for number in range(workers)]
-    assert [name for name in names if workers > 1 and is_for_computing(name, workers)] == computing
+    assert [name for name in names if takes(name, workers) == {False}] == computing
 
 
 def test_given_both_kinds_then_each_worker_begins_with_its_own() -> None:
@@ -96,11 +99,21 @@ def test_given_no_computing_test_is_left_then_its_workers_end_without_a_stack_te
     assert suite.workers[1].shutting_down
 
 
-def test_given_no_stack_test_is_left_then_all_workers_compute() -> None:
-    suite = Suite(UNIT, workers=2)
+def test_given_one_worker_then_it_takes_both_kinds() -> None:
+    suite = Suite([*UNIT, *NODE], workers=1)
     suite.run()
-    assert sorted(suite.given_to(0) + suite.given_to(1)) == UNIT
-    assert suite.given_to(0)
+    assert suite.given_to(0) == [*UNIT, *NODE]
+
+
+def test_given_a_worker_that_dies_then_another_one_takes_what_it_had_not_begun() -> None:
+    suite = Suite(UNIT, workers=4)
+    first, second = suite.workers[2:]
+    begun, waiting = suite.given_to(2)
+    first.shutting_down = True
+    assert suite.scheduling.remove_node(first) == begun
+    suite.run(without=first)
+    assert waiting in suite.given_to(3)
+    assert not second.sent.count(suite.workers[3].tests.index(begun))
 
 
 def test_given_all_workers_run_then_each_test_runs_once() -> None:
