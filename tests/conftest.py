@@ -57,9 +57,13 @@ def _kinds_taken(config: pytest.Config) -> frozenset[bool]:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leaves out folders whose tests another kind of worker takes."""
+    """Leaves out folders whose tests another kind of worker takes; pytest does not ask about a path that it was told to collect."""
     is_folder_of_tests = collection_path.parent == TESTS and collection_path.is_dir()
-    return True if is_folder_of_tests and is_stack_folder(collection_path.name) not in _kinds_taken(config) else None
+    return True if is_folder_of_tests and not _is_taken(collection_path, config) else None
+
+
+def _is_taken(path: Path, config: pytest.Config) -> bool:
+    return not path.is_relative_to(TESTS) or is_stack_folder(path.relative_to(TESTS).parts[0]) in _kinds_taken(config)
 
 
 @pytest.hookimpl(trylast=True)
@@ -113,6 +117,7 @@ HANGS_S = {
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks each test with its folder, so that `-m` selects a kind and nobody forgets the marker; longest files first."""
     rank = {TESTS / file: number for number, file in enumerate(LONGEST_FIRST)}
+    items[:] = [item for item in items if _is_taken(item.path, config)]
     items.sort(key=lambda item: rank.get(item.path, len(rank)))
     if not config.getoption("all"):
         nightly = [item for item in items if item.get_closest_marker("nightly")]
