@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.workermanage import WorkerController  # type: ignore[import-untyped]  # has no types
 
 from tests.support import tier
 from tests.support.suite.progress import Progress
@@ -51,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def _kinds_taken(config: pytest.Config) -> frozenset[bool]:
     """Returns whether this process runs stack tests, computing tests, or both; both where xdist deals out in another way."""
     worker = getattr(config, "workerinput", None)
-    if worker is None or config.getvalue("dist") != SUITE_DIST:
+    if worker is None or not worker[SUITE_DIST]:
         return frozenset({True, False})
     return takes(worker["workerid"], worker["workercount"])
 
@@ -139,6 +140,12 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """Tells a worker how tests are dealt out: it has no such option itself."""
+    node.workerinput[SUITE_DIST] = node.config.getvalue("dist") == SUITE_DIST
 
 
 @pytest.hookimpl(optionalhook=True)
