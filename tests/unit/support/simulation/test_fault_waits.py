@@ -46,17 +46,10 @@ def test_given_sends_that_the_store_takes_then_the_lane_waits_for_no_fault() -> 
     assert waits_in(OUT, 4_500, 5_000) == waits_in(calm_store(), 1_500, 3_000) == []
 
 
-def test_given_a_send_that_is_the_last_of_its_author_then_nobody_waits_any_more() -> None:
-    waits = FaultWaits()
-    waits.sent(a_transaction(), START)
-    assert not waits.lanes
-
-
 @pytest.mark.parametrize(
     ("name", "key", "waits"),
     [
         pytest.param("cursor", topic_position("cluster", "topic", 1), True, id="a topic partition's position"),
-        pytest.param("inboxed", progress(3), True, id="a shard's inbox"),
         pytest.param("checkpoint", progress(3), False, id="no create waits for what was sent"),
     ],
 )
@@ -75,9 +68,7 @@ def test_given_a_transaction_that_is_sent_again_then_creates_wait_for_those_that
     ("name", "key", "lane"),
     [
         pytest.param("look", lease(3), shard_pk(3), id="whoever checks the lease"),
-        pytest.param("outage", progress(3), shard_pk(3), id="the fact of an outage"),
         pytest.param("acquire", lease(3), None, id="before there is a lane"),
-        pytest.param("checkpoint", progress(3), None, id="messages have no lane"),
     ],
 )
 def test_given_a_transaction_then_the_lane_waits_for_it_in_which_it_is_sent(

@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.checks.case import Case
-from tests.simulation.runner.runner import run
-from tests.simulation.world.world import World, build
-from tests.unit.support.simulation.checks.lying import SEED
+from tests.simulation.world.world import World
+from tests.unit.support.simulation.checks.worlds import calm_world
 
 
 @pytest.fixture(scope="module")
 def world() -> World:
     """A calm world at rest: in it everything is as it should be."""
-    return run(build(SEED, faults=False))
+    return calm_world()
 
 
 @pytest.fixture

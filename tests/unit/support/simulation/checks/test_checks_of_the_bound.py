@@ -48,31 +48,13 @@ def sent(name: str, *, shard: int = SHARD, at: int = SENT_AT, refused: int | Non
         pytest.param({"one": [sent("a"), sent("b"), sent("c")]}, [], True, id="as many as may be"),
         pytest.param({"one": [sent("a"), sent("b")]}, [], False, id="one less"),
         pytest.param(
-            {"one": [sent("a", at=SENT_AT + 1), sent("b", at=SENT_AT + 1), sent("c", at=SENT_AT + 1)]},
-            [],
-            False,
-            id="too late",
-        ),
-        pytest.param(
-            {"one": [sent("a"), sent("b"), sent("c", at=BOUND_AT + 1)]}, [], False, id="the last one behind it"
-        ),
-        pytest.param({"one": [sent("a"), sent("b"), sent("c", shard=SHARD + 1)]}, [], False, id="one of another shard"),
-        pytest.param({"one": [sent("a"), sent("b")], "two": [sent("c")]}, [], False, id="of two owners"),
-        pytest.param({"one": [sent("a"), sent("a"), sent("a")]}, [], False, id="tries of one that nobody answered"),
-        pytest.param(
             {"one": [sent("a", refused=SENT_AT), sent("a", refused=SENT_AT), sent("a")]},
             [],
             True,
             id="tries of one that was refused",
         ),
         pytest.param(
-            {"one": [sent("a"), sent("b"), sent("c")]}, [(BOUND_AT, START - 1)], True, id="a position before them"
-        ),
-        pytest.param(
             {"one": [sent("a"), sent("b"), sent("c")]}, [(BOUND_AT - 1, START)], False, id="a position behind them"
-        ),
-        pytest.param(
-            {"one": [sent("a"), sent("b"), sent("c")]}, [(BOUND_AT + 1, START)], True, id="one that came too late"
         ),
     ],
 )
