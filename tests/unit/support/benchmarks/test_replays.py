@@ -6,12 +6,10 @@ import pytest
 
 from tests.benchmarks.rig.call_recordings import (
     Recording,
-    recorded_events,
     recorded_runs,
 )
 from tests.benchmarks.rig.call_replays import replay_s
-from tests.support.builders import Doc, a_spec
-from tidegate_core.store.values import Key, RangeRead, Transaction
+from tidegate_core.store.values import Key, Transaction
 from tidegate_memory.store import MemoryStore
 
 RUNS, SHARDS = 5, 3
@@ -24,17 +22,6 @@ def recording() -> Recording:
 
 def keys(recording: Recording) -> set[Key]:
     return {action.key for write in recording.writes for action in write.actions}
-
-
-def ended_runs(store: MemoryStore) -> int:
-    return sum(str(item["sk"]).startswith("R#") for item in store.items("history"))
-
-
-def test_given_a_store_then_all_writes_are_applied_and_the_runs_are_history(recording: Recording) -> None:
-    store = MemoryStore()
-    replay_s(store, recording)
-    assert ended_runs(store) == RUNS
-    assert not [item for item in store.items("main") if str(item["sk"]).startswith(("J#", "R#"))]
 
 
 def test_given_a_store_that_refuses_one_then_it_is_no_figure(recording: Recording) -> None:
@@ -68,17 +55,3 @@ def test_given_a_broker_s_part_that_comes_to_nothing_then_it_is_no_figure(record
     with pytest.raises(AssertionError, match="no more records"):
         replay_s(MemoryStore(), recording, logs)
     assert logs.log[-1] == "closed"
-
-
-def test_given_recorded_events_then_a_store_counts_each_of_them_once() -> None:
-    def spec(name: str) -> Doc:
-        return a_spec(trigger={"type": "event", "name": f"custom.{name}", "count": 100})
-
-    store = MemoryStore()
-    recording = recorded_events(2, 60, 1, spec, SHARDS, 4)
-    assert len(recording.read) == 60
-    assert {call.low[:2] for call in recording.reads if isinstance(call, RangeRead)} >= {"I#"}, "inboxes are read"
-    replay_s(store, recording)
-    evidence = [item for item in store.items("main") if str(item["sk"]).startswith("E#")]
-    assert [item["counts"] for item in evidence] == [[60], [60]]
-    assert not [item for item in store.items("main") if str(item["sk"]).startswith("I#")]

@@ -8,15 +8,11 @@ from tests.chaos.nemeses.strike import Strike
 from tests.chaos.rig.campaign_report import Figures, Phase
 from tests.chaos.rig.load import Collected
 from tests.support.checkers.faults import Fault
-from tests.support.checkers.lateness import HandOver
 from tests.support.checkers.messages import Crash, Delivery, Sent
 from tests.support.checkers.stops import Stop, StopAnswer
 
 KILL = Strike(
     "kill", ("node-1",), 1_000, 1_010, 9_000, {"kills": 1, "took_over_ms": 7_000}, [Crash(1_000, frozenset({3}), 9_000)]
-)
-RESTART = Strike(
-    "rolling restart", ("node-1",), 7_500, 8_500, 8_500, hand_overs=[HandOver(7_900, frozenset({3}), 8_200)]
 )
 NEAR = Stop("stop-1", 5_000, "delete", True, StopAnswer("accepted", 5_300, frozenset()))
 FAR = Stop("stop-2", 5_000, "delete", True, StopAnswer("accepted", 9_300, frozenset()))
@@ -44,7 +40,6 @@ def the_figures(*phases: Phase, faults: tuple[Fault, ...] = ()) -> Figures:
 @pytest.mark.parametrize(
     ("figures", "holds"),
     [
-        pytest.param(the_figures(Phase("kill", [KILL])), True, id="all well"),
         pytest.param(the_figures(Phase("kill", [KILL]), faults=(Fault("lost", "x"),)), False, id="a fault"),
         pytest.param(the_figures(Phase("kill", [KILL]), Phase("pause", [], "no strike")), False, id="a void phase"),
     ],

@@ -10,12 +10,9 @@ import pytest
 
 from tests.support.cluster import kill_nemesis as module
 from tests.support.cluster.evidence import ProgramRun
-from tests.support.cluster.kill_nemesis import Moment, Nemesis
+from tests.support.cluster.kill_nemesis import Nemesis
 
 NOW = 1_000_000
-BITES = Moment(open_runs=2, youngest_ms=300, due_in_ms=400)
-NO_RUN = Moment(open_runs=0, youngest_ms=None, due_in_ms=400)
-NO_FIRE = Moment(open_runs=2, youngest_ms=300, due_in_ms=4_000)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +20,6 @@ NO_FIRE = Moment(open_runs=2, youngest_ms=300, due_in_ms=4_000)
     [
         pytest.param("join-day", 1_499, True, id="works on for half a second"),
         pytest.param("join-day", 1_501, False, id="may have ended by the time of the kill"),
-        pytest.param("tally", 10, False, id="works for no time at all"),
     ],
 )
 def test_given_an_open_run_then_it_counts_only_where_it_is_still_open_at_the_kill(

@@ -11,7 +11,6 @@ from tests.simulation.runner.trace import Trace
 from tests.simulation.world.broker import Broker, Outgoing, Reader
 from tests.simulation.world.timeline import Process, Timeline
 from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.effects import EndOffsets, Unavailable
 
 TOPIC = "tidegate.events"
 LAG_MS = 2_000
@@ -41,13 +40,6 @@ class Brokers:
     def wait(self, milliseconds: int) -> None:
         self.timeline.run(self.timeline.now + milliseconds)
 
-    def ends(self) -> set[str]:
-        found: list[EndOffsets | Unavailable] = []
-        self.broker.end_offsets(TOPIC, found.append)
-        self.wait(200)
-        assert isinstance(found[0], EndOffsets)
-        return {place.split("/")[1] for place in found[0].offsets}
-
     def told(self) -> int:
         return self.broker.described([TOPIC])[TOPIC].topic_partitions
 
@@ -55,13 +47,6 @@ class Brokers:
 @pytest.fixture
 def brokers() -> Brokers:
     return Brokers()
-
-
-def test_given_a_topic_that_grows_then_the_news_takes_its_time(brokers: Brokers) -> None:
-    brokers.broker.grow(TOPIC, 1)
-    assert (brokers.told(), brokers.ends()) == (2, {"0", "1"})
-    brokers.wait(LAG_MS)
-    assert (brokers.told(), brokers.ends()) == (3, {"0", "1", "2"})
 
 
 def test_given_a_reader_of_a_topic_that_is_made_anew_then_its_position_is_gone_and_it_reads_no_more(

@@ -38,12 +38,6 @@ class Group:
             for member in members:
                 self.beat(member)
 
-    def pass_time(self, milliseconds: int, *members: str) -> None:
-        for _ in range(milliseconds // BEAT_MS):
-            self.timeline.run(self.timeline.now + BEAT_MS)
-            for member in members:
-                self.beat(member)
-
 
 @pytest.fixture
 def group() -> Group:
@@ -61,11 +55,6 @@ def test_given_another_one_then_it_is_given_only_what_the_first_has_given_up(gro
     group.settle("a", "b")
     assert group.owned["a"] | group.owned["b"] == {0, 1, 2, 3}
     assert not group.owned["a"] & group.owned["b"]
-
-
-def test_given_an_epoch_of_another_life_then_the_member_is_fenced(group: Group) -> None:
-    assert group.coordinator.heartbeat("a", 99, NOTHING) is None
-    assert not group.coordinator.has("a")
 
 
 def test_given_commits_and_no_heartbeat_then_the_member_is_put_out_all_the_same(group: Group) -> None:

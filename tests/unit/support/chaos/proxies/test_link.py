@@ -88,22 +88,6 @@ async def test_given_a_cut_towards_the_server_then_it_hears_nothing_until_the_en
         assert link.counts["held_to_client"] == 0
 
 
-async def test_given_a_cut_towards_the_client_then_the_server_hears_and_its_answer_is_late() -> None:
-    echo = Echo()
-    async with a_link(echo) as link:
-        reader, writer = await opened(link)
-        writer.write(b"a")
-        assert await comes(reader) == b"a"
-        link.cut({"to_client"})
-        writer.write(b"b")
-        await until(echo, b"ab")
-        assert await stays_silent(reader)
-        link.cut(())
-        assert await comes(reader) == b"b"
-        await close(writer)
-        assert link.counts["held_to_client"] == 1
-
-
 async def test_given_a_client_that_gave_up_then_what_it_sent_arrives_after_the_cut_all_the_same() -> None:
     """A late write: its sender has left, and the network still has it."""
     echo = Echo()

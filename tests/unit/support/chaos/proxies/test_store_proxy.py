@@ -13,13 +13,8 @@ from tests.chaos.proxies.http_wire import HttpMessage, read_message
 from tests.chaos.proxies.store_faults import FaultKind, StoreFaults
 from tests.chaos.proxies.store_proxy import PASSED, THROTTLED, StoreProxy
 from tests.unit.support.chaos.proxies.tiny_store import TinyStore, tiny_store
-from tidegate_core.store.values import Condition, Key, Put, Transaction
 
-KEY = Key("SH#0001", "LEASE")
-CLAIM = Transaction("claim", (Put(KEY, {"pk": KEY.pk, "sk": KEY.sk}, Condition("attribute_not_exists(pk)")),), "t", KEY)
 PATIENCE_S = 20.0
-SILENT = frozenset({"black_hole", "latency", "hold"})
-"""Faults of which a client learns by its own time-out alone; all others it hears of, however long that takes here."""
 
 
 @dataclass

@@ -26,7 +26,6 @@ def kinds(sent: Sent, deliveries: Sequence[Delivery]) -> list[str]:
     [
         pytest.param(a_thought("cancelled"), None, ["stale"], [], id="in time"),
         pytest.param(a_thought("too_late", NOMINAL - 1_001), None, [], ["lost"], id="too late, long before its time"),
-        pytest.param(a_thought("not_found"), None, [], ["lost"], id="not found, so nothing was cancelled"),
         pytest.param(a_thought("not_found"), Answer("cancelled", 6_000), ["stale"], [], id="read before its create"),
         pytest.param(a_thought(None), None, ["unanswered"], ["unanswered"], id="the broker has it, no answer"),
     ],
@@ -44,7 +43,6 @@ def test_given_a_cancel_then_its_answer_says_what_must_become_of_the_message(
     [
         pytest.param(a_thought("accepted", NOMINAL + 20), ["stale"], [], id="replaced, and came all the same"),
         pytest.param(a_thought("rejected"), [], ["lost"], id="refused, so it stays"),
-        pytest.param(a_thought(None), ["unanswered"], ["unanswered"], id="the broker has it, no answer"),
     ],
 )
 def test_given_a_replacement_then_its_answer_says_what_must_become_of_the_message(

@@ -119,17 +119,6 @@ def test_given_what_is_no_event_then_only_a_topic_that_is_gone_excuses_that_it_h
     assert any(each.startswith(f"dead letters: broken event {value!r}") for each in check_events(case)) is not is_gone
 
 
-def test_given_a_letter_that_is_there_twice_then_it_stands_for_no_other_one(
-    case: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topic = case.world.cluster.broker.topics[REQUESTS_DLQ]
-    first, second, *_ = [record for log in topic.logs for record in log]
-    assert first.value != second.value
-    others = [[record for record in log if record != second] for log in topic.logs]
-    monkeypatch.setattr(topic, "logs", [[*others[0], first], *others[1:]])
-    assert told(case, "dead letters: broken request")
-
-
 def test_given_a_record_that_was_read_then_the_judge_knows_to_whom_it_was_handed(case: Case) -> None:
     for place in (each for places in case.world.senders.broken_at.values() for each in places):
         pk = position_pk(place)

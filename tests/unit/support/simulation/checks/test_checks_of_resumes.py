@@ -26,9 +26,7 @@ def bodies_of_ticks(case: Case, number: int) -> list[Body]:
     ("mode", "backlog", "started", "is_wrong"),
     [
         pytest.param("hold", "none", 1, True, id="none of them"),
-        pytest.param("hold", "last", 1, False, id="the last one"),
         pytest.param("hold", "last", 2, True, id="more than the last one"),
-        pytest.param("freeze", "none", 1, False, id="what a freeze has kept is no backlog"),
     ],
 )
 def test_given_a_resume_that_left_a_backlog_out_then_no_more_of_it_starts_than_it_said(

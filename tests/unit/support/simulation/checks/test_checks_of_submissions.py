@@ -233,8 +233,8 @@ def test_given_a_run_that_is_given_up_and_whose_program_nobody_asks_to_end_then_
 
 @pytest.mark.parametrize(
     "of",
-    [lambda case: timed_out(case, SUBMIT_TIMEOUT), given_up],
-    ids=[SUBMIT_TIMEOUT, "tries"],
+    [given_up],
+    ids=["tries"],
 )
 def test_given_a_run_that_is_given_up_without_a_dead_letter_then_nobody_was_told(
     case: Case, undone: list[Undo], of: Callable[[Case], LedgerRow]

@@ -70,13 +70,3 @@ def test_given_what_was_sent_behind_the_position_then_its_owner_waits_from_as_mu
     monkeypatch.setattr(case.record, "tries", tries)
     monkeypatch.setattr(case.record, "passed", {SHARD: passed})
     assert is_at_bound(case, SHARD, SENT_AT, BOUND_AT) is waits
-
-
-def test_given_a_bound_that_a_position_has_lifted_then_its_owner_waited_before_that(
-    case: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    case.swarm = replace(case.swarm, knobs=((SENT_BEHIND, MOST),))
-    monkeypatch.setattr(case.record, "tries", {"one": [sent("a"), sent("b"), sent("c")]})
-    monkeypatch.setattr(case.record, "passed", {SHARD: [(BOUND_AT + 1, START)]})
-    assert is_at_bound(case, SHARD, SENT_AT, BOUND_AT + 1_000)
-    assert not is_at_bound(case, SHARD, BOUND_AT + 1, BOUND_AT + 1_000)

@@ -20,12 +20,14 @@ from tests.simulation.runner.world_drawing import swarm_of
 from tests.simulation.users.requests import Asked
 from tests.simulation.users.schedule_definitions import NAMESPACE
 from tests.simulation.users.source_users import TRAP, SourceSpan
+from tests.simulation.users.tick_schedules import TRAP as TICKS
 from tests.simulation.world.fault_schedule import HEAL_AFTER_MS
 from tests.simulation.world.fault_waits import FaultWait
 from tests.simulation.world.observations import Author, ReceiptSeen
 from tests.simulation.world.timeline import START
 from tests.simulation.world.world import World, build
 from tests.unit.support.simulation.checks.lying import found
+from tests.unit.support.simulation.checks.test_checks_of_ticks import SEED as SEED_OF_TICKS
 from tests.unit.support.simulation.checks.worlds import calm_world
 from tidegate_core.model.durations import parse_duration
 from tidegate_core.model.shards import schedule_shard
@@ -34,8 +36,6 @@ from tidegate_core.store.keys import shard_pk
 
 SEED = 7
 """Of a calm world in which `rather` is left alone, and is reminded of nothing before it is reminded of something."""
-SEED_OF_MANY = 6
-"""Of one in which some need three permits."""
 REMINDED = "rather"
 
 
@@ -46,7 +46,8 @@ def world() -> World:
 
 @pytest.fixture(scope="module")
 def world_of_many() -> World:
-    return calm_world(SEED_OF_MANY)
+    """One in which some need three permits."""
+    return calm_world(SEED_OF_TICKS, TICKS)
 
 
 @pytest.fixture(scope="module")
@@ -282,14 +283,6 @@ def test_given_a_job_of_the_same_millisecond_then_a_reminder_is_early_that_was_d
     assert found(check_reminders(lie), "I1", "before its time", row.job_id) == is_first
 
 
-def test_given_a_run_asked_for_by_hand_then_a_reminder_that_counts_from_before_it_is_early(case: Case) -> None:
-    """SEMANTICS 5.6: any run re-arms it."""
-    row = reminders(case)[-1]
-    lie = Case(case.world)
-    lie.rows = [*case.rows, replace(row, job_id="asked", trigger="manual", nominal=row.nominal - 1_000, reason="")]
-    assert found(check_reminders(lie), "I1", "before its time")
-
-
 def test_given_a_reminder_of_nothing_then_what_became_a_later_job_had_not_come(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,12 +314,6 @@ def test_given_a_schedule_that_wants_empty_jobs_then_an_entry_of_nothing_is_wron
     lie = with_trigger(case, allow_empty=True)
     assert found(check_dispositions(lie), "I1", "nothing_new")
     assert found(check_evidence(lie), "I1", "without any evidence")
-
-
-def test_given_a_job_of_nothing_then_only_a_schedule_that_wants_one_may_have_it(case: Case) -> None:
-    row = reminders(case)[0]
-    lie = with_one_changed(case, row, disposition="launched", reason="")
-    assert found(check_evidence(lie), "I1", row.job_id, "without any evidence")
 
 
 # -- shared limits ------------------------------------------------------------------------------------------------------
