@@ -11,7 +11,7 @@ from tests.simulation.world.observations import Record
 from tests.simulation.world.store import SimStore
 from tests.simulation.world.timeline import Timeline
 from tidegate_core.store.keys import lease, shard_pk
-from tidegate_core.store.values import Key, Put, Transaction
+from tidegate_core.store.values import Item, Key, Put, Transaction
 
 PRESENT, LATER, FORMER = "present/0.2/1", "present/0.2/2", "former/0.1/1"
 
@@ -30,7 +30,7 @@ def store(record: Record) -> SimStore:
 
 
 def wrote(store: SimStore, name: str, token: str, key: Key, **fields: int) -> None:
-    item = {"pk": key.pk, "sk": key.sk, "w": token, **fields}
+    item: Item = {"pk": key.pk, "sk": key.sk, "w": token, **fields}
     store.memory.transact(Transaction(name, (Put(key, item),), token, key))
 
 
