@@ -161,16 +161,22 @@ def test_given_two_programs_that_were_told_of_one_event_then_it_is_found(
     assert found(check_events(case), "I3", "2 programs of count were told of")
 
 
+@pytest.mark.parametrize(
+    ("answered", "invariant", "problem"),
+    [
+        pytest.param(MINUTE_MS, "I8", "its cancel c was answered cancelled", id="answered behind the send"),
+        pytest.param(-1, "I7", "after it was acknowledged as cancelled (c)", id="sent behind the answer"),
+    ],
+)
 def test_given_a_message_that_was_sent_and_whose_cancel_was_answered_cancelled_then_it_is_found(
-    case: Case, monkeypatch: pytest.MonkeyPatch
+    case: Case, monkeypatch: pytest.MonkeyPatch, answered: int, invariant: str, problem: str
 ) -> None:
     letters = case.world.senders.letters
-    letter = next(letters[each.message] for each in case.record.deliveries if each.message in letters)
-    receipt = ReceiptSeen(letter.due + MINUTE_MS, {"status": "cancelled"})
-    monkeypatch.setattr(
-        letter, "ended", Asked({"id": "c", "type": "message.cancel"}, START, appended=[START], receipt=receipt)
-    )
-    assert found(check_messages(case), "I8", letter.name, "its cancel c was answered cancelled")
+    sent = next(each for each in case.record.deliveries if each.message in letters)
+    receipt = ReceiptSeen(sent.sent.at + answered, {"status": "cancelled"})
+    cancel = Asked({"id": "c", "type": "message.cancel"}, START, appended=[START], receipt=receipt)
+    monkeypatch.setattr(letters[sent.message], "ended", cancel)
+    assert found(check_messages(case), invariant, sent.message, problem)
 
 
 @pytest.mark.parametrize(
