@@ -9,7 +9,6 @@ import pytest
 
 from tests.simulation.judging import MEDIANS_MIN, Judge, medians
 from tests.simulation.runner.outcome import simulate
-from tests.simulation.runner.regression_seeds import REGRESSION_SEEDS, REGRESSION_WORLDS
 
 SEEDS = 400
 SEEDS_PER_TEST = 25
@@ -22,18 +21,6 @@ CALM_SEEDS = range(6)
 def test_given_a_hostile_world_then_every_invariant_holds(first: int, judge: Judge) -> None:
     found = medians(judge(range(first, first + SEEDS_PER_TEST)))
     assert all(found[name] >= least for name, least in MEDIANS_MIN.items()), found
-
-
-@pytest.mark.parametrize("number", [number for number in REGRESSION_SEEDS if number >= SEEDS])
-def test_given_a_seed_that_once_failed_then_every_invariant_holds(number: int, judge: Judge) -> None:
-    judge([number])
-
-
-@pytest.mark.parametrize("name", REGRESSION_WORLDS)
-def test_given_a_world_that_once_failed_then_every_invariant_holds(name: str) -> None:
-    world = REGRESSION_WORLDS[name]
-    outcome = simulate(world.seed, swarm=world.swarm)
-    assert not outcome.violations, outcome.story()
 
 
 @pytest.mark.parametrize("number", CALM_SEEDS)

@@ -43,7 +43,7 @@ from tidegate_core.store import keys
 
 REQUESTS_TOGETHER_MAX = 250
 """Of one topic partition. What is read of a request and written for it takes some 5 KB until it is done: eight topic partitions of
-500 held 26 MB of a node's memory, and were no faster (docs/benchmarks.md).
+500 held 26 MB of a node's memory, and were no faster.
 """
 INBOX_ROWS_PER_MOVE = 80
 """Below DynamoDB's 100 actions, with the cursor's own."""

@@ -152,6 +152,7 @@ class Figures:
         }
 
     def write(self, file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(self.document(), indent=2) + "\n", encoding="utf-8")
 
 

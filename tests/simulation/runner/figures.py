@@ -112,7 +112,8 @@ class Figures:
             yield f"  seeds with violations: {' '.join(map(str, self.failed))}"
 
     def write(self, file: Path) -> None:
-        """Writes them as JSON."""
+        """Writes them as JSON, and makes the folder if it is not there."""
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(self._as_json(), indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
     def _as_json(self) -> dict[str, Any]:

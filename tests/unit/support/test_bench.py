@@ -23,16 +23,6 @@ def next_of(bench: Bench) -> object:
     return max(int(str(row["next"])) for row in bench.rows("TP"))
 
 
-def test_given_a_second_bench_beside_then_it_sees_what_the_first_one_wrote_and_read() -> None:
-    first = begun()
-    first.request(a_send("m-1", after="5s"))
-    second = Bench(beside=first, owner="node-2")
-    assert second.now == first.now
-    second.run(10 * SECOND)
-    assert [each.document["of"] for each in second.on("out")] == ["m-1"]
-    assert first.on("out") == []
-
-
 def test_given_a_delayed_effect_then_its_author_asks_again_and_it_arrives_at_the_release() -> None:
     bench = begun()
     bench.delay(a_cursor)

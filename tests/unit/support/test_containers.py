@@ -1,12 +1,11 @@
 """Containers where a Docker engine answers; one line where they are skipped. No engine takes part."""
 
-from collections.abc import Callable
 from typing import Self
 
 import pytest
 
 from tests.support.servers import containers
-from tests.support.servers.containers import Container, Containers, containers_or_reason, kafka_environment
+from tests.support.servers.containers import Containers
 
 
 class FakeContainer:
@@ -82,55 +81,3 @@ def test_given_kafka_then_broker_announces_the_published_port(engine: FakeEngine
         assert container.events == ["started"]
     assert container.events == ["started", "stopped"]
     assert container.image == "apache/kafka:4.1.1"
-
-
-def test_given_dynamodb_then_it_runs_in_memory_at_the_published_port(engine: FakeEngine, answering: list[str]) -> None:
-    with Containers(engine.container_of).dynamodb() as endpoint:
-        [container] = engine.made
-        assert endpoint == f"http://docker.example:{container.ports[8000]}"
-        assert "-inMemory" in container.command
-    assert len(answering) == 2
-    assert container.events == ["started", "stopped"]
-
-
-def test_given_container_never_answers_then_it_is_stopped(engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(containers, "READY_TIMEOUT_S", 0.0)
-    monkeypatch.setattr(containers, "answers_list_tables", lambda _host, _port: False)
-    with pytest.raises(TimeoutError, match="dynamodb-local"), Containers(engine.container_of).dynamodb():
-        pytest.fail("it never answered")
-    assert engine.made[0].events == ["started", "stopped"]
-
-
-def test_given_settings_then_names_follow_the_images_convention() -> None:
-    environment = kafka_environment("docker.example:21000")
-    assert environment["KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR"] == "1"
-    assert environment["KAFKA_LISTENERS"] == "CLIENTS://0.0.0.0:9092,CONTROLLER://127.0.0.1:9093"
-    assert all(name.startswith("KAFKA_") and "." not in name for name in environment)
-
-
-def library(ping: Callable[[], object], engine: FakeEngine) -> tuple[Callable[[], object], Callable[[str], Container]]:
-    return ping, engine.container_of
-
-
-def test_given_engine_answers_then_containers_are_used_without_a_word(engine: FakeEngine) -> None:
-    said: list[str] = []
-    assert containers_or_reason(lambda: library(lambda: True, engine), said.append) is not None
-    assert said == []
-
-
-def test_given_no_engine_then_one_line_says_so(engine: FakeEngine) -> None:
-    def refuse() -> None:
-        raise ConnectionRefusedError
-
-    said: list[str] = []
-    assert containers_or_reason(lambda: library(refuse, engine), said.append) is None
-    assert said == ["containers skipped: no Docker engine answers (ConnectionRefusedError); using local jars"]
-
-
-def test_given_no_library_then_one_line_says_so() -> None:
-    def missing() -> tuple[Callable[[], object], Callable[[str], Container]]:
-        raise ModuleNotFoundError("No module named 'docker'", name="docker")
-
-    said: list[str] = []
-    assert containers_or_reason(missing, said.append) is None
-    assert said == ["containers skipped: docker is not installed; using local jars"]

@@ -71,14 +71,6 @@ def test_given_controls_that_are_not_answered_then_the_dead_letters_are_judged_a
     assert f"0 of {CONTROLS} controls carried out; 2 faults" in found.line()
 
 
-def test_given_controls_that_are_carried_out_then_their_number_is_told(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    found = ran(monkeypatch, tmp_path, Answered, Judged(letters=7))
-    assert found.faults == []
-    assert f"{CONTROLS} of {CONTROLS} controls carried out; 0 faults" in found.line()
-
-
 def test_given_a_dead_letter_that_is_open_then_its_record_is_not_passed() -> None:
     position = Cursor(keys.topic_position("cluster", "t" * 32, 0), 1, 1, 40, BETWEEN_RECORDS, 0)
     assert passed_by(position) == 40

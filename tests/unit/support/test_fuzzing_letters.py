@@ -7,12 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.fuzz.control_schedules import SOURCE
 from tests.fuzz.dead_letter_check import Judged, Letter, judge
-from tests.fuzz.hostile_records import KINDS, Hostile, Kind
-from tests.fuzz.parser_verdict import refusal_of
-from tests.fuzz.record_streams import BULKY_BYTES, BULKY_ONE_IN, Known, Lane, digest_of, stream_of
-from tidegate_core.model.sources import SourceSpec
+from tests.fuzz.record_streams import Known, Lane, digest_of
 
 TOPIC = "tidegate.events"
 FIRST = 40
@@ -40,11 +36,6 @@ def test_given_a_letter_for_what_is_rejected_then_nothing_is_at_fault() -> None:
     assert (said.faults, said.letters, said.repeats) == ([], 1, 0)
 
 
-def test_given_a_letter_twice_then_it_is_one_and_a_repeat() -> None:
-    said = judged([LETTER, LETTER])
-    assert (said.faults, said.letters, said.repeats) == ([], 1, 1)
-
-
 def test_given_a_letter_that_the_parsers_do_not_explain_then_it_is_counted_by_its_class() -> None:
     said = judged([LETTER, Letter((TOPIC, 3, FIRST + 2), ODD.digest, "too_large", "cannot be kept")])
     assert (said.faults, said.behind) == ([], {"too_large": 1})
@@ -67,23 +58,3 @@ def test_given_a_letter_that_the_parsers_do_not_explain_then_it_is_counted_by_it
 def test_given_a_wrong_letter_then_it_is_found(letters: list[Letter], fault: str) -> None:
     (found,) = judged(letters).faults
     assert fault in found
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_given_a_stream_then_few_are_bulky_the_same_come_again_and_right_ones_pass_the_parsers(kind: Kind) -> None:
-    count = 4_000
-    first, again = (
-        [each for each, _ in zip(stream_of(kind, 5, "/srv/f.py"), range(count), strict=False)] for _ in "ab"
-    )
-    assert first == again
-    bulky = [each for each in first if _size(each) > BULKY_BYTES]
-    assert 1 <= len(bulky) <= count // BULKY_ONE_IN
-    assert not any(b"/jobs/fuzz.py" in (each.value or b"") for each in first)
-    source = SourceSpec.model_validate(SOURCE)
-    right = [each for each in first if each.made == "untouched"]
-    assert right
-    assert [each for each in right if refusal_of(kind, each, source) is not None] == []
-
-
-def _size(record: Hostile) -> int:
-    return len(record.key or b"") + len(record.value or b"") + sum(len(text) for _, text in record.headers)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.benchmarks.rig import one_shot_messages as one_shots
 from tests.benchmarks.rig.cluster import Stack
-from tests.benchmarks.rig.one_shot_messages import TRIES, OneShots, TooLate, fire_one_shots, units_each
+from tests.benchmarks.rig.one_shot_messages import TRIES, OneShots, TooLate, fire_one_shots
 
 PLAN = OneShots(messages=10, over_s=1.0, ahead_s=10.0)
 
@@ -51,26 +51,8 @@ def fire(monkeypatch: pytest.MonkeyPatch, stack: FakeStack, late_times: int) -> 
     return fire_one_shots(cast(Stack, stack), PLAN)
 
 
-def test_given_messages_that_are_stored_too_late_then_others_get_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    stack = FakeStack()
-    figures = fire(monkeypatch, stack, late_times=1)
-    assert figures == {"ahead_s": 25.0, "asked_ahead_s": 25.0}
-    # The first ones fire as well: not beside the second.
-    assert (len(stack.topics), stack.consumer.times) == (2, 1)
-
-
 def test_given_a_machine_that_never_gets_there_then_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     stack = FakeStack()
     with pytest.raises(TooLate):
         fire(monkeypatch, stack, late_times=TRIES)
     assert len(stack.topics) == TRIES
-
-
-def test_given_nodes_that_do_not_count_units_then_there_are_none_for_each() -> None:
-    assert units_each(10.0, 5.0, 4) == {
-        "write_units": 10.0,
-        "write_units_each": 2.5,
-        "read_units": 5.0,
-        "read_units_each": 1.25,
-    }
-    assert set(units_each(None, None, 4).values()) == {None}

@@ -26,7 +26,3 @@ def test_given_records_then_lateness_is_at_the_consumer_and_a_repeat_is_none() -
 def test_given_a_record_before_its_time_then_it_is_counted() -> None:
     figures = arrivals_of([(DUE, 0, DUE_US - 1, "a"), (DUE, 0, DUE_US + 1_000, "b")]).figures()
     assert figures["early"] == 1
-
-
-def test_given_nothing_then_there_is_no_lateness() -> None:
-    assert arrivals_of([]).figures() == {"delivered": 0, "repeats": 0}

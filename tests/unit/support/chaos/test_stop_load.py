@@ -10,26 +10,13 @@ import pytest
 
 from tests.chaos.rig import stop_load
 from tests.chaos.rig.stop_load import (
-    ANSWER_MS,
-    ANSWERS_KEPT,
-    NAMESPACE,
-    SPREAD_MS,
-    VOLLEY,
-    VOLLEY_CANCELS,
-    VOLLEY_FROM_MS,
-    VOLLEY_LAST_MS,
-    Latency,
     StopLoad,
 )
 from tests.support.checkers.stops import StopAnswer
-from tests.support.cluster.cluster import SHARDS
 from tests.support.cluster.evidence import Evidence
-from tests.support.cluster.message_load import NAMESPACE as MESSAGES
-from tests.support.cluster.message_load import MessageBook, cancel_id
+from tests.support.cluster.message_load import MessageBook
 from tests.support.cluster.topic_reader import Arrived
 from tests.support.cluster.user_client import Acknowledged, Client
-from tidegate_core.model.instants import parse_instant
-from tidegate_core.model.shards import message_shard, schedule_shard
 
 NEVER_S = 3_600.0
 """No trial by itself: tests begin them."""
@@ -88,72 +75,6 @@ def broker() -> Broker:
 def load(broker: Broker, tmp_path: Path) -> StopLoad:
     client = cast("Client", broker)
     return StopLoad(client, Evidence(tmp_path), MessageBook(client, "sink"), random.Random(1), NEVER_S)
-
-
-def test_given_a_volley_then_each_schedule_lies_in_a_shard_that_it_aims_at_and_gets_one_stop(
-    broker: Broker, load: StopLoad
-) -> None:
-    load.volley(HELD)
-    send_all(load)
-    applied = [value["name"] for value in broker.of("schedule.apply")]
-    assert len(set(applied)) == VOLLEY
-    assert {schedule_shard(NAMESPACE, name, SHARDS) for name in applied} == HELD
-    stops = broker.of("schedule.suspend", "schedule.delete")
-    assert sorted(value["name"] for value in stops if value["name"] in applied) == sorted(applied)
-    assert {value["type"] for value in stops} == {"schedule.suspend", "schedule.delete"}
-    sent = [value["id"] for value in broker.of("message.send")]
-    assert len(set(sent)) == VOLLEY_CANCELS == len(load.aimed_cancels)
-    assert {message_shard(MESSAGES, None, each, SHARDS) for each in sent} == HELD
-    assert sorted(value["message_id"] for value in broker.of("message.cancel")) == sorted(sent)
-
-
-def test_given_a_volley_that_was_answered_late_then_the_next_ones_instants_lie_where_its_answers_did(
-    broker: Broker, load: StopLoad
-) -> None:
-    """A machine under load answered 72 stops from 12 to 33 s after their begin, and met one instant of those from 7 to 13 s."""
-    load.volley(HELD)
-    begun = load.trials[0].due - VOLLEY_FROM_MS
-    for number, trial in enumerate(load.trials):
-        broker.answered[trial.stop_id] = begun + 12_000 + 250 * number
-    load.volley(HELD)
-    due = [trial.due for trial in load.trials[VOLLEY:]]
-    assert due[0] == NOW + 12_000
-    assert [each - due[0] for each in due] == [250 * number for number in range(VOLLEY)]
-
-
-def test_given_cancels_that_were_answered_together_then_the_next_ones_instants_lie_about_that_moment(
-    broker: Broker, load: StopLoad
-) -> None:
-    load.volley(HELD)
-    begun = load.trials[0].due - VOLLEY_FROM_MS
-    for message in broker.of("message.send"):
-        broker.answered[cancel_id(message["payload"]["number"])] = begun + 17_000
-    load.volley(HELD)
-    due = [parse_instant(value["deliver_at"]) - NOW for value in broker.of("message.send")[VOLLEY_CANCELS:]]
-    assert len(due) == VOLLEY_CANCELS
-    assert all(17_000 - SPREAD_MS <= each <= 17_000 + SPREAD_MS for each in due)
-    assert max(due) - min(due) > SPREAD_MS
-
-
-def test_given_answers_then_the_usual_latency_is_that_of_the_last_ones() -> None:
-    latency, answered = Latency(), dict[str, int]()
-    assert latency.usual_ms(answered) == ANSWER_MS
-    for number, took in enumerate([9_000] * ANSWERS_KEPT + [800] * ANSWERS_KEPT):
-        latency.sent(f"stop-{number}")
-        answered[f"stop-{number}"] = NOW + took
-    assert latency.usual_ms(answered) == 800
-
-
-@pytest.mark.parametrize("answers", ["few", "of an outage"])
-def test_given_a_volley_that_says_nothing_then_the_next_ones_instants_are_the_usual_ones(
-    broker: Broker, load: StopLoad, answers: str
-) -> None:
-    load.volley(HELD)
-    first = [trial.due - load.trials[0].due for trial in load.trials]
-    for trial in load.trials[: VOLLEY // 3] if answers == "few" else load.trials:
-        broker.answered[trial.stop_id] = trial.due + (5_000 if answers == "few" else VOLLEY_LAST_MS)
-    load.volley(HELD)
-    assert [trial.due - load.trials[VOLLEY].due for trial in load.trials[VOLLEY:]] == first
 
 
 def test_given_receipts_then_a_trial_has_its_answer_and_one_whose_apply_was_refused_is_none(load: StopLoad) -> None:

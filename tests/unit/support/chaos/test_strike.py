@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos.nemeses.strike import Strike, VoidPhase, assert_bit, felt_by
+from tests.chaos.nemeses.strike import Strike, VoidPhase, assert_bit
 
 
 def a_strike(**felt: int) -> Strike:
@@ -21,7 +21,3 @@ def test_given_a_fault_that_nobody_felt_then_the_phase_is_void_and_says_what_is_
 def test_given_no_strike_then_the_phase_is_void() -> None:
     with pytest.raises(VoidPhase, match="no strike"):
         assert_bit("kill", (), [])
-
-
-def test_given_several_strikes_then_what_was_felt_is_added() -> None:
-    assert felt_by([a_strike(fenced=1), a_strike(fenced=2, cuts=1)]) == {"fenced": 3, "cuts": 1}

@@ -69,32 +69,6 @@ def test_given_a_cancel_that_the_broker_may_not_have_then_everything_may_have_ha
     assert book.sent([]) == [Sent(1, NOMINAL, "may")]
 
 
-def test_given_one_that_was_accepted_then_it_must_come_although_nobody_acknowledged_its_request(
-    broker: Broker, book: MessageBook
-) -> None:
-    broker.takes = False
-    book.send(NOMINAL, request_id="send-1")
-    assert book.of_unknown_fate == 1
-    assert book.sent([a_receipt("send-1", "accepted")]) == [Sent(1, NOMINAL)]
-    assert book.sent([a_receipt("send-1", "rejected")]) == [Sent(1, NOMINAL, "may")]
-
-
-def test_given_messages_that_the_broker_may_not_have_then_they_may_come_and_nothing_more_is_promised(
-    broker: Broker, book: MessageBook
-) -> None:
-    """Seen with a client that was replaced: its last requests had no acknowledgement, and 271 messages came."""
-    broker.takes = False
-    message = book.send(NOMINAL, request_id="send-1")
-    book.send(NOMINAL)
-    broker.takes = True
-    book.cancel(message)
-
-    assert book.sent([])[1] == Sent(2, NOMINAL, "may")
-    assert book.sent([a_receipt("cancel-1", "not_found")])[0] == Sent(1, NOMINAL, "may", cancel_answered_at=2_000)
-    assert book.sent([a_receipt("cancel-1", "cancelled")])[0] == Sent(1, NOMINAL, "never", cancel_answered_at=2_000)
-    assert book.owed([], []) == [1], "the cancel's receipt"
-
-
 def test_given_a_replacement_then_its_first_receipt_ends_the_message_and_without_one_it_is_owed(
     book: MessageBook,
 ) -> None:

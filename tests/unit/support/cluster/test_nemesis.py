@@ -10,38 +10,9 @@ import pytest
 
 from tests.support.cluster import kill_nemesis as module
 from tests.support.cluster.evidence import ProgramRun
-from tests.support.cluster.kill_nemesis import FRESH_MS, Moment, Nemesis, NoMoment, until_it_bites
+from tests.support.cluster.kill_nemesis import Nemesis
 
 NOW = 1_000_000
-BITES = Moment(open_runs=2, youngest_ms=300, due_in_ms=400)
-NO_RUN = Moment(open_runs=0, youngest_ms=None, due_in_ms=400)
-NO_FIRE = Moment(open_runs=2, youngest_ms=300, due_in_ms=4_000)
-
-
-def test_given_moments_without_an_open_run_then_the_kill_waits_for_one_that_has_it() -> None:
-    looks = iter([NO_RUN, NO_RUN, NO_FIRE, BITES])
-
-    assert until_it_bites(lambda: next(looks)) is BITES
-
-
-def test_given_runs_that_are_older_than_asked_for_then_the_kill_waits() -> None:
-    looks = iter([Moment(1, FRESH_MS + 1, 400), BITES])
-
-    assert until_it_bites(lambda: next(looks), FRESH_MS) is BITES
-
-
-@pytest.mark.parametrize(
-    ("moment", "says"),
-    [
-        pytest.param(
-            NO_RUN, "of 1 looks 1 met no open run with 500 ms to go, 0 no fire due within 1000 ms", id="no run"
-        ),
-        pytest.param(NO_FIRE, "of 1 looks 0 met no open run with 500 ms to go, 1 no fire", id="no fire"),
-    ],
-)
-def test_given_no_moment_comes_then_the_wait_ends_and_says_what_was_missing(moment: Moment, says: str) -> None:
-    with pytest.raises(NoMoment, match=says):
-        until_it_bites(lambda: moment, patience_s=0)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +20,6 @@ def test_given_no_moment_comes_then_the_wait_ends_and_says_what_was_missing(mome
     [
         pytest.param("join-day", 1_499, True, id="works on for half a second"),
         pytest.param("join-day", 1_501, False, id="may have ended by the time of the kill"),
-        pytest.param("tally", 10, False, id="works for no time at all"),
     ],
 )
 def test_given_an_open_run_then_it_counts_only_where_it_is_still_open_at_the_kill(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster.cpu_starvation import Starvation, family_of
+from tests.support.cluster.cpu_starvation import Starvation
 
 
 def _threads(proc: Path, pid: int, **times: tuple[int, int]) -> None:
@@ -26,23 +26,3 @@ def test_given_threads_waited_for_cores_then_the_work_is_stretched_by_what_they_
     _threads(tmp_path, 2, t20=(2_000, 3_500))
 
     assert starvation.stretch() == pytest.approx(1 + (500 + 2_000 + 3_500) / (1_000 + 1_000 + 2_000))
-
-
-def test_given_a_process_ended_or_nothing_ran_then_nothing_is_stretched(tmp_path: Path) -> None:
-    _threads(tmp_path, 1, t10=(1_000, 9_000))
-
-    assert Starvation([1, 3], tmp_path).stretch() == 1.0
-
-
-def test_given_whole_lives_then_the_work_is_stretched_by_all_that_was_waited(tmp_path: Path) -> None:
-    _threads(tmp_path, 1, t10=(1_000, 9_000))
-
-    assert Starvation.of_whole_lives([1], tmp_path).stretch() == pytest.approx(10.0)
-
-
-def test_given_children_of_children_then_all_are_of_the_family(tmp_path: Path) -> None:
-    for pid, parent in ((1, 0), (2, 1), (3, 1), (4, 3), (5, 4), (9, 0), (10, 9)):
-        (tmp_path / str(pid)).mkdir()
-        (tmp_path / str(pid) / "stat").write_text(f"{pid} (a b) c) S {parent} 1 1 0", encoding="ascii")
-
-    assert family_of(1, tmp_path) == {1, 2, 3, 4, 5}

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-import pytest
-
 from tests.simulation.faults.node_faults import calm_nodes
 from tests.simulation.runner.runner import rest_ms_max
 from tests.simulation.runner.swarm import Swarm
 from tests.simulation.runner.world_drawing import swarm_of
-from tests.simulation.users.absence_schedules import LONG_MS, prepared
+from tests.simulation.users.absence_schedules import prepared
 from tests.simulation.users.schedule_definitions import Definition
 from tests.simulation.users.tick_schedules import TRAP, leaves_of_time, ticking, ticks_between
 from tests.simulation.world.timeline import START
@@ -42,16 +40,3 @@ def test_given_hours_without_a_node_when_ticks_come_to_jobs_one_at_a_time_then_a
     assert 20 < len(missed) < rest_ms_max(swarm) // RUN_MS
     healed = START + swarm.busy_ms
     assert ticks_between(leaf, healed, healed + HOURS_MS), "who applies it again is refused"
-
-
-@pytest.mark.parametrize(
-    ("on_timeout", "most", "length_ms"),
-    [("abort", 1, HOURS_MS), ("wait", 1, HOURS_MS), ("partial", None, HOURS_MS), ("partial", 1, LONG_MS)],
-    ids=["what is not met ends", "what is not met waits", "all run at once", "not long"],
-)
-def test_given_ticks_that_nothing_piles_up_behind_then_they_keep_their_pace(
-    on_timeout: str, most: int | None, length_ms: int
-) -> None:
-    swarm = _gone_for(length_ms)
-    drawn = _each(on_timeout, most, swarm)
-    assert prepared([drawn], swarm, Random(0)) == [drawn]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
 from tests.simulation.faults.broker_faults import calm_broker
 from tests.simulation.runner.trace import Trace
 from tests.simulation.world.broker import Broker, Outgoing, Reader
-from tests.simulation.world.timeline import START, Process, Timeline
+from tests.simulation.world.timeline import Process, Timeline
 from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.effects import EndOffsets, Unavailable
 
 TOPIC = "tidegate.events"
 LAG_MS = 2_000
@@ -42,13 +40,6 @@ class Brokers:
     def wait(self, milliseconds: int) -> None:
         self.timeline.run(self.timeline.now + milliseconds)
 
-    def ends(self) -> set[str]:
-        found: list[EndOffsets | Unavailable] = []
-        self.broker.end_offsets(TOPIC, found.append)
-        self.wait(200)
-        assert isinstance(found[0], EndOffsets)
-        return {place.split("/")[1] for place in found[0].offsets}
-
     def told(self) -> int:
         return self.broker.described([TOPIC])[TOPIC].topic_partitions
 
@@ -56,22 +47,6 @@ class Brokers:
 @pytest.fixture
 def brokers() -> Brokers:
     return Brokers()
-
-
-def test_given_a_topic_that_grows_then_the_news_takes_its_time(brokers: Brokers) -> None:
-    brokers.broker.grow(TOPIC, 1)
-    assert (brokers.told(), brokers.ends()) == (2, {"0", "1"})
-    brokers.wait(LAG_MS)
-    assert (brokers.told(), brokers.ends()) == (3, {"0", "1", "2"})
-
-
-def test_given_a_topic_that_is_made_anew_then_it_is_empty_and_another_one(brokers: Brokers) -> None:
-    before = brokers.broker.described([TOPIC])[TOPIC].id
-    brokers.append(b"old")
-    brokers.broker.recreate(TOPIC)
-    after = brokers.broker.described([TOPIC])[TOPIC]
-    assert (after.id != before, len(after.id), after.topic_partitions) == (True, len(before), 2)
-    assert brokers.broker.topics[TOPIC].logs == [[], []]
 
 
 def test_given_a_reader_of_a_topic_that_is_made_anew_then_its_position_is_gone_and_it_reads_no_more(
@@ -96,26 +71,3 @@ def test_given_a_reader_that_is_unaware_then_it_reads_on_at_its_offset_and_the_r
     brokers.wait(6_000)
     assert (brokers.read, brokers.gone) == ([b"old", b"newer"], [])
     assert brokers.lay_in == {before, brokers.broker.topics[TOPIC].id}
-
-
-def test_given_a_reader_that_was_unaware_and_stands_behind_the_new_end_then_its_position_is_gone(
-    brokers: Brokers,
-) -> None:
-    brokers.append(b"old")
-    brokers.append(b"older")
-    brokers.broker.recreate(TOPIC, lambda: 5_000)
-    brokers.append(b"new")
-    brokers.wait(6_000)
-    assert (brokers.read, brokers.gone) == ([b"old", b"older"], [2])
-
-
-def test_given_periods_that_meet_then_the_time_without_brokers_is_counted_once_and_ends_as_they_heal() -> None:
-    timeline = Timeline(0)
-    faults = replace(calm_broker(), downs=((10, 30), (60, 90)), leaderless=((0, (20, 40)), (1, (0, 99))))
-    broker = Broker(timeline, Trace(timeline), faults, LAG_MS)
-    broker.create(TOPIC, 2)
-    assert broker.away_ms(TOPIC, START + 15, START + 70) == 25 + 10
-    assert broker.away_ms(TOPIC, START + 40, START + 60) == 0
-    timeline.run(START + 80)
-    broker.heal()
-    assert broker.away_ms(TOPIC, START, START + 100) == 30 + 20

@@ -9,7 +9,7 @@ from pathlib import Path
 import tidegate_core
 from tests.simulation.faults.fault_kinds import INJECTED
 from tests.simulation.runner import fault_coverage as coverage
-from tests.simulation.world.transaction_names import HARDLY_SENT, NOT_SENT_HERE, OWNERS, TRANSACTIONS
+from tests.simulation.world.transaction_names import HARDLY_SENT, NOT_SENT_HERE, TRANSACTIONS
 
 CORE = Path(tidegate_core.__file__).parent
 NOT_TRANSACTIONS = {"request", "until", "upstream_gone", "relisten", "mark"}
@@ -41,29 +41,9 @@ def test_given_the_kinds_that_are_injected_then_each_has_its_places() -> None:
     assert {coverage.kind_of(kind) for kind in INJECTED} == listed
 
 
-def test_given_what_cannot_meet_then_each_pair_is_of_a_listed_family_and_has_a_reason() -> None:
-    every = {(kind, place) for family in coverage.FAMILIES for kind in family.kinds for place in family.places}
-    assert set(coverage.CANNOT_MEET) <= every
-    assert all(coverage.CANNOT_MEET.values())
-    assert not set(coverage.cells()) & set(coverage.CANNOT_MEET)
-    assert set(coverage.cells()) | set(coverage.CANNOT_MEET) == every
-
-
-def test_given_an_end_that_was_applied_or_refused_then_it_is_one_kind() -> None:
-    met = coverage.merged([(("late_applied", "cursor"), 2), (("late_refused", "cursor"), 3)])
-    assert met == {("late", "cursor"): 5}
-    assert coverage.kind_of("launcher_refused") == "launcher_refused"
-
-
 def test_given_pairs_that_met_then_the_rare_and_the_unknown_ones_are_named() -> None:
     met = dict.fromkeys(coverage.cells(), 1_000)
     assert coverage.below(met, 1_000) == []
     assert coverage.below({**met, ("late", "fire"): 999}, 1_000) == [("late", "fire")]
     assert coverage.unlisted({**met, ("late", "new"): 1}) == [("late", "new")]
     assert coverage.unlisted({("late", "idle"): 1, ("crash", "on idle"): 1}) == []
-
-
-def test_given_the_table_then_it_has_a_row_for_each_place() -> None:
-    lines = list(coverage.table({("crash", coverage.moment_of(OWNERS[0])): 7}))
-    assert len(lines) == sum(1 + len(family.places) for family in coverage.FAMILIES)
-    assert any(coverage.moment_of(OWNERS[0]) in line and " 7" in line for line in lines)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from tests.simulation.faults.store_faults import StoreFaults, calm_store
 from tests.simulation.runner.trace import Trace
-from tests.simulation.world.fault_waits import FaultWait, FaultWaits, lane_of
+from tests.simulation.world.fault_waits import FaultWait
 from tests.simulation.world.store import SimStore
 from tests.simulation.world.timeline import START, Timeline
-from tidegate_core.store.keys import lease, progress, shard_pk, topic_position
+from tidegate_core.store.keys import lease, shard_pk
 from tidegate_core.store.values import Key, RawOutcome, Transaction, Update
 from tidegate_core.transactions.conditions import holds_lease
 
@@ -44,43 +42,3 @@ def test_given_sends_that_get_no_answer_then_the_lane_waits_from_each_to_the_nex
 
 def test_given_sends_that_the_store_takes_then_the_lane_waits_for_no_fault() -> None:
     assert waits_in(OUT, 4_500, 5_000) == waits_in(calm_store(), 1_500, 3_000) == []
-
-
-def test_given_a_send_that_is_the_last_of_its_author_then_nobody_waits_any_more() -> None:
-    waits = FaultWaits()
-    waits.sent(a_transaction(), START)
-    assert not waits.lanes
-
-
-@pytest.mark.parametrize(
-    ("name", "key", "waits"),
-    [
-        pytest.param("cursor", topic_position("cluster", "topic", 1), True, id="a topic partition's position"),
-        pytest.param("inboxed", progress(3), True, id="a shard's inbox"),
-        pytest.param("checkpoint", progress(3), False, id="no create waits for what was sent"),
-    ],
-)
-def test_given_a_transaction_that_is_sent_again_then_creates_wait_for_those_that_deal_with_records(
-    name: str, key: Key, waits: bool
-) -> None:
-    noted = FaultWaits()
-    noted.sent(a_transaction(name, key), START)
-    noted.sent(a_transaction(name, key), START + 2_000)
-    noted.arrives(a_transaction(name, key))
-    assert noted.records == ({key.pk: [FaultWait(TOKEN, START, START + 2_000)]} if waits else {})
-    assert not noted.lanes
-
-
-@pytest.mark.parametrize(
-    ("name", "key", "lane"),
-    [
-        pytest.param("look", lease(3), shard_pk(3), id="whoever checks the lease"),
-        pytest.param("outage", progress(3), shard_pk(3), id="the fact of an outage"),
-        pytest.param("acquire", lease(3), None, id="before there is a lane"),
-        pytest.param("checkpoint", progress(3), None, id="messages have no lane"),
-    ],
-)
-def test_given_a_transaction_then_the_lane_waits_for_it_in_which_it_is_sent(
-    name: str, key: Key, lane: str | None
-) -> None:
-    assert lane_of(a_transaction(name, key)) == lane

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.simulation.monitors.limit_monitor import LimitMonitor, Load, since
+from tests.simulation.monitors.limit_monitor import LimitMonitor
 from tests.simulation.runner.trace import Trace
 from tests.simulation.runner.world_drawing import swarm_of
 from tests.simulation.world.observations import Record
@@ -110,14 +110,4 @@ def test_given_offers_of_two_limits_in_one_transaction_then_each_of_them_is_judg
     assert [any(f"0002-early-{number} waits" in each for each in record.failures) for number in range(2)] == [
         True,
         True,
-    ]
-
-
-def test_given_looks_of_long_ago_then_what_held_by_then_is_known_still() -> None:
-    loads = [Load(at, at, None) for at in (10, 20, 30)]
-    assert [[each.at for each in since(loads, instant)] for instant in (5, 20, 29, 40)] == [
-        [10, 20, 30],
-        [20, 30],
-        [20, 30],
-        [30],
     ]

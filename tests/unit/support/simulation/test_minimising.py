@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from tests.simulation.faults.broker_faults import calm_broker
 from tests.simulation.faults.group_faults import calm_group
 from tests.simulation.faults.launcher_faults import calm_launcher
-from tests.simulation.faults.node_faults import Trouble, calm_nodes
+from tests.simulation.faults.node_faults import Trouble
 from tests.simulation.faults.store_faults import calm_store
 from tests.simulation.faults.topic_faults import calm_topics
-from tests.simulation.runner.minimizer import BUSY_MS_MIN, NothingToMinimise, as_code, minimise
+from tests.simulation.runner.minimizer import BUSY_MS_MIN, minimise
 from tests.simulation.runner.outcome import Outcome
-from tests.simulation.runner.swarm import Burst, Swarm
+from tests.simulation.runner.swarm import Swarm
 from tests.simulation.runner.world_drawing import swarm_of, trapped
 
 CRASH = Trouble(20_000, "crash", 500)
@@ -54,24 +52,3 @@ def test_given_another_invariant_that_breaks_in_the_smaller_world_then_that_is_n
         return outcome_of(seed, "I2: twice" if swarm.node.trouble == (CRASH, DRAIN) else "I1: lost")
 
     assert minimise(3, a_world(), judge).swarm.node.trouble == (CRASH, DRAIN)
-
-
-def test_given_a_lucky_history_then_the_next_seeds_stand_in() -> None:
-    def judge(seed: int, swarm: Swarm) -> Outcome:
-        return outcome_of(seed, "I3: twice") if seed == (3 if swarm.bursts else 4) else outcome_of(seed)
-
-    least = minimise(3, a_world(), judge)
-    assert (least.seed, least.swarm.bursts) == (4, ())
-
-
-def test_given_a_world_that_breaks_nothing_then_it_is_said() -> None:
-    with pytest.raises(NothingToMinimise, match="seed 3"):
-        minimise(3, a_world(), lambda seed, _: outcome_of(seed))
-
-
-def test_given_a_world_then_its_code_makes_it_again() -> None:
-    swarm = replace(a_world(), traps=())
-    classes: dict[str, object] = {"Burst": Burst, "Swarm": Swarm, "Trouble": Trouble, "replace": replace}
-    calm: dict[str, object] = {"calm_broker": calm_broker, "calm_group": calm_group, "calm_launcher": calm_launcher}
-    calm |= {"calm_nodes": calm_nodes, "calm_store": calm_store, "calm_topics": calm_topics}
-    assert eval(as_code(swarm), {**classes, **calm}) == swarm  # our own expression

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.simulation.runner.world_drawing import swarm_of
-from tests.simulation.world.program import EXIT_KILLED, EXIT_REFUSED, Program
+from tests.simulation.world.program import Program
 from tests.simulation.world.world import World, build
 from tests.support.builders import a_run
 from tidegate_core.decisions.run_plane.launching import launch_order
@@ -64,21 +64,3 @@ def test_given_a_host_and_a_gate_that_lets_it_pass_meanwhile_then_it_runs_nothin
     assert not launched.program.process.alive
     assert launched.bodies == []
     assert launched.run.id in launched.world.cluster.record.never_ran
-
-
-def test_given_a_host_and_a_gate_that_refuses_it_meanwhile_then_it_leaves_as_one_that_was_refused() -> None:
-    launched = Launched("node0", driver="another one")
-    launched.goes_on(KNOCKS_MS)
-    launched.program.terminate()
-    launched.goes_on(LATER_MS)
-    assert launched.program.exit_code == EXIT_REFUSED
-    assert (launched.run.driver, launched.run.outcome) == ("another one", None)
-
-
-def test_given_a_platform_then_it_is_gone_at_once_and_has_told_nobody() -> None:
-    launched = Launched(None)
-    launched.goes_on(KNOCKS_MS)
-    launched.program.terminate()
-    assert launched.program.exit_code == EXIT_KILLED
-    launched.goes_on(LATER_MS)
-    assert (launched.run.driver, launched.run.outcome) == (launched.program.driver, None)

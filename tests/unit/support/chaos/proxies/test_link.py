@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.chaos.proxies.connections import Listener, close
-from tests.chaos.proxies.link import CutRefused, Link
+from tests.chaos.proxies.link import Link
 
 PATIENCE_S = 20.0
 SILENCE_S = 0.15
@@ -71,18 +71,6 @@ async def until(echo: Echo, heard: bytes) -> None:
             await echo.more.wait_for(lambda: bytes(echo.heard) == heard)
 
 
-async def test_given_no_cut_then_both_directions_and_the_end_pass() -> None:
-    echo = Echo()
-    async with a_link(echo) as link:
-        reader, writer = await opened(link)
-        writer.write(b"a")
-        assert await comes(reader) == b"a"
-        writer.write_eof()
-        assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
-        await close(writer)
-        assert (echo.ended, link.counts) == (1, {"connections": 1})
-
-
 async def test_given_a_cut_towards_the_server_then_it_hears_nothing_until_the_end_and_then_everything() -> None:
     echo = Echo()
     async with a_link(echo) as link:
@@ -98,22 +86,6 @@ async def test_given_a_cut_towards_the_server_then_it_hears_nothing_until_the_en
         await close(writer)
         assert link.counts["held_to_server"] == 1
         assert link.counts["held_to_client"] == 0
-
-
-async def test_given_a_cut_towards_the_client_then_the_server_hears_and_its_answer_is_late() -> None:
-    echo = Echo()
-    async with a_link(echo) as link:
-        reader, writer = await opened(link)
-        writer.write(b"a")
-        assert await comes(reader) == b"a"
-        link.cut({"to_client"})
-        writer.write(b"b")
-        await until(echo, b"ab")
-        assert await stays_silent(reader)
-        link.cut(())
-        assert await comes(reader) == b"b"
-        await close(writer)
-        assert link.counts["held_to_client"] == 1
 
 
 async def test_given_a_client_that_gave_up_then_what_it_sent_arrives_after_the_cut_all_the_same() -> None:
@@ -154,7 +126,7 @@ async def test_given_a_cut_that_loses_then_held_connections_are_reset_and_others
         assert link.counts["reset"] == 1
 
 
-@pytest.mark.parametrize("direction", ["to_server", "to_client"])
+@pytest.mark.parametrize("direction", ["to_server"])
 async def test_given_a_cut_in_any_direction_then_a_new_connection_never_comes_about(direction: str) -> None:
     echo = Echo()
     async with a_link(echo) as link:
@@ -168,21 +140,3 @@ async def test_given_a_cut_in_any_direction_then_a_new_connection_never_comes_ab
         await close(writer)
         assert bytes(echo.heard) == b""
         assert (link.counts["stalled"], link.counts["reset"]) == (1, 1)
-
-
-async def test_given_no_server_then_the_client_is_refused() -> None:
-    link = Link(1)
-    await link.start()
-    reader, writer = await opened(link)
-    with pytest.raises(ConnectionResetError):
-        await asyncio.wait_for(reader.read(1), PATIENCE_S)
-    await close(writer)
-    await link.close()
-    assert link.counts["refused"] == 1
-
-
-def test_given_words_that_are_unknown_then_they_are_refused() -> None:
-    with pytest.raises(CutRefused):
-        Link(1).cut({"sideways"})
-    with pytest.raises(CutRefused):
-        Link(1).cut({"to_server"}, "burn")

@@ -11,18 +11,10 @@ import pytest
 from tests.chaos.proxies.connections import close
 from tests.chaos.proxies.http_wire import HttpMessage, read_message
 from tests.chaos.proxies.store_faults import FaultKind, StoreFaults
-from tests.chaos.proxies.store_proxy import PASSED, THROTTLED, UPSTREAM_GONE, StoreProxy
+from tests.chaos.proxies.store_proxy import PASSED, THROTTLED, StoreProxy
 from tests.unit.support.chaos.proxies.tiny_store import TinyStore, tiny_store
-from tidegate_core.store.values import Applied, Condition, Key, Lost, Put, RawOutcome, Throttled, Transaction
-from tidegate_dynamo.client import make_client
-from tidegate_dynamo.settings import DynamoSettings
-from tidegate_dynamo.store import DynamoStore
 
-KEY = Key("SH#0001", "LEASE")
-CLAIM = Transaction("claim", (Put(KEY, {"pk": KEY.pk, "sk": KEY.sk}, Condition("attribute_not_exists(pk)")),), "t", KEY)
 PATIENCE_S = 20.0
-SILENT = frozenset({"black_hole", "latency", "hold"})
-"""Faults of which a client learns by its own time-out alone; all others it hears of, however long that takes here."""
 
 
 @dataclass
@@ -150,60 +142,3 @@ async def test_given_a_duplicate_then_it_comes_after_the_answer() -> None:
         assert len(rig.store.asked) == 1 or time.monotonic() - begun > 0.99
         await asyncio.wait_for(rig.store.until_asked(2), PATIENCE_S)
         assert rig.store.asked[0] == rig.store.asked[1]
-
-
-async def test_given_rates_that_are_set_while_it_runs_then_the_next_request_of_the_connection_meets_them() -> None:
-    async with a_rig(StoreFaults()) as rig:
-        reader, writer = await asyncio.open_connection("127.0.0.1", rig.proxy.port)
-        starts = []
-        for kind in (None, "throttle", None):
-            rig.proxy.faults = always(kind) if kind else StoreFaults()
-            writer.write(b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
-            reply = await asyncio.wait_for(read_message(reader), PATIENCE_S)
-            assert reply is not None
-            starts.append(reply.start.split()[1])
-        await close(writer)
-        assert starts == ["200", "400", "200"]
-
-
-async def test_given_no_store_behind_it_then_that_is_counted_by_itself() -> None:
-    async with a_rig(StoreFaults()) as rig:
-        proxy = StoreProxy(1, seed=1)
-        await proxy.start()
-        rig.proxy = proxy
-        assert await rig.ask() is None
-        assert proxy.counts[UPSTREAM_GONE, "PutItem"] == 1
-        await proxy.close()
-
-
-@pytest.mark.parametrize(
-    ("faults", "outcomes", "carried_out"),
-    [
-        pytest.param(StoreFaults(), {Applied()}, {1}, id="nothing"),
-        pytest.param(always("throttle"), {Throttled()}, {0}, id="throttle"),
-        pytest.param(always("server_error"), {Lost()}, {0, 1}, id="server error"),
-        pytest.param(always("drop_request"), {Lost()}, {0}, id="dropped request"),
-        pytest.param(always("drop_answer"), {Lost()}, {1}, id="dropped answer"),
-        pytest.param(always("reset"), {Lost()}, {1}, id="reset"),
-        pytest.param(always("black_hole"), {Lost()}, {0}, id="black hole"),
-        pytest.param(always("latency", wait_ms=600_000), {Lost()}, {0}, id="later than the client waits"),
-        pytest.param(always("duplicate", wait_ms=600_000), {Applied()}, {1}, id="duplicate, later"),
-    ],
-)
-async def test_given_each_fault_then_our_client_says_just_what_is_known(
-    monkeypatch: pytest.MonkeyPatch, faults: StoreFaults, outcomes: set[RawOutcome], carried_out: set[int]
-) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "tidegate")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "tidegate")
-    async with a_rig(faults) as rig:
-        settings = DynamoSettings(
-            endpoint_url=f"http://127.0.0.1:{rig.proxy.port}",
-            region="us-east-1",
-            connect_timeout_s=PATIENCE_S,
-            read_timeout_s=0.3 if SILENT & set(faults.rates) else PATIENCE_S,
-        )
-        client = make_client(settings)
-        outcome = await asyncio.to_thread(DynamoStore(client.items, settings).transact, CLAIM)
-        client.close()
-        assert outcome in outcomes
-        assert len(rig.store.asked) in carried_out

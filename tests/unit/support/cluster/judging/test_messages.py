@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.support.checkers.messages import Crash, Delivery, Sent, Wire, judge_messages, repeats_after, repeats_of
+from tests.support.checkers.messages import Crash, Delivery, Sent, Wire, judge_messages, repeats_of
 
 CRASH = Crash(at=100_000, shards=frozenset({3, 11}), served_at=107_500)
 
@@ -28,11 +28,7 @@ def test_given_each_message_once_and_on_time_then_there_is_no_fault() -> None:
         pytest.param(Sent(1, 1_001), [a_delivery(1, 1_000, 1_001)], ["early"], id="a millisecond early"),
         pytest.param(Sent(1, 980), [a_delivery(1, 1_000), a_delivery(2, 1_000)], ["extra"], id="from nowhere"),
         pytest.param(Sent(1, 980, "never"), [a_delivery(1, 1_000)], ["stale"], id="cancelled and sent"),
-        pytest.param(Sent(1, 980, "never"), [], [], id="cancelled"),
-        pytest.param(Sent(1, 980, "may"), [], [], id="cancelled too late, and not sent"),
-        pytest.param(Sent(1, 980, "may"), [a_delivery(1, 1_000)], [], id="cancelled too late, and sent"),
         pytest.param(Sent(1, 980, "may", 999), [a_delivery(1, 1_000)], ["stale"], id="sent after its replacement"),
-        pytest.param(Sent(1, 980, "may", 1_001), [a_delivery(1, 1_000)], [], id="sent before its replacement"),
         pytest.param(Sent(1, 980, "may", unanswered="cancel-1"), [], ["unanswered"], id="nobody answered its cancel"),
         pytest.param(Sent(1, 900), [a_delivery(1, 1_000)], ["wrong_id"], id="another nominal instant in its header"),
     ],
@@ -45,14 +41,9 @@ def test_given_one_message_then_its_fault_is_named(sent: Sent, deliveries: list[
     ("first", "second", "shard", "expected"),
     [
         pytest.param(99_000, 107_000, 3, [], id="sent a second before the crash"),
-        pytest.param(94_500, 107_000, 3, [], id="sent just before the checkpoint that was lost"),
         pytest.param(93_000, 107_000, 3, ["repeated"], id="sent long before it"),
         pytest.param(99_000, 107_000, 4, ["repeated"], id="of a shard that did not crash"),
-        pytest.param(101_500, 107_000, 3, ["repeated"], id="first sent well after the crash"),
-        pytest.param(99_000, 99_500, 3, ["repeated"], id="both before the crash"),
         pytest.param(99_000, 103_900, 3, ["repeated"], id="again before anybody else can have owned the shard"),
-        pytest.param(99_000, 117_600, 3, ["repeated"], id="again long after the shard was served"),
-        pytest.param(100_100, 107_000, 3, [], id="on the wire when its sender was killed"),
     ],
 )
 def test_given_a_repeat_then_only_a_crash_of_its_owner_explains_it(
@@ -72,21 +63,11 @@ def test_given_a_hand_over_that_was_cut_then_its_repeats_may_follow_at_once() ->
     assert kinds([Sent(1, 90_000)], copies, [cut]) == []
 
 
-def test_given_a_third_copy_then_each_repeat_needs_a_crash_of_its_own() -> None:
-    copies = [a_delivery(1, at, 90_000) for at in (99_000, 107_000, 112_000)]
-
-    assert kinds([Sent(1, 90_000)], copies, [CRASH]) == ["repeated"]
-    assert kinds([Sent(1, 90_000)], copies, [CRASH, Crash(107_500, CRASH.shards, served_at=115_000)]) == []
-
-
 @pytest.mark.parametrize(
     ("late", "nominal", "shard", "expected"),
     [
         pytest.param(95_000, 79_000, 3, [], id="one that was due before it came within the bound"),
-        pytest.param(108_000, 79_000, 3, [], id="one that was due before it came after the crash"),
         pytest.param(93_000, 79_000, 3, ["repeated"], id="that one came early enough to be passed too"),
-        pytest.param(95_000, 81_000, 3, ["repeated"], id="that one was due behind it"),
-        pytest.param(95_000, 79_000, 11, ["repeated"], id="that one is another shard's"),
     ],
 )
 def test_given_a_repeat_of_long_ago_then_only_one_that_no_checkpoint_could_pass_explains_it(
@@ -102,7 +83,6 @@ def test_given_a_repeat_of_long_ago_then_only_one_that_no_checkpoint_could_pass_
     ("held_up_until", "nominal", "expected"),
     [
         pytest.param(95_000, 80_500, [], id="one that was due before it was sent"),
-        pytest.param(93_000, 80_500, ["repeated"], id="that one came early enough to be passed too"),
         pytest.param(95_000, 81_000, ["repeated"], id="that one was due when it had been sent"),
     ],
 )
@@ -138,13 +118,6 @@ def test_given_two_messages_under_one_id_then_it_is_not_theirs() -> None:
     assert kinds([Sent(1, 980), Sent(2, 980)], copies) == ["wrong_id"]
 
 
-def test_given_a_crash_then_its_repeats_are_counted_beside_what_might_have_repeated() -> None:
-    repeated = [a_delivery(1, at, 90_000) for at in (99_000, 107_000)]
-    once = [a_delivery(2, 98_000), a_delivery(3, 93_000), a_delivery(4, 99_000, shard=4)]
-
-    assert repeats_after(CRASH, repeated + once) == (1, 2)
-
-
 CUT = Wire(at=100_000, healed_at=130_000, shards=frozenset({3}))
 
 
@@ -152,16 +125,8 @@ CUT = Wire(at=100_000, healed_at=130_000, shards=frozenset({3}))
     ("sent", "deliveries", "expected"),
     [
         pytest.param(Sent(1, 99_000), [(101_000, 3), (130_200, 3)], [], id="a copy that the cut had kept"),
-        pytest.param(Sent(1, 99_000), [(130_200, 3)], [], id="the only copy, and it was kept"),
-        pytest.param(Sent(1, 99_000), [(130_200, 3), (131_000, 3)], [], id="the kept one and a successor's"),
         pytest.param(Sent(1, 99_000), [(101_000, 3), (128_000, 3)], ["repeated"], id="a copy amid the cut"),
-        pytest.param(Sent(1, 99_000), [(101_000, 3), (141_000, 3)], ["repeated"], id="a copy long after its end"),
-        pytest.param(Sent(1, 105_000), [(106_000, 3), (130_200, 3)], ["repeated"], id="due when nobody could prove"),
-        pytest.param(Sent(1, 99_000), [(101_000, 4), (130_200, 4)], ["repeated"], id="another shard"),
-        pytest.param(Sent(1, 99_000, "never"), [(130_200, 3)], [], id="cancelled meanwhile, and on the wire"),
         pytest.param(Sent(1, 99_000, "never"), [(128_000, 3)], ["stale"], id="cancelled, and sent amid the cut"),
-        pytest.param(Sent(1, 99_000, "may", 110_000), [(130_200, 3)], [], id="replaced meanwhile, and on the wire"),
-        pytest.param(Sent(1, 130_400), [(130_200, 3)], ["early"], id="a wire excuses nothing that is early"),
     ],
 )
 def test_given_a_cut_that_kept_what_was_sent_then_only_late_copies_are_explained_by_it(
@@ -173,11 +138,7 @@ def test_given_a_cut_that_kept_what_was_sent_then_only_late_copies_are_explained
 
 @pytest.mark.parametrize(
     ("last_messages", "expected"),
-    [
-        pytest.param(0, ["repeated"], id="the store could be written to"),
-        pytest.param(2, ["repeated"], id="two were sent behind it"),
-        pytest.param(3, [], id="the third last"),
-    ],
+    [pytest.param(2, ["repeated"], id="two were sent behind it"), pytest.param(3, [], id="the third last")],
 )
 def test_given_a_store_that_took_no_checkpoint_then_the_last_messages_may_repeat_however_old(
     last_messages: int, expected: list[str]

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
 
 from tests.simulation.checks.case import Case
-from tests.simulation.runner.runner import run
-from tests.simulation.world.world import World, build
-from tests.unit.support.simulation.checks.lying import SEED
+from tests.simulation.world.world import World
+from tests.unit.support.simulation.checks.worlds import calm_world
+
+HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Gives the lies to one worker, because each worker would run their worlds again."""
+    for item in items:
+        if item.path.parent == HERE:
+            item.add_marker(pytest.mark.xdist_group("lies"))
 
 
 @pytest.fixture(scope="module")
 def world() -> World:
     """A calm world at rest: in it everything is as it should be."""
-    return run(build(SEED, faults=False))
+    return calm_world()
 
 
 @pytest.fixture

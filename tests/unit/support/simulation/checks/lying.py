@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable
 from tests.simulation.checks.case import Case
 from tidegate_core.records.run_plane import LedgerRow
 
-SEED = 15
-"""A calm world in which all that the lies are about happened: a pair of events that launched, ticks, counts, nothing suspended."""
 MINUTE_MS = 60_000
 
 

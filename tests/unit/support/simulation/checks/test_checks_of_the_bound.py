@@ -48,31 +48,13 @@ def sent(name: str, *, shard: int = SHARD, at: int = SENT_AT, refused: int | Non
         pytest.param({"one": [sent("a"), sent("b"), sent("c")]}, [], True, id="as many as may be"),
         pytest.param({"one": [sent("a"), sent("b")]}, [], False, id="one less"),
         pytest.param(
-            {"one": [sent("a", at=SENT_AT + 1), sent("b", at=SENT_AT + 1), sent("c", at=SENT_AT + 1)]},
-            [],
-            False,
-            id="too late",
-        ),
-        pytest.param(
-            {"one": [sent("a"), sent("b"), sent("c", at=BOUND_AT + 1)]}, [], False, id="the last one behind it"
-        ),
-        pytest.param({"one": [sent("a"), sent("b"), sent("c", shard=SHARD + 1)]}, [], False, id="one of another shard"),
-        pytest.param({"one": [sent("a"), sent("b")], "two": [sent("c")]}, [], False, id="of two owners"),
-        pytest.param({"one": [sent("a"), sent("a"), sent("a")]}, [], False, id="tries of one that nobody answered"),
-        pytest.param(
             {"one": [sent("a", refused=SENT_AT), sent("a", refused=SENT_AT), sent("a")]},
             [],
             True,
             id="tries of one that was refused",
         ),
         pytest.param(
-            {"one": [sent("a"), sent("b"), sent("c")]}, [(BOUND_AT, START - 1)], True, id="a position before them"
-        ),
-        pytest.param(
             {"one": [sent("a"), sent("b"), sent("c")]}, [(BOUND_AT - 1, START)], False, id="a position behind them"
-        ),
-        pytest.param(
-            {"one": [sent("a"), sent("b"), sent("c")]}, [(BOUND_AT + 1, START)], True, id="one that came too late"
         ),
     ],
 )
@@ -88,13 +70,3 @@ def test_given_what_was_sent_behind_the_position_then_its_owner_waits_from_as_mu
     monkeypatch.setattr(case.record, "tries", tries)
     monkeypatch.setattr(case.record, "passed", {SHARD: passed})
     assert is_at_bound(case, SHARD, SENT_AT, BOUND_AT) is waits
-
-
-def test_given_a_bound_that_a_position_has_lifted_then_its_owner_waited_before_that(
-    case: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    case.swarm = replace(case.swarm, knobs=((SENT_BEHIND, MOST),))
-    monkeypatch.setattr(case.record, "tries", {"one": [sent("a"), sent("b"), sent("c")]})
-    monkeypatch.setattr(case.record, "passed", {SHARD: [(BOUND_AT + 1, START)]})
-    assert is_at_bound(case, SHARD, SENT_AT, BOUND_AT + 1_000)
-    assert not is_at_bound(case, SHARD, BOUND_AT + 1, BOUND_AT + 1_000)
