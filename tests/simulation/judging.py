@@ -17,16 +17,16 @@ Judge: TypeAlias = Callable[[Iterable[int]], list[Outcome]]
 NODES_MIN = 3
 KINDS_MIN = 2
 """Of each world: where nothing goes wrong, nothing is proven. The least of 30,000 worlds had 7 kinds of fault."""
-GROUP = 50
-"""Worlds whose medians are judged together: a median of 25 fires is below 50 in one of 28,000 groups, one of 50 in one of 38 million."""
-MEDIANS_MIN = {"fires": 50, "events": 40, "bodies": 10, "take_overs": 2, "faults": 100}
-"""Of a group. Of all worlds so many are below: fires 16 %, events 1.3 %, programs that ran (`bodies`) 9 %, faults 0.05 %, take-overs none.
-A share of 20 % would put one median of 500,000 groups below; one of 9 %, none of 1,000 million.
+GROUP = 25
+"""Worlds that are judged together: half a minute on an idle core, so that workers share them evenly."""
+MEDIANS_MIN = {"fires": 40, "events": 40, "bodies": 10, "take_overs": 2, "faults": 100}
+"""Of a group. Of all worlds so many are below: fires 13 %, events 1.3 %, programs that ran (`bodies`) 9 %, faults 0.05 %, take-overs none.
+At 13 % one group of 350,000 has such a median, which is one night of 4,000; at 16 % (50 fires) it would be one night of 350.
 """
 FIRES_MIN = 20
-QUIET_MAX = 5
+QUIET_MAX = 4
 """Worlds of a group that may fire less often than `FIRES_MIN`, those under a wide suspend apart: there is not much to fire in these.
-None of 443 worlds did, so 0.7 % do at most: more than five of 50 are then found in one of 700,000 groups.
+None of 443 worlds did, so 0.7 % do at most: more than four of 25 are then found in one of a million groups.
 """
 
 

@@ -21,7 +21,7 @@ from tests.simulation.seed_windows import (
     quick_window,
 )
 
-BUSY = Outcome(1, 3, fires=50, events=40, bodies=10, take_overs=2, faults=Counter({("crash", "fire"): 100}))
+BUSY = Outcome(1, 3, fires=40, events=40, bodies=10, take_overs=2, faults=Counter({("crash", "fire"): 100}))
 GIT = ("git", "-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false")
 
 
