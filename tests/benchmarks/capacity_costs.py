@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from tests.support.builders import (
     EVENTS,
@@ -104,9 +104,10 @@ def _text(units: float) -> str:
     return f"{units:.3f}".rstrip("0").rstrip(".")
 
 
-def life(
-    title: str, count: int, live: Callable[[CountingBench], None], prepare: Callable[[CountingBench], None]
-) -> Life:
+Act: TypeAlias = Callable[[CountingBench], None]
+
+
+def life(title: str, count: int, live: Act, prepare: Act) -> Life:
     """Counts what `live` costs, divided by how many live in it; what `prepare` costs is not counted."""
     bench = CountingBench()
     prepare(bench)
@@ -119,7 +120,7 @@ def _nothing(bench: CountingBench) -> None:
     pass
 
 
-def _sends(of: Callable[[int], Doc]) -> Callable[[CountingBench], None]:
+def _sends(of: Callable[[int], Doc]) -> Act:
     """1,000 messages that arrive together and are due together, until the checkpoint behind them is written."""
 
     def live(bench: CountingBench) -> None:
@@ -129,7 +130,7 @@ def _sends(of: Callable[[int], Doc]) -> Callable[[CountingBench], None]:
     return live
 
 
-def _applies(*specs: Doc) -> Callable[[CountingBench], None]:
+def _applies(*specs: Doc) -> Act:
     def act(bench: CountingBench) -> None:
         for spec in specs:
             bench.request(an_apply(spec))
@@ -138,11 +139,11 @@ def _applies(*specs: Doc) -> Callable[[CountingBench], None]:
     return act
 
 
-def _runs_for(milliseconds: int) -> Callable[[CountingBench], None]:
+def runs_for(milliseconds: int) -> Act:
     return lambda bench: bench.run(milliseconds)
 
 
-def _events(count: int) -> Callable[[CountingBench], None]:
+def _events(count: int) -> Act:
     def live(bench: CountingBench) -> None:
         for number in range(count):
             bench.event(an_event(f"d{number}"))
@@ -156,34 +157,41 @@ def _unmatched(bench: CountingBench) -> None:
     bench.run(SETTLES_MS)
 
 
-def lives() -> Iterator[Life]:
-    """Yields the rows of the table, in its order."""
-    minutely, on_raw = a_spec(trigger=every("1m")), a_spec(trigger=on_data())
-    ping = a_recurring(trigger=every("10s"))
-    yield life("message, without id and key", MESSAGES, _sends(lambda _: a_send(None, after="40s")), _nothing)
-    yield life("message, under a request id", MESSAGES, _sends(lambda n: a_send(f"m-{n}", after="40s")), _nothing)
-    yield life("message, under a key of its user's", MESSAGES, _sends(_keyed), _nothing)
-    yield life("fire of a recurring message, alone in its shard", 60, _runs_for(10 * MINUTE), _applies(ping))
-    yield life("schedule of a program, from create to active", 1, _applies(minutely), _nothing)
-    yield life("recurring message, from create to active", 1, _applies(ping), _nothing)
-    yield life("run by the clock", RUNS, _runs_for(RUNS * MINUTE), _applies(minutely))
-    yield life("event that nobody waits for, a thousand at once", MESSAGES, _unmatched, _applies(on_raw))
-    yield life("event that starts a run, and that run", EVENTS_SENT, _events(EVENTS_SENT), _applies(on_raw))
-    pair = _applies(a_spec("down", on_run_of("nightly")), minutely)
-    yield life("run by the clock and one that follows it", RUNS, _runs_for(RUNS * MINUTE), pair)
-    yield life(
-        "a day of a schedule that is due later", 1, _runs_for(24 * 60 * MINUTE), _applies(a_spec(trigger=every("30d")))
-    )
-
-
 def _keyed(number: int) -> Doc:
     return a_send(f"m-{number}", after="40s", key=f"k{number}")
+
+
+MINUTELY: Final = a_spec(trigger=every("1m"))
+ON_RAW: Final = a_spec(trigger=on_data())
+PING: Final = a_recurring(trigger=every("10s"))
+PAIR: Final = _applies(a_spec("down", on_run_of("nightly")), MINUTELY)
+A_MONTH_AWAY: Final = _applies(a_spec(trigger=every("30d")))
+
+LIVES: Final[Mapping[str, tuple[int, Act, Act]]] = {
+    "message, without id and key": (MESSAGES, _sends(lambda _: a_send(None, after="40s")), _nothing),
+    "message, under a request id": (MESSAGES, _sends(lambda n: a_send(f"m-{n}", after="40s")), _nothing),
+    "message, under a key of its user's": (MESSAGES, _sends(_keyed), _nothing),
+    "fire of a recurring message, alone in its shard": (60, runs_for(10 * MINUTE), _applies(PING)),
+    "schedule of a program, from create to active": (1, _applies(MINUTELY), _nothing),
+    "recurring message, from create to active": (1, _applies(PING), _nothing),
+    "run by the clock": (RUNS, runs_for(RUNS * MINUTE), _applies(MINUTELY)),
+    "event that nobody waits for, a thousand at once": (MESSAGES, _unmatched, _applies(ON_RAW)),
+    "event that starts a run, and that run": (EVENTS_SENT, _events(EVENTS_SENT), _applies(ON_RAW)),
+    "run by the clock and one that follows it": (RUNS, runs_for(RUNS * MINUTE), PAIR),
+    "a day of a schedule that is due later": (1, runs_for(24 * 60 * MINUTE), A_MONTH_AWAY),
+}
+"""Rows of the table, in its order: how many live, what they do, and what is done before."""
+
+
+def row(title: str) -> str:
+    """Returns one row of the table."""
+    return life(title, *LIVES[title]).row
 
 
 def table() -> str:
     """Returns the table of docs/scale.md."""
     head = ("| what | write units | of them by transaction |", "|---|---|---|")
-    return "\n".join([*head, *(each.row for each in lives())])
+    return "\n".join([*head, *map(row, LIVES)])
 
 
 if __name__ == "__main__":

@@ -93,6 +93,24 @@ def test_given_what_is_copied_then_it_exists_and_the_ignore_file_lets_it_through
     assert [path for path in copied if not path.startswith("dist/") and not (root / path).is_file()] == []
 
 
+def test_given_the_image_then_all_of_tidegate_that_it_takes_is_the_wheel(recipe: list[Instruction]) -> None:
+    """The wheel holds no test code (`tests/unit/repo/test_wheel.py`), so the image holds none."""
+    taken = [value.split() for name, value in recipe if name in {"ADD", "COPY"}]
+    from_the_checkout = [each[:-1] for each in taken if not each[0].startswith("--from")]
+    assert from_the_checkout == [["deploy/images/node/requirements.lock"], ["dist/tidegate-*.whl"]]
+    assert [each for each in taken if each[0].startswith("--from")] == [
+        ["--from=install", "/opt/tidegate", "/opt/tidegate"]
+    ]
+
+
+def test_given_the_ignore_file_then_nothing_of_tests_is_sent_to_the_build(root: Path) -> None:
+    first, *exceptions = [
+        line for line in (root / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")
+    ]
+    assert first == "*"
+    assert [line for line in exceptions if "test" in line or not line.startswith("!")] == []
+
+
 def test_given_the_base_image_then_its_python_is_one_that_the_project_supports(
     root: Path, recipe: list[Instruction]
 ) -> None:

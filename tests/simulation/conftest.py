@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.simulation.judging import FIRES_MIN, KINDS_MIN, NODES_MIN, Judge
+from tests.simulation.judging import KINDS_MIN, NODES_MIN, Judge
 from tests.simulation.runner.outcome import Outcome, simulate
 
 
@@ -18,10 +18,7 @@ def judge() -> Judge:
         outcomes = [simulate(seed) for seed in seeds]
         for outcome in outcomes:
             assert not outcome.violations, outcome.story()
-            assert outcome.nodes >= NODES_MIN
-            # Under a wide suspend there is not much to fire.
-            is_stopped = outcome.calls["move_controls"] > 0
-            assert is_stopped or outcome.fires >= FIRES_MIN, f"seed {outcome.seed}: {outcome.fires} fires"
+            assert outcome.nodes >= NODES_MIN, f"seed {outcome.seed}: {outcome.nodes} nodes"
             assert len(outcome.kinds) >= KINDS_MIN, f"seed {outcome.seed}: {outcome.kinds}"
         return outcomes
 

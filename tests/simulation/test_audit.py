@@ -16,6 +16,7 @@ from tests.simulation.runner import runner as running
 from tests.simulation.runner.runner import run
 from tests.simulation.world.cluster import CLUSTER_ID
 from tests.simulation.world.world import World, build
+from tests.support.tier import at_night
 from tidegate_core.audit.facts import Window
 from tidegate_core.audit.findings import Findings
 from tidegate_core.audit.report import asked_for, exit_code_of
@@ -27,8 +28,10 @@ from tidegate_core.transactions.map import ClusterMap, put_first_map
 from tidegate_node.audit.reading import Reader, read_shard
 from tidegate_node.audit.reading_messages import read_messages
 
-SEEDS_PER_TEST = 5
-SEEDS = range(0, 20, SEEDS_PER_TEST)
+SEEDS_PER_TEST = at_night(5, else_=2)
+SEEDS = range(0, at_night(20, else_=2), SEEDS_PER_TEST)
+COUNTED_MIN = 4 * SEEDS_PER_TEST
+"""Of each kind: where fewer were counted, the audit has looked at nothing."""
 SETTLED_MS = 2_000
 TALLY_MS = 3_000
 """A world is too short for several minutes; the length of a tally's span changes nothing else."""
@@ -50,8 +53,7 @@ def test_given_finished_worlds_then_nothing_differs(first: int) -> None:
         assert found.behind == [], seed
         assert exit_code_of(found) == 0, seed
         counts += found.counts
-    # Else it has looked at nothing.
-    assert all(counts[name] > 20 for name in ("launched", "cancelled", "passed", "taken_back", "seen")), counts
+    assert all(counts[name] > COUNTED_MIN for name in ("launched", "cancelled", "passed", "taken_back", "seen")), counts
 
 
 def test_given_a_finished_world_then_each_row_that_is_removed_is_found() -> None:

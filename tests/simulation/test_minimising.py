@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.simulation.faults.node_faults import calm_nodes
 from tests.simulation.faults.store_faults import calm_store
 from tests.simulation.mutants import MUTANTS
@@ -9,6 +11,7 @@ from tests.simulation.runner.minimizer import BUSY_MS_MIN, minimise
 from tests.simulation.runner.world_drawing import swarm_of
 
 
+@pytest.mark.nightly
 def test_given_a_bug_that_needs_no_fault_then_a_short_and_calm_world_is_left() -> None:
     mutant = MUTANTS["no program"]
     with mutant.planted():

@@ -13,8 +13,8 @@ from tests.simulation.runner.parallel_runner import Worlds
 from tests.simulation.runner.world_drawing import swarm_of, trapped
 from tests.simulation.world.cluster import SOURCE_TOPIC
 
-SEEDS = (0, 1, 3)
-"""In their worlds each trap bites."""
+SEEDS = (0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (1, 3)))
+"""In their worlds each trap bites; the first of them is enough for the quick tier."""
 WITH_RAREST = Worlds(traps=("stubborn", "sources", "rarest"))
 """The worlds of the published seeds with traps."""
 SEEDS_OF_RAREST = (43000011, 43000027)
@@ -29,6 +29,7 @@ def test_given_a_trap_then_every_invariant_holds(name: str, seed: int) -> None:
     assert TRAPS[name].bites in {None, *outcome.kinds}, "nothing bit"
 
 
+@pytest.mark.nightly
 def test_given_the_trap_for_what_hardly_meets_then_it_meets_in_its_worlds() -> None:
     met: Counter[Pair] = Counter()
     for seed in SEEDS_OF_RAREST:
@@ -37,6 +38,7 @@ def test_given_the_trap_for_what_hardly_meets_then_it_meets_in_its_worlds() -> N
     assert wanted <= set(met)
 
 
+@pytest.mark.nightly
 def test_given_a_hundred_runs_that_go_one_at_a_time_then_their_world_comes_to_rest() -> None:
     """Seed 43001018 with these traps: it was told to be at rest five minutes after it had healed, amid the runs that it owed."""
     outcome = simulate(43001018, swarm=WITH_RAREST.swarm(43001018))

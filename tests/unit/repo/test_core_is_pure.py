@@ -35,12 +35,12 @@ CLOCK_OWNERS = frozenset({"date", "datetime"})
 
 def violations(source: str) -> list[str]:
     """Returns 'line: what' for each place of `source` that acts, or that does not depend on its arguments alone."""
-    tree = ast.parse(source)
-    return [f"{line}: {what}" for line, what in sorted({*_imports(tree), *_acts(tree)})]
+    nodes = list(ast.walk(ast.parse(source)))
+    return [f"{line}: {what}" for line, what in sorted({*_imports(nodes), *_acts(nodes)})]
 
 
-def _imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def _imports(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
+    for node in nodes:
         match node:
             case ast.Import(names=names):
                 modules = [alias.name for alias in names]
@@ -55,14 +55,14 @@ def _imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"imports {module}"
 
 
-def _acts(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def _acts(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     hash_methods = {
         inner
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.FunctionDef) and node.name == "__hash__"
         for inner in ast.walk(node)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Call(func=ast.Name(id=name)) if name in FORBIDDEN_CALLS and node not in hash_methods:
                 yield node.lineno, f"calls {name}()"

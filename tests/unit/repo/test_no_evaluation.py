@@ -37,12 +37,13 @@ def _safe_loaders(tree: ast.Module) -> set[str]:
 
 
 def _found(tree: ast.Module, safe: set[str]) -> Iterator[tuple[int, str]]:
+    nodes = list(ast.walk(tree))
     safely = {
         node.func
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and len(node.args) == 2 and ast.unparse(node.args[1]) in safe
+        for node in nodes
+        if safe and isinstance(node, ast.Call) and len(node.args) == 2 and ast.unparse(node.args[1]) in safe
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Call(func=ast.Name(id=name)) if name in CALLS:
                 yield node.lineno, f"calls {name}"

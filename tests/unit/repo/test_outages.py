@@ -43,9 +43,9 @@ def test_given_a_row_then_it_says_everything_and_what_shows_it(rows: list[list[s
 def test_given_a_test_that_is_named_then_it_is_there(rows: list[list[str]], root: Path) -> None:
     named = {match for row in rows for match in TEST.findall(row[-1])}
     assert named
-    missing = [f"{file}::{name}" for file, name in sorted(named) if name not in {"", *_tests_of(root / file)}]
-    assert missing == []
-    assert [file for file, _ in sorted(named) if not _tests_of(root / file)] == []
+    tests = {file: _tests_of(root / file) for file, _ in named}
+    assert [f"{file}::{name}" for file, name in sorted(named) if name not in {"", *tests[file]}] == []
+    assert sorted(file for file, names in tests.items() if not names) == []
 
 
 def test_given_the_phases_then_each_has_a_row_and_no_other_is_named(rows: list[list[str]]) -> None:

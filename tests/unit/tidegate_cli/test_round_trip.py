@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.tier import examples
 from tidegate_cli.documents import read_documents
 from tidegate_cli.output import Format, dump
 from tidegate_core.model.parsing import parse_schedule
@@ -46,7 +47,7 @@ def test_given_a_stored_definition_then_the_printed_one_is_the_same_version(
     assert again.spec_hash() == stored.spec_hash()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(200))
 @given(st.text(st.characters(codec="utf-8")), st.sampled_from([Format.YAML, Format.JSON]))
 def test_given_any_text_then_it_is_read_back_as_it_was(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, output: Format

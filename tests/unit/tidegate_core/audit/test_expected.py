@@ -10,7 +10,8 @@ import pytest
 from tests.support.builders import HOUR, MINUTE, NOW, a_position, a_spec, every
 from tidegate_core.audit.expected import BOUNDED_AND_SUSPENDED, Expected, Generation, expected_of
 from tidegate_core.audit.facts import Window
-from tidegate_core.decisions.controls_home import OVER_MAX, moved
+from tidegate_core.decisions import controls_home
+from tidegate_core.decisions.controls_home import moved
 from tidegate_core.model.controls import ControlResume, ControlSuspend
 from tidegate_core.model.instants import format_instant
 from tidegate_core.model.parsing import parse_request
@@ -20,6 +21,14 @@ from tidegate_core.records.controls import NO_CONTROLS, SPANS_KEPT, Controls, Sc
 
 INSTANT = NOW + MINUTE
 ACTIVATED = INSTANT + 30 * MINUTE
+
+FEW = 20
+
+
+@pytest.fixture
+def few_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many scopes whose suspends are over are kept, where production keeps 250."""
+    monkeypatch.setattr(controls_home, "OVER_MAX", FEW)
 
 
 def of_one_span(*span: int) -> Controls:
@@ -81,14 +90,15 @@ def test_given_other_controls_since_then_a_wide_suspend_of_long_ago_is_remembere
     assert (found.must, found.suspended, found.unsure) == ({}, {INSTANT}, set())
 
 
-@pytest.mark.parametrize("suspended_again", [0, 3, OVER_MAX])
+@pytest.mark.usefixtures("few_over")
+@pytest.mark.parametrize("suspended_again", [0, 3, FEW])
 def test_given_a_wide_suspend_that_had_to_be_forgotten_then_nobody_says_that_something_is_missing(
     suspended_again: int,
 ) -> None:
     """Found in review: once some of those that had pushed it out were suspended again there seemed to be room, and nothing forgotten."""
     controls = asked(NO_CONTROLS, "suspend", INSTANT + MINUTE)
     controls = asked(controls, "resume", ACTIVATED + MINUTE)
-    for number in range(OVER_MAX + 1):
+    for number in range(FEW + 1):
         controls = asked(controls, "suspend", ACTIVATED + HOUR + 2 * number, f"n-{number}")
         controls = asked(controls, "resume", ACTIVATED + HOUR + 2 * number + 1, f"n-{number}")
     for number in range(suspended_again):
@@ -99,17 +109,18 @@ def test_given_a_wide_suspend_that_had_to_be_forgotten_then_nobody_says_that_som
     assert (found.must, found.suspended, found.unsure) == ({}, set(), {INSTANT})
 
 
+@pytest.mark.usefixtures("few_over")
 def test_given_resumes_of_very_many_that_never_were_suspended_then_a_wide_suspend_is_remembered() -> None:
     """Found in review: a script that resumes each namespace, suspended or not, pushed out the spans of those that had been: a shard that
     had not heard of their resume yet made all instants of the span.
     """
     controls = asked(NO_CONTROLS, "suspend", INSTANT + MINUTE)
     controls = asked(controls, "resume", ACTIVATED + MINUTE)
-    for number in range(2 * OVER_MAX):
+    for number in range(2 * FEW):
         controls = asked(controls, "resume", ACTIVATED + HOUR + number, f"n-{number}")
     found = expected(controls)
 
-    assert len(controls.scopes) <= OVER_MAX + 1
+    assert len(controls.scopes) <= FEW + 1
     assert (found.must, found.suspended, found.unsure) == ({}, {INSTANT}, set())
 
 

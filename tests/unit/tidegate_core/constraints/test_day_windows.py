@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.support.tier import examples
 from tidegate_core.constraints import Allow, Facts, Hold, TimeWindowConstraint
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.time.weekdays import WEEKDAYS, weekday_of
@@ -89,7 +90,7 @@ a_window = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(
     st.lists(a_window, min_size=1, max_size=3),
     st.integers(parse_instant("2026-03-20T00:00:00Z"), parse_instant("2026-11-01T00:00:00Z")),

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.support.tier import examples
 from tidegate_core.constraints import Allow, Facts, Hold, TimeWindowConstraint, Verdict
 from tidegate_core.model.instants import as_datetime, format_instant, parse_instant
 
@@ -85,7 +86,7 @@ def test_given_clock_change_then_window_follows_the_wall_clock(
     assert opening(window(opens, closes, "Europe/Rome"), now) == expected
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.integers(0, 1439),
     st.integers(1, 1439),

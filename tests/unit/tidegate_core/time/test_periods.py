@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.support.tier import examples
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.time.periods import period_end, period_start
 from tidegate_core.time.zones import Zone, zone_named
@@ -101,7 +102,7 @@ def test_given_an_instant_then_its_hour_or_day_is_the_clocks(
     assert span(zone, now, length) == expected
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @example("Australia/Lord_Howe", parse_instant("2026-04-04T14:40:00Z") // 1000, HOUR)
 @given(
     st.sampled_from(
@@ -136,7 +137,6 @@ def test_given_any_instant_then_all_of_its_span_reads_the_same_hour_or_day(zone:
     assert _period(named, end, length) != period or (length == HOUR and named.segment_at(end).start == end)
 
 
-@settings(max_examples=100)
 @given(
     st.sampled_from(
         [

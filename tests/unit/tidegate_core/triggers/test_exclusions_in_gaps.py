@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from tests.support.tier import examples
 from tidegate_core.model.instants import Instant, format_instant, parse_instant
 from tidegate_core.triggers import Trigger
 from tidegate_core.triggers.base import TimeTrigger
@@ -230,7 +231,7 @@ SPEC = st.builds(
 BESIDE = st.lists(st.builds(lambda exclusion, zone: {**exclusion, "zone": zone}, EXCLUDED, ZONES), max_size=2)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80))
 @given(
     specs=st.lists(SPEC, min_size=1, max_size=3), beside=BESIDE, at=st.sampled_from(sorted(filter(None, GAPS.values())))
 )

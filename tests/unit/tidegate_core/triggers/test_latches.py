@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from tests.support.tier import examples
 from tidegate_core.triggers.latches import Counted, Due, Latches, Terms
 
 LEAVES = 3
@@ -165,7 +166,7 @@ class Machine(RuleBasedStateMachine):
             assert (again.counts, again.due()) == (self.latches.counts, self.latches.due())
 
 
-Machine.TestCase.settings = settings(max_examples=300, stateful_step_count=30, deadline=None)
+Machine.TestCase.settings = settings(max_examples=examples(300), stateful_step_count=30)
 TestLatchesAgainstTheReference = Machine.TestCase
 
 

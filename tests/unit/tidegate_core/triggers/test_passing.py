@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from tests.support.tier import at_night, examples
 from tests.unit.tidegate_core.cpu_time import is_done_within
 from tests.unit.tidegate_core.triggers.left_out import EXCLUDED, NAMING, ROME, TOKYO, UNION, cron
 from tidegate_core.model.instants import Instant, format_instant, parse_instant
@@ -61,7 +62,7 @@ def test_given_years_of_every_other_minute_left_out_then_the_search_takes_days_i
         ):
             last = following
 
-    assert is_done_within(3.0, walk)
+    assert is_done_within(300, walk)
     assert following is not None
     assert format_instant(following)[:13] in {"2034-12-31T15", "2034-12-31T18", "2034-12-31T23", "2035-01-01T00"}
     assert parsed.last_before(following, "n/a") == last
@@ -84,7 +85,7 @@ def until_end(next_after: Callable[[Instant], Instant | None], after: Instant, u
     return found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=at_night(100, else_=8))
 @given(
     trigger=st.one_of(NAMING, UNION),
     exclude=st.lists(EXCLUDED, min_size=1, max_size=3),
@@ -107,7 +108,7 @@ def test_given_any_exclusions_then_the_same_instants_are_left_as_one_by_one(
         assert parsed.last_before(later, "n/a") == earlier
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(
     trigger=st.one_of(NAMING, UNION),
     exclude=st.lists(EXCLUDED, min_size=0, max_size=2),

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from tests.support.tier import examples
 from tests.unit.tidegate_core.triggers.left_out import EXCLUDED, NAMING, UNION, cron
 from tidegate_core.model.instants import Instant, parse_instant
 from tidegate_core.triggers import Trigger
@@ -54,7 +55,7 @@ def pieces(trigger: TimeTrigger, after: Instant, steps: Callable[[], int]) -> li
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(
     trigger=st.one_of(NAMING, UNION),
     exclude=st.lists(EXCLUDED, min_size=1, max_size=3),
@@ -80,7 +81,7 @@ def test_given_a_search_that_is_cut_anywhere_then_it_finds_what_an_uncut_one_fin
         after = expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(trigger=st.one_of(NAMING, UNION), exclude=st.lists(EXCLUDED, min_size=1, max_size=3), steps=st.integers(1, 40))
 def test_given_what_was_searched_forward_then_the_interval_is_that_of_a_search_all_the_way_back(
     trigger: dict[str, Any], exclude: list[dict[str, Any]], steps: int

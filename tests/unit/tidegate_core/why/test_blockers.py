@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.support.builders import SECOND, Doc, a_request, a_spec, an_apply, every
 from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.tier import examples
 from tests.unit.tidegate_core.decisions.shard_bench import CLOSED, FOR_EVER
 from tests.unit.tidegate_core.why.telling import served, the_jobs, told, why_job
 from tidegate_core.effects import LaunchOrder
@@ -141,7 +142,7 @@ WORLDS = st.builds(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(WORLDS)
 def test_given_a_job_that_does_not_run_then_removing_exactly_its_blockers_makes_it_run(world: World) -> None:
     if world.waits:
@@ -149,7 +150,7 @@ def test_given_a_job_that_does_not_run_then_removing_exactly_its_blockers_makes_
     assert not world.waits, told(why_job(served(world.bench), world.job_id))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(WORLDS, st.integers(0, 10))
 @example(World(frozenset(["rate_reached"]), frozenset(), None, 1, {"scope": "group", "group": "calls"}), 0)
 def test_given_one_blocker_is_left_then_the_job_waits_on_for_just_that(world: World, which: int) -> None:
