@@ -1,8 +1,8 @@
 """The bus as the drivers see it: membership that brings records, a reader of further topics, publishers, where logs begin and end.
 
 Two implementations: Kafka (`tidegate_kafka`) and the simulation's broker. Methods of the listeners run on the asyncio loop, in
-the order in which things happened; commands may be given from the loop only and return at once. Publishers, topics and readers pass
-the suite `tests/conformance/bus_suite.py`. The suite has one test for each rule below and names the rule.
+the order in which things happened; commands may be given from the loop only and return at once. Publishers, topics, readers and record finders
+pass the suite `tests/conformance/bus_suite.py`. The suite has one test for each rule below and names the rule.
 
 Rules of a publisher:
 
@@ -30,6 +30,10 @@ Rules of a reader:
 - B16: No record comes after `unassign`, until the next `assign` brings records from its position on.
 - B17: A position behind the end is reported as gone, and the next `assign` reads on.
 - B18: Readers share nothing: each one gets all records.
+
+Rule of a record finder:
+
+- B19: Marks of transactions have offsets and are no records: no reader gets them, and `next_records` passes over them.
 
 The port does not promise:
 

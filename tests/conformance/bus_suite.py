@@ -19,7 +19,7 @@ from typing import Protocol
 
 import pytest
 
-from tidegate_core.effects import EndOffsets, NotProduced, Outcome, Produce, Produced, Unavailable
+from tidegate_core.effects import EndOffsets, FindGaps, NotProduced, Outcome, Produce, Produced, Unavailable
 from tidegate_ports.bus import END, Position, Publisher, ReaderListener, Record, Topic
 
 PATIENCE_S = 60.0
@@ -47,15 +47,28 @@ class BusUnderTest(Protocol):
         record_bytes_max: The most that a record of its topics may have.
     """
 
-    publisher: Publisher
-    impatient: Publisher
-    record_bytes_max: int
+    @property
+    def publisher(self) -> Publisher: ...
+
+    @property
+    def impatient(self) -> Publisher: ...
+
+    @property
+    def record_bytes_max(self) -> int: ...
 
     def another_publisher(self) -> Publisher:
         """Returns one that knows no topic yet."""
         ...
 
     async def make_topic(self, topic_partitions: int) -> Topic: ...
+
+    async def commit(self, topic: Topic, value: bytes) -> None:
+        """Produces a record in a transaction of its own, as users do, and returns when the mark of its commit is in the log."""
+        ...
+
+    async def gaps(self, wanted: FindGaps) -> frozenset[int] | Unavailable:
+        """Returns the topic partitions whose span holds no record for good."""
+        ...
 
     async def grow(self, topic: Topic, more: int) -> Topic:
         """Returns the topic when the brokers report its new size."""
@@ -93,6 +106,10 @@ class Notes(ReaderListener):
 
     def offsets(self, topic_partition: int = 0) -> list[int]:
         return [each.offset for each in self.got if each.topic_partition == topic_partition]
+
+    async def until_offsets(self, topic_partition: int, wanted: Sequence[int]) -> None:
+        await self.until(lambda: self.offsets(topic_partition)[-1:] == list(wanted)[-1:])
+        assert self.offsets(topic_partition) == list(wanted)
 
     async def until(self, condition: Callable[[], object]) -> None:
         try:
@@ -305,8 +322,7 @@ class BusConformance:
         await written(bus, topic, *numbers(90))
         notes, reading = notes_of(bus)
         reading.assign(topic, 0, 5)
-        await notes.until(lambda: notes.offsets()[-1:] == [89])
-        assert notes.offsets() == list(range(5, 90))
+        await notes.until_offsets(0, range(5, 90))
 
     async def test_given_a_position_at_the_end_then_the_next_record_comes(self, bus: BusUnderTest) -> None:
         """B14."""
@@ -350,8 +366,7 @@ class BusConformance:
         assert notes.offsets(0) == [0, 1, 2]
         notes.got.clear()
         reading.assign(topic, 0, 2)
-        await notes.until(lambda: notes.offsets(0)[-1:] == [5])
-        assert notes.offsets(0) == [2, 3, 4, 5]
+        await notes.until_offsets(0, [2, 3, 4, 5])
 
     async def test_given_an_offset_behind_the_end_then_it_is_gone_and_a_new_begin_reads_on(
         self, bus: BusUnderTest
@@ -376,5 +391,20 @@ class BusConformance:
         for _, reading in both:
             reading.assign(topic, 0, 0)
         for notes, _ in both:
-            await notes.until(lambda notes=notes: len(notes.got) == 3)
+            await notes.until_offsets(0, [0, 1, 2])
         assert both[0][0].got == both[1][0].got
+
+    async def test_given_transactions_then_their_marks_have_offsets_and_are_no_records(self, bus: BusUnderTest) -> None:
+        """B19."""
+        topic = await bus.make_topic(1)
+        for value in numbers(2):
+            await bus.commit(topic, value)
+        assert await ends_of(bus, topic) == [4]
+        notes, reading = notes_of(bus)
+        reading.assign(topic, 0, 0)
+        await notes.until_offsets(0, [0, 2])
+        spans = {(0, 1): False, (1, 2): True, (1, 3): False, (2, 4): False, (3, 4): True, (3, 5): False}
+        for span, is_gap in spans.items():
+            found = await bus.gaps(FindGaps(topic.name, topic.id, {0: span}))
+            assert found == (frozenset({0}) if is_gap else frozenset()), span
+        assert await bus.gaps(FindGaps(topic.name, "0" * 32, {0: (1, 2)})) == frozenset()

@@ -37,6 +37,8 @@ GRACE_S = 600.0
 """Grace of a launcher whose test does not wait for it."""
 SHORT_GRACE_S = 0.2
 """Grace of a launcher whose test waits for it."""
+STILL_THERE_S = 0.1
+"""Several looks of each launcher at a program; a wrong end shows in this time."""
 NEVER_STARTED = Ended(None, None, "transient")
 RIVALS = 5
 
@@ -141,8 +143,9 @@ class LauncherConformance:
         assert await rig.launcher().lookup(*recorded) == Found(placement)
         await rig.began(launch)
         waiting = asyncio.create_task(ended(rig.launcher(), launch))
+        done, _ = await asyncio.wait({waiting}, timeout=STILL_THERE_S)
+        assert not done
         assert await found(rig.launcher(), launch) == Found(placement)
-        assert not waiting.done()
         await rig.let_go(launch)
         assert await waiting == Ended(0)
         assert await found(rig.launcher(), launch) == Found(placement)
@@ -250,6 +253,8 @@ class LauncherConformance:
         await rig.began(launch)
         elsewhere = Elsewhere(rig.other_place)
         assert await found(stranger, launch) == elsewhere
+        unseen = rig.launch("exits")
+        assert await stranger.lookup(unseen.run_id, 1, rig.other_place, "an instance") == elsewhere
         recorded = (launch.run_id, launch.attempt, placement.place, placement.instance)
         assert await stranger.lookup(*recorded) == elsewhere
         assert await cancelled(stranger, launch) == elsewhere
@@ -296,7 +301,7 @@ class LauncherConformance:
         placement = await launcher.submit(launch)
         await rig.began(launch)
         waiting = asyncio.create_task(ended(launcher, launch))
-        await found(launcher, launch)  # The wait has begun by the time of this answer.
+        await asyncio.wait({waiting}, timeout=STILL_THERE_S)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting

@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 from functools import partial
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package re-exports them without saying so
     AdminClient,
     NewPartitions,
@@ -23,11 +25,13 @@ from tests.simulation.world.broker import RECORD_BYTES_MAX, Broker, Outgoing, Re
 from tests.simulation.world.timeline import Process, Timeline
 from tests.support.servers.servers import KafkaForTests, kafka_for_tests
 from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.effects import EndOffsets, Outcome, Produce, Unavailable
+from tidegate_core.effects import EndOffsets, FindGaps, Gaps, Outcome, Produce, Produced, Unavailable
+from tidegate_kafka.log_reader import KafkaLogReader
 from tidegate_kafka.partition_reader import KafkaPartitionReader
 from tidegate_kafka.producer import KafkaPublisher
 from tidegate_kafka.settings import KafkaSettings
 from tidegate_kafka.topic_facts import TopicFacts
+from tidegate_node.log_gaps import LogGaps
 from tidegate_ports.bus import END, Position, Publisher, ReaderListener, Record, Settled, Topic
 from tidegate_ports.clock import SystemClock
 
@@ -44,8 +48,9 @@ class SimulatedBus:
 
     def __init__(self) -> None:
         self.timeline = Timeline(0)
-        self.broker = Broker(self.timeline, Trace(self.timeline), calm_broker(), METADATA_LAG_MS)
-        self.publisher = self.impatient = self
+        # Records of users are transactions of their own.
+        faults = replace(calm_broker(), marks=1.0)
+        self.broker = Broker(self.timeline, Trace(self.timeline), faults, METADATA_LAG_MS)
         self._made = 0
 
     async def run(self) -> None:
@@ -53,6 +58,14 @@ class SimulatedBus:
         while True:
             self.timeline.run(self.timeline.now + 1)
             await asyncio.sleep(0)
+
+    @property
+    def publisher(self) -> Publisher:
+        return self
+
+    @property
+    def impatient(self) -> Publisher:
+        return self
 
     def another_publisher(self) -> Publisher:
         return self
@@ -92,6 +105,16 @@ class SimulatedBus:
         ends: asyncio.Future[EndOffsets | Unavailable] = asyncio.get_running_loop().create_future()
         self.broker.end_offsets(topic, ends.set_result, may_be_missing=may_be_missing)
         return await ends
+
+    async def commit(self, topic: Topic, value: bytes) -> None:
+        self.broker.topics[topic.name].is_of_users = True
+        assert await self.produce(Produce(topic.name, None, value, topic_partition=0)) == Produced()
+
+    async def gaps(self, wanted: FindGaps) -> frozenset[int] | Unavailable:
+        gaps: asyncio.Future[Gaps | Unavailable] = asyncio.get_running_loop().create_future()
+        self.broker.find_gaps(wanted, gaps.set_result)
+        found = await gaps
+        return found.topic_partitions if isinstance(found, Gaps) else found
 
     async def describe(self, names: Sequence[str]) -> Mapping[str, Topic]:
         described = self.broker.described(names)
@@ -197,6 +220,7 @@ class KafkaBus:
         self._readers: list[KafkaPartitionReader] = []
         self._made = 0
         self._publishers: list[KafkaPublisher] = []
+        self._transactional: Producer | None = None
         self.publisher = self.another_publisher()
         self.impatient = self.another_publisher(IMPATIENT_MS)
 
@@ -209,6 +233,36 @@ class KafkaBus:
 
     async def end_offsets(self, topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:
         return await self._facts.end_offsets(topic, may_be_missing=may_be_missing)
+
+    async def commit(self, topic: Topic, value: bytes) -> None:
+        before = await self._end_of(topic)
+        await asyncio.to_thread(self._commit, topic, value)
+        # A commit is answered before its mark is in the log.
+        async with asyncio.timeout(PATIENCE_S):
+            while await self._end_of(topic) < before + 2:
+                pass
+
+    def _commit(self, topic: Topic, value: bytes) -> None:
+        if self._transactional is None:
+            config = {
+                "bootstrap.servers": self.settings.bootstrap_servers,
+                "transactional.id": self.settings.topic_prefix,
+            }
+            self._transactional = Producer(config)
+            self._transactional.init_transactions(PATIENCE_S)
+        self._transactional.begin_transaction()
+        self._transactional.produce(topic.name, value, partition=0)
+        self._transactional.commit_transaction(PATIENCE_S)
+
+    async def _end_of(self, topic: Topic) -> int:
+        found = await self._facts.end_offsets(topic.name)
+        assert isinstance(found, EndOffsets), found
+        return found.offsets[f"{topic.id}/0"]
+
+    async def gaps(self, wanted: FindGaps) -> frozenset[int] | Unavailable:
+        """As a node asks the port's `RecordFinder`."""
+        with closing(KafkaLogReader(self.settings, self._facts)) as finder:
+            return await LogGaps(finder, SystemClock()).among(wanted.topic, wanted.topic_id, wanted.spans)
 
     async def describe(self, names: Sequence[str]) -> Mapping[str, Topic] | Unavailable:
         return await self._facts.describe(names)
@@ -258,8 +312,9 @@ class KafkaBus:
         return reader
 
     async def close(self) -> None:
-        clients = (*self._publishers, *self._readers)
-        assert all(await asyncio.gather(*(client.stop() for client in clients)))
+        ends = [each.stop() for each in self._publishers]
+        ends += [each.stop() for each in self._readers]
+        assert all(await asyncio.gather(*ends))
 
 
 def _unheard(event: str, **fields: object) -> None:

@@ -50,14 +50,14 @@ class MemoryRig:
     other_place = "place-2"
 
     def __init__(self) -> None:
-        programs: Mapping[Does, Program | None] = {
+        programs: dict[str, Program | None] = {
             "exits": self._exits,
             "holds": self._holds,
             "is killed": self._is_killed,
             "ignores the request": self._ignores_the_request,
             "cannot begin": None,
         }
-        self.platform = MemoryPlatform(dict(programs))
+        self.platform = MemoryPlatform(programs)
         self._begun: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._free: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._starts: Counter[tuple[str, int]] = Counter()
