@@ -315,6 +315,7 @@ class KafkaBus:
         ends = [each.stop() for each in self._publishers]
         ends += [each.stop() for each in self._readers]
         assert all(await asyncio.gather(*ends))
+        self._transactional = None
 
 
 def _unheard(event: str, **fields: object) -> None:
