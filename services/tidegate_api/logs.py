@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, Protocol, TypeAlias
 
-from tidegate_ports.launcher import LogPaths
+from tidegate_ports.run_folders import LogPaths
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
 

@@ -127,7 +127,7 @@ class LaunchEffects:
         if isinstance(nominal, str):
             late_ms = self._clock.now_ms() - parse_instant(nominal)
             self._metrics.observe("tidegate_fire_lateness_seconds", late_ms / 1000, plane="run")
-        return self._counted(order, Submitted(taken.external_id, taken.host, taken.boot_id))
+        return self._counted(order, Submitted(taken.external_id, taken.place, taken.instance))
 
     async def lookup(self, effect: Lookup) -> LookedUp:
         try:
@@ -136,8 +136,8 @@ class LaunchEffects:
             self._say_seldom("watch_failed", effect, message=unavailable.message)
             return LookedUp("unknown")
         match found:
-            case Found(external_id, host, boot_id):
-                return LookedUp("found", external_id, host, boot_id)
+            case Found(placement):
+                return LookedUp("found", placement.external_id, placement.place, placement.instance)
             case Absent():
                 return LookedUp("absent")
             case Elsewhere():
@@ -188,7 +188,7 @@ class LaunchEffects:
                 await asyncio.sleep(self._ask_again_s)
                 continue
             if not isinstance(found, Ended):
-                host = found.host if isinstance(found, Elsewhere) else None
+                host = found.place if isinstance(found, Elsewhere) else None
                 self._say_seldom("cancel_out_of_reach", effect, host=host)
             return
 

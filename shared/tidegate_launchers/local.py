@@ -41,12 +41,12 @@ from tidegate_ports.launcher import (
     Launch,
     LaunchRejected,
     LaunchUnavailable,
-    LogPaths,
     Lookup,
-    Submission,
+    Placement,
     launch_name,
 )
 from tidegate_ports.program_files import FileLooks, FileSystemSilent
+from tidegate_ports.run_folders import LogPaths
 
 EXIT_FILE_WAIT_S = 60.0
 """How long a program that is gone may lack its exit.json while the supervisor lives: one fsync on a busy disk, or a disk that is full for a
@@ -74,7 +74,7 @@ class LocalLauncher:
         self._submits: Counter[Path] = Counter()
         """Those under way, by the attempts' folders."""
 
-    async def submit(self, launch: Launch) -> Submission:
+    async def submit(self, launch: Launch) -> Placement:
         try:
             folder = self._folder(launch.run_id, launch.attempt)
         except ValueError as error:
@@ -87,7 +87,7 @@ class LocalLauncher:
                 record = await self._apart(self._start, launch, folder)
             finally:
                 self._submits -= Counter({folder.path: 1})
-        return self._submission(launch.run_id, launch.attempt, record)
+        return self._placement(launch.run_id, launch.attempt, record)
 
     async def _check_file(self, launch: Launch) -> None:
         try:
@@ -97,28 +97,27 @@ class LocalLauncher:
         if problem is not None:
             raise LaunchRejected("config", problem)
 
-    async def lookup(self, run_id: str, attempt: int, host: str | None, boot_id: str | None) -> Lookup:
-        """See the port. `boot_id` is not needed here: the attempt's own record holds the one it was started under."""
-        if host is not None and host != self._settings.host:
-            return Elsewhere(host)
+    async def lookup(self, run_id: str, attempt: int, place: str | None, instance: str | None) -> Lookup:
+        """See the port. The place is the host, and the instance its boot id. The attempt's own record holds the boot id as well."""
+        if place is not None and place != self._settings.host:
+            return Elsewhere(place)
         record = await self._apart(self._folder(run_id, attempt).record)
         if record is None:
             # I4: somebody says that it was started here, so that nothing has to be left of it. Whoever submits it again asks the gate.
-            lives = None if host is None else await self._apart(self._watch(run_id, attempt).lives_elsewhere)
+            lives = None if place is None else await self._apart(self._watch(run_id, attempt).lives_elsewhere)
             if lives is not None:
                 name = launch_name(run_id, attempt)
                 raise LaunchUnavailable(f"{name} lives under {lives}: nodes of a host need one data_dir that stays")
             return Absent()
         if record.host != self._settings.host:  # A data folder that several hosts mount.
             return Elsewhere(record.host)
-        found = self._submission(run_id, attempt, record)
-        return Found(found.external_id, found.host, found.boot_id)
+        return Found(self._placement(run_id, attempt, record))
 
     async def wait_until_gone(self, run_id: str, attempt: int) -> Ended:
         known = await self.lookup(run_id, attempt, None, None)
         if isinstance(known, Elsewhere):
             name = launch_name(run_id, attempt)
-            raise LaunchUnavailable(f"{name} was started on {known.host}; its end cannot be seen from another host")
+            raise LaunchUnavailable(f"{name} was started on {known.place}; its end cannot be seen from another host")
         return await self._wait(self._watch(run_id, attempt), kill_after_s=None)
 
     async def cancel(self, run_id: str, attempt: int) -> Ended | Absent | Elsewhere:
@@ -136,6 +135,7 @@ class LocalLauncher:
         return await self._wait(watch, kill_after_s=grace_s)
 
     def log_paths(self, run_id: str, attempt: int) -> LogPaths:
+        """Returns where the attempt's output is, whether or not it has started. No part of the port: other platforms have no such files."""
         folder = self._folder(run_id, attempt)
         return LogPaths(str(folder.stdout), str(folder.stderr))
 
@@ -206,8 +206,8 @@ class LocalLauncher:
             time.sleep(self._settings.poll_interval_s)
         return record
 
-    def _submission(self, run_id: str, attempt: int, record: Record) -> Submission:
-        return Submission(f"{launch_name(run_id, attempt)}@{record.host}:{record.pid}", record.host, record.boot_id)
+    def _placement(self, run_id: str, attempt: int, record: Record) -> Placement:
+        return Placement(f"{launch_name(run_id, attempt)}@{record.host}:{record.pid}", record.host, record.boot_id)
 
     async def _wait(self, watch: Watch, kill_after_s: float | None) -> Ended:
         """Looks until everything is gone; kills again and again once `kill_after_s` have passed."""

@@ -1,7 +1,47 @@
 """The bus as the drivers see it: membership that brings records, a reader of further topics, publishers, where logs begin and end.
 
-Two implementations: Kafka (`tidegate_kafka`) and the simulated bus. Methods of the listeners run on the asyncio loop, in
-the order in which things happened; commands may be given from the loop only and return at once.
+Two implementations: Kafka (`tidegate_kafka`) and the simulation's broker. Methods of the listeners run on the asyncio loop, in
+the order in which things happened; commands may be given from the loop only and return at once. Publishers, topics, readers and record finders
+pass the suite `tests/conformance/bus_suite.py`. The suite has one test for each rule below and names the rule.
+
+Rules of a publisher:
+
+- B1: A record is read with the key, value and headers with which it was produced; headers keep their order and their repeats.
+- B2: The broker times the records of a topic with append times, and within a topic partition times never go back.
+- B3: An acknowledged record is in the log, before every record that is handed over later.
+- B4: Records of one key lie in one topic partition, as long as the topic does not grow.
+- B5: A record with a chosen topic partition lies there, whatever its key.
+- B6: A record for an unknown topic or topic partition is `refused`, and other records go on.
+- B7: A record that is too large is `refused`. Brokers refuse whole batches, so it and its neighbours may be `unavailable` before that.
+- B8: `produce_many` settles with one outcome for each record, in the order of the records.
+
+Rules of topics:
+
+- B9: An end offset is the offset of the next record, and 0 for an empty topic partition of a new topic.
+- B10: An unknown topic is left out of descriptions. Its end offsets are `Unavailable`, or none where the topic may be missing.
+- B11: A topic that grows keeps its id and its records, and a reading of it goes on.
+- B12: A recreated topic has another id and no old record, and the position of an old reading is gone.
+
+Rules of a reader:
+
+- B13: Every record from the position on comes once, and in the order of offsets.
+- B14: A position at the end is not gone: the next record comes.
+- B15: A reading from `END` brings only records that were produced after `assign`.
+- B16: No record comes after `unassign`, until the next `assign` brings records from its position on.
+- B17: A position behind the end is reported as gone, and the next `assign` reads on.
+- B18: Readers share nothing: each one gets all records.
+
+Rule of a record finder:
+
+- B19: Marks of transactions have offsets and are no records: no reader gets them, and `next_records` passes over them.
+
+The port does not promise:
+
+- an order of records that are under way at the same time, also within one `produce_many`;
+- which topic partition a key has, or that two publishers agree on it;
+- that a publisher which knows a topic takes records for a new topic partition of it at once;
+- that a record of an `unavailable` outcome is missing: it may be in the log, now or later;
+- when brokers report a change of a topic.
 """
 
 from __future__ import annotations

@@ -1,11 +1,56 @@
-"""Port to whatever runs programs: submit, look up, wait, cancel, under a name derived from run and attempt.
+"""Port to a platform that runs programs: submit, look up, wait and cancel, under a name derived from run and attempt.
 
-The node's bootstrap builds one launcher and hands it to the loop that carries effects out. Implementations are
-`tidegate_launchers` and the testkit's simulated launcher; both run one conformance suite.
+The node's bootstrap builds one launcher and hands it to the loop that carries effects out. Every launcher passes the suite
+`tests/conformance/launcher_suite.py`. The suite has one test for each rule below and names the rule.
 
-What the port does not promise: that `submit` is called once. Two nodes may submit the same attempt, because the
-gap between the fence check and this call cannot be closed. A launcher absorbs what it can see (same host: adopt),
-and the start gate absorbs the rest: at most one driver of an attempt passes it.
+Rules of a submission:
+
+- R1: A submission is durable when `submit` returns: every launcher of the place finds it then, with the same placement.
+- R2: A second submit of an attempt adopts the first, during the program's life and after its end.
+- R3: Submits of one attempt at the same time, from several launchers of a place, start one program.
+- R4: Attempts of one run have different names, and each has an end of its own.
+- R5: A program that cannot work is rejected as `config`, and nothing of it has started.
+- R6: An accepted program that the platform cannot begin ends as `config`.
+- R7: While the platform does not answer, all four calls raise LaunchUnavailable. The answer after that is the true one.
+- R8: A submit that the platform did not answer may be repeated, and the program starts once.
+
+Rules of a look-up:
+
+- R9: An attempt that was never submitted is `Absent`.
+- R10: A started attempt is `Found` during the program's life and after its end.
+- R11: An attempt of a place that this launcher does not reach is `Elsewhere`. Its end cannot be awaited or caused from here.
+
+Rules of an end:
+
+- R12: The exit code decides the class of an end: 0 none, 78 `config`, 79 `duplicate`, every other one `transient`.
+- R13: A program that a signal ended has the code 128 + n, and its class is `transient`.
+- R14: `wait_until_gone` returns the same end to every waiter, also to launchers that did not start the program.
+- R15: `wait_until_gone` does not return while the program lives.
+- R16: An abandoned wait does not end the program, and the next wait still gets the end.
+- R17: Waiting for an attempt that was never submitted returns at once, as `transient` and without an exit code.
+
+Rules of a cancel:
+
+- R18: A cancel returns when the program is gone, and waiters get the same end.
+- R19: A program that ignores the request is killed after the grace.
+- R20: A cancel after the end returns that end and changes nothing.
+- R21: A cancel of an attempt that was never submitted is `Absent`, and a later submit starts the program.
+- R22: A cancel during a submission by the same launcher stops it: `submit` raises LaunchRejected, and the program never starts.
+- R23: Cancels at the same time, from several launchers, return the same end.
+- R24: A cancel outlives its caller: a repeat goes on with the first grace.
+
+Rule of a restart:
+
+- R25: A launcher that was built after the first one died finds, awaits, adopts and cancels what the first one started.
+
+The port does not promise:
+
+- that `submit` is called once. Two nodes may submit the same attempt, because nothing closes the gap between the fence check and this
+  call. A launcher adopts what it can see; the start gate admits at most one driver of an attempt;
+- that a launcher knows of a submission which another launcher has begun and not finished, or that two places know of each other;
+- an exit code where nobody saw the end, or a form of `external_id` and `instance`;
+- files, logs, processes or signals. Launchers with such things offer them outside of this port (`tidegate_ports/run_folders.py`,
+  `tidegate_ports/host_programs.py`).
 """
 
 from __future__ import annotations
@@ -63,21 +108,25 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
-    """What the run item records once an attempt was handed over; the same for a fresh start and an adoption."""
+class Placement:
+    """Where a platform keeps a started attempt; the run item records it. The same for a fresh start and an adoption.
+
+    Attributes:
+        external_id: The platform's name of the attempt, for people.
+        place: Part of the platform that runs the attempt, such as a host. Launchers of one place see the same attempts.
+        instance: Life of the place, or of the attempt there. A recorded attempt of another instance is gone.
+    """
 
     external_id: str
-    host: str
-    boot_id: str
+    place: str
+    instance: str
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The attempt was started: it runs, or has ended, and `wait_until_gone` will tell."""
+    """The attempt was started: it runs or has ended, and `wait_until_gone` returns its end."""
 
-    external_id: str
-    host: str
-    boot_id: str
+    placement: Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +136,9 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The attempt was started on another host; this launcher can neither watch nor cancel it."""
+    """The attempt was started at another place; this launcher can neither watch nor cancel it."""
 
-    host: str
+    place: str
 
 
 Lookup = Found | Absent | Elsewhere
@@ -97,7 +146,7 @@ Lookup = Found | Absent | Elsewhere
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The attempt's whole process group on this host is gone; nothing of it will ever run again here.
+    """The attempt is gone; nothing of it will ever run again at this place.
 
     Attributes:
         exit_code: Exit code of the program, 128 + n when signal n ended it, or None when nobody saw its end.
@@ -111,14 +160,6 @@ class Ended:
     signal: int | None = None
     error_class: ErrorClass | None = None
     reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class LogPaths:
-    """Absolute paths of what the program wrote; the files exist once the attempt was submitted."""
-
-    stdout: str
-    stderr: str
 
 
 class LaunchRejected(Exception):
@@ -139,15 +180,15 @@ class LaunchUnavailable(Exception):
 
 
 class Launcher(Protocol):
-    """Starts attempts and finds them again. All methods may be called by any node, also after the starter died.
+    """Starts attempts and finds them again. Any node may call all methods, also after the node that started the attempt died.
 
-    Each of the asynchronous ones raises LaunchUnavailable when the platform does not answer: ask again later.
+    Each of them raises LaunchUnavailable when the platform does not answer: ask again later.
     """
 
-    async def submit(self, launch: Launch) -> Submission:
-        """Starts the attempt, or adopts it when it was already started here. Returns once that is durable.
+    async def submit(self, launch: Launch) -> Placement:
+        """Starts the attempt, or adopts it when it was already started at this place. Returns when that is durable.
 
-        An attempt is started at most once per host, also after its end: a new try needs a new attempt number.
+        An attempt starts at most once at a place, also after its end: a new try needs a new attempt number.
 
         Raises:
             LaunchRejected: It will never work.
@@ -155,36 +196,29 @@ class Launcher(Protocol):
         """
         ...
 
-    async def lookup(self, run_id: str, attempt: int, host: str | None, boot_id: str | None) -> Lookup:
+    async def lookup(self, run_id: str, attempt: int, place: str | None, instance: str | None) -> Lookup:
         """Says what became of a submit.
 
         Args:
             run_id: The run.
             attempt: Its attempt.
-            host: Host in the run item, or None when no `submitted` was recorded.
-            boot_id: Boot id in the run item, or None; another boot of the same host means that the program is gone.
+            place: Place in the run item, or None when no placement was recorded.
+            instance: Instance in the run item, or None.
         """
         ...
 
     async def wait_until_gone(self, run_id: str, attempt: int) -> Ended:
-        """Returns when the attempt's whole process group is gone; at once for one that has ended or never started.
-
-        Works for attempts that another node process started on this host. May be cancelled and called again.
+        """Returns when nothing of the attempt lives; at once for one that has ended or never started.
 
         Raises:
-            LaunchUnavailable: Also when it is known to run on another host: its end cannot be seen from here.
+            LaunchUnavailable: Also when the attempt is known to run at another place: its end cannot be seen from here.
         """
         ...
 
     async def cancel(self, run_id: str, attempt: int) -> Ended | Absent | Elsewhere:
-        """Stops the attempt and returns when its group is verified gone: SIGTERM, a grace, then SIGKILL until gone.
+        """Stops the attempt and returns when it is gone: a request to end, a grace, then a kill until nothing is left.
 
-        Idempotent; may be called again by another node while the first call (or node) is at it: the grace goes on from
-        the first request. An attempt whose submission is under way here will not start. `Absent` and `Elsewhere` mean that
-        there was nothing to stop from here: what runs on another host goes on, and only a node of that host ends it.
+        Idempotent. Another node may call it again during the first call or after the first node's death. `Absent` and `Elsewhere`
+        mean that there was nothing to stop from here: an attempt of another place goes on.
         """
-        ...
-
-    def log_paths(self, run_id: str, attempt: int) -> LogPaths:
-        """Returns where the attempt's output is, whether or not it has started."""
         ...

@@ -1,9 +1,20 @@
-"""What is left on a host of runs that ended: logs and records, kept for a while and then removed."""
+"""Folders of runs on a host: the logs in them, and the removal of old ones.
+
+Only launchers that keep a run's files on a host have such folders, so this is no part of the launcher port.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class LogPaths:
+    """Absolute paths of the files with a program's output; they exist once the attempt was submitted."""
+
+    stdout: str
+    stderr: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from contextlib import closing
 
 import pytest
 
-pytest.register_assert_rewrite("tests.conformance.store_suite")
+pytest.register_assert_rewrite(
+    "tests.conformance.store_suite", "tests.conformance.launcher_suite", "tests.conformance.bus_suite"
+)
 
 from tests.support.servers.servers import DynamoDbForTests, dynamodb_for_tests  # noqa: E402 - likewise
 from tidegate_dynamo.client import DynamoClient, make_client, sdk_client  # noqa: E402 - asserts of the suite are rewritten before it is imported

@@ -16,7 +16,7 @@ from unittest import mock
 
 from tidegate_cli.main import main
 from tidegate_node import bootstrap
-from tidegate_ports.launcher import Absent, Ended, Found, Launch, LogPaths, Submission
+from tidegate_ports.launcher import Absent, Ended, Found, Launch, Placement, launch_name
 
 VARIABLE = "BENCH_LAUNCHES"
 HOST = BOOT = "bench"
@@ -29,7 +29,7 @@ class QuietLauncher:
         self._file = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._taken: set[tuple[str, int]] = set()
 
-    async def submit(self, launch: Launch) -> Submission:
+    async def submit(self, launch: Launch) -> Placement:
         if (launch.run_id, launch.attempt) not in self._taken:
             self._taken.add((launch.run_id, launch.attempt))
             line = {
@@ -41,10 +41,12 @@ class QuietLauncher:
             }
             # One write, so that the reader sees whole lines.
             os.write(self._file, (json.dumps(line) + "\n").encode())
-        return Submission(launch.name, HOST, BOOT)
+        return Placement(launch.name, HOST, BOOT)
 
-    async def lookup(self, run_id: str, attempt: int, host: str | None, boot_id: str | None) -> Found | Absent:
-        return Found(f"tg-{run_id}-a{attempt}", HOST, BOOT) if (run_id, attempt) in self._taken else Absent()
+    async def lookup(self, run_id: str, attempt: int, place: str | None, instance: str | None) -> Found | Absent:
+        return (
+            Found(Placement(launch_name(run_id, attempt), HOST, BOOT)) if (run_id, attempt) in self._taken else Absent()
+        )
 
     async def wait_until_gone(self, run_id: str, attempt: int) -> NoReturn:
         """Never says so: the end of each run is what its wrapper reports."""
@@ -53,9 +55,6 @@ class QuietLauncher:
 
     async def cancel(self, run_id: str, attempt: int) -> Ended | Absent:
         return Ended(None, reason="nothing ran") if (run_id, attempt) in self._taken else Absent()
-
-    def log_paths(self, run_id: str, attempt: int) -> LogPaths:
-        return LogPaths(os.devnull, os.devnull)
 
 
 if __name__ == "__main__":

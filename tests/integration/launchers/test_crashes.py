@@ -112,7 +112,7 @@ async def test_given_the_node_and_its_group_are_killed_then_the_program_goes_on_
     successor = LocalLauncher(settings)
     found = await successor.lookup(launch.run_id, 1, "node-1", None)
     assert isinstance(found, Found)
-    assert found.external_id == external_id
+    assert found.placement.external_id == external_id
     assert (await successor.submit(launch)).external_id == external_id
     waiting = asyncio.create_task(successor.wait_until_gone(launch.run_id, 1))
     done, _ = await asyncio.wait({waiting}, timeout=STILL_THERE_S)

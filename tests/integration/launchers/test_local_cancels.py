@@ -40,18 +40,6 @@ async def test_given_a_program_that_ignores_sigterm_and_has_children_then_cancel
     assert [facts_of(pid) for pid in pids] == [None, None, None]
 
 
-async def test_given_cancels_at_the_same_time_and_again_then_all_see_the_same_end(
-    settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
-) -> None:
-    launch = a_launch(STUBBORN)
-    await launcher.submit(launch)
-    await reported_pids(gate, 3)
-    other_node = LocalLauncher(settings)
-    ends = await asyncio.gather(cancelled(launcher, launch), cancelled(other_node, launch))
-    assert {end.signal for end in ends} == {9}
-    assert (await cancelled(launcher, launch)).signal == 9
-
-
 async def test_given_a_program_that_heeds_sigterm_then_it_ends_well_within_the_grace(
     settings: LocalSettings, a_launch: ALaunch, gate: Gate
 ) -> None:
@@ -137,14 +125,3 @@ async def test_given_nothing_of_it_on_this_host_then_a_cancel_says_so_and_leaves
     launch = a_launch("print('elsewhere')")
     assert await launcher.cancel(launch.run_id, 1) == Absent()
     assert not folder_of(settings, launch).path.parent.exists()
-
-
-async def test_given_a_grace_that_began_in_an_earlier_node_then_it_is_not_begun_anew(
-    settings: LocalSettings, a_launch: ALaunch, gate: Gate
-) -> None:
-    launcher = LocalLauncher(replace(settings, cancel_grace_s=600))
-    launch = a_launch(STUBBORN)
-    await launcher.submit(launch)
-    await reported_pids(gate, 3)
-    folder_of(settings, launch).write_cancel(time.time_ns() // 1_000_000 - 601_000)
-    assert (await cancelled(launcher, launch)).signal == 9

@@ -20,7 +20,7 @@ from tidegate_launchers.local import LocalLauncher
 from tidegate_launchers.local_files import RunFolder
 from tidegate_launchers.local_processes import boot_id
 from tidegate_launchers.local_settings import LocalSettings
-from tidegate_ports.launcher import Absent, Ended, Found, LaunchRejected, LaunchUnavailable
+from tidegate_ports.launcher import Ended, LaunchUnavailable
 
 STILL_THERE_S = 0.3
 """Fifteen looks of the launcher; long enough for a wrong "gone" to show."""
@@ -39,42 +39,12 @@ async def test_given_a_program_that_ends_then_its_end_output_and_report_are_ther
         "import sys; from tidegate_spark import context; print(sys.argv[1:], context().nominal)", "a", "b"
     )
     submission = await launcher.submit(launch)
-    assert submission.host == "node-1"
-    assert submission.boot_id == boot_id()
+    assert submission.place == "node-1"
+    assert submission.instance == boot_id()
     assert submission.external_id.startswith(f"{launch.name}@node-1:")
     assert await ended(launcher, launch) == Ended(0)
     assert output_of(launcher, launch) == "['a', 'b'] 2026-03-03 05:00:00+00:00\n"
     assert [body["outcome"] for body in gate.of("finished")] == ["succeeded"]
-
-
-async def test_given_a_program_that_ended_then_lookup_still_finds_it_and_submit_does_not_start_it_again(
-    launcher: LocalLauncher, a_launch: ALaunch, gate: Gate
-) -> None:
-    launch = a_launch("print('once')")
-    first = await launcher.submit(launch)
-    await ended(launcher, launch)
-    found = await launcher.lookup(launch.run_id, 1, first.host, first.boot_id)
-    assert found == Found(first.external_id, first.host, first.boot_id)
-    assert await launcher.submit(launch) == first
-    assert await ended(launcher, launch) == Ended(0)
-    assert len(gate.of("start")) == 1
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        pytest.param("raise SystemExit(3)", Ended(3, None, "transient", "exit code 3"), id="exit code"),
-        pytest.param(
-            "import os; os.kill(os.getpid(), 9)", Ended(137, 9, "transient", "ended by signal 9"), id="signal"
-        ),
-    ],
-)
-async def test_given_a_program_that_fails_then_its_end_says_how(
-    launcher: LocalLauncher, a_launch: ALaunch, source: str, expected: Ended
-) -> None:
-    launch = a_launch(source)
-    await launcher.submit(launch)
-    assert await ended(launcher, launch) == expected
 
 
 async def test_given_the_gate_refuses_then_the_end_is_config_with_the_wrappers_words(
@@ -98,16 +68,6 @@ async def test_given_the_gate_is_away_then_the_end_is_transient(
     end = await ended(launcher, launch)
     assert (end.exit_code, end.error_class) == (75, "transient")
     assert "no word from the start gate" in end.reason
-
-
-async def test_given_a_script_that_vanished_then_submit_rejects_it_as_config(
-    launcher: LocalLauncher, a_launch: ALaunch
-) -> None:
-    launch = replace(a_launch("print('never')"), file="/gone/job.py")
-    with pytest.raises(LaunchRejected, match=r"/gone/job\.py does not exist on this host") as refusal:
-        await launcher.submit(launch)
-    assert refusal.value.error_class == "config"
-    assert await launcher.lookup(launch.run_id, 1, None, None) == Absent()
 
 
 async def test_given_a_command_that_cannot_be_executed_then_the_end_is_config_and_names_it(
@@ -165,19 +125,6 @@ async def test_given_a_damaged_record_then_every_question_may_be_asked_again(
             await question
 
 
-async def test_given_submits_at_the_same_time_then_one_program_starts_and_all_adopt_it(
-    settings: LocalSettings, a_launch: ALaunch, gate: Gate, latch: Latch
-) -> None:
-    launch = a_launch(f"{latch.wait_statement}; print('ran')")
-    nodes = [LocalLauncher(settings) for _ in range(6)]
-    submissions = await asyncio.gather(*(node.submit(launch) for node in nodes))
-    assert len(set(submissions)) == 1
-    latch.release()
-    assert await ended(nodes[0], launch) == Ended(0)
-    assert output_of(nodes[0], launch) == "ran\n"
-    assert len(gate.of("start")) == 1
-
-
 async def test_given_files_of_a_run_then_the_token_is_in_none_and_others_may_not_read_them(
     settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch
 ) -> None:
@@ -189,11 +136,6 @@ async def test_given_files_of_a_run_then_the_token_is_in_none_and_others_may_not
     for path in files:
         assert b"secret-of-the-test" not in path.read_bytes()
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-async def test_given_nothing_started_then_lookup_says_absent_and_waiting_ends_at_once(launcher: LocalLauncher) -> None:
-    assert await launcher.lookup("0007-abc", 1, "node-1", "boot") == Absent()
-    assert (await launcher.wait_until_gone("0007-abc", 1)).error_class == "transient"
 
 
 async def test_given_a_child_that_outlives_the_program_then_the_end_waits_for_the_whole_group(

@@ -22,10 +22,6 @@ from tidegate_launchers.local_watch import Watch
 from tidegate_ports.launcher import Absent, Elsewhere, Ended, Found, LaunchUnavailable
 
 
-async def test_given_another_host_then_the_run_is_elsewhere(launcher: LocalLauncher) -> None:
-    assert await launcher.lookup("0007-abc", 1, "node-2", "boot") == Elsewhere("node-2")
-
-
 async def test_given_two_stacks_with_the_same_run_id_then_cancel_ends_only_its_own(
     settings: LocalSettings, launcher: LocalLauncher, a_launch: ALaunch, gate: Gate, latch: Latch, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +20,8 @@ from tidegate_core.model.shards import shard_of
 
 FETCH_MAX = 40
 """Records of one fetch, so that a backlog comes in several pieces."""
+RECORD_BYTES_MAX = 4 * 1024 * 1024
+"""As of the product's topics; no user of a world sends so much."""
 PRODUCE_MS = 3
 RETRY_MS = 200
 
@@ -110,8 +113,9 @@ class Broker:
     # -- topics -------------------------------------------------------------------------------------------------------
 
     def described(self, names: Sequence[str]) -> dict[str, TopicFacts]:
-        """Returns what a broker tells about topics."""
-        return {name: TopicFacts(name, self.topics[name].id, self._told(self.topics[name])) for name in names}
+        """Returns what a broker tells about those of the topics that exist."""
+        found = {name: self.topics[name] for name in names if name in self.topics}
+        return {name: TopicFacts(name, topic.id, self._told(topic)) for name, topic in found.items()}
 
     def grow(self, name: str, more: int) -> None:
         """Somebody adds topic partitions; the news takes its time."""
@@ -201,6 +205,8 @@ class Broker:
                 return
             later = _with_patience(record, record.patience_ms - RETRY_MS)
             after(RETRY_MS, lambda: self._again(later, done))
+        elif (problem := self._problem_with(record)) is not None:
+            after(self._hop(), lambda: done(NotProduced("refused", problem)))
         elif self._refuses(record.topic):
             self._trace.bit("refused", record.topic)
             after(self._hop(), lambda: done(NotProduced("refused", "not allowed")))
@@ -208,12 +214,23 @@ class Broker:
             self._trace.bit("not_appended", record.topic)
             after(record.patience_ms, lambda: done(NotProduced("unavailable", "no acknowledgement")))
         else:
-            after(self._hop(), lambda: self._append(record))
+            arrives = self._hop()
+            after(arrives, lambda: self._append(record))
             if not self._healed and happens(faults.lost_ack):
                 self._trace.bit("lost_ack", record.topic)
                 after(record.patience_ms, lambda: done(NotProduced("unavailable", "no acknowledgement")))
             else:
-                after(self._hop() + self._hop(), lambda: done(Produced()))
+                # An acknowledged record is in the log, so the acknowledgement leaves after the append.
+                after(max(arrives, self._hop()) + self._hop(), lambda: done(Produced()))
+
+    def _problem_with(self, record: Outgoing) -> str | None:
+        """Returns why no broker will ever take the record, or None."""
+        topic, number = self.topics.get(record.topic), record.topic_partition
+        if topic is None:
+            return f"{record.topic} does not exist"
+        if number is not None and number >= len(topic.logs):
+            return f"{record.topic} has no topic partition {number}"
+        return "the record is too large" if len(record.value) > RECORD_BYTES_MAX else None
 
     def _again(self, record: Outgoing, done: Callable[[Produced | NotProduced], None]) -> None:
         if record.fits():
@@ -226,6 +243,8 @@ class Broker:
         number = record.topic_partition
         if number is None:
             number = self._timeline.chance.randrange(len(topic.logs))
+            if record.key is not None:
+                number = zlib.crc32(record.key) % len(topic.logs)
         log = topic.logs[number]
         appended = LogRecord(len(log), self._timeline.now, record.key, record.value, record.headers)
         log.append(appended)
@@ -246,9 +265,10 @@ class Broker:
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def read(self, reader: Reader, topic_id: str) -> None:
-        """Begins a reading of the topic that the reader knows by this id; another one's is not there any more."""
-        self.topics[reader.topic].readers.append(reader)
-        if topic_id == self.topics[reader.topic].id:
+        """Begins a reading of the topic that the reader knows by this id. A reader of another topic, or behind the end, is told so."""
+        topic = self.topics[reader.topic]
+        topic.readers.append(reader)
+        if topic_id == topic.id and reader.offset <= len(topic.logs[reader.topic_partition]):
             self._fetch_soon(reader)
         else:
             self._say_gone(reader)
@@ -257,13 +277,16 @@ class Broker:
         reader.open = reader.listens = False
         self.topics[reader.topic].readers.remove(reader)
 
-    def end_offsets(self, topic: str, done: Callable[[EndOffsets | Unavailable], None]) -> None:
+    def end_offsets(
+        self, topic: str, done: Callable[[EndOffsets | Unavailable], None], *, may_be_missing: bool = False
+    ) -> None:
         def look() -> None:
             if self._is_away(topic):
                 self._timeline.after(500, lambda: done(Unavailable(f"broker, end offsets of {topic}")))
                 return
             if topic not in self.topics:
-                self._timeline.after(self._hop(), lambda: done(EndOffsets({})))
+                missing = EndOffsets({}) if may_be_missing else Unavailable(f"broker, {topic} does not exist")
+                self._timeline.after(self._hop(), lambda: done(missing))
                 return
             found = self.topics[topic]
             told = enumerate(found.logs[: self._told(found)])

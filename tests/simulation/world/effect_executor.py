@@ -15,6 +15,7 @@ from tidegate_core.effects import (
     Cancel,
     Commit,
     Drained,
+    EndOffsets,
     FindGaps,
     Inspect,
     Inspected,
@@ -37,6 +38,7 @@ from tidegate_core.effects import (
     StopReading,
     Submit,
     Taken,
+    Unavailable,
     Watch,
     Write,
 )
@@ -66,8 +68,12 @@ class Carrier:
                 node.store.commit(transaction, answer)
             case Write(batch, guarded):
                 node.store.write(batch.actions, answer, partial(self._may_write, guarded))
-            case ReadEndOffsets(topic):
-                self._cluster.broker.end_offsets(topic, lambda ends: node.process.post(lambda: answer(ends)))
+            case ReadEndOffsets(topic, may_be_missing):
+
+                def told(ends: EndOffsets | Unavailable) -> None:
+                    node.process.post(lambda: answer(ends))
+
+                self._cluster.broker.end_offsets(topic, told, may_be_missing=may_be_missing)
             case FindGaps():
                 self._cluster.broker.find_gaps(ask.effect, lambda gaps: node.process.post(lambda: answer(gaps)))
             case Produce():

@@ -31,8 +31,8 @@ from tidegate_core.transactions.settlement import Verdict
 from tidegate_dynamo.settled import carry_out
 from tidegate_memory.store import MemoryStore
 from tidegate_ports.bus import BeginOffsets, LogSlice, PartitionReader, Position, ReaderListener, Record, Settled, Topic
-from tidegate_ports.launcher import LogPaths
 from tidegate_ports.program_files import FileLooks
+from tidegate_ports.run_folders import LogPaths
 from tidegate_telemetry.metric_names import API_METRICS
 from tidegate_telemetry.metrics import Metrics
 

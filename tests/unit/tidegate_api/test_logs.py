@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.tidegate_api.conftest import NOW, Process, a_run, shard_of
 from tidegate_api.logs import FileLogs, Piece
-from tidegate_ports.launcher import LogPaths
+from tidegate_ports.run_folders import LogPaths
 
 
 @pytest.fixture

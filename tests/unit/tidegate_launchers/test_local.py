@@ -125,7 +125,7 @@ async def test_given_a_plan_larger_than_a_pipe_then_its_program_starts(
 ) -> None:
     launcher = a_launcher(replace(settings, python=sys.executable))
     launch = a_launch(args=("x" * 100_000, "y" * 100_000))
-    assert (await launcher.submit(launch)).host == settings.host
+    assert (await launcher.submit(launch)).place == settings.host
     assert isinstance(await launcher.cancel(launch.run_id, launch.attempt), Ended)
 
 
@@ -152,5 +152,5 @@ async def test_given_a_process_with_more_than_a_thousand_files_then_a_program_st
     """Found in review: `select` takes no such number. What it raised was a bug of the actor's, and a few of them ended the node."""
     launcher = a_launcher(replace(settings, python=sys.executable))
     launch = a_launch()
-    assert (await launcher.submit(launch)).host == settings.host
+    assert (await launcher.submit(launch)).place == settings.host
     assert isinstance(await launcher.cancel(launch.run_id, launch.attempt), Ended)

@@ -25,7 +25,7 @@ from tidegate_node.standing_still import StandingStill
 from tidegate_node.store_effects import StoreEffects
 from tidegate_node.threaded_store import ThreadedStore
 from tidegate_ports.bus import BeginOffsets, Position, Settled, Topic
-from tidegate_ports.launcher import Absent, Elsewhere, Ended, Launch, LaunchUnavailable, LogPaths, Lookup, Submission
+from tidegate_ports.launcher import Absent, Elsewhere, Ended, Launch, LaunchUnavailable, Lookup, Placement
 from tidegate_ports.program_files import FileLooks
 from tidegate_telemetry.metrics import Metrics
 
@@ -164,7 +164,7 @@ class FakeLauncher:
     """Answers as it is told; remembers what it was asked."""
 
     launches: list[Launch] = field(default_factory=list)
-    submission: Submission | Exception = field(default_factory=lambda: Submission("pid 1", "host", "boot"))
+    submission: Placement | Exception = field(default_factory=lambda: Placement("pid 1", "host", "boot"))
     found: Lookup = field(default_factory=Absent)
     ended: Ended = field(default_factory=lambda: Ended(0))
     out_of_reach: Absent | Elsewhere | None = None
@@ -173,13 +173,13 @@ class FakeLauncher:
     unavailable: int = 0
     """So many further calls of wait and cancel fail before they work."""
 
-    async def submit(self, launch: Launch) -> Submission:
+    async def submit(self, launch: Launch) -> Placement:
         self.launches.append(launch)
         if isinstance(self.submission, Exception):
             raise self.submission
         return self.submission
 
-    async def lookup(self, run_id: str, attempt: int, host: str | None, boot_id: str | None) -> Lookup:
+    async def lookup(self, run_id: str, attempt: int, place: str | None, instance: str | None) -> Lookup:
         self._maybe_fail()
         return self.found
 
@@ -191,9 +191,6 @@ class FakeLauncher:
         self._maybe_fail()
         self.cancelled.append((run_id, attempt))
         return self.out_of_reach or self.ended
-
-    def log_paths(self, run_id: str, attempt: int) -> LogPaths:
-        return LogPaths("out", "err")
 
     def _maybe_fail(self) -> None:
         if self.unavailable:

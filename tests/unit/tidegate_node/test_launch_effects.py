@@ -37,7 +37,7 @@ from tidegate_ports.launcher import (
     Launch,
     LaunchRejected,
     LaunchUnavailable,
-    Submission,
+    Placement,
 )
 from tidegate_ports.program_files import FileLooks
 
@@ -83,10 +83,10 @@ async def test_given_a_guard_that_lapses_while_submits_wait_for_their_turn_then_
     effects, launcher = around.launch_effects(), around.launcher
     let_go = asyncio.Event()
 
-    async def slow(launch: Launch) -> Submission:
+    async def slow(launch: Launch) -> Placement:
         launcher.launches.append(launch)
         await let_go.wait()
-        return Submission("pid 1", "host", "boot")
+        return Placement("pid 1", "host", "boot")
 
     launcher.submit = slow  # type: ignore[method-assign]  # this one takes its time
     submits = [
@@ -110,10 +110,10 @@ async def test_given_more_programs_than_can_start_then_those_behind_hear_that_no
     effects, launcher = around.launch_effects(in_line_s=0.05), around.launcher
     let_go = asyncio.Event()
 
-    async def slow(launch: Launch) -> Submission:
+    async def slow(launch: Launch) -> Placement:
         launcher.launches.append(launch)
         await let_go.wait()
-        return Submission("pid 1", "host", "boot")
+        return Placement("pid 1", "host", "boot")
 
     launcher.submit = slow  # type: ignore[method-assign]  # this one takes its time
     orders = [replace(_order(), attempt=number) for number in range(SUBMITS_UNDER_WAY_MAX)]
@@ -139,10 +139,10 @@ async def test_given_a_cancel_while_a_submit_waits_for_its_turn_then_it_is_not_s
     let_go = asyncio.Event()
     launcher.out_of_reach = Absent()
 
-    async def slow(launch: Launch) -> Submission:
+    async def slow(launch: Launch) -> Placement:
         launcher.launches.append(launch)
         await let_go.wait()
-        return Submission("pid 1", "host", "boot")
+        return Placement("pid 1", "host", "boot")
 
     launcher.submit = slow  # type: ignore[method-assign]  # this one takes its time
     orders = [replace(_order(), attempt=number) for number in range(SUBMITS_UNDER_WAY_MAX + 2)]
@@ -179,7 +179,7 @@ async def test_given_look_ups_then_each_answer_has_its_word(around: Surroundings
     effects, lookup = around.launch_effects(), Lookup(RUN, 1, "host", "boot")
 
     assert await effects.lookup(lookup) == LookedUp("absent")
-    around.launcher.found = Found("pid 1", "host", "boot")
+    around.launcher.found = Found(Placement("pid 1", "host", "boot"))
     assert await effects.lookup(lookup) == LookedUp("found", "pid 1", "host", "boot")
     around.launcher.found = Elsewhere("other")
     assert await effects.lookup(lookup) == LookedUp("elsewhere")
