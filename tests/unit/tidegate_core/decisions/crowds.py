@@ -14,7 +14,7 @@ from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.limits import SharedLimit
 
 CROWD = tier.at_night(50, else_=12)
-SHARDS = tier.at_night(64, else_=16)
+SHARDS = 64
 FILE = "/jobs/same.py"
 USED_WITHIN_MS = 2 * SECOND
 LATENCY_MS = 4
