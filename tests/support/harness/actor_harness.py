@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.support.builders import NOW, a_holding
 from tests.support.harness.produce_groups import Groups
+from tests.support.harness.quiet_time import limits_with_queue, row_comes_near
 from tests.support.harness.recorded_effects import Outcomes, Sent
 from tests.support.harness.scripted_answers import Scripts
 from tests.support.harness.scripted_logs import Topics
@@ -76,6 +77,8 @@ class Bench(Programs, Outcomes, Scripts, Topics):
         crash_after: The actor is killed when this many effects on the outside are carried out; a successor begins at once.
         late_writes_after: Milliseconds after a crash in which the writes arrive that the dead actor had asked for.
         store_answers_after: Milliseconds that the store takes for each answer.
+        passes_over_routine: Alarms that only look for what got lost, and for rows that come near, do not ring by themselves. The
+            simulator runs so as well. For hours in which nothing gets lost.
     """
 
     def __init__(
@@ -108,6 +111,7 @@ class Bench(Programs, Outcomes, Scripts, Topics):
         self.effects_outside = 0
         self.lives = 0
         self.is_member: bool | None = True
+        self.passes_over_routine = False
         self._holding = holding
         if beside is not None:
             self._share(beside)
@@ -189,20 +193,39 @@ class Bench(Programs, Outcomes, Scripts, Topics):
             upcoming = self.next_moment()
             if upcoming is None or upcoming > end:
                 break
-            self.now = max(self.now, upcoming)
+            self._pass_to(max(self.now, upcoming))
             if self._timeline and self._timeline[0][0] <= self.now:
                 heapq.heappop(self._timeline)[2]()
             else:
                 self._soon.append(Tick())
             self.settle()
-        self.now = end
+            self._poke_limits()
+        self._pass_to(end)
         # The clock that programs and logs see moved; so does the actor's.
         self.give(Tick())
 
     def next_moment(self) -> int | None:
         """Returns when something happens by itself; None when nothing will."""
-        known = (self.actor.next_wake(), self._timeline[0][0] if self._timeline else None)
+        known = (self._next_wake(), self._timeline[0][0] if self._timeline else None)
         return min((each for each in known if each is not None), default=None)
+
+    def _next_wake(self) -> int | None:
+        if not self.passes_over_routine:
+            return self.actor.next_wake()
+        near = (row_comes_near(self.store, shard, self.now) for shard in self.actor.shards)
+        return min((each for each in (self.actor.next_due(), *near) if each is not None), default=None)
+
+    def _poke_limits(self) -> None:
+        """A permit that nobody had waited for is found by routine, within a second; where that is passed over, its home is told."""
+        told = -1
+        while self.passes_over_routine and told != self.effects_outside:
+            told = self.effects_outside
+            self.give(*(Poked(home, limit) for home, limit in limits_with_queue(self.store, self.actor.shards)))
+
+    def _pass_to(self, instant: int) -> None:
+        self.now = instant
+        if self.passes_over_routine:
+            self.actor.vouch(instant)
 
     def settle(self) -> None:
         """Carries out what was asked until nothing is left to do at this instant."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
+from tests.support import tier
 from tests.support.builders import MINUTE, SECOND, Doc, a_spec, an_apply, at_most, every
 from tests.support.harness.actor_harness import Behaviour, Bench
 from tidegate_core.effects import LaunchOrder
@@ -12,7 +13,7 @@ from tidegate_core.model.instants import format_instant
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.limits import SharedLimit
 
-CROWD = 50
+CROWD = tier.at_night(50, else_=12)
 SHARDS = 64
 FILE = "/jobs/same.py"
 USED_WITHIN_MS = 2 * SECOND

@@ -56,6 +56,14 @@ class Story(Bench):
         return [entry[0] for entry in sorted(self.ledger(), key=lambda entry: entry[2]) if entry[1] == name]
 
 
+class QuietStory(Story):
+    """A bench with a calendar for days in which little happens and nothing gets lost: it passes over routine."""
+
+    def __init__(self, behaviour: Behaviour = QUICK, **holding: Any) -> None:
+        super().__init__(behaviour, **holding)
+        self.passes_over_routine = True
+
+
 def brought(bench: Bench, number: int = 0) -> Sequence[str]:
     """The data partitions that a program was told of, each once."""
     manifest: Any = bench.started[number].context["manifest"]

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
 from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.crash_points import crash_points
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 from tests.unit.tidegate_core.decisions.test_shared_limits import a_poke, started, trigger
 from tidegate_core.decisions.run_plane import left_queues
@@ -271,7 +272,7 @@ def test_given_a_crash_after_any_effect_then_it_starts_once_and_leaves_nothing_b
     before = undisturbed.effects_outside
     a_story(undisturbed)
     assert len(started(undisturbed)) == 2
-    for effects in range(before + 1, undisturbed.effects_outside + 1):
+    for effects in crash_points(undisturbed, after=before):
         bench = begun()
         bench.crash_after = effects
         a_story(bench)
@@ -469,7 +470,7 @@ def test_given_a_crash_after_any_effect_before_a_long_queue_then_who_has_a_slot_
     before = undisturbed.effects_outside
     a_story(undisturbed)
     assert (len(started(undisturbed)), ended(undisturbed)) == (2, [ABORTED])
-    for effects in range(before + 1, undisturbed.effects_outside + 1):
+    for effects in crash_points(undisturbed, after=before):
         bench = with_a_long_queue(monkeypatch, waiting=3, most=2)
         bench.crash_after = effects
         a_story(bench)

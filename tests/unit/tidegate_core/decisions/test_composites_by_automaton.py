@@ -12,6 +12,7 @@ from tests.oracles.composites.composites import OnTimeout, Some, leaves_of
 from tests.oracles.composites.pairing import Paired
 from tests.oracles.composites.single_leaf import Alone
 from tests.support.builders import NOW, SECOND, Doc
+from tests.support.tier import at_night
 from tests.unit.tidegate_core.decisions.automaton_machine import (
     LATE,
     ON_TIMEOUT,
@@ -117,7 +118,7 @@ class OneAlone(AmidSteps):
         self.start(late)
 
 
-HISTORIES = settings(max_examples=25, stateful_step_count=20, deadline=None)
+HISTORIES = settings(max_examples=at_night(25, else_=10), stateful_step_count=20, deadline=None)
 
 TestComposites = Composites.TestCase
 TestPairedComposites = PairedComposites.TestCase

@@ -1,18 +1,21 @@
 """A crash after any effect, a lost answer to any write: what comes of it must be what comes of a run without a fault.
 
 A bench takes no time, so the undisturbed run is an exact yardstick: rows, ledger, receipts, programs started, messages.
+`make test` lets the fault come at the first effect of each kind in each scenario; `make test-all` at every effect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import count
 
 import pytest
 
+from tests.support import tier
 from tests.support.builders import SECOND
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import OUTSIDE, Bench
+from tests.support.harness.crash_points import places_of_faults
 from tests.unit.tidegate_core.decisions.crashes_in_requests import OF_REQUESTS
 from tests.unit.tidegate_core.decisions.crashes_in_triggers import (
     OF_TRIGGERS,
@@ -62,9 +65,16 @@ def number(wanted: int) -> Callable[[Effect], bool]:
     return lambda effect: is_a_write(effect) and next(seen) == wanted
 
 
-def writes_of(scenario: Scenario) -> range:
-    before, after = begun(), undisturbed(scenario)
-    return range(sum(map(is_a_write, after.asked)) - sum(map(is_a_write, before.asked)))
+def effects_of(scenario: Scenario) -> Sequence[Effect]:
+    """Returns the scenario's effects on the outside, without those of the take-over before it."""
+    outside = [effect for effect in undisturbed(scenario).asked if isinstance(effect, OUTSIDE)]
+    return outside[begun().effects_outside :]
+
+
+def places_of_writes(scenario: Scenario, fault: int) -> list[int]:
+    """Returns which writes a fault hits: in `make test` each of two faults has every other one, and in the next scenario the others."""
+    found = places_of_faults([effect for effect in effects_of(scenario) if is_a_write(effect)])
+    return found if tier.ALL else found[(SCENARIOS.index(scenario) + fault) % 2 :: 2]
 
 
 @pytest.mark.parametrize("late_writes_after", [None, 700], ids=["", "late-writes"])
@@ -74,22 +84,27 @@ def test_given_a_crash_after_any_effect_then_the_outcome_is_that_without_one(
 ) -> None:
     looks_at = Bench.summary if scenario in UNORDERED | WAITING_ANEW else Bench.picture
     expected = looks_at(undisturbed(scenario))
+    before = begun().effects_outside
     wrong: dict[int, list[str]] = {}
     # Late writes differ from none at few of the effects: every third is a sample, moved by the scenario's place.
     step, offset = (1, 0) if late_writes_after is None else (3, SCENARIOS.index(scenario) % 3)
-    for effects in range(begun().effects_outside + 1 + offset, undisturbed(scenario).effects_outside + 1, step):
+    for place in places_of_faults(effects_of(scenario))[offset::step]:
         bench = begun()
-        bench.crash_after, bench.late_writes_after = effects, late_writes_after
+        bench.crash_after, bench.late_writes_after = before + place + 1, late_writes_after
         scenario(bench)
+        assert bench.lives == 2
         if found := differences(expected, looks_at(bench)):
-            wrong[effects] = found
+            wrong[place] = found
     assert wrong == {}
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_given_a_crash_during_the_take_over_then_the_outcome_is_that_without_one(scenario: Scenario) -> None:
+    """`make test` crashes once in each scenario: after the effect whose turn it is."""
     expected = undisturbed(scenario).picture()
-    for effects in range(1, begun().effects_outside + 1):
+    crashes = list(range(1, begun().effects_outside + 1))
+    turn = SCENARIOS.index(scenario) % len(crashes)
+    for effects in crashes if tier.ALL else crashes[turn : turn + 1]:
         bench = Bench()
         bench.crash_after = effects
         bench.run(BEGUN)
@@ -101,7 +116,7 @@ def test_given_a_crash_during_the_take_over_then_the_outcome_is_that_without_one
 def test_given_a_lost_answer_to_any_write_then_the_outcome_is_the_same(scenario: Scenario) -> None:
     expected = undisturbed(scenario).summary()
     wrong: dict[int, list[str]] = {}
-    for each in writes_of(scenario):
+    for each in places_of_writes(scenario, fault=0):
         bench = begun()
         bench.lose_answer_of(number(each))
         scenario(bench)
@@ -114,7 +129,7 @@ def test_given_a_lost_answer_to_any_write_then_the_outcome_is_the_same(scenario:
 def test_given_any_write_that_does_not_arrive_then_the_outcome_is_the_same(scenario: Scenario) -> None:
     expected = undisturbed(scenario).summary()
     wrong: dict[int, list[str]] = {}
-    for each in writes_of(scenario):
+    for each in places_of_writes(scenario, fault=1):
         bench = begun()
         bench.lose(number(each))
         scenario(bench)

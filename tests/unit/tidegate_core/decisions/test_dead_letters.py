@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.support.builders import EVENTS, MINUTE, REQUESTS, SECOND, a_send, a_spec, an_apply, an_event, every, on_data
 from tests.support.harness.actor_harness import Bench
 from tests.support.harness.effect_matchers import Match, a_commit
+from tests.support.tier import examples
 from tidegate_core.decisions import dead_letters
 from tidegate_core.decisions.dead_letters import PATIENCE_MS
 from tidegate_core.effects import Commit, Effect, Invalid, NotProduced, Produce, StartReading, Taken, Write
@@ -334,7 +335,7 @@ def test_given_records_before_the_position_then_only_open_ones_are_dealt_with_an
     assert bench.commits("cursor") == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     records=st.lists(st.booleans(), min_size=1, max_size=14),
     cuts=st.sets(st.integers(1, 13), max_size=5),

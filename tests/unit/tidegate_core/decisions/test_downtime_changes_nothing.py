@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import tier
 from tests.support.builders import (
     NOW,
     SECOND,
@@ -36,7 +37,7 @@ START = NOW - NOW % STEP + STEP
 TICKS, DEADLINES, OUTAGES, REQUESTS = 2 * UNIT, 5 * UNIT, 15 * UNIT // 2, 9 * UNIT
 """Behind a step."""
 STEPS = 50
-WORLDS = 16
+WORLDS = tier.at_night(16, else_=4)
 MODES = ("hold", "hold", "freeze", "drain", "drop")
 
 

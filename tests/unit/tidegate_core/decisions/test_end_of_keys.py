@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.builders import MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
 from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.crash_points import crash_points
 from tests.support.harness.effect_matchers import a_commit
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 from tidegate_core.decisions.run_plane import idle_limits
@@ -196,7 +197,7 @@ def test_given_a_crash_after_any_effect_then_all_of_them_end_all_the_same(constr
 
     undisturbed = a_bench_of()
     a_day(undisturbed)
-    for effects in range(a_bench_of().effects_outside + 1, undisturbed.effects_outside + 1):
+    for effects in crash_points(undisturbed, after=a_bench_of().effects_outside):
         bench = a_bench_of()
         bench.crash_after = effects
         a_day(bench)

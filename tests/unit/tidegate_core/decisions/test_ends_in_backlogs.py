@@ -15,6 +15,7 @@ from random import Random
 
 import pytest
 
+from tests.support import tier
 from tests.support.builders import EVENTS, REQUESTS, SECOND, Doc, a_spec, an_apply, an_event, on_data
 from tests.support.harness.actor_harness import Bench
 from tests.unit.tidegate_core.decisions.source_bench import (
@@ -33,7 +34,7 @@ from tidegate_core.decisions.sources_home import SOURCES_MAX
 from tidegate_core.effects import Commit, Effect, EndOffsets, ReadEndOffsets, Write
 from tidegate_core.model.shards import schedule_shard, sources_shard
 
-N = 200
+N = tier.at_night(200, else_=100)
 FEW = 3
 """Readings: one for what lay there when the first request was applied, one for what came meanwhile, one of who begins to read."""
 MISSING_TAKES_MS = 2_000
@@ -112,7 +113,7 @@ def answers_of(bench: Bench, backlog: list[Doc]) -> list[tuple[object, object]]:
     return [(answers[str(each["id"])]["status"], answers[str(each["id"])].get("version")) for each in backlog]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(tier.at_night(12, else_=2)))
 def test_given_any_backlog_of_sources_then_it_is_answered_as_if_each_came_by_itself(
     bench: Bench, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support import tier
 from tests.support.builders import (
     EVENTS,
     EVENTS_ID,
@@ -25,6 +26,7 @@ from tests.support.builders import (
     on_data,
 )
 from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.tier import examples
 from tidegate_core.decisions import event_ingest
 from tidegate_core.decisions.event_ingest import DEDUPE_HORIZON_MS, LOOKS_BEHIND_A_REPEAT, ROWS_PER_MOVE
 from tidegate_core.decisions.inputs import LogRecord, RecordsArrived
@@ -192,7 +194,7 @@ def test_given_two_earlier_uses_at_once_behind_the_later_one_then_one_of_them_is
     assert len(marked(bench)) == 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     uses=st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 80), st.integers(0, 2)), min_size=1, max_size=10),
     batches=st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), max_size=10),
@@ -409,7 +411,7 @@ def test_given_more_listeners_than_a_transaction_holds_then_each_hears_each_even
     assert all(len(move.actions) <= ACTIONS_PER_TRANSACTION_MAX for move in moves)
 
 
-@pytest.mark.parametrize("move", range(6))
+@pytest.mark.parametrize("move", range(0, 6, tier.at_night(1, else_=2)))
 def test_given_a_crash_between_two_pages_then_each_still_hears_each_event_once(move: int) -> None:
     """CD-052, CD-054: fan-out and position move together, page by page."""
     bench = a_crowd()
@@ -489,7 +491,7 @@ def test_given_ids_that_are_used_again_each_day_then_one_move_of_them_is_refused
 # -- any replay -------------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     ids=st.lists(st.sampled_from("abcdef"), min_size=1, max_size=12),
     cuts=st.sets(st.integers(1, 11), max_size=4),

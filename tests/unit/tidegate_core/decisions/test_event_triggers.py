@@ -39,6 +39,7 @@ SIZED_OR_RUN: Doc = {
 
 def a_bench(trigger: Doc, **more: Any) -> Bench:
     bench = Bench()
+    bench.passes_over_routine = True
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=trigger, **more)))
     bench.run(SECOND)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.builders import EVENTS, REQUESTS, SECOND, Doc, a_send, a_spec, an_apply, an_event, every, on_data
 from tests.support.harness.actor_harness import Bench
+from tests.support.tier import examples
 from tidegate_core.decisions.event_reading import judged
 from tidegate_core.decisions.forged import (
     OWN_TOPICS,
@@ -141,7 +142,7 @@ def named(document: Doc, places: dict[str, str]) -> Doc:
     return dict(made)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.sampled_from(EXAMPLES), st.dictionaries(st.sampled_from(NAMING), NAMESPACES, max_size=4))
 def test_given_any_request_then_what_passes_speaks_for_a_namespace_of_its_topic(
     document: Doc, places: dict[str, str]
@@ -156,7 +157,7 @@ def test_given_any_request_then_what_passes_speaks_for_a_namespace_of_its_topic(
     assert spec is None or spec.namespace == request.namespace
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.dictionaries(st.sampled_from(NAMING), NAMESPACES, max_size=4), st.booleans())
 def test_given_any_event_then_what_passes_speaks_for_a_namespace_of_its_topic(
     places: dict[str, str], custom: bool
@@ -174,7 +175,7 @@ def test_given_any_event_then_what_passes_speaks_for_a_namespace_of_its_topic(
 TEXTS = st.one_of(NAMESPACES, st.text(max_size=8), st.sampled_from(("orders/raw", "../orders", "orders#x")))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(("namespace", "dataset", "day", "id"), TEXTS)), TEXTS)
 def test_given_any_record_of_a_source_then_its_event_is_of_the_sources_namespace(
     value: dict[str, str], header: str

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.builders import MINUTE, SECOND, Doc, a_request, a_spec, all_of, an_apply, an_event, every, on_data
 from tests.support.harness.actor_harness import Bench
+from tests.support.harness.crash_points import crash_points
 from tests.unit.tidegate_core.decisions.story_bench import Story, brought
 from tidegate_core.decisions.run_plane.ticking import GROUPS_OF_TICKS_MAX
 from tidegate_core.effects import Effect, ReadEndOffsets
@@ -149,7 +150,7 @@ def test_given_a_crash_after_any_effect_of_the_return_then_the_same_instances_me
     assert (words.count("launched"), words.count("expired/trigger_timeout")) == (1, 10)
     first = Bench()
     first.run(SECOND)
-    for effects in range(first.effects_outside + 1, undisturbed.effects_outside + 1):
+    for effects in crash_points(undisturbed, after=first.effects_outside):
         bench = back_after_an_outage(effects)
         assert sorted(bench.ledger()) == sorted(undisturbed.ledger()), effects
         assert [order.context["nominal"] for order in bench.started] == [

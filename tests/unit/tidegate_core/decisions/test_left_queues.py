@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_spec, an_apply, at_most, every
 from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.crash_points import crash_points
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 from tests.unit.tidegate_core.decisions.test_shared_limits import FILE, a_poke, started, the_limit, trigger
 from tidegate_core.decisions.run_plane import idle_limits, left_queues
@@ -141,7 +142,7 @@ def test_given_a_crash_after_any_effect_then_the_job_that_aborts_starts_once() -
     before = undisturbed.effects_outside
     a_story(undisturbed)
     assert undisturbed.effects_outside > before
-    for effects in range(before + 1, undisturbed.effects_outside + 1):
+    for effects in crash_points(undisturbed, after=before):
         bench = with_a_left_queue(at_most(1, "program"))
         bench.crash_after = effects
         a_story(bench)

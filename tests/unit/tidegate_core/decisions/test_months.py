@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.support.builders import SECOND, Doc, a_request, a_spec, an_apply, an_event, on_data
 from tests.support.harness.actor_harness import Bench
 from tests.support.harness.recorded_effects import manifest_text
+from tests.support.tier import examples
 
 STEPS = ["apply", "change", "delete", "suspend", "resume", "trigger", "event", "event", "event"]
 
@@ -40,7 +41,7 @@ def lived(steps: list[tuple[str, int]], *, with_months: bool) -> tuple[list[tupl
     return said, told, [row["counts"] for row in bench.rows("E#")]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(steps=st.lists(st.tuples(st.sampled_from(STEPS), st.sampled_from([0, 0, 1, 2, 14])), max_size=10))
 def test_given_months_between_any_steps_of_a_name_s_life_then_it_goes_as_it_goes_within_minutes(
     steps: list[tuple[str, int]],

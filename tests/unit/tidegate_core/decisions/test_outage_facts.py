@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import tier
 from tests.support.builders import HOUR, MINUTE, NOW, SECOND, a_recurring, a_request, a_spec, an_apply, every
 from tests.support.harness.actor_harness import Behaviour, Bench
 from tidegate_core.decisions.acquisition import ACQUIRED_TOGETHER
@@ -385,7 +386,7 @@ def test_given_a_second_crash_after_any_step_of_a_catch_up_then_it_goes_on_where
     """Two and a half transactions' worth of instants, and a crash after every effect."""
     hours = (5 * WALKED_PER_TRANSACTION // 2) // 60
     whole: list[tuple[int, int | None]] | None = None
-    for crash_after in (None, *range(1, 20)):
+    for crash_after in (None, *range(1, 20, tier.at_night(1, else_=4))):
         bench = a_bench(mode, behaviour=Behaviour(runs_for=10))
         seen(bench, bench.now)
         bench.away(1)

@@ -39,6 +39,7 @@ def test_given_evidence_that_ended_then_its_chunks_go_a_month_later_whoever_is_h
     bench.event(an_event("d2", "a" if ends in {"run", "no template"} else "c"))
     if ends == "suspend":
         bench.request(a_request("suspend"))
+    bench.passes_over_routine = True
     bench.run(2 * HOUR)
     assert bench.rows("EC#") != []
     bench.months(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support import tier
 from tests.support.builders import HOUR, MINUTE, RUNS, RUNS_DLQ, SECOND, a_request
 from tests.support.harness.actor_harness import Behaviour
 from tests.unit.tidegate_core.decisions.retry_bench import FAILS, a_schedule, ends, failing
@@ -79,6 +80,7 @@ def test_given_a_try_that_does_not_begin_before_its_day_is_over_then_the_run_is_
             lambda effect: isinstance(effect, Submit) and effect.order.attempt == 2, NotSubmitted("away"), times=60
         )
     run_id = a_schedule(bench, tries=1, retry={"backoff": "1439m"})
+    bench.passes_over_routine = True
     bench.run(24 * HOUR - 55 * SECOND)
     for attempt in range(2, 9):
         if dies and bench.rows("R#") and (run_id, attempt) in {(row["id"], row["attempt"]) for row in bench.rows("R#")}:
@@ -113,6 +115,7 @@ def test_given_errors_that_cost_no_try_for_a_day_then_the_run_is_given_up_for_it
     bench = a_bench()
     bench.behaves = failing(99, "quota")
     run_id = a_schedule(bench, tries=1, retry={"backoff": "9h", "max_backoff": "9h"})
+    bench.passes_over_routine = True
     bench.run(30 * HOUR)
     assert [order.attempt for order in bench.started if order.run_id == run_id] == [1, 2, 3]
     (told, *_) = bench.notices("retries_exhausted")
@@ -137,6 +140,7 @@ def test_given_a_launcher_that_cannot_be_reached_for_an_hour_then_the_run_has_it
     bench = a_bench()
     bench.answer_with(a_submit, NotSubmitted("nobody answers"), times=1_000)
     a_schedule(bench, tries=3)
+    bench.passes_over_routine = True
     bench.run(2 * HOUR)
     (told,) = bench.notices("retries_exhausted")
     assert told.fields["why"] == "no launcher has taken it within an hour"
@@ -144,7 +148,7 @@ def test_given_a_launcher_that_cannot_be_reached_for_an_hour_then_the_run_has_it
 
 
 def test_given_a_crash_at_any_effect_then_the_last_failure_has_its_dead_letter() -> None:
-    for crash_after in range(1, 40):
+    for crash_after in range(1, 40, tier.at_night(1, else_=3)):
         bench = a_bench()
         bench.behaves = failing(9)
         bench.crash_after = bench.effects_outside + crash_after

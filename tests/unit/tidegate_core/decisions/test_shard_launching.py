@@ -220,6 +220,7 @@ def test_given_a_guard_that_lapses_for_hours_then_the_program_starts_behind_that
     bench = a_bench()
     bench.answer_with(a_submit, NotSubmitted("the guard has lapsed", unasked=True), times=10_000)
     triggered(bench)
+    bench.passes_over_routine = True
     bench.run(3 * HOUR)
     assert bench.ledger() == []
     bench.end_scripts()
@@ -240,6 +241,7 @@ def test_given_a_line_of_programs_that_takes_hours_then_the_last_one_starts_behi
     bench.answer_with(a_submit, NotSubmitted("others are in line before it", unasked=True))
     bench.hold_back(a_submit)
     triggered(bench)
+    bench.passes_over_routine = True
     bench.run(3 * HOUR)
     assert bench.ledger() == []
     bench.as_usual()
@@ -275,6 +277,7 @@ def test_given_a_guard_that_lapsed_for_hours_and_a_launcher_that_takes_nothing_t
     bench = a_bench()
     bench.answer_with(a_submit, NotSubmitted("the guard has lapsed", unasked=True), times=10_000)
     triggered(bench)
+    bench.passes_over_routine = True
     bench.run(3 * HOUR)
     bench.end_scripts()
     bench.answer_with(a_submit, NotSubmitted("the launcher is away"), times=10_000)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import tier
 from tests.support.builders import HOUR, MINUTE, NOW, SECOND, a_request, a_spec, an_apply, at_most, every
 from tests.support.harness.actor_harness import Behaviour, Bench
 from tidegate_core.decisions.run_plane import ending
@@ -174,7 +175,7 @@ def test_given_cancel_running_and_a_closed_window_then_what_runs_is_left_alone()
     assert len(waiting(bench)) == 1
 
 
-@pytest.mark.parametrize("crash_after", range(1, 25))
+@pytest.mark.parametrize("crash_after", range(1, 25, tier.at_night(1, else_=3)))
 @pytest.mark.parametrize("overlap", ["skip", "keep_latest", "coalesce", "cancel_running"])
 def test_given_a_crash_between_any_two_effects_then_each_instant_is_accounted_for_once(
     overlap: str, crash_after: int
@@ -339,6 +340,7 @@ def test_given_overlap_that_counts_what_waits_then_a_longer_flexible_window_than
         spec = parse_schedule(document)
         assert isinstance(spec.trigger, TimeTrigger)
         bench = Bench(shards=1, behaviour=Behaviour(runs_for=20 * SECOND))
+        bench.passes_over_routine = True
         bench.run(SECOND)
         bench.request(an_apply(document))
         bench.run(4 * HOUR)
@@ -376,15 +378,16 @@ def test_given_a_shared_limit_then_classes_go_in_their_order_and_within_one_who_
 
 
 def test_given_a_stream_of_higher_ones_then_a_lower_one_ages_past_them() -> None:
-    bench = Bench(shards=4, behaviour=Behaviour(runs_for=4 * MINUTE))
+    bench = Bench(shards=1, behaviour=Behaviour(runs_for=4 * MINUTE))
+    bench.passes_over_routine = True
     bench.run(SECOND)
     a_program_of_one(bench, low="low")
-    spec = a_spec("stream", every("2m"), file="/jobs/same.py", overlap="allow", priority="high")
+    spec = a_spec("stream", every("3m"), file="/jobs/same.py", overlap="allow", priority="high")
     bench.request(an_apply({**spec, "constraints": [at_most(1, "program")]}))
     bench.run(10 * MINUTE)
     bench.request(a_request("trigger", "low"))
     asked = bench.now
-    bench.run(200 * MINUTE)
+    bench.run(150 * MINUTE)
     (started,) = [row.started_at for row in entries(bench) if row.name == "low"]
     assert started is not None
     # Two classes, and those that came before it and in its first hour.

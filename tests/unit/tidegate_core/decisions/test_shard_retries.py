@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import tier
 from tests.support.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, at_most, every, on_run_of
 from tests.support.harness.actor_harness import Behaviour
 from tests.unit.tidegate_core.decisions.retry_bench import FAILS, a_schedule, begun, by_hand, ends, failing
@@ -90,6 +91,7 @@ def test_given_an_error_class_then_it_decides_on_further_tries(
     bench = a_bench()
     bench.behaves = failing(5, error_class)
     a_schedule(bench, retry={"backoff": "1s", **({} if on is None else {"errors": on})})
+    bench.passes_over_routine = True
     bench.run(HOUR)
     assert len(bench.started) == attempts
 
@@ -210,7 +212,7 @@ def test_given_an_owner_that_falls_while_a_try_is_waited_for_then_the_successor_
 
 def test_given_a_crash_at_any_effect_then_each_attempt_starts_once_and_the_end_is_the_same() -> None:
     """I2 and I4, whatever is under way."""
-    for crash_after in range(1, 40):
+    for crash_after in range(1, 40, tier.at_night(1, else_=3)):
         bench = a_bench()
         bench.behaves = failing(1)
         bench.crash_after = bench.effects_outside + crash_after

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.builders import MINUTE, SECOND, a_request, a_spec, an_apply, at_most, every
 from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.crash_points import crash_points
 from tests.unit.tidegate_core.decisions.crowds import CROWD, FILE, SHARDS, USED_WITHIN_MS, apart, due_together
 from tests.unit.tidegate_core.decisions.rates_bench import (
     QUICK,
@@ -163,7 +164,7 @@ def test_given_a_crash_after_any_effect_then_a_rate_counts_what_its_runs_say_and
 
     undisturbed = begun_bench()
     a_hard_day(undisturbed)
-    for effects in range(begun_bench().effects_outside + 1, undisturbed.effects_outside + 1):
+    for effects in crash_points(undisturbed, after=begun_bench().effects_outside):
         bench = begun_bench()
         bench.crash_after, bench.late_writes_after = effects, late_writes_after
         a_hard_day(bench)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.support import tier
 from tests.support.builders import SECOND, a_spec, an_apply, an_event, on_data
 from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.support.harness.recorded_effects import Sent
@@ -51,7 +52,7 @@ def test_given_a_source_then_its_records_count_once_for_who_was_active_and_the_p
 
 
 def test_given_a_crash_after_each_effect_then_each_record_counts_once() -> None:
-    for effects in range(1, 60):
+    for effects in range(1, 60, tier.at_night(1, else_=4)):
         bench = Bench(behaviour=Behaviour(starts_after=None))
         bench.create_topic(TOPIC)
         bench.run(SECOND)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
 from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.crash_points import crash_points
 from tests.unit.tidegate_core.decisions.crowds import LATENCY_MS, SHARDS, apart, schedule_of
 from tidegate_core.decisions.run_plane.home_limits import OFFERS_MAX, SERVE_MS
 from tidegate_core.effects import LaunchOrder, Poke
@@ -251,7 +252,7 @@ def test_given_a_crash_after_any_effect_then_all_of_them_run_once_and_nothing_is
     undisturbed = begun_bench()
     a_hard_minute(undisturbed)
     assert sorted(ran(undisturbed)) == ["a", "b", "busy", "c", "d"]
-    for effects in range(begun_bench().effects_outside + 1, undisturbed.effects_outside + 1):
+    for effects in crash_points(undisturbed, after=begun_bench().effects_outside):
         bench = begun_bench()
         bench.crash_after = effects
         a_hard_minute(bench)

@@ -9,6 +9,7 @@ from hypothesis.stateful import initialize
 from tests.oracles.composites.composites import Automaton, Clock, OnTimeout, Some, leaves_of
 from tests.oracles.composites.tick_instances import Instances
 from tests.support.builders import NOW, SECOND
+from tests.support.tier import at_night
 from tests.unit.tidegate_core.decisions.automaton_machine import (
     LATE,
     ON_TIMEOUT,
@@ -76,4 +77,6 @@ class Opening(TickingMachine):
 
 TestTicking = Ticking.TestCase
 TestOpening = Opening.TestCase
-TestTicking.settings = TestOpening.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+TestTicking.settings = TestOpening.settings = settings(
+    max_examples=at_night(15, else_=8), stateful_step_count=20, deadline=None
+)

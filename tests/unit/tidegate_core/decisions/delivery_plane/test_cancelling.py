@@ -256,6 +256,7 @@ def test_given_a_message_under_the_id_of_a_run_then_the_id_of_its_request_takes_
     for number in range(2):
         bench.request(a_cancel(f"c-{number}", message_id=own))
         assert bench.status_of(f"c-{number}") == "cancelled"
+    bench.passes_over_routine = True
     bench.run(2 * HOUR)
     assert bench.on("out") == []
 

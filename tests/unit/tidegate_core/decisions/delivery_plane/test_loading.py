@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support import tier
 from tests.support.builders import HOUR, MINUTE, REQUESTS, SECOND, a_cancel, a_recurring, a_send, an_apply, every
 from tests.support.harness.actor_harness import Bench
+from tests.support.tier import examples
 from tidegate_core.decisions.delivery_plane import loading
 from tidegate_core.decisions.delivery_plane.loading import LAG_MS, PAYLOAD_BYTES_MAX, place_of
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
@@ -141,10 +143,11 @@ def test_given_a_backlog_then_it_is_loaded_as_it_is_delivered(bench: Bench, smal
             most[0] = max(most[0], bench.actor.planes[0].slots.loaded)
         return False
 
-    a_backlog(bench, 4_000)
+    backlog = tier.at_night(4_000, else_=2_500)
+    a_backlog(bench, backlog)
     bench.answer_with(look, NotProduced("never", "asked"))
     bench.run(30 * SECOND)
-    assert len(bench.on("out")) == 4_000
+    assert len(bench.on("out")) == backlog
     assert most[0] <= small + 1_000
 
 
@@ -152,14 +155,15 @@ def test_given_a_full_memory_and_new_messages_then_all_are_delivered_and_the_pos
     bench: Bench, small: int
 ) -> None:
     """New rows that lie behind what is loaded wait in memory; they must not keep the rest from being loaded."""
-    a_backlog(bench, 4_000)
+    backlog, groups = tier.at_night(4_000, else_=1_500), tier.at_night(20, else_=6)
+    a_backlog(bench, backlog)
     bench.lose(a_load, times=1)
-    for number in range(20):
+    for number in range(groups):
         bench.append(REQUESTS, 0, *(a_send(f"new-{number}-{n}", after=f"{number + 1}s") for n in range(100)))
     bench.run(2 * MINUTE)
-    assert len({sent.headers["tidegate-id"] for sent in bench.on("out")}) == 6_000
+    assert len({sent.headers["tidegate-id"] for sent in bench.on("out")}) == backlog + 100 * groups
     (progress,) = bench.rows("PROGRESS")
-    assert progress["delivered"] == 6_000
+    assert progress["delivered"] == backlog + 100 * groups
     assert len(bench.actor.planes[0].slots) == 0
 
 
@@ -263,7 +267,7 @@ ACTS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(ACTS)
 def test_given_any_run_then_the_budget_holds_what_the_rows_hold(acts: list[tuple[str, int, int]]) -> None:
     bench = Bench(shards=1)

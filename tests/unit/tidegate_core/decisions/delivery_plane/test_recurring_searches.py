@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support import tier
 from tests.support.builders import HOUR, MINUTE, NOW, SECOND, a_recurring, a_request, an_apply, every
 from tests.support.harness.actor_harness import Bench
+from tests.support.tier import examples
 from tidegate_core.decisions.delivery_plane.recurring import Fire, Series
 from tidegate_core.decisions.delivery_plane.slots import NOWHERE, Place
 from tidegate_core.model.instants import parse_instant
@@ -54,7 +56,7 @@ def fires(series: Series, steps: int) -> list[Fire]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     steps=st.integers(1, 30),
     catch_up=st.sampled_from(["all", "last", "none"]),
@@ -80,7 +82,7 @@ def test_given_searches_that_are_cut_anywhere_then_the_fires_are_those_of_uncut_
 
 def delivered(steps: int, near_ms: int) -> tuple[list[int], set[str]]:
     with patch.object(search, "STEPS_PER_DECISION", steps):
-        bench = Bench(recurring_near_ms=near_ms)
+        bench = Bench(shards=1, recurring_near_ms=near_ms)
         bench.run(SECOND)
         bench.request(an_apply(a_recurring(trigger=every("7m", exclude=LEFT_OUT))))
         bench.run(2 * HOUR)
@@ -99,7 +101,7 @@ def delivered(steps: int, near_ms: int) -> tuple[list[int], set[str]]:
 
 
 @pytest.mark.parametrize("near_ms", [HOUR, 5 * MINUTE])
-@pytest.mark.parametrize("steps", [1, 9])
+@pytest.mark.parametrize("steps", [1, 9][: tier.at_night(2, else_=1)])
 def test_given_searches_that_are_cut_then_the_same_is_delivered_near_and_far(steps: int, near_ms: int) -> None:
     """Through a crash, an outage and a suspend; what is far lies where its search ended, with a row that summons it."""
     sent, ids = delivered(steps, near_ms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.mutants.messages.slow_store import the_last_instant_of_an_outage_was_refused_by_itself
+from tests.support import tier
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_recurring, a_request, an_apply, every
 from tests.support.harness.actor_harness import Bench
 from tests.support.harness.effect_matchers import a_commit
@@ -86,7 +87,7 @@ def test_given_a_request_behind_such_a_move_then_what_was_sent_from_memory_count
     assert (tally(bench, "delivered"), tally(bench, "cancelled")) == (before + 1, 0)
 
 
-@pytest.mark.parametrize("mode", ["all", "none"])
+@pytest.mark.parametrize("mode", ["all", pytest.param("none", marks=pytest.mark.nightly)])
 def test_given_a_summons_that_the_look_ahead_has_not_come_to_behind_a_silence_then_the_sweep_leaves_it_alone(
     mode: str,
 ) -> None:
@@ -101,12 +102,14 @@ def test_given_a_summons_that_the_look_ahead_has_not_come_to_behind_a_silence_th
     bench.run(30 * MINUTE)
     bench.store_answers_after = 3
     bench.lose(to_the_store, times=EVERY_TIME)
-    bench.run(8 * HOUR - 30 * MINUTE + 20 * SECOND)
+    bench.run(tier.at_night(8, else_=2) * HOUR - 30 * MINUTE + 20 * SECOND)
     bench.end_scripts()
     bench.lose(of_timers, times=2)
     bench.run(2 * MINUTE)
     bench.as_usual()
-    bench.run(5 * HOUR)
+    bench.run(10 * MINUTE)
+    bench.store_answers_after = 0
+    bench.run(tier.at_night(5, else_=2) * HOUR)
     assert sent(bench) == list(range(first, bench.now, 2 * HOUR))
     assert [
         each.fields for each in bench.notices("recurring_not_sent") if each.fields["schedule"] == "flights/ping"
@@ -148,7 +151,7 @@ def test_given_a_search_that_the_lane_comes_to_when_it_is_near_then_somebody_goe
     apply(bench, "third", every("7d"))
     bench.run((20 + delay) * SECOND)
     bench.as_usual()
-    bench.run(5 * HOUR)
+    bench.run(tier.at_night(5, else_=2) * HOUR)
     assert sent(bench)[-1] > bench.now - 2 * MINUTE
     assert behind(bench) < MINUTE
 

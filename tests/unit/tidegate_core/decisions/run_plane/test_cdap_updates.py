@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import tier
 from tests.support.builders import (
     HOUR,
     MINUTE,
@@ -28,7 +29,7 @@ from tidegate_core.model.shards import schedule_shard
 IN_40_S = {"type": "time_window", "opens": "02:14", "closes": "02:13"}
 """Opens 40 s after a bench begins, for all of a day: what waits for it is due then, to the millisecond."""
 OFFSETS = range(-500, 51)
-SCHEDULES = 200
+SCHEDULES = tier.at_night(200, else_=40)
 
 
 @pytest.fixture
@@ -78,10 +79,10 @@ def test_given_ts_05_then_an_update_drops_the_job_that_waits_for_its_constraint(
     assert [entry[0] for entry in bench.ledger()] == ["cancelled/superseded", "launched"]
 
 
-def test_given_ts_06_at_200_random_offsets_then_no_deleted_schedule_runs_whenever_its_last_event_comes(
+def test_given_ts_06_at_random_offsets_then_no_deleted_schedule_runs_whenever_its_last_event_comes(
     bench: Bench,
 ) -> None:
-    """TS-06: needs 5; 4 events; DELETE; 1 more at -500 to +50 ms of it: no run, unless its fifth event was counted, and
+    """TS-06, at 200 offsets at night: needs 5; 4 events; DELETE; 1 more at -500 to +50 ms of it: no run, unless its fifth event was counted, and
     the program past the gate, before the delete was answered. The same name made again counts from 0.
     """
     chance = random.Random(6)
@@ -102,7 +103,7 @@ def test_given_ts_06_at_200_random_offsets_then_no_deleted_schedule_runs_wheneve
     bench.run(10 * SECOND)
     stops.check()
     late = [name for name in names if last[name] > deleted_at]
-    assert len(late) > 10
+    assert len(late) > tier.at_night(10, else_=1)
     assert [name for name in late if _started(bench, name)] == []
     for name in names[:20]:
         bench.request(an_apply(a_spec(name, on_data(name, count=5)), f"again-{name}"))
@@ -115,10 +116,10 @@ def test_given_ts_06_at_200_random_offsets_then_no_deleted_schedule_runs_wheneve
 
 @pytest.mark.parametrize("wait", [{"type": "delay", "after": "40s"}, IN_40_S], ids=["delay", "window"])
 @pytest.mark.parametrize("starts_after", [0, 20, 300])
-def test_given_ts_07_at_200_random_offsets_then_a_run_was_claimed_before_its_delete_or_never_starts(
+def test_given_ts_07_at_random_offsets_then_a_run_was_claimed_before_its_delete_or_never_starts(
     starts_after: int, wait: Doc
 ) -> None:
-    """TS-07: 5 events and a delay of 40 s, or a window that opens then; DELETE at -500 to +50 ms of the end of the wait. A program starts only when the
+    """TS-07, at 200 offsets at night: 5 events and a delay of 40 s, or a window that opens then; DELETE at -500 to +50 ms of the end of the wait. A program starts only when the
     delete's answer lists it as running. Rows CD-035 and OQ-01.
     """
     bench = Bench(behaviour=Behaviour(starts_after=starts_after, runs_for=MINUTE))
@@ -190,7 +191,7 @@ def test_given_many_schedules_suspended_at_once_while_all_are_due_then_nothing_s
     for mode in ("drop", "hold", "freeze"):
         bench = Bench(behaviour=Behaviour(starts_after=120))
         chance = random.Random(mode)
-        names = [f"s{number}" for number in range(60)]
+        names = [f"s{number}" for number in range(tier.at_night(60, else_=20))]
         for name in names:
             bench.request(an_apply(a_spec(name, every("1m"))))
         due = bench.now // MINUTE * MINUTE + MINUTE

@@ -23,6 +23,7 @@ from tests.support.builders import (
 )
 from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.support.harness.decision_harness import Desk
+from tests.support.tier import examples
 from tidegate_core.decisions.event_index import Listener
 from tidegate_core.decisions.run_plane.outbox import ACTIVATION_SLACK_MS, LISTENERS_PER_PAGE, Distribute, gone_row
 from tidegate_core.decisions.run_plane.run_news import outbox_row, told_row
@@ -200,7 +201,7 @@ def test_given_a_row_that_is_matched_then_a_repeat_writes_nothing() -> None:
     assert desk.decide(Distribute(ROW.key(0), [a_listener(1), a_listener(2)], 0, _nobody)) is None
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(first=st.sets(st.integers(0, 300), min_size=85, max_size=120), later=st.sets(st.integers(0, 300), max_size=120))
 def test_given_listeners_that_come_and_go_between_pages_then_nobody_hears_it_twice(
     first: set[int], later: set[int]

@@ -267,6 +267,7 @@ def test_given_a_gap_in_service_that_is_no_outage_then_who_could_go_does() -> No
 def test_given_a_job_that_has_waited_long_for_a_permit_then_it_runs_when_that_is_free(action: str) -> None:
     """What may be waived is no longer there, and nobody has to be told any more (review)."""
     bench = Bench(behaviour=Behaviour(runs_for=2 * HOUR))
+    bench.passes_over_routine = True
     bench.run(SECOND)
     spec = a_spec(trigger=every("100h"), overlap="queue", pending_timeout="1h", pending_timeout_action=action)
     bench.request(an_apply(spec))
@@ -335,6 +336,7 @@ def test_given_an_update_that_shortens_the_time_out_then_what_it_carried_on_keep
         bench.request(a_request("trigger", request_id=f"now-{time_out}"))
         bench.run(SECOND)
     bench.crash()
+    bench.passes_over_routine = True
     bench.run(HOUR + SECOND)
     assert [entry[0] for entry in bench.ledger()] == ["expired/constraint_timeout"]
     bench.run(20 * HOUR)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.support.builders import HOUR, MINUTE, NOW, SECOND, Doc, all_of, on_data
 from tests.support.harness.decision_harness import Desk
+from tests.support.tier import examples
 from tests.unit.tidegate_core.decisions.run_plane.counting import a_desk, count, entries, evidence, jobs
 from tests.unit.tidegate_core.decisions.run_plane.test_gathering import A, B, C, came, days, expire, told
 from tidegate_core.decisions.run_plane.entries import FORGET, merged
@@ -195,7 +196,7 @@ FIRST_READ = st.lists(st.tuples(st.integers(0, 2), st.integers(LATEST - 75, LATE
 READ_LATE = st.lists(st.tuples(st.integers(0, 2), st.integers(LATEST - 150, LATEST)), min_size=1, max_size=5)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @example("all_of", [(1, 240), (0, 299)], [(0, 60)])
 @example("all_of", [(0, 240), (1, 280)], [(0, 210)])
 @example("max_wait", [(0, 250), (0, 290)], [(0, 215), (0, 170)])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import tier
 from tests.support.builders import MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
 from tests.support.harness.actor_harness import Behaviour
 from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
@@ -175,7 +176,7 @@ def test_given_a_job_that_is_made_amid_a_resume_by_an_owner_whose_clock_is_behin
     assert [each.run_id for each in bench.started] == [made_since.id]
 
 
-@pytest.mark.parametrize("falls_after", range(1, 6))
+@pytest.mark.parametrize("falls_after", range(1, 6, tier.at_night(1, else_=2)))
 @pytest.mark.parametrize(("backlog", "made"), [("all", 5), ("last", 1), ("coalesce", 1), ("none", 0)])
 def test_given_a_fall_before_the_pages_of_a_resume_then_what_it_makes_up_for_is_counted_once(
     backlog: str, made: int, falls_after: int

@@ -180,6 +180,7 @@ def test_given_a_hold_that_ends_while_nobody_is_there_then_clocks_go_on_where_it
         away: From when on nobody is there, for three hours; None = somebody is, all the while.
     """
     bench = a_bench(all_of(A, B, timeout="20m"))
+    bench.passes_over_routine = True
     end = bench.now + 30 * MINUTE
     bench.request(a_request("suspend", mode="hold", until=format_instant(end)))
     for minutes, dataset in ((first, "a"), (second, "b")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support import tier
 from tests.support.builders import MINUTE, SECOND, a_recurring, a_request, a_spec, an_apply, every
 from tests.support.harness.actor_harness import Behaviour
 from tests.unit.tidegate_core.decisions.run_plane.requesting import CLOSED, answer
@@ -108,7 +109,7 @@ def test_given_a_manual_run_then_it_is_rejected_in_every_mode() -> None:
 
 
 @pytest.mark.parametrize("mode", ["drop", "hold", "freeze"])
-@pytest.mark.parametrize("effect", range(1, 12))
+@pytest.mark.parametrize("effect", range(1, 12, tier.at_night(1, else_=3)))
 def test_given_a_crash_at_any_effect_of_a_suspend_then_nothing_starts_after_its_answer(mode: str, effect: int) -> None:
     """I7, with programs that come to the gate at any time around it."""
     bench = a_bench(Behaviour(starts_after=SECOND))

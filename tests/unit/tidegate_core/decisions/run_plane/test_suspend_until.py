@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.support import tier
 from tests.support.builders import (
     HOUR,
     MINUTE,
@@ -156,16 +157,17 @@ def test_given_an_end_that_passes_in_an_outage_then_what_is_missed_behind_it_is_
     end = (bench.now // (10 * MINUTE) + 4) * 10 * MINUTE
     suspend(bench, mode, until=format_instant(end))
     bench.run(end - 5 * MINUTE - bench.now)
+    outage = tier.at_night(180, else_=30) * MINUTE
     if silent:
         bench.lose(lambda effect: isinstance(effect, Commit | Write | Read | ReadRange), times=10**7)
-        bench.run(3 * HOUR)
+        bench.run(outage)
         bench.as_usual()
     else:
         bench.store.write([sign_of_life(bench.holding.owner, "node", bench.now, {0: bench.now}, 1)])
-        bench.away(3 * HOUR)
+        bench.away(outage)
     bench.run(4 * MINUTE)
     made = {int(str(row["nominal"])) for row in (*bench.rows("L#"), *bench.rows("J#"))}
-    assert set(range(end, end + 3 * HOUR - 5 * MINUTE, 10 * MINUTE)) <= made
+    assert set(range(end, end + outage - 5 * MINUTE, 10 * MINUTE)) <= made
     assert min(made) == end
 
 
@@ -191,7 +193,7 @@ def ends_of(bench: Bench, begin: int) -> dict[int, str]:
     return {nominal: what for nominal, what in (waiting | ended).items() if nominal >= begin}
 
 
-@pytest.mark.parametrize("falls_after", [None, *range(1, 30, 2)])
+@pytest.mark.parametrize("falls_after", [None, *range(1, 30, tier.at_night(2, else_=6))])
 def test_given_a_hold_that_ends_in_an_outage_then_what_is_missed_behind_it_is_made_up_for_as_without_it(
     falls_after: int | None,
 ) -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.support.builders import SECOND, Doc, a_recurring, a_request, a_spec, an_apply, an_event, every, on_data
 from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.tier import examples
 from tests.unit.tidegate_core.decisions.run_plane.requesting import answer
 from tests.unit.tidegate_core.decisions.run_plane.suspending import MODES
 
@@ -40,7 +41,7 @@ def requested(what: str, how: str, number: int) -> Doc:
             return {**an_apply({**SPECS[what], "labels": labels}, f"{number}"), **({"on_update": how} if how else {})}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @example([("program", ""), ("suspend", "hold"), ("message", "")])
 @given(STEPS)
 def test_given_any_requests_then_nothing_starts_and_nothing_is_sent_while_it_is_suspended(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import tier
 from tests.support.builders import (
     HOUR,
     MINUTE,
@@ -188,7 +189,7 @@ def test_given_finish_old_then_the_instants_of_the_new_trigger_count_from_the_up
 
 
 @pytest.mark.parametrize("how", ["carry", "finish_old", "restart"])
-@pytest.mark.parametrize("effect", range(1, 9))
+@pytest.mark.parametrize("effect", range(1, 9, tier.at_night(1, else_=3)))
 def test_given_a_crash_at_any_effect_of_an_update_then_what_waits_completes_once(
     bench: Bench, how: str, effect: int
 ) -> None:

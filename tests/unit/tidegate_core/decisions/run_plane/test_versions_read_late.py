@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.builders import HOUR, MINUTE, all_of
+from tests.support.tier import examples
 from tests.unit.tidegate_core.decisions.run_plane.counting import a_desk, count, entries, evidence, jobs
 from tests.unit.tidegate_core.decisions.run_plane.test_gathering import A, B, C, came, days, expire
 from tidegate_core.decisions.run_plane.entries import Entry, merged, replayed
@@ -100,7 +101,7 @@ EVENTS = st.lists(
 ALSO = st.lists(st.integers(0, 40), min_size=12, max_size=12, unique=True)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @example([("p", "", 1), ("p", "gone", 1)], [("p", "", 2)], list(range(0, 36, 3)))
 @given(EVENTS, EVENTS, ALSO)
 def test_given_two_topic_partitions_then_what_holds_is_that_of_append_times(
