@@ -1,1 +1,1 @@
-"""The testkit: simulated bus and launcher, the manual clock, builders and conformance suites. For tests only."""
+"""What tests stand on: builders, harnesses, servers, the cluster of processes, and checkers. For tests only."""
