@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tests.simulation.mutants.clauses.clause_mutant import dropped, withheld
-from tests.simulation.mutants.mutant_harness import Stage, a_commit, takes
+from tests.simulation.stories.stage import Stage, a_commit, takes
 from tests.support.builders import HOUR, NOW, SECOND, a_send, a_spec, an_apply, an_event, an_inbox_row, on_data
 from tidegate_core.records.messages import Guard
 from tidegate_core.records.run_plane import InboxRow

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tests.simulation.mutants.clauses.clause_finder import always
 from tests.simulation.mutants.clauses.clause_mutant import dropped, withheld
-from tests.simulation.mutants.mutant_harness import Stage, a_commit, takes, writing
+from tests.simulation.stories.stage import Stage, a_commit, takes, writing
 from tests.support.builders import SECOND, a_cancel, a_send, a_spec, an_apply, every
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key, Put, Transaction

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from itertools import count
 
 from tests.simulation.mutants.clauses.clause_mutant import dropped, withheld
-from tests.simulation.mutants.mutant_harness import takes
+from tests.simulation.stories.stage import takes
 from tidegate_core.records.limits import SharedLimit
 from tidegate_core.store import keys
 from tidegate_core.store.values import Action, Transaction

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tests.simulation.mutants.clauses.clause_finder import always
 from tests.simulation.mutants.clauses.clause_mutant import dropped
-from tests.simulation.mutants.mutant_harness import takes
+from tests.simulation.stories.stage import takes
 from tests.support.builders import HOUR, NOW
 from tidegate_core.records.outages import Outage, outages_of
 from tidegate_core.store import keys

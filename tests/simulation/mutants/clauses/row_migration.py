@@ -8,7 +8,7 @@ from unittest import mock
 
 from tests.simulation.mutants.clauses.clause_mutant import dropped
 from tests.simulation.mutants.mutant import Mutant, Patch
-from tests.simulation.mutants.mutant_harness import takes
+from tests.simulation.stories.stage import takes
 from tests.support.builders import HOUR, MINUTE, NOW, SECOND, Doc, a_spec, an_apply
 from tests.support.harness.actor_harness import Bench
 from tests.support.harness.two_releases import TwoReleases

@@ -6,8 +6,19 @@ from collections.abc import Iterable
 
 from tests.simulation.mutants.clauses.clause_finder import always
 from tests.simulation.mutants.clauses.clause_mutant import dropped, withheld
-from tests.simulation.mutants.mutant_harness import NEVER_STARTS, Stage, a_commit, limit_of, starts, takes, writing
-from tests.support.builders import SECOND, Doc, a_request, a_spec, an_apply, at_most, every
+from tests.simulation.stories.stage import (
+    NEVER_STARTS,
+    ONCE,
+    Stage,
+    a_commit,
+    limit_of,
+    run_by_hand,
+    starts,
+    takes,
+    two_under_one_limit,
+    writing,
+)
+from tests.support.builders import SECOND, Doc, a_request, a_spec, an_apply, every
 from tests.support.harness.actor_harness import Behaviour, Bench
 from tidegate_core.effects import Committed
 from tidegate_core.store import keys
@@ -16,15 +27,6 @@ from tidegate_core.transactions.limits import Permit, return_permits, take_permi
 from tidegate_memory.store import MemoryStore
 
 ONE, TWO = "0000-one", "0000-two"
-ONCE = every("10s", end="2025-11-13T02:13:32Z")
-
-
-def run_by_hand(bench: Bench) -> str:
-    """A schedule far from its next instant; returns its run's id."""
-    bench.request(an_apply(a_spec(trigger=every("1h"))))
-    bench.request(a_request("trigger"))
-    bench.run(20 * SECOND)
-    return str(bench.receipts()["trigger-nightly"]["id"])
 
 
 # -- revisions and keys ---------------------------------------------------------------------------------------------------
@@ -85,13 +87,6 @@ def an_admission_arrives_after_an_update() -> Iterable[str]:
 
 
 # -- limits ---------------------------------------------------------------------------------------------------------------
-
-
-def two_under_one_limit(bench: Bench, most: int = 1) -> None:
-    """Two schedules of different shards, one limit."""
-    for name in ("one", "two"):
-        shared = [at_most(most, "program")]
-        bench.request(an_apply(a_spec(name, ONCE, file="/jobs/same.py", constraints=shared, overlap="allow")))
 
 
 def is_reckoned_right(bench: Bench) -> Iterable[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tests.simulation.mutants.clauses.clause_mutant import dropped
-from tests.simulation.mutants.mutant_harness import takes
+from tests.simulation.stories.stage import takes
 from tests.support.builders import HOUR, NOW
 from tidegate_core.records.messages import HeldMessage, MessageTimer
 from tidegate_core.store import keys

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tests.simulation.mutants.clauses.clause_finder import always
 from tests.simulation.mutants.clauses.clause_mutant import dropped, withheld
-from tests.simulation.mutants.mutant_harness import starts, takes
+from tests.simulation.stories.stage import starts, takes
 from tests.support.builders import NOW, a_run
 from tidegate_core.records.codec import to_item
 from tidegate_core.store.values import Put, Transaction

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.mutants.clauses.runs import run_by_hand, two_under_one_limit
 from tests.simulation.mutants.messages.message_life import nothing_to_do
 from tests.simulation.mutants.mutant import Mutant, Patch
 from tests.simulation.mutants.mutant_harness import FOR_EVER, NEVER_STARTS, Stage, a_commit, limit_of, starts, writing
 from tests.simulation.mutants.sketch.protocol_sketch import ran
 from tests.simulation.mutants.sketch.replacements import torn
+from tests.simulation.stories.stage import run_by_hand, two_under_one_limit
 from tests.support.builders import (
     MINUTE,
     SECOND,

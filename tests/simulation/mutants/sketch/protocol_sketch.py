@@ -11,15 +11,12 @@ from tests.simulation.mutants.clauses.clause_finder import always
 from tests.simulation.mutants.clauses.fencing import a_frozen_owner_goes_on_with_its_fire
 from tests.simulation.mutants.clauses.runs import (
     LEASE,
-    ONCE,
     REVISIONS,
     a_program_passes_the_gate_while_its_run_is_being_closed,
     an_admission_arrives_after_a_suspend,
-    two_under_one_limit,
 )
 from tests.simulation.mutants.clauses.weakened_conditions import without
 from tests.simulation.mutants.mutant import Mutant, Patch
-from tests.simulation.mutants.mutant_harness import FOR_EVER, Stage, a_commit, writing
 from tests.simulation.mutants.sketch.replacements import (
     NOTHING_LATE,
     UNGATED,
@@ -33,6 +30,7 @@ from tests.simulation.mutants.sketch.replacements import (
     under_another_name,
     with_random_ids,
 )
+from tests.simulation.stories.stage import FOR_EVER, ONCE, Stage, a_commit, two_under_one_limit, writing
 from tests.support.builders import SECOND, a_spec, an_apply, an_event, every, on_data
 from tests.support.harness.actor_harness import Bench
 from tests.support.harness.scripted_programs import Programs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.mutants.mutant_harness import comes_through_the_inbox
+from tests.simulation.stories.stage import comes_through_the_inbox
 from tests.support.builders import HOUR, MINUTE, REQUESTS, SECOND, a_cancel, a_recurring, a_send, an_apply, every
 from tests.support.harness.actor_harness import Bench
 from tests.support.harness.effect_matchers import a_commit
