@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.simulation.faults.small_limits import HAND_OVER_MS
-from tests.simulation.mutants.ingest.partition_growth import of_another_topic
 from tests.simulation.mutants.mutant import Mutant, Patch
 from tests.simulation.mutants.mutant_harness import comes_through_the_inbox
 from tests.support.builders import MINUTE, NOW, SECOND, a_send
 from tests.support.harness.actor_harness import Bench
 from tests.support.harness.effect_matchers import a_commit
+from tests.support.harness.recreated_topic import recreate_requests_topic
 from tidegate_core.decisions.delivery_plane import creates, plane
 from tidegate_core.decisions.delivery_plane.creates import Create
 from tidegate_core.decisions.inputs import Poked
@@ -81,7 +81,7 @@ def a_copy_of_what_is_gone_comes_behind_its_repeat() -> Iterable[str]:
     copy of the first record's rows, and the owner falls.
     """
     bench, rows = a_message_that_was_not_passed()
-    of_another_topic(bench, 2)
+    recreate_requests_topic(bench, 2)
     bench.run(2 * HAND_OVER_MS)
     bench.request(REQUEST)
     bench.run(2 * SECOND)
@@ -97,7 +97,7 @@ def a_message_is_asked_for_again_in_the_topic_that_followed() -> Iterable[str]:
     bench.run(SECOND)
     bench.request(REQUEST)
     bench.run(SECOND)
-    of_another_topic(bench, 2)
+    recreate_requests_topic(bench, 2)
     bench.run(2 * HAND_OVER_MS)
     bench.request(REQUEST)
     bench.run(2 * MINUTE)
@@ -117,7 +117,7 @@ def rows_of_the_repeat_that_lies_in_the_inbox_come_late() -> Iterable[str]:
     rows = rows_of_its_message(former)
     bench = Bench(shards=SHARDS)
     bench.run(2 * SECOND)
-    of_another_topic(bench, 2)
+    recreate_requests_topic(bench, 2)
     bench.run(2 * HAND_OVER_MS)
     bench.request(REQUEST)
     bench.run(2 * SECOND)
@@ -136,7 +136,7 @@ def a_copy_of_what_is_gone_comes_behind_its_repeat_in_the_inbox() -> Iterable[st
     comes_through_the_inbox(bench, REQUEST, bench.now, SHARD)
     bench.give(Poked(SHARD))
     bench.run(SECOND)
-    of_another_topic(bench, 2)
+    recreate_requests_topic(bench, 2)
     bench.run(2 * HAND_OVER_MS)
     come_late(bench, rows)
     bench.crash()
