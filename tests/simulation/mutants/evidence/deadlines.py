@@ -1,6 +1,4 @@
-"""Rules of what comes late before a deadline or a reminder passes (docs/protocol.md, docs/schedules.md), each switched off in the interleaving
-that it is against.
-"""
+"""Bugs in evidence that is read late, before a deadline or a reminder passes (docs/protocol.md, docs/schedules.md)."""
 
 from __future__ import annotations
 
@@ -13,46 +11,36 @@ from tidegate_core.decisions.run_plane.upstream_gone import UpstreamGone
 
 TESTS = "simulation/stories/evidence/test_deadlines.py"
 
-# -- bugs -----------------------------------------------------------------------------------------------------------------
-
 
 def the_shortest_alone(waits: Callable[[Gathering, int], list[int]]) -> Any:
     return lambda gathering, at: sorted(waits(gathering, at))[:1]
 
 
-def knowing_no_reminder(_: Any) -> Any:
-    return lambda gathering, since: None
-
-
-def leaving_them_to_their_rows(_: Any) -> Any:
-    return lambda gathering, group, at: None
-
-
 RULES_OF_DEADLINES = (
     Mutant(
         "shortest wait",
-        "what comes behind a deadline waits for the shortest wait alone, and lets one pass for which something in time is unread",
+        "evidence after a deadline waits for the shortest wait only; a deadline passes whose evidence in time is unread",
         breaks="I3",
         patches=(Patch(Gathering, "_waits", the_shortest_alone),),
         killed_by="unit/tidegate_core/decisions/test_events_read_apart.py::test_given_a_deadline_that_is_settled_and_another_behind_it_then_what_comes_late_waits_for_that_as_well[what-settles-for-as-long-as-it-may]",
     ),
     Mutant(
         "reminder passed by",
-        "behind an outage a time-out gives up what a reminder before it was to make a job of",
+        "after an outage a time-out gives up evidence of which an earlier reminder was to make a job",
         breaks="I3",
-        patches=(Patch(Gathering, "_reminder", knowing_no_reminder),),
+        patches=(Patch(Gathering, "_reminder", lambda _: lambda gathering, since: None),),
         killed_by=f"{TESTS}::test_given_an_outage_over_a_reminder_and_a_later_time_out_then_the_reminder_runs_what_had_come",
     ),
     Mutant(
         "deadline passed by",
-        "a reminder that finds out first makes a job of what a deadline before it has ended",
+        "a reminder makes a job of evidence that an earlier deadline has ended",
         breaks="I3",
-        patches=(Patch(Gathering, "pass_time_through", leaving_them_to_their_rows),),
+        patches=(Patch(Gathering, "pass_time_through", lambda _: lambda gathering, group, at: None),),
         killed_by=f"{TESTS}::test_given_a_deadline_right_before_a_reminder_then_the_reminder_runs_without_what_has_expired",
     ),
     Mutant(
         "upstream gone before its end",
-        "a delete is told before a run of before it that waits in the inbox, and nobody counts that",
+        "a delete overtakes an earlier end of a run that waits in the inbox, and the end does not count",
         breaks="I3",
         patches=(Patch(UpstreamGone, "_waits_for_an_end", lambda _: lambda work: False),),
         killed_by="unit/tidegate_core/decisions/test_upstream_gone.py::test_given_an_end_that_waits_for_what_may_have_come_before_it_and_a_delete_behind_it_then_it_counts_first[False]",

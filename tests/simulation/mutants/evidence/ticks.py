@@ -1,4 +1,4 @@
-"""Protections of the ticks of composites (docs/protocol.md, decision 21), each taken away."""
+"""Bugs in the ticks of composites, and in the order in which a backlog is counted (docs/protocol.md, decision 21)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ from tidegate_core.triggers.base import EventTrigger
 from tidegate_core.triggers.ticks import Tick
 
 TESTS = "simulation/stories/evidence/test_ticks.py"
-
-# -- bugs -----------------------------------------------------------------------------------------------------------------
 
 
 def moving_no_row(_: Any) -> Any:
@@ -61,14 +59,6 @@ def newest_first(open_at: Callable[[Instances, int], list[str]]) -> Any:
     return found
 
 
-def leaving_what_waits(_: Any) -> Any:
-    return lambda self, group, tick: None
-
-
-def never_again(_: Any) -> Any:
-    return lambda self: None
-
-
 def waiting_for_nothing(_: Any) -> Any:
     return lambda self, gathering, sorting, through: False
 
@@ -82,10 +72,6 @@ def row_by_row(_: Any) -> Any:
         return [CountEvents(ref, (key,), memory=memory) for key, _ in sorted(rows, key=lambda row: row[0].sk)]
 
     return cut
-
-
-def taking_it_as_it_comes(_: Any) -> Any:
-    return lambda unit, row, through, memory: False
 
 
 def twice_in_vain(remember: Any) -> Any:
@@ -102,17 +88,17 @@ def twice_in_vain(remember: Any) -> Any:
 TICKS = (
     Mutant(
         "read apart",
-        "which topic partition is read first behind an outage decides whether what came in time is a pair",
+        "the topic partition that is read first after an outage decides whether events that came in time are a pair",
         breaks="I3",
         patches=(Patch(CountEvents, "_waits", waiting_for_nothing),),
         killed_by=f"{TESTS}::test_given_a_topic_partition_that_is_read_a_second_later_than_another_then_a_pair_that_came_in_time_runs",
     ),
     Mutant(
         "passed in ignorance",
-        "a deadline passes when it is not known any longer that all is counted by then, and what was in time waits",
+        "a deadline passes though the node has forgotten whether everything before it is counted",
         breaks="I3",
         patches=tuple(
-            Patch(each, "take_again_if_forgotten", taking_it_as_it_comes)
+            Patch(each, "take_again_if_forgotten", lambda _: lambda unit, row, through, memory: False)
             for each in (expire, latch_ticks, at_least_every)
         ),
         beside=(Patch(Settled, "remember", twice_in_vain),),
@@ -120,7 +106,7 @@ TICKS = (
     ),
     Mutant(
         "order amid a hold",
-        "amid a hold, in which clocks stand still, a tick of an outage is before all that came before it",
+        "during a hold, which stops clocks, a tick of an outage comes before all earlier events",
         breaks="I3",
         patches=(Patch(gathering, "moment_of", by_its_clock_alone), Patch(instances, "moment_of", by_its_clock_alone)),
         killed_by=f"{TESTS}::test_given_a_tick_of_an_outage_during_a_hold_then_it_meets_what_came_before_it",
@@ -135,7 +121,7 @@ TICKS = (
     ),
     Mutant(
         "cursor of ticks",
-        "a tick latches and the cursor stays: the next look takes it again",
+        "a tick latches and the cursor stays, so the same tick is taken again",
         breaks="I1",
         patches=(Patch(gathering, "take_ticks", leaving_the_cursor),),
         within=2,
@@ -143,37 +129,37 @@ TICKS = (
     ),
     Mutant(
         "ticks before events",
-        "what is counted late is not preceded by the ticks before it, and expires alone",
+        "an event that is counted late does not meet the ticks before it, and expires alone",
         breaks="I3",
         patches=(Patch(Gathering, "fold_all", counting_before_the_ticks),),
         killed_by="unit/tidegate_core/decisions/test_ticks_of_composites.py::test_given_instants_that_nobody_served_then_what_came_meets_the_tick_that_it_would_have_met",
     ),
     Mutant(
         "oldest instance first",
-        "what comes goes to the newest open instance: the older ones never have theirs",
+        "data go to the newest open instance, and the older ones never get theirs",
         breaks="I3",
         patches=(Patch(Instances, "_open_at", newest_first),),
         killed_by=f"{TESTS}::test_given_two_open_instances_when_data_come_then_the_older_one_runs",
     ),
     Mutant(
         "instance of a tick",
-        "a tick opens its instance beside what waits for it: data that came before their instant are nobody's",
+        "a tick opens its instance without the data that wait for it, and these belong to no instance",
         breaks="I3",
-        patches=(Patch(Instances, "_taken_over", leaving_what_waits),),
+        patches=(Patch(Instances, "_taken_over", lambda _: lambda self, group, tick: None),),
         within=12,
         trap="ticks",
     ),
     Mutant(
         "parts of a decision",
-        "what one decision had no room for waits in its inbox row until the shard changes hands",
+        "rows for which one decision had no room wait in the inbox until the shard changes hands",
         breaks="I3",
-        patches=(Patch(UnitOfWork, "go_on", never_again),),
+        patches=(Patch(UnitOfWork, "go_on", lambda _: lambda self: None),),
         beside=(Patch(CountEvents, "_waits", waiting_for_nothing),),
         killed_by="unit/tidegate_core/decisions/test_ticks_of_composites.py::test_given_ticks_of_more_windows_than_one_decision_takes_then_data_meets_that_of_its_own",
     ),
     Mutant(
         "backlog by append times",
-        "an inbox is counted row by row: what came together, in rows of two topic partitions, does not meet",
+        "an inbox is counted row by row: events that came together, in rows of two topic partitions, do not meet",
         breaks="I3",
         patches=(Patch(inbox, "in_decisions", row_by_row),),
         killed_by="unit/tidegate_core/decisions/test_backlogs_in_order.py::test_given_two_topic_partitions_that_span_the_same_time_then_what_came_together_meets",

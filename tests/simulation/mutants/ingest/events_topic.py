@@ -1,4 +1,4 @@
-"""Rules of the events topic as it changes while it is read (docs/protocol.md), each switched off in the interleaving that it is against."""
+"""Bugs in how the events topic is read while it changes, or while its end offsets are not known (docs/protocol.md)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from tidegate_core.effects import ReadEndOffsets
 
 TESTS = "simulation/stories/ingest/test_events_topic.py"
 
-# -- bugs -----------------------------------------------------------------------------------------------------------------
-
 
 def by_its_own_number(_: Any) -> Any:
     def mine(topics: FollowedTopics, facts: TopicFacts) -> range:
@@ -27,14 +25,6 @@ def by_its_own_number(_: Any) -> Any:
         return range(first, facts.topic_partitions, facts.topic_partitions)
 
     return mine
-
-
-def asking_once(_: Any) -> Any:
-    return lambda topics, topic: topic not in topics._asked_at
-
-
-def by_name_alone(_: Any) -> Any:
-    return lambda topics, facts: False
 
 
 def believing_that_it_holds(_: Any) -> Any:
@@ -60,20 +50,8 @@ def waiting_in_the_lane(_: Any) -> Any:
     return told
 
 
-def in_order_of_all(_: Any) -> Any:
-    return property(lambda request: "controls")
-
-
-def in_no_order(_: Any) -> Any:
-    return property(lambda request: None)
-
-
 def by_what_was_read_before(resume_when_due: Callable[..., ResumeWhenDue]) -> Any:
     return lambda timer, memory, recurring, begun: resume_when_due(timer, memory, recurring, 0)
-
-
-def as_of_its_suspend(_: Any) -> Any:
-    return property(lambda resume: None)
 
 
 def asked_as_it_is_read(follow: Callable[..., Generator[Any, Any, None]]) -> Any:
@@ -88,77 +66,77 @@ def asked_as_it_is_read(follow: Callable[..., Generator[Any, Any, None]]) -> Any
 RULES_OF_EVENTS_TOPIC = (
     Mutant(
         "ends in the lane",
-        "a request that has to know where the events topic ends holds up all of its shard while that does not tell",
+        "a request that needs the end offsets of the events topic holds up its whole shard until the broker answers",
         breaks="liveness",
         patches=(Patch(log_ends, "_own_ends_at_once", waiting_in_the_lane),),
         killed_by="unit/tidegate_core/decisions/test_silent_events_topic.py::test_given_one_that_waits_for_it_then_what_the_store_alone_decides_goes_on_and_so_does_a_stop[False-update]",
     ),
     Mutant(
         "stop behind a resume that waits",
-        "an emergency stop goes in order with a wide resume that waits for the events topic",
+        "an emergency stop waits for a wide resume that waits for the events topic",
         breaks="liveness",
-        patches=(Patch(ApplyControl, "in_order_of", in_order_of_all),),
+        patches=(Patch(ApplyControl, "in_order_of", lambda _: property(lambda request: "controls")),),
         killed_by="unit/tidegate_core/decisions/test_silent_events_topic.py::test_given_one_that_waits_for_it_then_what_the_store_alone_decides_goes_on_and_so_does_a_stop[False-wide resume]",
     ),
     Mutant(
         "passing what stands aside",
-        "a request on a schedule passes an earlier one that waits for the events topic, which is superseded then",
+        "a request passes an earlier one on its schedule that waits for the events topic; the earlier one is superseded",
         breaks="answers",
-        patches=(Patch(ApplyRequest, "in_order_of", in_no_order),),
+        patches=(Patch(ApplyRequest, "in_order_of", lambda _: property(lambda request: None)),),
         killed_by=f"{TESTS}::test_given_an_update_that_waits_for_end_offsets_when_a_suspend_follows_then_both_are_accepted",
     ),
     Mutant(
         "ends of before the end",
-        "a suspension that a request carries out ends at log ends that were read amid it, and what came behind these counts",
+        "a suspension that a request ends, ends at end offsets that were read before; events in between count",
         breaks="I3",
         patches=(Patch(until, "resume_when_due", by_what_was_read_before),),
         killed_by=f"{TESTS}::test_given_end_offsets_that_were_read_before_a_suspension_ended_then_an_event_in_between_does_not_count",
     ),
     Mutant(
         "end as of its suspend",
-        "where no end was told of, a suspension that ends by itself lets count what came since its record, and not since its end",
+        "without end offsets, a suspension that ends by itself counts from its record on, and not from its end",
         breaks="I3",
-        patches=(Patch(ResumeWhenDue, "_asked_at", as_of_its_suspend),),
+        patches=(Patch(ResumeWhenDue, "_asked_at", lambda _: property(lambda resume: None)),),
         killed_by="unit/tidegate_core/decisions/run_plane/test_requests_behind_until.py::test_given_a_topic_partition_that_no_broker_told_of_at_the_end_then_what_came_there_before_it_does_not_count[-1-0]",
     ),
     Mutant(
         "waiting for what is gone",
-        "what is behind a deadline waits for five minutes for what was unread of a topic that has been made anew",
+        "evidence after a deadline waits five minutes for unread records of a topic that is gone",
         breaks="liveness",
         patches=(Patch(watermark, "_present_ends", as_it_was),),
         killed_by=f"{TESTS}::test_given_an_unread_record_when_its_topic_is_created_again_then_no_deadline_waits_for_it",
     ),
     Mutant(
         "overlap of readers",
-        "whose a topic partition of events is depends on how many a holder has seen, and two fence each other",
+        "the owner of an events topic partition depends on how many the holder has seen; two holders fence each other",
         breaks="liveness",
         patches=(Patch(FollowedTopics, "_mine", by_its_own_number),),
         killed_by=f"{TESTS}::test_given_fewer_topic_partitions_than_holders_then_no_holder_is_fenced",
     ),
     Mutant(
         "growth unseen",
-        "topic partitions that the events topic gets are read by nodes that start later, and by nobody until then",
+        "new topic partitions of the events topic are read only by nodes that start later",
         breaks="I3",
-        patches=(Patch(FollowedTopics, "is_due", asking_once),),
+        patches=(Patch(FollowedTopics, "is_due", lambda _: lambda topics, topic: topic not in topics._asked_at),),
         killed_by="unit/tidegate_core/decisions/test_events_watch.py::test_given_a_topic_that_grows_then_what_is_new_is_found_within_a_minute_and_counts_whole",
     ),
     Mutant(
         "growth amid a take-over",
-        "the minute until a holder asks about a topic again begins once it reads it, however long ago it was told of it",
+        "the minute until a holder asks about a topic again begins when it reads the topic, not when it asked",
         breaks="liveness",
         patches=(Patch(FollowedTopics, "follow", asked_as_it_is_read),),
         killed_by="unit/tidegate_core/decisions/test_events_watch.py::test_given_a_topic_that_grows_while_it_is_taken_over_then_what_is_new_is_found_a_minute_after_it_was_told_of",
     ),
     Mutant(
         "old topic goes on",
-        "cursors of a topic that is gone stay in the way of the one that was made anew",
+        "cursors of a deleted topic stay in the way of the topic that was created again",
         breaks="I3",
-        patches=(Patch(FollowedTopics, "_is_another", by_name_alone),),
+        patches=(Patch(FollowedTopics, "_is_another", lambda _: lambda topics, facts: False),),
         killed_by="unit/tidegate_core/decisions/test_events_watch.py::test_given_a_topic_made_anew_then_what_waits_for_the_former_one_waits_until_the_next_is_read",
     ),
     Mutant(
         "growth seen by a former holder",
-        "a former holder that learns of growth late raises positions, and fences the present one",
+        "a former holder that notices growth late raises positions, and fences the present holder",
         breaks="liveness",
         patches=(Patch(FollowedTopics, "_check_holding", believing_that_it_holds),),
         killed_by="unit/tidegate_core/decisions/test_events_watch.py::test_given_a_former_holder_that_learns_of_growth_late_then_it_raises_nothing",

@@ -1,6 +1,4 @@
-"""Rules of requests of which one record goes with its topic and another one outlives it in the inbox (docs/protocol.md), each switched
-off in the interleaving that it is against.
-"""
+"""Bugs in requests of which one record goes with its topic and another one outlives it in the inbox (docs/protocol.md)."""
 
 from __future__ import annotations
 
@@ -14,12 +12,6 @@ from tidegate_core.decisions.delivery_plane.inboxed import Inboxed
 from tidegate_core.decisions.operations import Operation
 
 TESTS = "simulation/stories/ingest/test_lost_records.py"
-
-# -- bugs -----------------------------------------------------------------------------------------------------------------
-
-
-def gone_at_once(_: Any) -> Any:
-    return lambda inboxed, repeat: False
 
 
 def refused_at_once(original: Any) -> Any:
@@ -49,28 +41,28 @@ def on_rows_alone(original: Callable[[Create], None]) -> Any:
 RULES_OF_GONE_RECORDS = (
     Mutant(
         "repeats gone at once",
-        "a repeat leaves the inbox before the record that it repeats is passed, and that one goes with its topic",
+        "a repeat leaves the inbox before the record that it repeats is passed, and that record goes with its topic",
         breaks="I1",
-        patches=(Patch(Inboxed, "leans", gone_at_once),),
+        patches=(Patch(Inboxed, "leans", lambda _: lambda inboxed, repeat: False),),
         killed_by=f"{TESTS}::test_given_repeats_in_the_inbox_when_the_first_record_goes_with_its_topic_then_the_message_is_sent_once[1]",
     ),
     Mutant(
         "repeats refused at once",
-        "a guard refuses a repeat for good that becomes the first record of its request: the next repeat does not see it",
+        "a guard refuses a repeat for good that becomes the first record of its request; the next repeat does not see it",
         breaks="I8",
         patches=(Patch(Inboxed, "leans", refused_at_once),),
         killed_by=f"{TESTS}::test_given_repeats_in_the_inbox_when_the_first_record_goes_with_its_topic_then_the_message_is_sent_once[2]",
     ),
     Mutant(
         "nobody stands in",
-        "a guard outlives the replacement that raised it and went with its topic, and covers the record of it that did not",
+        "a guard outlives the replacement that raised it and went with its topic, and covers the record that stayed",
         breaks="I1",
         patches=(Patch(creates, "_stand_in", for_nobody),),
         killed_by=f"{TESTS}::test_given_a_record_in_the_inbox_when_the_repeat_that_replaced_goes_with_its_topic_then_the_record_is_sent_in_its_place[unseen]",
     ),
     Mutant(
         "leaning on rows alone",
-        "a record leaves the inbox for a repeat of which there is a guard and nothing else yet, and that one goes with its topic",
+        "a record leaves the inbox for a repeat that has a guard and no rows yet, and that repeat goes with its topic",
         breaks="I1",
         patches=(Patch(sending, "judge", on_rows_alone),),
         killed_by=f"{TESTS}::test_given_a_record_in_the_inbox_when_the_repeat_that_replaced_goes_with_its_topic_then_the_record_is_sent_in_its_place[seen by an owner in between]",

@@ -1,6 +1,4 @@
-"""Rules of a map that grows, or whose topic is made anew, while nodes run (docs/protocol.md), each switched off in the interleaving that
-it is against.
-"""
+"""Bugs in a map that grows, or whose topic is created again, while nodes run (docs/protocol.md)."""
 
 from __future__ import annotations
 
@@ -20,8 +18,6 @@ from tidegate_core.decisions.topic_cursor import TopicCursor
 from tidegate_core.store import keys
 
 TESTS = "simulation/stories/ingest/test_partition_growth.py"
-
-# -- bugs -----------------------------------------------------------------------------------------------------------------
 
 
 def at_once(_: Any) -> Any:
@@ -43,10 +39,6 @@ def named_by_the_first_topic(original: Any) -> Any:
     return begin
 
 
-def whatever_is_written(_: Any) -> Any:
-    return lambda rows, origin: False
-
-
 def of_the_map_before_alone(original: Any) -> Any:
     def positions(host: Host) -> Any:
         before = host.holding.former_maps[-1:]
@@ -57,22 +49,14 @@ def of_the_map_before_alone(original: Any) -> Any:
     return positions
 
 
-def whatever_was_read(_: Any) -> Any:
-    return lambda rows, timer: False
-
-
 def unproven(original: Any) -> Any:
     return lambda cursor, may_carry=None: original(cursor)
-
-
-def at_any_time(_holds: Any) -> Any:
-    return lambda self, version, now: True
 
 
 RULES_OF_GROWTH = (
     Mutant(
         "requests of another topic",
-        "a request of the topic that was made anew is read under the old id, and once more under its own",
+        "a request of the topic that was created again is read under the old id, and once more under its own",
         breaks="I6",
         patches=(Patch(PartitionActor, "_take_records", taking_all_of_that_name),),
         killed_by=f"{TESTS}::test_given_a_requests_topic_that_is_created_again_and_longer_then_each_record_is_read_once",
@@ -86,28 +70,28 @@ RULES_OF_GROWTH = (
     ),
     Mutant(
         "a position raised unproven",
-        "who was put out by the group has a position carry the next map, beside its holder, who has not heard of that and sends what was cancelled",
+        "a node that the group expelled raises a position to the next map; its holder does not know that map, and sends cancelled messages",
         breaks="I7",
         patches=(Patch(TopicCursor, "raise_epoch", unproven),),
         killed_by="unit/tidegate_core/decisions/test_partition_actor.py::test_given_a_late_raise_under_the_next_map_then_nobody_takes_the_shards_of_the_rightful_one_who_goes_by_the_one_before",
     ),
     Mutant(
         "a map that is trusted for ever",
-        "a holder that has not heard of the next map sends what the owner under that one has cancelled, or replaced",
+        "a holder that has not read the next map sends messages that the owner under that map has cancelled or replaced",
         breaks="I7",
-        patches=(Patch(MapGuard, "holds", at_any_time),),
+        patches=(Patch(MapGuard, "holds", lambda _: lambda self, version, now: True),),
         killed_by=f"{TESTS}::test_given_a_holder_that_has_not_read_the_map_for_long_then_it_sends_no_cancelled_message",
     ),
     Mutant(
         "rows of another map",
-        "what a holder of the older map wrote is sent before its create is read again, and once more after that",
+        "rows that a holder of the older map wrote are sent before their create is read again, and once more after that",
         breaks="I8",
-        patches=(Patch(ReadElsewhere, "_is_unread", whatever_was_read),),
+        patches=(Patch(ReadElsewhere, "_is_unread", lambda _: lambda rows, timer: False),),
         killed_by=f"{TESTS}::test_given_rows_of_the_old_map_when_their_record_is_read_again_after_its_time_then_it_is_sent_once",
     ),
     Mutant(
         "one position for all topics",
-        "a topic that was made anew is read from where the one before was left: what lies before that is read by nobody",
+        "a topic that was created again is read from the position in the old one, and the records before it are never read",
         breaks="I8",
         patches=(Patch(TopicCursor, "__init__", named_by_the_first_topic),),
         trap="requests_topic_made_anew",
@@ -115,14 +99,14 @@ RULES_OF_GROWTH = (
     ),
     Mutant(
         "a gone record's rows",
-        "a request that nobody has read before its topic was made anew is repeated, and its rows of before say that it is there",
+        "an unread request is repeated after its topic was created again, and its old rows say that it exists",
         breaks="I8",
-        patches=(Patch(ReadElsewhere, "is_gone", whatever_is_written),),
+        patches=(Patch(ReadElsewhere, "is_gone", lambda _: lambda rows, origin: False),),
         killed_by=f"{TESTS}::test_given_an_unread_request_when_its_topic_is_created_again_then_its_repeat_is_delivered_once",
     ),
     Mutant(
         "topics of before forgotten",
-        "what was not read of a topic is gone with it, and comes back once the topic that followed it is gone as well",
+        "unread records of a topic are gone with it, and come back once the topic that followed is gone too",
         breaks="I6",
         patches=(Patch(former_maps, "former_positions", of_the_map_before_alone),),
         killed_by=f"{TESTS}::test_given_an_unread_request_when_its_topic_is_created_again_twice_then_it_stays_gone",

@@ -1,4 +1,4 @@
-"""Rules of sources (docs/protocol.md), each switched off in the interleaving that it is against."""
+"""Bugs in sources: which records count, and what waits for them (docs/protocol.md)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from tidegate_core.records.sources import Source, Sources
 Opened = list[tuple[Source, Mapping[str, int]]]
 
 TESTS = "simulation/stories/ingest/test_sources.py"
-
-# -- bugs -----------------------------------------------------------------------------------------------------------------
 
 
 def mapping_all_that_is_there(sources_of: Callable[..., Any]) -> Any:
@@ -85,14 +83,14 @@ def all_in_one(_: Any) -> Any:
 RULES_OF_SOURCES = (
     Mutant(
         "one wait for all namespaces",
-        "time-outs of every namespace of a shard wait for five minutes for one source that nobody reads",
+        "time-outs of every namespace of a shard wait five minutes for one source that nobody reads",
         breaks="liveness",
         patches=(Patch(deadlines, "_by_namespace", all_in_one),),
         killed_by=f"{TESTS}::test_given_an_unread_source_when_a_time_out_of_another_namespace_passes_then_it_does_not_wait",
     ),
     Mutant(
         "before the source",
-        "a source maps what was produced before it was asked for",
+        "a source maps records that are older than the source",
         breaks="I3",
         patches=(Patch(SourceEvents, "sources_of", mapping_all_that_is_there),),
         killed_by=f"{TESTS}::test_given_a_record_that_is_older_than_its_source_then_no_schedule_runs",
@@ -114,21 +112,21 @@ RULES_OF_SOURCES = (
     ),
     Mutant(
         "watermark of sources",
-        "a time-out does not wait for what lies unread in the topics of sources",
+        "a time-out does not wait for unread records in the topics of sources",
         breaks="I3",
         patches=(Patch(watermark, "present_sources", knowing_of_none),),
         killed_by="unit/tidegate_core/decisions/test_source_silence.py::test_given_a_time_out_and_records_that_are_not_read_then_it_waits_for_them",
     ),
     Mutant(
         "a mark for sure",
-        "what lies unread is taken for the mark of a transaction, without a look at it",
+        "unread offsets are taken for marks of a transaction, without a check",
         breaks="I3",
         patches=(Patch(watermark, "_with_records", finding_none),),
         killed_by=f"{TESTS}::test_given_half_of_a_pair_that_came_in_time_but_is_unread_when_the_time_out_passes_then_the_pair_runs",
     ),
     Mutant(
         "read on in another topic",
-        "records of a topic that was made anew move the position of the old one, and are read again by their own",
+        "records of a topic that was created again move the position of the old one, and are read again under their own",
         breaks="I3",
         patches=(Patch(PartitionActor, "_take_records", taking_all_of_that_name),),
         killed_by=f"{TESTS}::test_given_a_topic_that_is_created_again_and_longer_then_the_position_in_the_old_one_stays",

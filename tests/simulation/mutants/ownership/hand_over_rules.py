@@ -1,6 +1,4 @@
-"""Rules of what else a hand-over waits for (docs/protocol.md, A message's life): the fact of an outage that opens amid it, and rows that are
-loaded amid it. Each is switched off in the interleaving that it is against.
-"""
+"""Bugs in a hand-over during which an outage begins, or rows are loaded (docs/protocol.md, A message's life)."""
 
 from __future__ import annotations
 
@@ -14,12 +12,6 @@ from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.shard_actor import ShardActor
 
 TESTS = "simulation/stories/ownership/test_hand_over_rules.py"
-
-# -- bugs -----------------------------------------------------------------------------------------------------------------
-
-
-def behind_requests_alone(_: Any) -> Any:
-    return lambda plane: plane.slots.holds_position
 
 
 def of_what_is_loaded(waits_for_the_log: property) -> Any:
@@ -43,14 +35,14 @@ def in_the_lane_alone(write: Callable[[ShardActor], None]) -> Any:
 RULES_OF_HAND_OVERS = (
     Mutant(
         "late fires among what is left",
-        "a fire that waits for the fact of an outage is left by a hand-over, and what was sent behind it is sent again",
+        "a hand-over leaves a fire that waits for the fact of an outage, and messages after it are sent again",
         breaks="I8",
-        patches=(Patch(DeliveryPlane, "_holds_fires_up", behind_requests_alone),),
+        patches=(Patch(DeliveryPlane, "_holds_fires_up", lambda _: lambda plane: plane.slots.holds_position),),
         killed_by=f"{TESTS}::test_given_a_fire_without_acknowledgement_when_a_silent_store_becomes_an_outage_during_a_hand_over_then_nothing_is_sent_again",
     ),
     Mutant(
         "fact behind a closed lane",
-        "a silence that becomes an outage amid a hand-over is written down by nobody, and late fires wait for that",
+        "nobody writes down an outage that begins during a hand-over, and late fires wait for it",
         breaks="liveness",
         patches=(Patch(ShardActor, "_have_outage_written", in_the_lane_alone),),
         beside=(OF_WHAT_IS_LOADED,),
@@ -58,7 +50,7 @@ RULES_OF_HAND_OVERS = (
     ),
     Mutant(
         "log left before all is loaded",
-        "a row that waits for the log is loaded amid a hand-over that reads no more: what was sent behind it is sent again",
+        "a row that waits for the log is loaded when a hand-over reads no more; messages after it are sent again",
         breaks="I8",
         patches=(OF_WHAT_IS_LOADED,),
         beside=(Patch(loading, "WINDOW_MS", lambda _: 2 * SECOND),),

@@ -1,9 +1,4 @@
-"""Bugs in a hand-over: in whom it is told, in what it takes no more, and in what it waits for, rows of a predecessor and fires of
-held schedules that stand before what was sent (docs/protocol.md, A message's life).
-
-The predecessor wrote a message's rows and fell before its create was durable, so they wait for the create, in the inbox or in the
-log; its successor sends what comes behind them, and is told to hand over before it has recovered.
-"""
+"""Bugs in a hand-over: who is asked to drain, what is still taken, and what is waited for (docs/protocol.md, A message's life)."""
 
 from __future__ import annotations
 
@@ -91,14 +86,14 @@ def telling_delivery_planes_alone(_: Any) -> Any:
 HAND_OVERS = (
     Mutant(
         "held in front of what was sent",
-        "a fire that a request holds amid a hand-over is taken for done, and what was sent behind it is sent again",
+        "a fire that a request holds during a hand-over counts as done, and messages after it are sent again",
         breaks="I8",
         patches=(Patch(DeliveryPlane, "_holds_fires_up", behind_outages_alone),),
         killed_by="unit/tidegate_core/decisions/delivery_plane/test_sending_hand_overs.py::test_given_a_request_that_holds_a_schedule_amid_a_hand_over_then_that_waits_for_it_and_nothing_repeats",
     ),
     Mutant(
         "told to delivery planes alone",
-        "a shard that is recovered amid a hand-over begins what lies in its inbox",
+        "a shard that is recovered during a hand-over begins the requests in its inbox",
         breaks="I8",
         patches=(Patch(ShardActor, "drain", telling_delivery_planes_alone),),
         beside=(Patch(DeliveryPlane, "_holds_fires_up", behind_outages_alone),),
@@ -106,42 +101,42 @@ HAND_OVERS = (
     ),
     Mutant(
         "told behind the batch",
-        "a message waits for requests that were read with it, though its own record is passed",
+        "a message waits for requests that were read with it, though the position is past its record",
         breaks="I8",
         patches=(Patch(RequestIngest, "_move_through", behind_the_batch),),
         killed_by="unit/tidegate_core/decisions/test_request_ingest.py::test_given_a_batch_of_which_a_part_is_durable_then_its_messages_are_sent_however_long_the_rest_takes",
     ),
     Mutant(
         "sent amid a hand-over",
-        "what was taken before a hand-over goes out behind a predecessor's row, and again by the next owner",
+        "messages that were taken before a hand-over are sent after a predecessor's row, and again by the next owner",
         breaks="I8",
         patches=(Patch(Checkpoints, "parted", sending_what_was_taken),),
         killed_by="unit/tidegate_core/decisions/delivery_plane/test_sending_hand_overs.py::test_given_a_payload_that_is_being_read_as_a_hand_over_begins_then_its_message_is_the_next_owners",
     ),
     Mutant(
         "records behind a drain",
-        "what waited in a busy node's queue while a drain forgot what was read before it moves the position past that",
+        "a drain forgets unread records; a later record from a busy node's queue moves the position past them",
         breaks="I1",
         patches=(Patch(TopicCursor, "take_no_more", forgetting_alone),),
         killed_by=f"{TESTS}::test_given_a_record_that_arrives_after_a_drain_then_all_messages_are_sent",
     ),
     Mutant(
         "records before a reading",
-        "what waited in a busy node's queue while its reader began anew moves the position past what lies before it",
+        "a record from a busy node's queue moves the position past records before it while its reader starts again",
         breaks="I1",
         patches=(Patch(TopicCursor, "__init__", from_the_first),),
         killed_by=f"{TESTS}::test_given_records_that_arrive_while_their_reader_recovers_then_all_messages_are_sent",
     ),
     Mutant(
         "inbox left to its first look",
-        "a hand-over comes before that has its end, and what was sent behind a predecessor's row is sent again",
+        "a hand-over comes before the first reading of the inbox ends; messages after a predecessor's row are sent again",
         breaks="I8",
         patches=(Patch(Inbox, "hand_messages", leaving_them_to_the_first_look),),
         killed_by="unit/tidegate_core/decisions/delivery_plane/test_sending_hand_overs.py::test_given_a_hand_over_before_all_is_recovered_then_what_lay_in_the_inbox_was_dealt_with_and_nothing_repeats",
     ),
     Mutant(
         "log left before it is read again",
-        "a hand-over in the middle of a take-over: what was sent behind a predecessor's row is sent again",
+        "a hand-over comes in the middle of a take-over; messages after a predecessor's row are sent again",
         breaks="I8",
         patches=(Patch(DeliveryPlane, "waits_for_the_log", never),),
         killed_by="unit/tidegate_core/decisions/delivery_plane/test_sending_hand_overs.py::test_given_a_hand_over_before_the_log_is_read_again_then_it_waits_for_what_stands_before_what_was_sent",

@@ -1,4 +1,4 @@
-"""Bugs in outages: facts that are not written or hide behind younger signs of life, and what they do to instants and time-outs."""
+"""Bugs in outages: facts that are not written, or hide behind later signs of life, and their effect on instants and time-outs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def signing_the_position(record: Callable[..., Transaction]) -> Any:
 OUTAGES = (
     Mutant(
         "fact signed over a checkpoint",
-        "an owner that writes an outage down over its own checkpoint of unknown fate takes itself for fenced",
+        "an owner that records an outage over its own checkpoint of unknown fate takes itself for fenced",
         breaks="I8",
         patches=(Patch(outage_watch, "record_outages", signing_the_position),),
         within=18,
@@ -64,7 +64,7 @@ OUTAGES = (
     ),
     Mutant(
         "fact of an outage",
-        "whoever takes a shard over does not write down that nobody served it",
+        "a node that takes a shard over does not record that nobody served it",
         breaks="I1",
         # Who recovers would see that nobody has served it since, and write the fact then.
         patches=(
@@ -77,7 +77,7 @@ OUTAGES = (
     ),
     Mutant(
         "fact of a silence",
-        "an owner whom the store did not answer goes on as if nothing had been",
+        "an owner that the store did not answer goes on as if nothing had happened",
         breaks="I1",
         patches=(Patch(OutageWatch, "settle", writing_nothing),),
         within=2,
@@ -85,7 +85,7 @@ OUTAGES = (
     ),
     Mutant(
         "catch-up cursor",
-        "what one transaction has gathered of an outage is forgotten by the next",
+        "the next transaction forgets what one transaction has gathered of an outage",
         breaks="I1",
         patches=(Patch(fire, "_moved", forgetting_what_was_gathered),),
         within=2,
@@ -93,7 +93,7 @@ OUTAGES = (
     ),
     Mutant(
         "end of an outage",
-        "instants after an outage count as missed as well",
+        "instants after an outage count as missed too",
         breaks="I1",
         patches=(Patch(catch_up, "outage_at", in_the_first_one),),
         within=2,
