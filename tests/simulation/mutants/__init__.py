@@ -1,7 +1,8 @@
-"""Planted bugs that the simulation must find: what a check cannot find, it does not prove.
+"""Planted bugs that tests must find: what a check cannot find, it does not prove.
 
-A new one is an entry in one of the lists, with what it must break. `--mutant NAME` plants one in a run from the command line;
-`make mutants` hunts them all. A builder of conditions needs one for each of its clauses (`clause_finder.py`).
+A new bug is an entry in one of the lists, with the invariant that it breaks and the test that fails with it. `--mutant NAME` plants
+one in worlds of `python -m tests.simulation`; `make mutants` hunts them all. Each clause of each builder of conditions has a bug
+(`clauses/clause_table.py`).
 """
 
 from __future__ import annotations
@@ -13,15 +14,8 @@ from tests.simulation.mutants.admission.limit_queue_yield import ASIDE
 from tests.simulation.mutants.admission.limits import LIMITS
 from tests.simulation.mutants.admission.long_waits import RULES_OF_LONG_WAITS
 from tests.simulation.mutants.admission.rates import RATE_BUGS
-from tests.simulation.mutants.clauses.cursors import CLAUSES_OF_POSITIONS
-from tests.simulation.mutants.clauses.fencing import CLAUSES_OF_OWNERSHIP
-from tests.simulation.mutants.clauses.limit_queue import CLAUSES_OF_LIMITS
-from tests.simulation.mutants.clauses.outages import CLAUSES_OF_OUTAGES
-from tests.simulation.mutants.clauses.rate_limits import CLAUSES_OF_RATES
-from tests.simulation.mutants.clauses.row_migration import CLAUSES_OF_MIGRATION
-from tests.simulation.mutants.clauses.runs import CLAUSES_OF_RUNS
-from tests.simulation.mutants.clauses.scope_suspension import CLAUSES_OF_CONTROLS
-from tests.simulation.mutants.clauses.start_gate import CLAUSES_OF_THE_GATE
+from tests.simulation.mutants.clauses.clause_table import CLAUSES
+from tests.simulation.mutants.clauses.row_migration import MIGRATION
 from tests.simulation.mutants.clauses.weakened_conditions import CONDITIONS
 from tests.simulation.mutants.commands.scope_suspension import CONTROLS
 from tests.simulation.mutants.commands.stops import RULES_OF_STOPS
@@ -60,15 +54,8 @@ from tests.simulation.mutants.shard.shard_cache import RULES_OF_MEMORY
 from tests.simulation.mutants.sketch.protocol_sketch import SKETCH
 
 LISTS = (
-    CLAUSES_OF_OWNERSHIP,
-    CLAUSES_OF_POSITIONS,
-    CLAUSES_OF_RUNS,
-    CLAUSES_OF_THE_GATE,
-    CLAUSES_OF_LIMITS,
-    CLAUSES_OF_RATES,
-    CLAUSES_OF_CONTROLS,
-    CLAUSES_OF_OUTAGES,
-    CLAUSES_OF_MIGRATION,
+    CLAUSES,
+    MIGRATION,
     SKETCH,
     RULES_OF_RUNS,
     LATE_ADMISSIONS,
