@@ -1,6 +1,6 @@
 """Bugs in the conditions of the store's writes, looked for in random worlds: a builder demands hardly anything.
 
-What becomes of each clause by itself is in `clauses_of_*.py`.
+Each clause by itself has its bug in `clause_table.py`.
 """
 
 from __future__ import annotations

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from tests.simulation.mutants.clauses.clause_mutant import dropped
 from tests.simulation.mutants.ingest.sources import taking_all_of_that_name
 from tests.simulation.mutants.mutant import Mutant, Patch
 from tidegate_core.decisions import former_maps, partition_actor
@@ -110,14 +108,5 @@ RULES_OF_GROWTH = (
         breaks="I6",
         patches=(Patch(former_maps, "former_positions", of_the_map_before_alone),),
         killed_by=f"{STORIES}::test_given_an_unread_request_when_its_topic_is_created_again_twice_then_it_stays_gone",
-    ),
-    replace(
-        dropped(
-            "map_is",
-            "#version = :version_seen",
-            "two nodes that see different numbers write one version twice, and hold the same shards under both",
-            breaks="I6",
-        ),
-        killed_by=f"{STORIES}::test_given_two_nodes_that_see_different_numbers_then_one_of_them_writes_the_second_map",
     ),
 )
