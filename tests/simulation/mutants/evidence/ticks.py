@@ -21,7 +21,9 @@ from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import EventTrigger
 from tidegate_core.triggers.ticks import Tick
 
-TESTS = "simulation/stories/evidence/test_ticks.py"
+STORIES = "simulation/stories/evidence/test_ticks.py"
+TESTS_OF_EVENTS_READ_APART = "unit/tidegate_core/decisions/test_events_read_apart.py"
+TESTS_OF_TICKS_OF_COMPOSITES = "unit/tidegate_core/decisions/test_ticks_of_composites.py"
 
 
 def moving_no_row(_: Any) -> Any:
@@ -91,7 +93,7 @@ TICKS = (
         "the topic partition that is read first after an outage decides whether events that came in time are a pair",
         breaks="I3",
         patches=(Patch(CountEvents, "_waits", waiting_for_nothing),),
-        killed_by=f"{TESTS}::test_given_a_topic_partition_that_is_read_a_second_later_than_another_then_a_pair_that_came_in_time_runs",
+        killed_by=f"{TESTS_OF_EVENTS_READ_APART}::test_given_what_came_in_time_and_is_read_behind_what_came_too_late_then_the_pair_is_one[1-partial]",
     ),
     Mutant(
         "passed in ignorance",
@@ -102,14 +104,14 @@ TICKS = (
             for each in (expire, latch_ticks, at_least_every)
         ),
         beside=(Patch(Settled, "remember", twice_in_vain),),
-        killed_by=f"{TESTS}::test_given_a_topic_partition_that_is_read_a_second_later_than_another_then_a_pair_that_came_in_time_runs",
+        killed_by=f"{TESTS_OF_EVENTS_READ_APART}::test_given_what_came_in_time_and_is_read_behind_what_came_too_late_then_the_pair_is_one[1-partial]",
     ),
     Mutant(
         "order amid a hold",
         "during a hold, which stops clocks, a tick of an outage comes before all earlier events",
         breaks="I3",
         patches=(Patch(gathering, "moment_of", by_its_clock_alone), Patch(instances, "moment_of", by_its_clock_alone)),
-        killed_by=f"{TESTS}::test_given_a_tick_of_an_outage_during_a_hold_then_it_meets_what_came_before_it",
+        killed_by=f"{STORIES}::test_given_a_tick_of_an_outage_during_a_hold_then_it_meets_what_came_before_it",
     ),
     Mutant(
         "row of the next tick",
@@ -132,14 +134,14 @@ TICKS = (
         "an event that is counted late does not meet the ticks before it, and expires alone",
         breaks="I3",
         patches=(Patch(Gathering, "fold_all", counting_before_the_ticks),),
-        killed_by="unit/tidegate_core/decisions/test_ticks_of_composites.py::test_given_instants_that_nobody_served_then_what_came_meets_the_tick_that_it_would_have_met",
+        killed_by=f"{TESTS_OF_TICKS_OF_COMPOSITES}::test_given_instants_that_nobody_served_then_what_came_meets_the_tick_that_it_would_have_met",
     ),
     Mutant(
         "oldest instance first",
         "data go to the newest open instance, and the older ones never get theirs",
         breaks="I3",
         patches=(Patch(Instances, "_open_at", newest_first),),
-        killed_by=f"{TESTS}::test_given_two_open_instances_when_data_come_then_the_older_one_runs",
+        killed_by="unit/tidegate_core/decisions/run_plane/test_instances.py::test_given_one_event_then_it_is_the_oldest_instances_and_the_others_go_on_waiting",
     ),
     Mutant(
         "instance of a tick",
@@ -155,7 +157,7 @@ TICKS = (
         breaks="I3",
         patches=(Patch(UnitOfWork, "go_on", lambda _: lambda self: None),),
         beside=(Patch(CountEvents, "_waits", waiting_for_nothing),),
-        killed_by="unit/tidegate_core/decisions/test_ticks_of_composites.py::test_given_ticks_of_more_windows_than_one_decision_takes_then_data_meets_that_of_its_own",
+        killed_by=f"{TESTS_OF_TICKS_OF_COMPOSITES}::test_given_ticks_of_more_windows_than_one_decision_takes_then_data_meets_that_of_its_own",
     ),
     Mutant(
         "backlog by append times",

@@ -16,7 +16,10 @@ from tidegate_core.decisions.run_plane.request import ApplyRequest
 from tidegate_core.decisions.run_plane.until import ResumeWhenDue
 from tidegate_core.effects import ReadEndOffsets
 
-TESTS = "simulation/stories/ingest/test_events_topic.py"
+STORIES = "simulation/stories/ingest/test_events_topic.py"
+TESTS_OF_REQUESTS_BEHIND_UNTIL = "unit/tidegate_core/decisions/run_plane/test_requests_behind_until.py"
+TESTS_OF_EVENTS_WATCH = "unit/tidegate_core/decisions/test_events_watch.py"
+TESTS_OF_SILENT_EVENTS_TOPIC = "unit/tidegate_core/decisions/test_silent_events_topic.py"
 
 
 def by_its_own_number(_: Any) -> Any:
@@ -69,76 +72,76 @@ RULES_OF_EVENTS_TOPIC = (
         "a request that needs the end offsets of the events topic holds up its whole shard until the broker answers",
         breaks="liveness",
         patches=(Patch(log_ends, "_own_ends_at_once", waiting_in_the_lane),),
-        killed_by="unit/tidegate_core/decisions/test_silent_events_topic.py::test_given_one_that_waits_for_it_then_what_the_store_alone_decides_goes_on_and_so_does_a_stop[False-update]",
+        killed_by=f"{TESTS_OF_SILENT_EVENTS_TOPIC}::test_given_one_that_waits_for_it_then_what_the_store_alone_decides_goes_on_and_so_does_a_stop[False-update]",
     ),
     Mutant(
         "stop behind a resume that waits",
         "an emergency stop waits for a wide resume that waits for the events topic",
         breaks="liveness",
         patches=(Patch(ApplyControl, "in_order_of", lambda _: property(lambda request: "controls")),),
-        killed_by="unit/tidegate_core/decisions/test_silent_events_topic.py::test_given_one_that_waits_for_it_then_what_the_store_alone_decides_goes_on_and_so_does_a_stop[False-wide resume]",
+        killed_by=f"{TESTS_OF_SILENT_EVENTS_TOPIC}::test_given_one_that_waits_for_it_then_what_the_store_alone_decides_goes_on_and_so_does_a_stop[False-wide resume]",
     ),
     Mutant(
         "passing what stands aside",
         "a request passes an earlier one on its schedule that waits for the events topic; the earlier one is superseded",
         breaks="answers",
         patches=(Patch(ApplyRequest, "in_order_of", lambda _: property(lambda request: None)),),
-        killed_by=f"{TESTS}::test_given_an_update_that_waits_for_end_offsets_when_a_suspend_follows_then_both_are_accepted",
+        killed_by=f"{TESTS_OF_SILENT_EVENTS_TOPIC}::test_given_requests_on_one_schedule_then_they_keep_their_order_and_those_on_others_do_not_wait",
     ),
     Mutant(
         "ends of before the end",
         "a suspension that a request ends, ends at end offsets that were read before; events in between count",
         breaks="I3",
         patches=(Patch(until, "resume_when_due", by_what_was_read_before),),
-        killed_by=f"{TESTS}::test_given_end_offsets_that_were_read_before_a_suspension_ended_then_an_event_in_between_does_not_count",
+        killed_by=f"{TESTS_OF_REQUESTS_BEHIND_UNTIL}::test_given_ends_that_were_read_for_others_before_the_end_then_what_came_between_them_is_ignored",
     ),
     Mutant(
         "end as of its suspend",
         "without end offsets, a suspension that ends by itself counts from its record on, and not from its end",
         breaks="I3",
         patches=(Patch(ResumeWhenDue, "_asked_at", lambda _: property(lambda resume: None)),),
-        killed_by="unit/tidegate_core/decisions/run_plane/test_requests_behind_until.py::test_given_a_topic_partition_that_no_broker_told_of_at_the_end_then_what_came_there_before_it_does_not_count[-1-0]",
+        killed_by=f"{TESTS_OF_REQUESTS_BEHIND_UNTIL}::test_given_a_topic_partition_that_no_broker_told_of_at_the_end_then_what_came_there_before_it_does_not_count[-1-0]",
     ),
     Mutant(
         "waiting for what is gone",
         "evidence after a deadline waits five minutes for unread records of a topic that is gone",
         breaks="liveness",
         patches=(Patch(watermark, "_present_ends", as_it_was),),
-        killed_by=f"{TESTS}::test_given_an_unread_record_when_its_topic_is_created_again_then_no_deadline_waits_for_it",
+        killed_by=f"{STORIES}::test_given_an_unread_record_when_its_topic_is_created_again_then_no_deadline_waits_for_it",
     ),
     Mutant(
         "overlap of readers",
         "the owner of an events topic partition depends on how many the holder has seen; two holders fence each other",
         breaks="liveness",
         patches=(Patch(FollowedTopics, "_mine", by_its_own_number),),
-        killed_by=f"{TESTS}::test_given_fewer_topic_partitions_than_holders_then_no_holder_is_fenced",
+        killed_by=f"{TESTS_OF_EVENTS_WATCH}::test_given_one_of_two_holders_then_it_reads_those_that_the_maps_number_gives_it[0-new0]",
     ),
     Mutant(
         "growth unseen",
         "new topic partitions of the events topic are read only by nodes that start later",
         breaks="I3",
         patches=(Patch(FollowedTopics, "is_due", lambda _: lambda topics, topic: topic not in topics._asked_at),),
-        killed_by="unit/tidegate_core/decisions/test_events_watch.py::test_given_a_topic_that_grows_then_what_is_new_is_found_within_a_minute_and_counts_whole",
+        killed_by=f"{TESTS_OF_EVENTS_WATCH}::test_given_a_topic_that_grows_then_what_is_new_is_found_within_a_minute_and_counts_whole",
     ),
     Mutant(
         "growth amid a take-over",
         "the minute until a holder asks about a topic again begins when it reads the topic, not when it asked",
         breaks="liveness",
         patches=(Patch(FollowedTopics, "follow", asked_as_it_is_read),),
-        killed_by="unit/tidegate_core/decisions/test_events_watch.py::test_given_a_topic_that_grows_while_it_is_taken_over_then_what_is_new_is_found_a_minute_after_it_was_told_of",
+        killed_by=f"{TESTS_OF_EVENTS_WATCH}::test_given_a_topic_that_grows_while_it_is_taken_over_then_what_is_new_is_found_a_minute_after_it_was_told_of",
     ),
     Mutant(
         "old topic goes on",
         "cursors of a deleted topic stay in the way of the topic that was created again",
         breaks="I3",
         patches=(Patch(FollowedTopics, "_is_another", lambda _: lambda topics, facts: False),),
-        killed_by="unit/tidegate_core/decisions/test_events_watch.py::test_given_a_topic_made_anew_then_what_waits_for_the_former_one_waits_until_the_next_is_read",
+        killed_by=f"{TESTS_OF_EVENTS_WATCH}::test_given_a_topic_made_anew_then_what_waits_for_the_former_one_waits_until_the_next_is_read",
     ),
     Mutant(
         "growth seen by a former holder",
         "a former holder that notices growth late raises positions, and fences the present holder",
         breaks="liveness",
         patches=(Patch(FollowedTopics, "_check_holding", believing_that_it_holds),),
-        killed_by="unit/tidegate_core/decisions/test_events_watch.py::test_given_a_former_holder_that_learns_of_growth_late_then_it_raises_nothing",
+        killed_by=f"{TESTS_OF_EVENTS_WATCH}::test_given_a_former_holder_that_learns_of_growth_late_then_it_raises_nothing",
     ),
 )

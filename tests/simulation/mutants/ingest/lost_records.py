@@ -11,7 +11,7 @@ from tidegate_core.decisions.delivery_plane.creates import Create
 from tidegate_core.decisions.delivery_plane.inboxed import Inboxed
 from tidegate_core.decisions.operations import Operation
 
-TESTS = "simulation/stories/ingest/test_lost_records.py"
+STORIES = "simulation/stories/ingest/test_lost_records.py"
 
 
 def refused_at_once(original: Any) -> Any:
@@ -44,27 +44,27 @@ RULES_OF_GONE_RECORDS = (
         "a repeat leaves the inbox before the record that it repeats is passed, and that record goes with its topic",
         breaks="I1",
         patches=(Patch(Inboxed, "leans", lambda _: lambda inboxed, repeat: False),),
-        killed_by=f"{TESTS}::test_given_repeats_in_the_inbox_when_the_first_record_goes_with_its_topic_then_the_message_is_sent_once[1]",
+        killed_by=f"{STORIES}::test_given_repeats_in_the_inbox_when_the_first_record_goes_with_its_topic_then_the_message_is_sent_once[1]",
     ),
     Mutant(
         "repeats refused at once",
         "a guard refuses a repeat for good that becomes the first record of its request; the next repeat does not see it",
         breaks="I8",
         patches=(Patch(Inboxed, "leans", refused_at_once),),
-        killed_by=f"{TESTS}::test_given_repeats_in_the_inbox_when_the_first_record_goes_with_its_topic_then_the_message_is_sent_once[2]",
+        killed_by=f"{STORIES}::test_given_repeats_in_the_inbox_when_the_first_record_goes_with_its_topic_then_the_message_is_sent_once[2]",
     ),
     Mutant(
         "nobody stands in",
         "a guard outlives the replacement that raised it and went with its topic, and covers the record that stayed",
         breaks="I1",
         patches=(Patch(creates, "_stand_in", for_nobody),),
-        killed_by=f"{TESTS}::test_given_a_record_in_the_inbox_when_the_repeat_that_replaced_goes_with_its_topic_then_the_record_is_sent_in_its_place[unseen]",
+        killed_by=f"{STORIES}::test_given_a_record_in_the_inbox_when_the_repeat_that_replaced_goes_with_its_topic_then_the_record_is_sent_in_its_place[unseen]",
     ),
     Mutant(
         "leaning on rows alone",
         "a record leaves the inbox for a repeat that has a guard and no rows yet, and that repeat goes with its topic",
         breaks="I1",
         patches=(Patch(sending, "judge", on_rows_alone),),
-        killed_by=f"{TESTS}::test_given_a_record_in_the_inbox_when_the_repeat_that_replaced_goes_with_its_topic_then_the_record_is_sent_in_its_place[seen by an owner in between]",
+        killed_by=f"{STORIES}::test_given_a_record_in_the_inbox_when_the_repeat_that_replaced_goes_with_its_topic_then_the_record_is_sent_in_its_place[seen by an owner in between]",
     ),
 )

@@ -15,7 +15,7 @@ from tidegate_core.decisions.partition_actor import PartitionActor
 from tidegate_core.decisions.topic_cursor import TopicCursor
 from tidegate_core.store import keys
 
-TESTS = "simulation/stories/ingest/test_partition_growth.py"
+STORIES = "simulation/stories/ingest/test_partition_growth.py"
 
 
 def at_once(_: Any) -> Any:
@@ -57,14 +57,14 @@ RULES_OF_GROWTH = (
         "a request of the topic that was created again is read under the old id, and once more under its own",
         breaks="I6",
         patches=(Patch(PartitionActor, "_take_records", taking_all_of_that_name),),
-        killed_by=f"{TESTS}::test_given_a_requests_topic_that_is_created_again_and_longer_then_each_record_is_read_once",
+        killed_by=f"{STORIES}::test_given_a_requests_topic_that_is_created_again_and_longer_then_each_record_is_read_once",
     ),
     Mutant(
         "map not carried",
         "a holder of the older map writes rows, and moves its position, for a shard whose new owner has loaded its window",
         breaks="I1",
         patches=(Patch(partition_actor, "carry_over", at_once),),
-        killed_by=f"{TESTS}::test_given_a_grown_map_when_a_holder_of_the_old_one_reads_on_then_its_message_is_delivered",
+        killed_by=f"{STORIES}::test_given_a_grown_map_when_a_holder_of_the_old_one_reads_on_then_its_message_is_delivered",
     ),
     Mutant(
         "a position raised unproven",
@@ -78,14 +78,14 @@ RULES_OF_GROWTH = (
         "a holder that has not read the next map sends messages that the owner under that map has cancelled or replaced",
         breaks="I7",
         patches=(Patch(MapGuard, "holds", lambda _: lambda self, version, now: True),),
-        killed_by=f"{TESTS}::test_given_a_holder_that_has_not_read_the_map_for_long_then_it_sends_no_cancelled_message",
+        killed_by=f"{STORIES}::test_given_a_holder_that_has_not_read_the_map_for_long_then_it_sends_no_cancelled_message",
     ),
     Mutant(
         "rows of another map",
         "rows that a holder of the older map wrote are sent before their create is read again, and once more after that",
         breaks="I8",
         patches=(Patch(ReadElsewhere, "_is_unread", lambda _: lambda rows, timer: False),),
-        killed_by=f"{TESTS}::test_given_rows_of_the_old_map_when_their_record_is_read_again_after_its_time_then_it_is_sent_once",
+        killed_by=f"{STORIES}::test_given_rows_of_the_old_map_when_their_record_is_read_again_after_its_time_then_it_is_sent_once",
     ),
     Mutant(
         "one position for all topics",
@@ -100,13 +100,13 @@ RULES_OF_GROWTH = (
         "an unread request is repeated after its topic was created again, and its old rows say that it exists",
         breaks="I8",
         patches=(Patch(ReadElsewhere, "is_gone", lambda _: lambda rows, origin: False),),
-        killed_by=f"{TESTS}::test_given_an_unread_request_when_its_topic_is_created_again_then_its_repeat_is_delivered_once",
+        killed_by=f"{STORIES}::test_given_an_unread_request_when_its_topic_is_created_again_then_its_repeat_is_delivered_once",
     ),
     Mutant(
         "topics of before forgotten",
         "unread records of a topic are gone with it, and come back once the topic that followed is gone too",
         breaks="I6",
         patches=(Patch(former_maps, "former_positions", of_the_map_before_alone),),
-        killed_by=f"{TESTS}::test_given_an_unread_request_when_its_topic_is_created_again_twice_then_it_stays_gone",
+        killed_by=f"{STORIES}::test_given_an_unread_request_when_its_topic_is_created_again_twice_then_it_stays_gone",
     ),
 )

@@ -15,7 +15,8 @@ from tidegate_core.records.sources import Source, Sources
 
 Opened = list[tuple[Source, Mapping[str, int]]]
 
-TESTS = "simulation/stories/ingest/test_sources.py"
+STORIES = "simulation/stories/ingest/test_sources.py"
+TESTS_OF_SOURCE_SILENCE = "unit/tidegate_core/decisions/test_source_silence.py"
 
 
 def mapping_all_that_is_there(sources_of: Callable[..., Any]) -> Any:
@@ -86,14 +87,14 @@ RULES_OF_SOURCES = (
         "time-outs of every namespace of a shard wait five minutes for one source that nobody reads",
         breaks="liveness",
         patches=(Patch(deadlines, "_by_namespace", all_in_one),),
-        killed_by=f"{TESTS}::test_given_an_unread_source_when_a_time_out_of_another_namespace_passes_then_it_does_not_wait",
+        killed_by=f"{STORIES}::test_given_an_unread_source_when_a_time_out_of_another_namespace_passes_then_it_does_not_wait",
     ),
     Mutant(
         "before the source",
         "a source maps records that are older than the source",
         breaks="I3",
         patches=(Patch(SourceEvents, "sources_of", mapping_all_that_is_there),),
-        killed_by=f"{TESTS}::test_given_a_record_that_is_older_than_its_source_then_no_schedule_runs",
+        killed_by=f"{STORIES}::test_given_a_record_that_is_older_than_its_source_then_no_schedule_runs",
     ),
     Mutant(
         "old list",
@@ -108,27 +109,27 @@ RULES_OF_SOURCES = (
         breaks="I3",
         patches=(Patch(Sources, "topics_of", naming_open_ones_only),),
         beside=(Patch(Listener, "hears", hearing_what_nobody_named),),
-        killed_by=f"{TESTS}::test_given_a_source_that_is_being_opened_when_a_schedule_is_activated_then_earlier_records_do_not_count",
+        killed_by=f"{STORIES}::test_given_a_source_that_is_being_opened_when_a_schedule_is_activated_then_earlier_records_do_not_count",
     ),
     Mutant(
         "watermark of sources",
         "a time-out does not wait for unread records in the topics of sources",
         breaks="I3",
         patches=(Patch(watermark, "present_sources", knowing_of_none),),
-        killed_by="unit/tidegate_core/decisions/test_source_silence.py::test_given_a_time_out_and_records_that_are_not_read_then_it_waits_for_them",
+        killed_by=f"{TESTS_OF_SOURCE_SILENCE}::test_given_a_time_out_and_records_that_are_not_read_then_it_waits_for_them",
     ),
     Mutant(
         "a mark for sure",
         "unread offsets are taken for marks of a transaction, without a check",
         breaks="I3",
         patches=(Patch(watermark, "_with_records", finding_none),),
-        killed_by=f"{TESTS}::test_given_half_of_a_pair_that_came_in_time_but_is_unread_when_the_time_out_passes_then_the_pair_runs",
+        killed_by=f"{TESTS_OF_SOURCE_SILENCE}::test_given_a_time_out_and_records_that_are_not_read_then_it_waits_for_them",
     ),
     Mutant(
         "read on in another topic",
         "records of a topic that was created again move the position of the old one, and are read again under their own",
         breaks="I3",
         patches=(Patch(PartitionActor, "_take_records", taking_all_of_that_name),),
-        killed_by=f"{TESTS}::test_given_a_topic_that_is_created_again_and_longer_then_the_position_in_the_old_one_stays",
+        killed_by="unit/tidegate_core/decisions/test_events_watch.py::test_given_a_topic_made_anew_and_longer_than_before_then_none_of_it_moves_the_old_position_and_it_counts_once[known]",
     ),
 )

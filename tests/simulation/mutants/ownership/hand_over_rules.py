@@ -6,12 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch
-from tests.support.builders import SECOND
-from tidegate_core.decisions.delivery_plane import loading
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.shard_actor import ShardActor
-
-TESTS = "simulation/stories/ownership/test_hand_over_rules.py"
 
 
 def of_what_is_loaded(waits_for_the_log: property) -> Any:
@@ -38,7 +34,7 @@ RULES_OF_HAND_OVERS = (
         "a hand-over leaves a fire that waits for the fact of an outage, and messages after it are sent again",
         breaks="I8",
         patches=(Patch(DeliveryPlane, "_holds_fires_up", lambda _: lambda plane: plane.slots.holds_position),),
-        killed_by=f"{TESTS}::test_given_a_fire_without_acknowledgement_when_a_silent_store_becomes_an_outage_during_a_hand_over_then_nothing_is_sent_again",
+        killed_by="unit/tidegate_core/decisions/delivery_plane/test_recurring_silence.py::test_given_a_silence_that_becomes_an_outage_while_a_drain_sends_what_is_left_then_nothing_is_sent_twice",
     ),
     Mutant(
         "fact behind a closed lane",
@@ -53,7 +49,6 @@ RULES_OF_HAND_OVERS = (
         "a row that waits for the log is loaded when a hand-over reads no more; messages after it are sent again",
         breaks="I8",
         patches=(OF_WHAT_IS_LOADED,),
-        beside=(Patch(loading, "WINDOW_MS", lambda _: 2 * SECOND),),
-        killed_by=f"{TESTS}::test_given_a_row_of_the_log_when_it_is_loaded_during_a_hand_over_then_nothing_is_sent_again",
+        killed_by="unit/tidegate_core/decisions/delivery_plane/test_sending_hand_overs.py::test_given_such_a_row_that_is_loaded_amid_the_hand_over_then_it_waits_for_its_record_as_well",
     ),
 )

@@ -16,7 +16,8 @@ from tidegate_core.decisions.topic_cursor import TopicCursor
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import InboxRow
 
-TESTS = "simulation/stories/ownership/test_hand_overs.py"
+STORIES = "simulation/stories/ownership/test_hand_overs.py"
+TESTS_OF_SENDING_HAND_OVERS = "unit/tidegate_core/decisions/delivery_plane/test_sending_hand_overs.py"
 Hand = Callable[[Inbox], Operation[None]]
 
 
@@ -89,7 +90,7 @@ HAND_OVERS = (
         "a fire that a request holds during a hand-over counts as done, and messages after it are sent again",
         breaks="I8",
         patches=(Patch(DeliveryPlane, "_holds_fires_up", behind_outages_alone),),
-        killed_by="unit/tidegate_core/decisions/delivery_plane/test_sending_hand_overs.py::test_given_a_request_that_holds_a_schedule_amid_a_hand_over_then_that_waits_for_it_and_nothing_repeats",
+        killed_by=f"{TESTS_OF_SENDING_HAND_OVERS}::test_given_a_request_that_holds_a_schedule_amid_a_hand_over_then_that_waits_for_it_and_nothing_repeats",
     ),
     Mutant(
         "told to delivery planes alone",
@@ -97,7 +98,7 @@ HAND_OVERS = (
         breaks="I8",
         patches=(Patch(ShardActor, "drain", telling_delivery_planes_alone),),
         beside=(Patch(DeliveryPlane, "_holds_fires_up", behind_outages_alone),),
-        killed_by="unit/tidegate_core/decisions/delivery_plane/test_sending_hand_overs.py::test_given_a_hand_over_before_all_is_recovered_then_no_request_is_begun_behind_it",
+        killed_by=f"{TESTS_OF_SENDING_HAND_OVERS}::test_given_a_hand_over_before_all_is_recovered_then_no_request_is_begun_behind_it",
     ),
     Mutant(
         "told behind the batch",
@@ -111,34 +112,34 @@ HAND_OVERS = (
         "messages that were taken before a hand-over are sent after a predecessor's row, and again by the next owner",
         breaks="I8",
         patches=(Patch(Checkpoints, "parted", sending_what_was_taken),),
-        killed_by="unit/tidegate_core/decisions/delivery_plane/test_sending_hand_overs.py::test_given_a_payload_that_is_being_read_as_a_hand_over_begins_then_its_message_is_the_next_owners",
+        killed_by=f"{TESTS_OF_SENDING_HAND_OVERS}::test_given_a_payload_that_is_being_read_as_a_hand_over_begins_then_its_message_is_the_next_owners",
     ),
     Mutant(
         "records behind a drain",
         "a drain forgets unread records; a later record from a busy node's queue moves the position past them",
         breaks="I1",
         patches=(Patch(TopicCursor, "take_no_more", forgetting_alone),),
-        killed_by=f"{TESTS}::test_given_a_record_that_arrives_after_a_drain_then_all_messages_are_sent",
+        killed_by="unit/tidegate_core/decisions/test_topic_cursor.py::test_given_records_behind_a_drain_then_the_position_does_not_pass_those_before_them[tidegate.requests-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]",
     ),
     Mutant(
         "records before a reading",
         "a record from a busy node's queue moves the position past records before it while its reader starts again",
         breaks="I1",
         patches=(Patch(TopicCursor, "__init__", from_the_first),),
-        killed_by=f"{TESTS}::test_given_records_that_arrive_while_their_reader_recovers_then_all_messages_are_sent",
+        killed_by=f"{STORIES}::test_given_records_that_arrive_while_their_reader_recovers_then_all_messages_are_sent",
     ),
     Mutant(
         "inbox left to its first look",
         "a hand-over comes before the first reading of the inbox ends; messages after a predecessor's row are sent again",
         breaks="I8",
         patches=(Patch(Inbox, "hand_messages", leaving_them_to_the_first_look),),
-        killed_by="unit/tidegate_core/decisions/delivery_plane/test_sending_hand_overs.py::test_given_a_hand_over_before_all_is_recovered_then_what_lay_in_the_inbox_was_dealt_with_and_nothing_repeats",
+        killed_by=f"{TESTS_OF_SENDING_HAND_OVERS}::test_given_a_hand_over_before_all_is_recovered_then_what_lay_in_the_inbox_was_dealt_with_and_nothing_repeats",
     ),
     Mutant(
         "log left before it is read again",
         "a hand-over comes in the middle of a take-over; messages after a predecessor's row are sent again",
         breaks="I8",
         patches=(Patch(DeliveryPlane, "waits_for_the_log", never),),
-        killed_by="unit/tidegate_core/decisions/delivery_plane/test_sending_hand_overs.py::test_given_a_hand_over_before_the_log_is_read_again_then_it_waits_for_what_stands_before_what_was_sent",
+        killed_by=f"{TESTS_OF_SENDING_HAND_OVERS}::test_given_a_hand_over_before_the_log_is_read_again_then_it_waits_for_what_stands_before_what_was_sent",
     ),
 )

@@ -7,26 +7,23 @@ from typing import Any
 
 from tests.support.builders import MINUTE, SECOND, Doc, a_spec, all_of, an_apply, an_event, on_data
 from tests.support.harness.actor_harness import Bench
-from tests.support.harness.effect_matchers import a_commit
 from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.effects import Effect, Poke, ReadEndOffsets
+from tidegate_core.effects import ReadEndOffsets
 
 TOPIC = "lake.commits"
-TOPIC_ID = "c" * 32
 ENDS = ReadEndOffsets(TOPIC, may_be_missing=True)
 
 
-def a_source(kind: str = "apply") -> Doc:
+def a_source() -> Doc:
     event = {"dataset": "raw", "partition": {"pointer": "/day"}}
     spec = {"kind": "source", "namespace": "flights", "name": "landed", "topic": TOPIC, "event": event}
-    request = {"id": kind, "type": f"source.{kind}", "namespace": "flights", "name": "landed"}
-    return {**request, "spec": spec} if kind == "apply" else request
+    return {"id": "apply", "type": "source.apply", "namespace": "flights", "name": "landed", "spec": spec}
 
 
 def with_a_topic(**holding: Any) -> Bench:
     bench = Bench(**holding)
     bench.run(SECOND)
-    bench.create_topic(TOPIC, topic_id=TOPIC_ID)
+    bench.create_topic(TOPIC, topic_id="c" * 32)
     return bench
 
 
@@ -39,10 +36,6 @@ def test_given_a_record_that_is_older_than_its_source_then_no_schedule_runs() ->
     bench.request(a_source())
     bench.run(10 * SECOND)
     assert not bench.started, "I3: a record counted that is older than its source"
-
-
-def tells_of_controls(effect: Effect) -> bool:
-    return isinstance(effect, Poke) and effect.controls
 
 
 def test_given_a_source_that_is_being_opened_when_a_schedule_is_activated_then_earlier_records_do_not_count() -> None:
@@ -58,40 +51,6 @@ def test_given_a_source_that_is_being_opened_when_a_schedule_is_activated_then_e
     bench.release()
     bench.run(10 * SECOND)
     assert not bench.started, "I3: a record counted that is older than its schedule"
-
-
-def test_given_half_of_a_pair_that_came_in_time_but_is_unread_when_the_time_out_passes_then_the_pair_runs() -> None:
-    bench = with_a_topic()
-    bench.request(a_source())
-    bench.request(an_apply(a_spec(trigger=all_of(on_data("raw"), on_data("other"), timeout="30s"))))
-    bench.run(3 * SECOND)
-    bench.event(an_event("d1", "other"))
-    bench.run(5 * SECOND)
-    bench.hold_back(lambda effect: a_commit("cursor")(effect) and TOPIC_ID in str(effect))
-    bench.append(TOPIC, 0, {"day": "d1"})
-    bench.run(40 * SECOND)
-    bench.release()
-    bench.run(10 * SECOND)
-    assert len(bench.started) == 1, "I3: a pair that was complete in time did not run"
-
-
-def test_given_a_topic_that_is_created_again_and_longer_then_the_position_in_the_old_one_stays() -> None:
-    """The client reads on in the new topic at the old offset."""
-    bench = with_a_topic()
-    bench.request(a_source())
-    bench.request(an_apply(a_spec(trigger=on_data(count=100))))
-    bench.run(2 * SECOND)
-    bench.append(TOPIC, 0, {"day": "d1"}, {"day": "d2"})
-    bench.run(SECOND)
-    bench.logs.pop((TOPIC, 0))
-    bench.create_topic(TOPIC, topic_id="d" * 32)
-    bench.log(TOPIC, 0).extend(
-        LogRecord(offset, bench.now, None, f'{{"day": "e{offset}"}}'.encode()) for offset in range(4)
-    )
-    bench.hand_over(TOPIC, 0, 2)
-    bench.run(70 * SECOND)
-    positions = [row["next"] for row in bench.rows("TP") if TOPIC_ID in str(row["pk"])]
-    assert positions == [2], "I3: records of the new topic moved the position of the old one"
 
 
 def test_given_an_unread_source_when_a_time_out_of_another_namespace_passes_then_it_does_not_wait() -> None:
