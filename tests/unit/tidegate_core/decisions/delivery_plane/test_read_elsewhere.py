@@ -9,9 +9,8 @@ from dataclasses import replace
 import pytest
 
 from tests.simulation.faults.small_limits import HAND_OVER_MS, OF_MAPS, turned
-from tests.simulation.mutants.messages.late_copies import NAME, REQUEST, come_late
 from tests.simulation.stories.stage import comes_through_the_inbox
-from tests.support.builders import HOUR, MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_holding, a_send
+from tests.support.builders import HOUR, MINUTE, NOW, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_holding, a_send
 from tests.support.harness.actor_harness import Bench
 from tests.support.harness.effect_matchers import a_batch, a_commit
 from tests.support.harness.recreated_topic import recreate_requests_topic
@@ -22,14 +21,22 @@ from tidegate_core.decisions.former_maps import former_positions
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.inputs import Poked, TopicFacts
 from tidegate_core.effects import Invalid
+from tidegate_core.model.instants import format_instant
 from tidegate_core.model.position import Position
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import FIRST_VERSION, Message, MessageTimer
 from tidegate_core.records.run_plane import InboxRow
-from tidegate_core.store.values import Delete, Put
+from tidegate_core.store.values import Delete, Item, Key, Put
 from tidegate_core.transactions.map import Cut
 
 SECOND_ID, THIRD_ID = "2" * 32, "3" * 32
+NAME = "m-1"
+REQUEST = a_send(NAME, deliver_at=format_instant(NOW + MINUTE))
+
+
+def come_late(bench: Bench, rows: list[Item]) -> None:
+    """The store takes a second copy of rows that a former owner wrote."""
+    bench.store.write([Put(Key(str(row["pk"]), str(row["sk"])), row) for row in rows])
 
 
 @pytest.fixture(autouse=True)
@@ -155,6 +162,32 @@ def test_given_late_rows_of_a_record_that_is_gone_then_they_replace_nothing_of_i
     bench.run(2 * MINUTE)
     assert bench.receipts()["c-1" if is_cancelled else NAME]["status"] == ("cancelled" if is_cancelled else "unchanged")
     assert len(bench.delivered()) == (0 if is_cancelled else 1)
+
+
+def test_given_late_rows_of_a_repeat_in_the_inbox_that_another_topic_had_overtaken_then_they_are_not_sent() -> None:
+    """The record of the topic that followed makes the message, and the one of the topic before leaves the inbox as its repeat. Rows that a former
+    owner wrote of that one come when it has left.
+    """
+    former = Bench(shards=1)
+    former.run(SECOND)
+    asked_at = former.now
+    comes_through_the_inbox(former, REQUEST, asked_at)
+    former.give(Poked(0))
+    former.run(SECOND)
+    rows = [*former.rows("M#"), *former.rows("D#")]
+    bench = Bench(shards=1)
+    bench.run(2 * SECOND)
+    recreate_requests_topic(bench, 2)
+    bench.run(2 * HAND_OVER_MS)
+    bench.request(REQUEST)
+    bench.run(2 * SECOND)
+    comes_through_the_inbox(bench, REQUEST, asked_at)
+    bench.give(Poked(0))
+    bench.run(2 * SECOND)
+    come_late(bench, rows)
+    bench.crash()
+    bench.run(2 * MINUTE)
+    assert len(bench.delivered()) == 1, "I8: a request of two records was delivered twice"
 
 
 @pytest.mark.parametrize("how", ["a crash behind the refusal", "a write that the store does not take"])
