@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
 from tests.support.builders import HOUR
 from tidegate_core.decisions.delivery_plane.recurring import Series
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
-from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane import fire, gathering, timer_sweep
 from tidegate_core.decisions.run_plane.timers import move_rows
 from tidegate_core.records.run_plane import ScheduleState, TimerRow
@@ -48,13 +47,6 @@ def moving_no_row_of_a_bound(_: Any) -> Any:
 
 def sending_it(next_of: Callable[[Series, int], Next]) -> Any:
     return lambda series, nominal: next_of(series, nominal)._replace(is_bound=False)
-
-
-def searching_no_further(_: Any) -> Any:
-    def end(source: RecurringSource, ref: str) -> Operation[None]:
-        yield from ()
-
-    return end
 
 
 SEARCHES = (
@@ -99,7 +91,7 @@ SEARCHES = (
         "cut search of messages forgotten",
         "nobody goes on with the search for a recurring message that ended near",
         breaks="I1",
-        patches=(Patch(RecurringSource, "_search_on", searching_no_further),),
+        patches=(Patch(RecurringSource, "_search_on", operation_returning(None)),),
         killed_by=f"{TESTS}::test_given_instants_left_out_that_no_search_passes_at_once_then_a_message_is_sent_at_each_other_one",
     ),
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, returning
 from tidegate_core.decisions.delivery_plane import creates, plane
 from tidegate_core.decisions.delivery_plane.creates import Create
 from tidegate_core.records.messages import FIRST_VERSION
@@ -14,16 +14,8 @@ from tidegate_core.records.messages import FIRST_VERSION
 TESTS = "unit/tidegate_core/decisions/delivery_plane/test_read_elsewhere.py"
 
 
-def one_for_all_topics(_: Any) -> Any:
-    return lambda topic_id, first_topic_id: FIRST_VERSION
-
-
 def of_its_own_topic(_: Any) -> Any:
     return lambda plane, create: [create.version]
-
-
-def with_its_topic(_: Any) -> Any:
-    return lambda plane, create: False
 
 
 def under_a_key_alone(_: Any) -> Any:
@@ -35,7 +27,7 @@ RULES_OF_LATE_COPIES = (
         "one version for all topics",
         "rows of a record that went with its topic come late, and replace those of its repeat",
         breaks="I1",
-        patches=(Patch(plane, "version_without_key", one_for_all_topics),),
+        patches=(Patch(plane, "version_without_key", returning(FIRST_VERSION)),),
         killed_by=f"{TESTS}::test_given_late_rows_of_a_record_that_is_gone_then_they_replace_nothing_of_its_repeat[it is sent-both rows]",
     ),
     Mutant(
@@ -56,7 +48,7 @@ RULES_OF_LATE_COPIES = (
         "one version with what is gone",
         "late rows of a record that went with its topic replace those of its repeat, of that very topic, which was passed",
         breaks="I1",
-        patches=(Patch(creates, "_outlives_its_topic", with_its_topic),),
+        patches=(Patch(creates, "_outlives_its_topic", returning(False)),),
         killed_by=f"{TESTS}::test_given_late_rows_of_a_record_that_is_gone_then_they_replace_nothing_of_its_repeat_in_the_inbox[it is sent-both rows]",
     ),
 )

@@ -5,24 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
 from tidegate_core.decisions.delivery_plane import cancelling, delivering, plane
 from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.delivery_plane.slots import EVERYWHERE, Slots, Slotted, Stage
 from tidegate_core.decisions.partition_actor import PartitionActor
-from tidegate_core.records.messages import Guard
 
 TESTS = "unit/tidegate_core/decisions/test_partition_actor.py"
 EARLY_MS = 300
-
-
-def reading_no_guards(_: Any) -> Any:
-    def no_guards(*_: Any) -> Generator[Any, Any, dict[str, Guard]]:
-        yield from ()
-        return {}
-
-    return no_guards
 
 
 def knowing_no_window(init: Callable[..., None]) -> Any:
@@ -63,27 +54,19 @@ def too_early(take_due: Callable[..., list[Slotted]]) -> Any:
     return lambda slots, now, *rest: take_due(slots, now + EARLY_MS, *rest)
 
 
-def believing_the_assignment(_: Any) -> Any:
-    def believed(_: PartitionActor) -> Generator[Any, Any, bool]:
-        yield from ()
-        return True
-
-    return believed
-
-
 MESSAGES = (
     Mutant(
         "old assignment",
         "a process that stood still since it was assigned something serves it beside the rightful owner",
         breaks="I7",
-        patches=(Patch(PartitionActor, "_is_member", believing_the_assignment),),
+        patches=(Patch(PartitionActor, "_is_member", operation_returning(True)),),
         killed_by=f"{TESTS}::test_given_no_proof_of_membership_after_the_fence_then_nothing_is_read_or_answered[False]",
     ),
     Mutant(
         "load",
         "a timer row written late, after its cancel, is loaded by the next owner and sent",
         breaks="I7",
-        patches=(Patch(plane, "read_guards", reading_no_guards),),
+        patches=(Patch(plane, "read_guards", operation_returning({})),),
         within=120,
         directed=(11,),
         trap="echoes",

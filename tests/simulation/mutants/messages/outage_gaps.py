@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, returning
 from tidegate_core.decisions.delivery_plane.recurring_loading import Templates
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
@@ -13,10 +13,6 @@ from tidegate_core.decisions.operations import Operation
 from tidegate_core.records.outages import Outage
 
 TESTS = "unit/tidegate_core/decisions/delivery_plane/test_recurring_silence.py"
-
-
-def nothing_waits(_: Callable[[RecurringSource, int], None]) -> Callable[[RecurringSource, int], None]:
-    return lambda source, instant: None
 
 
 def giving_way_as_it_is_read_ahead(load: Callable[[Templates, Sequence[Slotted]], Operation[None]]) -> Any:
@@ -47,7 +43,7 @@ RULES_OF_GAPS = (
         "gap overtaken",
         "a fire is taken while the gap is written that it lies in, and what follows on it there is never sent",
         breaks="I1",
-        patches=(Patch(RecurringSource, "gap_ends", nothing_waits),),
+        patches=(Patch(RecurringSource, "gap_ends", returning(None)),),
         killed_by=f"{TESTS}::test_given_a_fire_that_is_no_more_than_late_then_it_is_not_taken_while_the_gap_is_written",
     ),
     Mutant(

@@ -5,16 +5,10 @@ Two records of one id share the keys of their rows, except for the instant.
 
 from __future__ import annotations
 
-from typing import Any
-
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, returning
 from tidegate_core.decisions.delivery_plane import sending
 
 TESTS = "unit/tidegate_core/decisions/delivery_plane/test_half_written.py"
-
-
-def beside_it(_: Any) -> Any:
-    return lambda _: False
 
 
 RULES_OF_HALVES = (
@@ -22,14 +16,14 @@ RULES_OF_HALVES = (
         "half of another record",
         "the timer row of a record that came to nothing wakes the message of another record of its id, before its time",
         breaks="I3",
-        patches=(Patch(sending, "_is_written_behind_its_message", beside_it),),
+        patches=(Patch(sending, "_is_written_behind_its_message", returning(False)),),
         killed_by=f"{TESTS}::test_given_a_timer_row_without_its_message_then_another_record_of_the_id_is_sent_once_at_its_own_time[the other is later-beyond the window-False]",
     ),
     Mutant(
         "half of another record, once more",
         "the timer row of a record that came to nothing wakes the message of another record of its id, which was sent before",
         breaks="I8",
-        patches=(Patch(sending, "_is_written_behind_its_message", beside_it),),
+        patches=(Patch(sending, "_is_written_behind_its_message", returning(False)),),
         killed_by=f"{TESTS}::test_given_a_timer_row_without_its_message_then_another_record_of_the_id_is_sent_once_at_its_own_time[the other is earlier-in the window-True]",
     ),
 )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.simulation.mutants.messages.message_life import unfenced_of
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
 from tidegate_core.decisions.delivery_plane import delivering, retrying
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
 from tidegate_core.decisions.delivery_plane.slots import Slots
-from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.shard_actor import ShardActor
 
 TESTS = "unit/tidegate_core/decisions"
@@ -17,13 +16,6 @@ TESTS = "unit/tidegate_core/decisions"
 
 def seeing_the_first_one(_: Callable[[Slots], int | None]) -> Callable[[Slots], int | None]:
     return lambda slots: slots._due[0][0] if slots._due else None
-
-
-def at_once(_: Callable[[ShardActor], Operation[None]]) -> Callable[[ShardActor], Operation[None]]:
-    def serve(actor: ShardActor) -> Operation[None]:
-        yield from ()
-
-    return serve
 
 
 def behind_the_slot(boundary: Callable[..., int]) -> Callable[..., int]:
@@ -49,7 +41,7 @@ RULES_OF_RECURRING = (
         "early after an outage",
         "what stands for an outage is sent at once, although its end was told by a clock that is ahead",
         breaks="I8",
-        patches=(Patch(ShardActor, "_wait_for_the_present", at_once),),
+        patches=(Patch(ShardActor, "_wait_for_the_present", operation_returning(None)),),
         killed_by=f"{TESTS}/test_outage_facts.py::test_given_a_fact_whose_author_had_a_clock_ahead_then_what_it_stands_for_is_not_early[message]",
     ),
     Mutant(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, returning
 from tidegate_core.decisions.delivery_plane import recurring_loading
 from tidegate_core.decisions.delivery_plane.loading import place_of
 from tidegate_core.decisions.delivery_plane.recurring import Fire
@@ -22,10 +22,6 @@ def by_its_age_alone(_: Callable[[Summoned, Key], bool]) -> Callable[[Summoned, 
         return place_of(key.sk)[0] < summoned._plane.host.now - LEFT_AFTER_MS and key not in summoned._waiting
 
     return is_left
-
-
-def for_nobody(_: Callable[[RecurringSource, str], None]) -> Callable[[RecurringSource, str], None]:
-    return lambda source, ref: None
 
 
 def by_its_origin_alone(_: Any) -> Callable[[Item | None, Fire], bool]:
@@ -52,7 +48,7 @@ RULES_OF_SLOW_STORES = (
         "search left alone",
         "how far a trigger was searched stands for its next fire for good",
         breaks="I1",
-        patches=(Patch(RecurringSource, "placed", for_nobody),),
+        patches=(Patch(RecurringSource, "placed", returning(None)),),
         killed_by=f"{TESTS}/delivery_plane/test_recurring_slow_store.py::test_given_a_search_that_the_lane_comes_to_when_it_is_near_then_somebody_goes_on_with_it[120]",
     ),
     Mutant(

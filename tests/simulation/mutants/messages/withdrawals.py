@@ -4,10 +4,10 @@ raised (docs/protocol.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
 from tidegate_core.decisions.delivery_plane import cancelling, guarding, plane, retrying
 from tidegate_core.decisions.delivery_plane.guarding import Fate, Guards
 from tidegate_core.decisions.delivery_plane.next_attempts import NextAttempts
@@ -25,13 +25,6 @@ def as_the_store_says(_: Any) -> Any:
         return found is not None and found.covers(version)
 
     return keep_out
-
-
-def reading_none(_: Any) -> Any:
-    def learn(attempts: NextAttempts, messages: Iterable[Message]) -> Generator[Any]:
-        yield from ()
-
-    return learn
 
 
 def withdrawn_where_it_was(move_on: Callable[..., None]) -> Any:
@@ -74,7 +67,7 @@ RULES_OF_FATES = (
         "next attempts of predecessors",
         "a refused message whose next attempt a successor has not loaded passes for sent, and its cancel keeps it from ever being sent",
         breaks="I8",
-        patches=(Patch(NextAttempts, "learn", reading_none),),
+        patches=(Patch(NextAttempts, "learn", operation_returning(None)),),
         killed_by=f"{TESTS}::test_given_a_refused_message_whose_next_attempt_is_far_then_a_successor_cancels_what_nobody_has_sent[refused-by id]",
     ),
     Mutant(
