@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, returning
 from tidegate_core.decisions.run_plane import control, fire
 from tidegate_core.migrating import gate
 from tidegate_core.records.schema import StoreSchema
@@ -13,16 +13,8 @@ from tidegate_core.transactions import unit_of_work
 STORIES = "simulation/stories/clauses/test_row_migration.py"
 
 
-def saying_nothing(_: Any) -> Any:
-    return lambda schema, readable=None: None
-
-
 def leaving_bounds(_: Any) -> Any:
     return lambda unit, state, trigger: state
-
-
-def holding_nothing(_: Any) -> Any:
-    return lambda owners: {}
 
 
 def finding_nothing_new(_: Any) -> Any:
@@ -34,7 +26,7 @@ MIGRATION = (
         "no version asked",
         "a node of an older release takes shards over while the version of rows is raised",
         breaks="I6",
-        patches=(Patch(StoreSchema, "refusal", saying_nothing),),
+        patches=(Patch(StoreSchema, "refusal", returning(None)),),
         killed_by=f"{STORIES}::test_given_a_version_that_is_being_raised_then_an_older_node_takes_no_shard_over",
     ),
     Mutant(
@@ -50,7 +42,7 @@ MIGRATION = (
         "leases unread",
         "a stopped node of an older release is not counted, and goes on before another node has taken over its shards",
         breaks="I6",
-        patches=(Patch(gate, "_by_owner", holding_nothing),),
+        patches=(Patch(gate, "_by_owner", returning({})),),
         trap="two_releases",
         within=30,
         directed=(6,),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, returning
 from tidegate_core.decisions.run_plane import at_least_every, expire, gathering, inbox, instances, latch_ticks
 from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.decisions.run_plane.entries import on_the_clock
@@ -61,10 +61,6 @@ def newest_first(open_at: Callable[[Instances, int], list[str]]) -> Any:
     return found
 
 
-def waiting_for_nothing(_: Any) -> Any:
-    return lambda self, gathering, sorting, through: False
-
-
 def by_its_clock_alone(_: Any) -> Any:
     return lambda entry: (on_the_clock(entry), 0)
 
@@ -92,7 +88,7 @@ TICKS = (
         "read apart",
         "the topic partition that is read first after an outage decides whether events that came in time are a pair",
         breaks="I3",
-        patches=(Patch(CountEvents, "_waits", waiting_for_nothing),),
+        patches=(Patch(CountEvents, "_waits", returning(False)),),
         killed_by=f"{TESTS_OF_EVENTS_READ_APART}::test_given_what_came_in_time_and_is_read_behind_what_came_too_late_then_the_pair_is_one[1-partial]",
     ),
     Mutant(
@@ -156,7 +152,7 @@ TICKS = (
         "rows for which one decision had no room wait in the inbox until the shard changes hands",
         breaks="I3",
         patches=(Patch(UnitOfWork, "go_on", lambda _: lambda self: None),),
-        beside=(Patch(CountEvents, "_waits", waiting_for_nothing),),
+        beside=(Patch(CountEvents, "_waits", returning(False)),),
         killed_by=f"{TESTS_OF_TICKS_OF_COMPOSITES}::test_given_ticks_of_more_windows_than_one_decision_takes_then_data_meets_that_of_its_own",
     ),
     Mutant(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
 from tidegate_core.decisions.delivery_plane import creates, sending
 from tidegate_core.decisions.delivery_plane.creates import Create
 from tidegate_core.decisions.delivery_plane.inboxed import Inboxed
-from tidegate_core.decisions.operations import Operation
 
 STORIES = "simulation/stories/ingest/test_lost_records.py"
 
@@ -20,13 +19,6 @@ def refused_at_once(original: Any) -> Any:
         return False
 
     return leans
-
-
-def for_nobody(_: Any) -> Any:
-    def stand_in(plane: object, create: Create) -> Operation[None]:
-        yield from ()
-
-    return stand_in
 
 
 def on_rows_alone(original: Callable[[Create], None]) -> Any:
@@ -57,7 +49,7 @@ RULES_OF_GONE_RECORDS = (
         "nobody stands in",
         "a guard outlives the replacement that raised it and went with its topic, and covers the record that stayed",
         breaks="I1",
-        patches=(Patch(creates, "_stand_in", for_nobody),),
+        patches=(Patch(creates, "_stand_in", operation_returning(None)),),
         killed_by=f"{STORIES}::test_given_a_record_in_the_inbox_when_the_repeat_that_replaced_goes_with_its_topic_then_the_record_is_sent_in_its_place[unseen]",
     ),
     Mutant(

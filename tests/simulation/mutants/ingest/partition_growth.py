@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.simulation.mutants.ingest.sources import taking_all_of_that_name
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
 from tidegate_core.decisions import former_maps, partition_actor
 from tidegate_core.decisions.delivery_plane.read_elsewhere import ReadElsewhere
 from tidegate_core.decisions.guard import MapGuard
@@ -16,14 +16,6 @@ from tidegate_core.decisions.topic_cursor import TopicCursor
 from tidegate_core.store import keys
 
 STORIES = "simulation/stories/ingest/test_partition_growth.py"
-
-
-def at_once(_: Any) -> Any:
-    def nothing_is_carried(*_: Any) -> Any:
-        yield from ()
-        return {}
-
-    return nothing_is_carried
 
 
 def named_by_the_first_topic(original: Any) -> Any:
@@ -63,7 +55,7 @@ RULES_OF_GROWTH = (
         "map not carried",
         "a holder of the older map writes rows, and moves its position, for a shard whose new owner has loaded its window",
         breaks="I1",
-        patches=(Patch(partition_actor, "carry_over", at_once),),
+        patches=(Patch(partition_actor, "carry_over", operation_returning({})),),
         killed_by=f"{STORIES}::test_given_a_grown_map_when_a_holder_of_the_old_one_reads_on_then_its_message_is_delivered",
     ),
     Mutant(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
 from tidegate_core.decisions.event_index import Listener
 from tidegate_core.decisions.event_reading import SourceEvents
 from tidegate_core.decisions.inputs import RecordsArrived
@@ -25,22 +25,6 @@ def mapping_all_that_is_there(sources_of: Callable[..., Any]) -> Any:
         return [(source, {}) for source, _ in found]
 
     return mapped
-
-
-def knowing_of_none(_: Any) -> Any:
-    def none(_: Any) -> Generator[Any, Any, Sources]:
-        yield from ()
-        return Sources()
-
-    return none
-
-
-def finding_none(_: Any) -> Any:
-    def none(*_: Any) -> Generator[Any, Any, dict[str, tuple[int, int]]]:
-        yield from ()
-        return {}
-
-    return none
 
 
 def reading_the_list_once(sources_of: Callable[..., Any]) -> Any:
@@ -115,14 +99,14 @@ RULES_OF_SOURCES = (
         "watermark of sources",
         "a time-out does not wait for unread records in the topics of sources",
         breaks="I3",
-        patches=(Patch(watermark, "present_sources", knowing_of_none),),
+        patches=(Patch(watermark, "present_sources", operation_returning(Sources())),),
         killed_by=f"{TESTS_OF_SOURCE_SILENCE}::test_given_a_time_out_and_records_that_are_not_read_then_it_waits_for_them",
     ),
     Mutant(
         "a mark for sure",
         "unread offsets are taken for marks of a transaction, without a check",
         breaks="I3",
-        patches=(Patch(watermark, "_with_records", finding_none),),
+        patches=(Patch(watermark, "_with_records", operation_returning({})),),
         killed_by=f"{TESTS_OF_SOURCE_SILENCE}::test_given_a_time_out_and_records_that_are_not_read_then_it_waits_for_them",
     ),
     Mutant(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
 from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.operations import Operation
@@ -73,13 +73,6 @@ def sending_what_was_taken(parted: Callable[..., Any]) -> Any:
     return all_of
 
 
-def telling_delivery_planes_alone(_: Any) -> Any:
-    def drain(_: ShardActor) -> Operation[None]:
-        yield from ()
-
-    return drain
-
-
 HAND_OVERS = (
     Mutant(
         "held in front of what was sent",
@@ -92,7 +85,7 @@ HAND_OVERS = (
         "told to delivery planes alone",
         "a shard that is recovered during a hand-over begins the requests in its inbox",
         breaks="I8",
-        patches=(Patch(ShardActor, "drain", telling_delivery_planes_alone),),
+        patches=(Patch(ShardActor, "drain", operation_returning(None)),),
         killed_by=f"{TESTS_OF_SENDING_HAND_OVERS}::test_given_a_hand_over_before_all_is_recovered_then_no_request_is_begun_behind_it",
     ),
     Mutant(

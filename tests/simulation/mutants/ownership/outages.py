@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
 from tidegate_core.decisions import acquisition, outage_watch
 from tidegate_core.decisions.outage_watch import OutageWatch
 from tidegate_core.decisions.run_plane import catch_up, fire
@@ -20,13 +20,6 @@ def knowing_nothing_new(_: Any) -> Any:
         return tuple(known)
 
     return known_before
-
-
-def writing_nothing(_: Any) -> Any:
-    def settle(watch: OutageWatch) -> Generator[Any, Any, None]:
-        yield from ()
-
-    return settle
 
 
 def forgetting_what_was_gathered(moved: Callable[..., ScheduleState]) -> Any:
@@ -79,7 +72,7 @@ OUTAGES = (
         "fact of a silence",
         "an owner that the store did not answer goes on as if nothing had happened",
         breaks="I1",
-        patches=(Patch(OutageWatch, "settle", writing_nothing),),
+        patches=(Patch(OutageWatch, "settle", operation_returning(None)),),
         within=2,
         trap="silence",
     ),
