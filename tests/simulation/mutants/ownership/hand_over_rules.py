@@ -17,9 +17,6 @@ def of_what_is_loaded(waits_for_the_log: property) -> Any:
     return property(waits)
 
 
-OF_WHAT_IS_LOADED = Patch(DeliveryPlane, "waits_for_the_log", of_what_is_loaded)
-
-
 def in_the_lane_alone(write: Callable[[ShardActor], None]) -> Any:
     def written(actor: ShardActor) -> None:
         if not actor.is_draining:
@@ -41,14 +38,13 @@ RULES_OF_HAND_OVERS = (
         "nobody writes down an outage that begins during a hand-over, and late fires wait for it",
         breaks="liveness",
         patches=(Patch(ShardActor, "_have_outage_written", in_the_lane_alone),),
-        beside=(OF_WHAT_IS_LOADED,),
         killed_by="unit/tidegate_core/decisions/test_outage_facts.py::test_given_an_outage_that_opens_while_a_shard_is_recovered_then_a_drain_that_comes_before_the_end_waits_for_it",
     ),
     Mutant(
         "log left before all is loaded",
         "a row that waits for the log is loaded when a hand-over reads no more; messages after it are sent again",
         breaks="I8",
-        patches=(OF_WHAT_IS_LOADED,),
+        patches=(Patch(DeliveryPlane, "waits_for_the_log", of_what_is_loaded),),
         killed_by="unit/tidegate_core/decisions/delivery_plane/test_sending_hand_overs.py::test_given_such_a_row_that_is_loaded_amid_the_hand_over_then_it_waits_for_its_record_as_well",
     ),
 )

@@ -73,16 +73,12 @@ def sending_what_was_taken(parted: Callable[..., Any]) -> Any:
     return all_of
 
 
-def behind_outages_alone(_: Any) -> Any:
-    return lambda plane: plane.slots.late_fires_wait
-
-
 HAND_OVERS = (
     Mutant(
         "held in front of what was sent",
         "a fire that a request holds during a hand-over counts as done, and messages after it are sent again",
         breaks="I8",
-        patches=(Patch(DeliveryPlane, "_holds_fires_up", behind_outages_alone),),
+        patches=(Patch(DeliveryPlane, "_holds_fires_up", lambda _: lambda plane: plane.slots.late_fires_wait),),
         killed_by=f"{TESTS_OF_SENDING_HAND_OVERS}::test_given_a_request_that_holds_a_schedule_amid_a_hand_over_then_that_waits_for_it_and_nothing_repeats",
     ),
     Mutant(
@@ -90,7 +86,6 @@ HAND_OVERS = (
         "a shard that is recovered during a hand-over begins the requests in its inbox",
         breaks="I8",
         patches=(Patch(ShardActor, "drain", operation_returning(None)),),
-        beside=(Patch(DeliveryPlane, "_holds_fires_up", behind_outages_alone),),
         killed_by=f"{TESTS_OF_SENDING_HAND_OVERS}::test_given_a_hand_over_before_all_is_recovered_then_no_request_is_begun_behind_it",
     ),
     Mutant(
