@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
 from tidegate_core.decisions import outage_watch
 from tidegate_core.decisions.delivery_plane import retrying, sending
 from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
@@ -16,14 +16,6 @@ from tidegate_core.decisions.delivery_plane.waiting import Waiting
 from tidegate_core.store.values import Check, Delete, Put, Transaction
 
 TESTS = "unit/tidegate_core/decisions/delivery_plane"
-
-
-def nothing_to_do(_: Any) -> Any:
-    def done(*_: Any) -> Generator[Any, Any, tuple[()]]:
-        yield from ()
-        return ()
-
-    return done
 
 
 def without_siblings(take_loaded: Callable[..., None]) -> Any:
@@ -88,7 +80,7 @@ RULES_OF_MESSAGES = (
         "refused version",
         "rows of a create that was refused in a replay come late, and are sent",
         breaks="I8",
-        patches=(Patch(sending, "_cover_refused", nothing_to_do),),
+        patches=(Patch(sending, "_cover_refused", operation_returning(())),),
         killed_by=f"{TESTS}/test_replacing.py::test_given_a_record_that_was_refused_then_rows_of_it_that_come_late_are_not_sent[older]",
     ),
     Mutant(
@@ -116,7 +108,7 @@ RULES_OF_MESSAGES = (
         "on the wire",
         "a replacement is acknowledged while the older version is on its way",
         breaks="I7",
-        patches=(Patch(sending, "_wait_for_the_wire", nothing_to_do),),
+        patches=(Patch(sending, "_wait_for_the_wire", operation_returning(())),),
         killed_by=f"{TESTS}/test_replacing.py::test_given_an_older_version_on_the_wire_then_the_row_that_answers_for_the_newer_one_comes_behind_it",
     ),
     Mutant(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, returning
 from tests.simulation.users.schedule_definitions import FAILURES
 from tidegate_core.decisions.run_plane import attempts, by_id, retry_budget, retrying, run_ends, runs
 from tidegate_core.decisions.run_plane.retry_budget import BUDGET_WINDOW_MS
@@ -40,10 +40,6 @@ def since_the_first_attempt(read: Callable[[LookAtRun, UnitOfWork], Run | None])
         return None if run is None else replace(run, passed_at=None)
 
     return of_before
-
-
-def never_late(_: Callable[[Run, int], bool]) -> Callable[[Run, int], bool]:
-    return lambda run, now: False
 
 
 def behind_the_latest(_: Callable[..., int | None]) -> Callable[..., int | None]:
@@ -117,14 +113,14 @@ RETRIES = (
         "retries behind an outage",
         "all further attempts that were due during an outage begin at once after it",
         breaks="I4",
-        patches=(Patch(attempts, "is_overdue", never_late),),
+        patches=(Patch(attempts, "is_overdue", returning(False)),),
         killed_by=f"{SHARD_BUDGET_TESTS}::test_given_retries_that_were_to_begin_while_nobody_was_here_then_they_do_not_begin_all_at_once",
     ),
     Mutant(
         "retry of the day before",
         "after an outage an attempt begins as soon as the budget has room, even 24 h after its run's admission",
         breaks="dead letters",
-        patches=(Patch(runs, "is_too_late", never_late),),
+        patches=(Patch(runs, "is_too_late", returning(False)),),
         killed_by=f"{GIVEN_UP_TESTS}::test_given_an_outage_behind_which_a_try_would_come_too_late_then_the_run_is_given_up",
     ),
     Mutant(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.mutants.messages.message_life import nothing_to_do
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
 from tests.simulation.mutants.sketch.replacements import torn
 from tidegate_core.decisions.run_plane import count, deadlines, listening, run_ends, runs
 from tidegate_core.decisions.run_plane.ending import EndPending
@@ -45,7 +44,7 @@ RULES_OF_RUNS = (
         "index version",
         "nodes do not read new rows of the index, because its version was not raised",
         breaks="I3",
-        patches=(Patch(listening, "_raise_versions", nothing_to_do),),
+        patches=(Patch(listening, "_raise_versions", operation_returning(())),),
         killed_by=f"{INDEX_TESTS}::test_given_a_moment_between_rows_version_and_receipt_then_what_comes_after_the_receipt_counts[rows]",
     ),
     Mutant(
@@ -68,7 +67,7 @@ RULES_OF_RUNS = (
         "watermark",
         "a time-out does not wait for events that were announced in time and are not read yet",
         breaks="I3",
-        patches=(Patch(deadlines, "wait_for_watermark", nothing_to_do),),
+        patches=(Patch(deadlines, "wait_for_watermark", operation_returning(())),),
         killed_by=f"{READ_APART_TESTS}::test_given_what_came_in_time_and_is_read_behind_what_came_too_late_then_the_pair_is_one[0-partial]",
     ),
     Mutant(
