@@ -16,7 +16,6 @@ from tests.simulation.mutants import LISTS, MUTANTS
 from tests.simulation.mutants.hunt import hunt_by_scenario
 from tests.simulation.mutants.mutant import Mutant
 from tests.simulation.mutants.parallel_hunt import hunt_all, missing_tests_of
-from tests.simulation.mutants.sketch.protocol_sketch import NAMES_IN_THE_SKETCH
 
 MUTANTS_MIN = 100
 BY_TEST = [mutant for mutant in MUTANTS.values() if mutant.killed_by is not None]
@@ -71,7 +70,3 @@ def test_given_the_lists_then_no_name_hides_another_mutant() -> None:
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=lambda mutant: mutant.name)
 def test_given_a_mutant_then_it_is_hunted_in_one_way(mutant: Mutant) -> None:
     assert [mutant.within > 0, mutant.scenario is not None, mutant.killed_by is not None].count(True) == 1
-
-
-def test_given_the_bugs_of_the_protocols_sketch_then_each_is_planted_here() -> None:
-    assert sorted(set(NAMES_IN_THE_SKETCH.values()) - MUTANTS.keys()) == []

@@ -23,6 +23,7 @@ from tests.simulation.faults.small_limits import OF_MAPS, turned
 from tests.simulation.mutants.mutant import NO_PROOF, Mutant, Scenario
 
 TESTS: Final = Path(__file__).parents[2]
+STORIES: Final = "simulation/stories/"
 OTHERS_SHOWN = 5
 OUTGROWN = re.compile(r"raised TypeError\(.*(positional|keyword) argument")
 """Production calls what is planted with other arguments than it was written for. What breaks then says nothing about the bug."""
@@ -184,7 +185,8 @@ def proves(error: BaseException, mutant: Mutant) -> bool:
     """Whether a failed test shows the missing protection, and not code that only breaks.
 
     An assertion of the tests must have failed: the product raises `AssertionError` too where it is called wrongly. Where the message
-    reports violations, one of them must be of the invariant that the bug breaks.
+    reports violations, one of them must be of the invariant that the bug breaks. The message of a story always reports one, because
+    an assertion that only prepares the story proves nothing.
     """
     message = str(error)
     if isinstance(error, pytest.fail.Exception):
@@ -195,7 +197,9 @@ def proves(error: BaseException, mutant: Mutant) -> bool:
     if not raised_in.is_relative_to(TESTS):
         return False
     violations = VIOLATION.findall(message)
-    return bool(mutant.proofs(violations)) if violations else not any(each in message for each in NO_PROOF)
+    if violations or (mutant.killed_by or "").startswith(STORIES):
+        return bool(mutant.proofs(violations))
+    return not any(each in message for each in NO_PROOF)
 
 
 def _name_of(item: pytest.Item) -> str:

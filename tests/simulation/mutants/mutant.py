@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 from unittest import mock
@@ -42,6 +43,21 @@ class Patch:
     target: Any
     name: str
     changed: Callable[[Any], Any]
+
+
+def returning(value: object) -> Callable[[Any], Any]:
+    """Makes a function return this, whatever it is called with."""
+    return lambda _: lambda *arguments, **named: copy(value)
+
+
+def operation_returning(value: object) -> Callable[[Any], Any]:
+    """Makes an operation, which may ask store and host, ask nothing and return this."""
+
+    def operation(*_: Any, **__: Any) -> Generator[Any, Any, Any]:
+        yield from ()
+        return copy(value)
+
+    return lambda _: operation
 
 
 @dataclass(frozen=True, slots=True)

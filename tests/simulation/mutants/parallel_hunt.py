@@ -1,4 +1,4 @@
-"""Hunts many planted bugs in child processes: one task for each file of tests, one for each bug that worlds have to find."""
+"""Hunts many planted bugs in child processes: a task is a file of tests, or a bug that worlds have to find."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Sent: TypeAlias = tuple[str, str | None, int, list[str]]
 def hunt_all(mutants: Sequence[Mutant], workers: int | None = None) -> Iterator[Hunt]:
     """Yields results as they come; `workers` is one per core unless given. Each bug is one of `MUTANTS`."""
     with _pool(workers) as pool:
-        for sent in pool.imap_unordered(_hunt, _tasks(mutants)):
+        for sent in pool.imap_unordered(_hunt, _tasks(mutants, workers)):
             for name, killed_by, tried, others in sent:
                 yield Hunt(MUTANTS[name], killed_by, tried, others)
 
@@ -35,8 +35,10 @@ def _pool(workers: int | None) -> Pool:
     return multiprocessing.get_context("spawn").Pool(workers)
 
 
-def _tasks(mutants: Sequence[Mutant]) -> list[list[str]]:
-    """Returns the names of bugs for each task, longest tasks first."""
+def _tasks(mutants: Sequence[Mutant], workers: int | None) -> list[list[str]]:
+    """Returns the names of bugs for each task, longest tasks first. A single worker runs pytest once for all files."""
+    if workers == 1:
+        return [[mutant.name for mutant in mutants]]
     by_worlds = [[mutant.name] for mutant in mutants if mutant.killed_by is None]
     by_tests = sorted((mutant for mutant in mutants if mutant.killed_by is not None), key=_file)
     files = [[mutant.name for mutant in group] for _, group in groupby(by_tests, key=_file)]

@@ -1,10 +1,9 @@
-"""Clauses that hold messages back and let them go once, under wide controls."""
+"""Goes once `commands/scope_suspension.py` names a test: the story is in `tests/simulation/stories/clauses/`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tests.simulation.mutants.clauses.clause_mutant import dropped
 from tests.simulation.stories.stage import takes
 from tests.support.builders import HOUR, NOW
 from tidegate_core.records.messages import HeldMessage, MessageTimer
@@ -43,27 +42,5 @@ def a_hold_arrives_again(times_held: int) -> Iterable[str]:
         yield "I8: a message that was let go is held back once more, and will be delivered a second time"
 
 
-def the_first_hold_arrives_again() -> Iterable[str]:
-    return a_hold_arrives_again(times_held=1)
-
-
 def a_later_hold_arrives_again() -> Iterable[str]:
     return a_hold_arrives_again(times_held=2)
-
-
-CLAUSES_OF_CONTROLS = (
-    dropped(
-        "moves_seen",
-        "attribute_not_exists(#moves)",
-        "the first move that arrives a second time brings back a message that was let go since",
-        breaks="I8",
-        scenario=the_first_hold_arrives_again,
-    ),
-    dropped(
-        "moves_seen",
-        "#moves = :moves_seen",
-        "a move that arrives a second time brings back a message that was let go since",
-        breaks="I8",
-        scenario=a_later_hold_arrives_again,
-    ),
-)

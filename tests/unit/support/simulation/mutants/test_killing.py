@@ -8,7 +8,7 @@ from multiprocessing.pool import Pool
 
 import pytest
 
-from tests.simulation.mutants.hunt import hunt_by_seeds, hunt_by_tests, missing_tests
+from tests.simulation.mutants.hunt import hunt_by_seeds, hunt_by_tests, missing_tests, proves
 from tests.simulation.mutants.mutant import Mutant, Patch
 from tests.unit.support.simulation.mutants.example_stories import World
 from tidegate_core.transactions.unit_of_work import UnitOfWork
@@ -93,6 +93,23 @@ def test_given_a_hunt_then_nothing_of_the_bug_is_left(child: Pool) -> None:
 
 def test_given_a_bug_that_names_no_test_then_it_is_reported(child: Pool) -> None:
     assert child.apply(missing) == [f"no test: {STORIES}::test_that_nobody_wrote"]
+
+
+@pytest.mark.parametrize(
+    ("file", "message", "expected"),
+    [
+        pytest.param("unit/test_a.py", "assert False", True, id="a unit test"),
+        pytest.param("simulation/stories/test_a.py", "assert False", False, id="a story that was not prepared"),
+        pytest.param("simulation/stories/test_a.py", "assert ['I3: counted twice'] == []", True, id="a story"),
+    ],
+)
+def test_given_a_failed_assertion_then_that_of_a_story_has_to_report_the_violation(
+    file: str, message: str, expected: bool
+) -> None:
+    mutant = Mutant("a bug", "why", "I3", (), killed_by=f"{file}::test_that_fails")
+    with pytest.raises(AssertionError) as failure:
+        raise AssertionError(message)
+    assert proves(failure.value, mutant) == expected
 
 
 def test_given_a_patch_with_outdated_arguments_then_what_it_breaks_is_no_proof() -> None:
