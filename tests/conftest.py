@@ -17,6 +17,7 @@ from tests.support.suite.scheduler import COMPUTING_NICENESS, SuiteScheduling, i
 from tidegate_bricks.java_server import NICE_VARIABLE
 from tidegate_node.garbage import THRESHOLDS
 
+pytest_plugins = ["tests.support.servers.shared"]
 TESTS = Path(__file__).parent
 SUITE_DIST = "loadgroup"
 SCHEDULING = pytest.StashKey[SuiteScheduling]()

@@ -43,7 +43,7 @@ def _apply(client: Client, spec: dict[str, Any], **more: Any) -> Any:
 
 
 def _run_states(cluster: Cluster, run_id: str) -> list[str]:
-    records = [record.document for record in read_topic(cluster.bootstrap_servers, "tidegate.runs")]
+    records = [record.document for record in read_topic(cluster.bootstrap_servers, cluster.topic("runs"))]
     return [record["state"] for record in records if record["run_id"] == run_id]
 
 

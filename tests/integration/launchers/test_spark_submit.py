@@ -21,7 +21,7 @@ from tidegate_launchers.local_settings import LocalSettings
 from tidegate_ports.launcher import Ended, Launch
 
 pytest.importorskip("pyspark")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 ALaunch = Callable[..., Launch]
 

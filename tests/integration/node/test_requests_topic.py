@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -35,6 +34,9 @@ BEFORE, AFTER = 4, 6
 NOTICED_S = 120.0
 """Members see new topic partitions within 30 s, nodes follow in seconds; and as much patience as a busy machine needs."""
 SCHEDULES = 6
+LAST_S = "2s"
+LAST = [f"last-{number}" for number in range(4 * AFTER)]
+"""Messages behind all others, some for each topic partition."""
 STAY = {"TIDEGATE_KAFKA__SESSION_MS": "30000", "TIDEGATE_KAFKA__POLL_GAP_MS_MAX": "60000"}
 """Nobody leaves the group because the machine stood still: what another node takes over without a hand-over may come twice."""
 
@@ -155,9 +157,11 @@ def _assert_each_delivered_once(cluster: Cluster, load: Load) -> None:
         return Counter(str(each.value["of"]) for each in cluster.records(load.out))
 
     cluster.until(lambda: len(delivered()) >= len(load.sent), "all are delivered", NOTICED_S)
-    time.sleep(2)  # A second one of any of them would be on its way by now.
+    _send_all(cluster, [_send(load.out, name, LAST_S) for name in LAST], AFTER)
+    # A second one of any of them would be there before these.
+    cluster.until(lambda: set(LAST) <= delivered().keys(), "messages behind all of them are delivered", NOTICED_S)
     counts = delivered()
-    assert sorted(counts) == load.sent
+    assert sorted(counts.keys() - set(LAST)) == load.sent
     assert [name for name, count in counts.items() if count > 1] == []
 
 
@@ -239,7 +243,7 @@ def _send(out: str, name: str, after: str, **more: str) -> dict[str, Any]:
     return {"type": "message.send", "namespace": "tests", "topic": out, "payload": {"of": name}, "after": after, **more}
 
 
-def _send_all(cluster: Cluster, requests: list[dict[str, Any]]) -> None:
+def _send_all(cluster: Cluster, requests: list[dict[str, Any]], topic_partitions: int = BEFORE) -> None:
     """In turn to all topic partitions, by a client that knows the topic as it is now."""
     producer = Producer({"bootstrap.servers": cluster.settings.kafka.bootstrap_servers, "message.timeout.ms": 60_000})
     refused: list[object] = []
@@ -251,7 +255,7 @@ def _send_all(cluster: Cluster, requests: list[dict[str, Any]]) -> None:
         producer.produce(
             cluster.settings.kafka.topic("requests"),
             json.dumps(request).encode(),
-            partition=number % BEFORE,
+            partition=number % topic_partitions,
             on_delivery=answered,
         )
     assert producer.flush(60) == 0
