@@ -358,6 +358,15 @@ def serving(
         yield cluster
 
 
+def answers(url: str) -> bool:
+    """Whether an API process that listens there is ready."""
+    try:
+        with urllib.request.urlopen(f"{url}/readyz", timeout=PATIENCE_S) as page:
+            return bool(page.status == 200)
+    except OSError:  # An answer other than 2xx is one, too.
+        return False
+
+
 def _gate_status(store: DynamoStore, action: str, run_id: str, body: Mapping[str, Any]) -> int:
     now, token = time.time_ns() // 1_000_000, str(uuid.uuid4())
     attempt, driver = body["attempt"], body["driver"]

@@ -25,6 +25,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     ResourceType,
 )
 
+from tests.integration.node.conftest import answers
 from tests.support.servers.secured_kafka import MECHANISM, PASSWORD, SecuredKafka, secured_kafka
 from tests.support.servers.servers import KafkaForTests
 from tidegate_bricks.ports import free_port
@@ -177,7 +178,7 @@ def test_given_just_what_the_page_lists_then_init_node_and_api_work(
     client = {"TIDEGATE_API_URL": url, "TIDEGATE_STATE_DIR": str(tmp_path / "state")}
     secured.send("requests", b"no request")
     with api(secured, log, TIDEGATE_API__PORT=str(port), **as_user("api")):
-        secured.until(lambda: tidegate(secured, "schedule", "list", **client).returncode == 0, "the API answers")
+        secured.until(lambda: answers(url), "the API answers")
         for schedule in schedules:
             file.write_text(json.dumps({"kind": "schedule", "namespace": "tests", "target": target, **schedule}))
             applied = tidegate(secured, "schedule", "apply", "-f", str(file), **client)
