@@ -11,7 +11,7 @@ from tests.support.cluster.cluster import Cluster
 from tests.support.cluster.evidence import Evidence
 from tests.support.cluster.machine_stalls import Standstills
 from tests.support.cluster.user_client import Client
-from tests.support.servers.guest import Guest, new_guest
+from tests.support.servers.cluster_servers import ClusterServers, as_guest
 from tests.support.servers.servers import DynamoDbForTests, KafkaForTests
 
 FIXTURE = "cluster"
@@ -30,20 +30,20 @@ def nodes() -> int:
 
 
 @pytest.fixture(scope="module")
-def guest(kafka: KafkaForTests, dynamodb: DynamoDbForTests) -> Guest | None:
-    """The cluster's names on shared servers; a file that stops its servers has None."""
-    return new_guest(kafka, dynamodb)
+def servers(kafka: KafkaForTests, dynamodb: DynamoDbForTests) -> ClusterServers | None:
+    """Shared ones; None in a file whose cluster has servers of its own."""
+    return as_guest(kafka, dynamodb)
 
 
 @pytest.fixture(scope="module")
-def cluster(folder: Path, nodes: int, guest: Guest | None) -> Iterator[Cluster]:
-    with Cluster(folder, nodes, guest) as running:
+def cluster(folder: Path, nodes: int, servers: ClusterServers | None) -> Iterator[Cluster]:
+    with Cluster(folder, nodes, servers) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def client(cluster: Cluster, folder: Path) -> Iterator[Client]:
-    with Client(cluster.bootstrap_servers, folder / "acknowledged.jsonl", cluster.prefix) as client:
+    with Client(cluster.bootstrap_servers, folder / "acknowledged.jsonl", cluster.servers.prefix) as client:
         yield client
 
 

@@ -35,7 +35,7 @@ def nodes() -> int:
 
 
 @pytest.fixture(scope="module")
-def guest() -> None:
+def servers() -> None:
     """None: hostile records name topics as a cluster of its own has them."""
 
 

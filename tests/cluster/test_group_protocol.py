@@ -15,7 +15,7 @@ from tests.support.cluster.store_view import StoreView
 from tests.support.cluster.until import now_ms, until
 from tests.support.cluster.user_client import Client
 from tests.support.machine_speed import slowness
-from tests.support.servers.guest import Guest
+from tests.support.servers.cluster_servers import ClusterServers
 from tidegate_core.model.shards import schedule_shard
 
 NAMESPACE = "protocols"
@@ -25,8 +25,8 @@ SERVE_MS = 6_000
 
 
 @pytest.fixture(scope="module")
-def cluster(folder: Path, guest: Guest) -> Iterator[Cluster]:
-    with Cluster(folder, 2, guest, TIDEGATE_KAFKA__GROUP_PROTOCOL="consumer") as running:
+def cluster(folder: Path, servers: ClusterServers) -> Iterator[Cluster]:
+    with Cluster(folder, 2, servers, TIDEGATE_KAFKA__GROUP_PROTOCOL="consumer") as running:
         yield running
 
 

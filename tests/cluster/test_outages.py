@@ -97,7 +97,7 @@ def _away(name: str, leave: Callable[[], None], come_back: Callable[[], None], o
 
 
 @pytest.fixture(scope="module")
-def guest() -> None:
+def servers() -> None:
     """None: this file stops its servers."""
 
 

@@ -20,7 +20,7 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
 
-from tests.support.servers.guest import Guest, new_guest
+from tests.support.servers.cluster_servers import ClusterServers, as_guest
 from tests.support.servers.servers import DynamoDbForTests, KafkaForTests
 from tidegate_bricks.ports import free_port
 from tidegate_client import Client
@@ -128,14 +128,14 @@ class Stack:
 
 
 @contextmanager
-def guest_stack(guest: Guest, folder: Path) -> Iterator[Stack]:
+def guest_stack(servers: ClusterServers, folder: Path) -> Iterator[Stack]:
     """Yields a stack on shared servers, initialised by `tidegate init`; nothing runs yet."""
     port = free_port()
     secret = folder / "secret"
     secret.write_text(SECRET)
     url = f"http://127.0.0.1:{port}"
     ours: Mapping[str, str] = {
-        **guest.variables(),
+        **servers.variables(),
         "TIDEGATE_GATE__SECRET_FILE": str(secret),
         "TIDEGATE_GATE__URL": url,
         "TIDEGATE_DATA_DIR": str(folder / "data"),
@@ -148,7 +148,7 @@ def guest_stack(guest: Guest, folder: Path) -> Iterator[Stack]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TIDEGATE_")}
     # The pointer of a stack that this user may be running is none of the node's settings.
     settings = {name: value for name, value in ours.items() if name != "TIDEGATE_STATE_DIR"}
-    stack = Stack(guest.kafka, {**inherited, **settings}, folder, url, guest.prefix)
+    stack = Stack(servers.kafka, {**inherited, **settings}, folder, url, servers.prefix)
     done = stack.command("init")
     assert done.returncode == 0, done.stderr + done.stdout
     try:
@@ -162,7 +162,7 @@ def stack(
     kafka: KafkaForTests, dynamodb: DynamoDbForTests, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stack]:
     """One for all tests of a file; tests that share it have names of their own."""
-    with guest_stack(new_guest(kafka, dynamodb), tmp_path_factory.mktemp("stack")) as stack:
+    with guest_stack(as_guest(kafka, dynamodb), tmp_path_factory.mktemp("stack")) as stack:
         yield stack
 
 

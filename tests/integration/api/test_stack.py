@@ -16,7 +16,7 @@ import pytest
 
 from tests.integration.api.conftest import PATIENCE_S, guest_stack
 from tests.support.machine_speed import slowness
-from tests.support.servers.guest import new_guest
+from tests.support.servers.cluster_servers import as_guest
 from tests.support.servers.servers import KafkaForTests
 from tidegate_client import AnswerPending, ApiUnavailable, Client, InvalidRequest, NotFound
 from tidegate_client.views import ReceiptView
@@ -128,7 +128,7 @@ def answered(client: Client, location: str) -> ReceiptView:
 @pytest.fixture
 def own_stack(kafka: KafkaForTests, dynamodb: DynamoDbForTests, tmp_path: Path) -> Iterator[Stack]:
     """Without a node; the test starts and ends processes."""
-    with guest_stack(new_guest(kafka, dynamodb), tmp_path) as stack:
+    with guest_stack(as_guest(kafka, dynamodb), tmp_path) as stack:
         yield stack
 
 
@@ -188,7 +188,7 @@ def test_given_refusal_by_the_owner_then_it_is_told_like_one_by_the_api(client: 
 def fragile_client(stoppable_kafka: KafkaBrick, dynamodb: DynamoDbForTests, tmp_path: Path) -> Iterator[Client]:
     """A client of an API whose broker may be stopped."""
     broker = KafkaForTests(stoppable_kafka.bootstrap_servers, stoppable_kafka)
-    with guest_stack(new_guest(broker, dynamodb), tmp_path) as stack:
+    with guest_stack(as_guest(broker, dynamodb), tmp_path) as stack:
         stack.start_api()
         with Client(stack.url) as client:
             yield client

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.servers.guest import new_guest
+from tests.support.servers.cluster_servers import as_guest
 from tests.support.servers.servers import DynamoDbForTests, KafkaForTests
 from tidegate_client import Client
 
@@ -246,7 +246,7 @@ def _with_taken_ports(start_dev: StartDev) -> Dev:
 def test_given_endpoints_in_the_settings_then_they_are_used_instead_of_local_bricks(
     start_dev: StartDev, kafka: KafkaForTests, dynamodb: DynamoDbForTests
 ) -> None:
-    dev = start_dev("--ephemeral", "--nodes", "2", settings=new_guest(kafka, dynamodb).variables())
+    dev = start_dev("--ephemeral", "--nodes", "2", settings=as_guest(kafka, dynamodb).variables())
     ready = dev.wait_for("ready")
     components = dev.components()
     assert (ready["kafka"], ready["dynamodb"]) == (kafka.bootstrap_servers, dynamodb.endpoint_url)

@@ -26,7 +26,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.chaos.rig import stepped_clock_node as stepped_node
 from tests.support.cluster.topic_reader import make_topic
-from tests.support.servers.guest import Guest, new_guest
+from tests.support.servers.cluster_servers import ClusterServers, as_guest
 from tests.support.servers.servers import DynamoDbForTests, KafkaForTests
 from tidegate_core.effects import Committed, Unavailable
 from tidegate_core.store import keys
@@ -306,12 +306,12 @@ def start_gate(settings: Settings) -> Iterator[str]:
 
 
 @contextmanager
-def guest_cluster(guest: Guest, folder: Path) -> Iterator[Cluster]:
+def guest_cluster(servers: ClusterServers, folder: Path) -> Iterator[Cluster]:
     """Yields a guest on shared servers without tables, topics and a map; its nodes end with it."""
     secret = folder / "secret"
     secret.write_bytes(SECRET)
     environment = {
-        **guest.variables(),
+        **servers.variables(),
         "TIDEGATE_KAFKA__TOPIC_PARTITIONS": "4",
         "TIDEGATE_GATE__SECRET_FILE": str(secret),
         "TIDEGATE_DATA_DIR": str(folder / "data"),
@@ -337,7 +337,7 @@ def guest_cluster(guest: Guest, folder: Path) -> Iterator[Cluster]:
 @pytest.fixture
 def new_cluster(kafka: KafkaForTests, dynamodb: DynamoDbForTests, tmp_path: Path) -> Iterator[Cluster]:
     """Without tables, topics and a map."""
-    with guest_cluster(new_guest(kafka, dynamodb), tmp_path) as cluster:
+    with guest_cluster(as_guest(kafka, dynamodb), tmp_path) as cluster:
         yield cluster
 
 
@@ -352,7 +352,7 @@ def serving(
     kafka: KafkaForTests, dynamodb: DynamoDbForTests, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
     """A cluster with one node that serves, for all tests of a file that leave both as they are: each has names of its own."""
-    with guest_cluster(new_guest(kafka, dynamodb), tmp_path_factory.mktemp("serving")) as cluster:
+    with guest_cluster(as_guest(kafka, dynamodb), tmp_path_factory.mktemp("serving")) as cluster:
         assert initialise(cluster.settings) == []
         cluster.start_node().until_serving(cluster.shards)
         yield cluster

@@ -14,7 +14,7 @@ import pytest
 from tests.integration.node.conftest import guest_cluster
 from tests.support.cluster.starved_process import Starved
 from tests.support.machine_speed import slowness
-from tests.support.servers.guest import new_guest
+from tests.support.servers.cluster_servers import as_guest
 from tests.support.servers.servers import DynamoDbForTests
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.store.keys import MAP_KEY, topic_position
@@ -366,7 +366,7 @@ def test_given_bricks_that_do_not_answer_then_the_node_waits_and_then_gives_up_f
 @pytest.fixture
 def on_pausable_store(kafka: KafkaForTests, pausable_dynamodb: DynamoDbBrick, tmp_path: Path) -> Iterator[Cluster]:
     store = DynamoDbForTests(pausable_dynamodb.endpoint, pausable_dynamodb)
-    with guest_cluster(new_guest(kafka, store), tmp_path) as cluster:
+    with guest_cluster(as_guest(kafka, store), tmp_path) as cluster:
         assert initialise(cluster.settings) == []
         yield cluster
 

@@ -7,7 +7,6 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,9 +15,9 @@ from unittest import mock
 from tests.support.cluster.process import TIDEGATE, ClusterProcess
 from tests.support.cluster.topic_reader import make_topic
 from tests.support.cluster.until import PATIENCE_S, until
-from tests.support.servers.guest import Guest
+from tests.support.servers.cluster_servers import ClusterServers
+from tests.support.servers.servers import DynamoDbForTests, KafkaForTests
 from tidegate_bricks import DynamoDbBrick, KafkaBrick, start_together, stop_together
-from tidegate_bricks.dynamodb import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY
 from tidegate_bricks.ports import LOOPBACK, free_port
 from tidegate_cli.dev.programs import end_programs, open_programs
 from tidegate_dynamo.client import make_client
@@ -42,21 +41,19 @@ START_S_MAX = 180.0
 COMMAND_S_MAX = 300.0
 ANSWER_MS_MAX = "30000"
 """Of the bricks, for `tidegate init`, which asks once."""
-CREDENTIALS = {"AWS_ACCESS_KEY_ID": ACCESS_KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY}
 
 
 class Cluster:
-    """A cluster with a broker and a store of its own, whose data survive a stop, or a guest on shared ones.
+    """A cluster with a broker and a store of its own, whose data survive a stop, or a guest on shared servers.
 
     Args:
         folder: Everything that its processes write.
         nodes: How many serve.
-        guest: Its names on shared servers; None for servers of its own.
+        servers: Shared ones; None for servers of its own.
         node_variables: Settings of all nodes.
 
     Attributes:
         kafka, dynamodb: The bricks, to be stopped and started with the same ports and data. A guest has none.
-        prefix: Of its topics.
         nodes: `node-1`, `node-2`, ...
         api: The API process.
         folder: Everything that any of them writes.
@@ -66,14 +63,15 @@ class Cluster:
 
     shards = SHARDS
 
-    def __init__(self, folder: Path, nodes: int = 2, guest: Guest | None = None, **node_variables: str) -> None:
+    def __init__(
+        self, folder: Path, nodes: int = 2, servers: ClusterServers | None = None, **node_variables: str
+    ) -> None:
         self.folder = folder
-        self.prefix = PREFIX if guest is None else guest.prefix
-        self._guest = guest
+        self._shared = servers
         self._memory: Path | None = None
         self.kafka: KafkaBrick
         self.dynamodb: DynamoDbBrick
-        if guest is None:
+        if servers is None:
             self.kafka = self.make_kafka(folder / "kafka")
             self.dynamodb = self.make_dynamodb(folder / "dynamodb")
         self._node_count = nodes
@@ -97,7 +95,15 @@ class Cluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        return self.kafka.bootstrap_servers if self._guest is None else self._guest.kafka.bootstrap_servers
+        return self.servers.kafka.bootstrap_servers
+
+    @property
+    def servers(self) -> ClusterServers:
+        """Its servers, which run, and its names there."""
+        if self._shared is not None:
+            return self._shared
+        kafka = KafkaForTests(self.kafka.bootstrap_servers, self.kafka)
+        return ClusterServers(kafka, DynamoDbForTests(self.dynamodb.endpoint, self.dynamodb), PREFIX)
 
     @property
     def processes(self) -> list[ClusterProcess]:
@@ -107,10 +113,6 @@ class Cluster:
     def pids(self) -> list[int]:
         """Of the nodes and bricks that run now."""
         return [*(node.pid for node in self.nodes if node.running), self.kafka.pid, self.dynamodb.pid]
-
-    @property
-    def _store_url(self) -> str:
-        return self.dynamodb.endpoint if self._guest is None else self._guest.dynamodb.endpoint_url
 
     # -- what a cluster with proxies has otherwise -----------------------------------------------------------------------
 
@@ -127,7 +129,7 @@ class Cluster:
 
     def store_for(self, process: str) -> str:
         """Returns the URL by which a process reaches the store."""
-        return self._store_url
+        return self.servers.dynamodb.endpoint_url
 
     def bricks_are_up(self) -> None:
         """Called before anything but the bricks is started."""
@@ -140,11 +142,11 @@ class Cluster:
 
     def topic(self, name: str) -> str:
         """Returns the full name of one of tidegate's topics."""
-        return f"{self.prefix}.{name}"
+        return f"{self.servers.prefix}.{name}"
 
     def make_topic(self, name: str, topic_partitions: int = 4) -> str:
         """Makes a topic for delivered messages, with the broker's own append times; returns its name, which for a guest has its prefix."""
-        full = name if self._guest is None else self.topic(name)
+        full = name if self._shared is None else self.topic(name)
         make_topic(self.bootstrap_servers, full, topic_partitions)
         return full
 
@@ -185,7 +187,7 @@ class Cluster:
         for process in self.processes:
             process.close()
         end_programs(open_programs(self.folder / "data" / "runs"))
-        if self._guest is None:
+        if self._shared is None:
             stop_together([self.kafka, self.dynamodb])
         if self._memory is not None and self._memory.exists():
             # Kept beside the logs: whoever looks for the cause of a failure wants the items.
@@ -202,7 +204,7 @@ class Cluster:
         self.folder.mkdir(parents=True, exist_ok=True)
         secret = self.folder / "gate-secret"
         secret.write_text(secrets.token_hex(32), encoding="ascii")
-        if self._guest is None:
+        if self._shared is None:
             start_together([self.kafka, self.dynamodb])
             self.bricks_are_up()
         ports = self._ports()
@@ -238,13 +240,10 @@ class Cluster:
 
     def _environment(self, name: str, port: int) -> Mapping[str, str]:
         common = {
-            **CREDENTIALS,
-            **({} if self._guest is None else self._guest.variables()),
+            **self.servers.variables(),
             "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": self.brokers_for(name),
-            "TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true",
             "TIDEGATE_KAFKA__CLIENT_ID": f"tidegate-{name}",
             "TIDEGATE_DYNAMODB__ENDPOINT_URL": self.store_for(name),
-            "TIDEGATE_DYNAMODB__REGION": REGION if self._guest is None else self._guest.dynamodb.region,
             "TIDEGATE_GATE__SECRET_FILE": str(self.folder / "gate-secret"),
             "TIDEGATE_DATA_DIR": str(self.folder / "data"),
         }
@@ -263,11 +262,15 @@ class Cluster:
         }
 
     def _make_store(self) -> DynamoStore:
-        settings = DynamoSettings(endpoint_url=self._store_url, region=REGION, read_timeout_s=PATIENCE_S)
-        if self._guest is not None:
-            settings = replace(settings, region=self._guest.dynamodb.region, table_prefix=self._guest.table_prefix)
+        dynamodb = self.servers.dynamodb
+        settings = DynamoSettings(
+            endpoint_url=dynamodb.endpoint_url,
+            region=dynamodb.region,
+            table_prefix=self.servers.table_prefix,
+            read_timeout_s=PATIENCE_S,
+        )
         # The client takes its credentials from the environment, and only while it is made.
-        with mock.patch.dict(os.environ, CREDENTIALS if self._guest is None else self._guest.credentials()):
+        with mock.patch.dict(os.environ, self.servers.credentials()):
             return DynamoStore(make_client(settings).items, settings)
 
 

@@ -1,4 +1,4 @@
-"""The names by which one of several clusters on the same servers keeps apart from the others."""
+"""A cluster's broker and store, and the names by which it keeps apart from other clusters there."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tests.support.servers.servers import DynamoDbForTests, KafkaForTests
 
 
 @dataclass(frozen=True, slots=True)
-class Guest:
-    """One cluster's names on servers that other clusters use too.
+class ClusterServers:
+    """The servers of one cluster.
 
     Attributes:
         prefix: Of its topics and its group; of its tables with a hyphen behind it.
@@ -45,6 +45,6 @@ class Guest:
         }
 
 
-def new_guest(kafka: KafkaForTests, dynamodb: DynamoDbForTests) -> Guest:
-    """Returns names that no other cluster of these servers has."""
-    return Guest(kafka, dynamodb, f"t{uuid.uuid4().hex[:10]}")
+def as_guest(kafka: KafkaForTests, dynamodb: DynamoDbForTests) -> ClusterServers:
+    """Returns shared servers with names that no other cluster has there."""
+    return ClusterServers(kafka, dynamodb, f"t{uuid.uuid4().hex[:10]}")
