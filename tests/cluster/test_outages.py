@@ -34,6 +34,7 @@ from tests.support.cluster.scenario import settle
 from tests.support.cluster.topic_reader import read_topic
 from tests.support.cluster.until import now_ms, until
 from tests.support.cluster.user_client import Client
+from tests.support.machine_speed import slowness
 from tests.support.tier import at_night
 from tidegate_core.model.instants import parse_instant
 from tidegate_launchers.local_files import RunFolder
@@ -49,7 +50,7 @@ BACKLOG_PATIENCE_S = 150.0
 GUARD_MS = int(SESSION_S * 500)
 """Half a session: so long a membership that was proven holds."""
 SUBMIT_MS = 2_000
-"""From a look at the guard to the folder of what is submitted, on a busy machine. When a program's first line follows is up to that machine."""
+"""From a look at the guard to the folder of what is submitted; times how slow the machine is."""
 EXPRESSION = "*/12 * * * * *"
 DUE_MIN = {"landings": at_night(10, else_=2), "joins": at_night(5, else_=1), "messages": at_night(100, else_=25)}
 """So much has to be due in each outage, or it shows nothing."""
@@ -141,7 +142,7 @@ def test_given_broker_and_then_store_are_away_then_nothing_is_unguarded_lost_or_
     faults = pipeline.judge() + judge_messages(
         book.sent(receipts), deliveries, [put_out], unrests=standstills.unrests()
     )
-    unguarded_from = broker.gone_at + GUARD_MS + SUBMIT_MS
+    unguarded_from = broker.gone_at + GUARD_MS + int(SUBMIT_MS * slowness())
     submitted = [run for run in runs if _submitted_at(cluster, run) >= unguarded_from]
     faults += judge_blackout(broker.name, unguarded_from, broker.back_at, submitted)
     # Whose first line came behind the freeze had the gate's word before it.
