@@ -12,14 +12,14 @@ import time
 from typing import Final
 
 ROUND_S: Final = 0.010
-"""What a round takes on the idle machine on which the bounds were measured (two cores, 2026-12-01)."""
+"""A machine that needs more for a round is slow. The one on which the bounds were measured needs 6.4 ms (two cores, 2026-12-01)."""
 ROUNDS: Final = 25
 """A quarter of a second: longer than a turn of the scheduler, so that processes beside this one count."""
 HASHES_A_ROUND: Final = 95_000
 
 
 def slowness() -> float:
-    """Returns how many times longer a fixed computation takes here and now than on that machine; at least 1."""
+    """Returns how many times longer a fixed computation takes here and now than `ROUND_S` allows; at least 1."""
     begun = time.perf_counter()
     for _ in range(ROUNDS):
         _compute()
