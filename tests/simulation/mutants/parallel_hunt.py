@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TypeAlias
 
 from tests.simulation.mutants import MUTANTS
-from tests.simulation.mutants.hunt import Hunt, hunt_by_scenario, hunt_by_seeds, hunt_by_tests, missing_tests
+from tests.simulation.mutants.hunt import Hunt, hunt_by_seeds, hunt_by_tests, missing_tests
 from tests.simulation.mutants.mutant import Mutant
 
 _Sent: TypeAlias = tuple[str, str | None, int, list[str]]
@@ -58,7 +58,7 @@ def _hunt(names: list[str]) -> list[_Sent]:
 
 def _by_worlds(mutant: Mutant) -> Hunt:
     try:
-        return hunt_by_seeds(mutant) if mutant.scenario is None else hunt_by_scenario(mutant, mutant.scenario)
+        return hunt_by_seeds(mutant)
     except Exception as error:  # noqa: BLE001 - a world that breaks off has found nothing
         return Hunt(mutant, None, others=[f"raised {error!r}"])
 
