@@ -19,8 +19,7 @@ from typing import Final
 import pytest
 from _pytest.runner import runtestprotocol
 
-from tests.simulation.faults.small_limits import OF_MAPS, turned
-from tests.simulation.mutants.mutant import NO_PROOF, Mutant, Scenario
+from tests.simulation.mutants.mutant import NO_PROOF, Mutant
 
 TESTS: Final = Path(__file__).parents[2]
 STORIES: Final = "simulation/stories/"
@@ -76,17 +75,6 @@ def hunt_by_seeds(mutant: Mutant) -> Hunt:
             return Hunt(mutant, f"seed {seed}", tried)
         others += [f"seed {seed}: {violation}" for violation in violations]
     return Hunt(mutant, None, len(mutant.seeds), others[:OTHERS_SHOWN])
-
-
-def hunt_by_scenario(mutant: Mutant, scenario: Scenario) -> Hunt:
-    """Goes once each bug has a `killed_by` instead."""
-    with turned(OF_MAPS), mutant.planted(bug=False):
-        without = [f"without the bug: {violation}" for violation in mutant.proofs(scenario())]
-    with turned(OF_MAPS), mutant.planted():
-        violations = list(scenario())
-    if without or not mutant.proofs(violations):
-        return Hunt(mutant, None, others=[*without, *violations][:OTHERS_SHOWN])
-    return Hunt(mutant, f"scenario {scenario.__name__.replace('_', ' ')}")
 
 
 # -- by tests ---------------------------------------------------------------------------------------------------------------

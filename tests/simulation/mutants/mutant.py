@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from tests.simulation.runner.outcome import Outcome, simulate
@@ -19,9 +19,6 @@ from tests.simulation.runner.world_drawing import swarm_of, trapped
 
 if TYPE_CHECKING:
     from tests.simulation.mutants.clauses.clause_finder import Clause
-
-Scenario: TypeAlias = Callable[[], Iterable[str]]
-"""Goes once each bug has a `killed_by` instead."""
 
 NO_PROOF = ("Traceback", " raised ")
 """A mutant that only breaks the code shows nothing about the protection that it takes away."""
@@ -69,7 +66,6 @@ class Mutant:
         breaks: Invariant with which a violation that proves the bug begins, such as `I2`.
         within: Seeds below this are tried, at least `WITHIN_MIN`: two to three times the first that finds it, so that drift shows.
         trap: The trap to set in worlds that are calm otherwise; None = the seeds' own hostile worlds.
-        scenario: Goes once each bug has a `killed_by` instead.
         beside: Other layers that would hide the bug, switched off too. With only these off, the test must pass.
         clause: The clause of a condition that is spoilt, if the bug is such a one.
         directed: Seeds that are tried first: they have found the bug, with the worlds as they were then.
@@ -82,7 +78,6 @@ class Mutant:
     patches: tuple[Patch, ...]
     within: int = 0
     trap: str | None = None
-    scenario: Scenario | None = None
     beside: tuple[Patch, ...] = ()
     clause: Clause | None = None
     directed: tuple[int, ...] = ()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import groupby
-from multiprocessing.pool import Pool
 from typing import TypeAlias
 
 from tests.simulation.mutants import MUTANTS
-from tests.simulation.mutants.hunt import Hunt, hunt_by_scenario, hunt_by_seeds, hunt_by_tests, missing_tests
+from tests.simulation.mutants.hunt import Hunt, hunt_by_seeds, hunt_by_tests, missing_tests
 from tests.simulation.mutants.mutant import Mutant
 
 _Sent: TypeAlias = tuple[str, str | None, int, list[str]]
@@ -19,20 +19,20 @@ _Sent: TypeAlias = tuple[str, str | None, int, list[str]]
 def hunt_all(mutants: Sequence[Mutant], workers: int | None = None) -> Iterator[Hunt]:
     """Yields results as they come; `workers` is one per core unless given. Each bug is one of `MUTANTS`."""
     with _pool(workers) as pool:
-        for sent in pool.imap_unordered(_hunt, _tasks(mutants, workers)):
-            for name, killed_by, tried, others in sent:
+        for task in as_completed([pool.submit(_hunt, names) for names in _tasks(mutants, workers)]):
+            for name, killed_by, tried, others in task.result():
                 yield Hunt(MUTANTS[name], killed_by, tried, others)
 
 
 def missing_tests_of(mutants: Sequence[Mutant]) -> list[str]:
     """Returns the bugs that name a test that does not exist, each with that name."""
     with _pool(1) as pool:
-        return pool.apply(_missing, ([mutant.name for mutant in mutants],))
+        return pool.submit(_missing, [mutant.name for mutant in mutants]).result()
 
 
-def _pool(workers: int | None) -> Pool:
-    # Not forked: in the child, pytest would meet its parent's pytest.
-    return multiprocessing.get_context("spawn").Pool(workers)
+def _pool(workers: int | None) -> ProcessPoolExecutor:
+    # Not forked: in the child, pytest would meet its parent's pytest. A child that dies ends the hunt, which a `Pool` would repeat.
+    return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
 
 
 def _tasks(mutants: Sequence[Mutant], workers: int | None) -> list[list[str]]:
@@ -58,7 +58,7 @@ def _hunt(names: list[str]) -> list[_Sent]:
 
 def _by_worlds(mutant: Mutant) -> Hunt:
     try:
-        return hunt_by_seeds(mutant) if mutant.scenario is None else hunt_by_scenario(mutant, mutant.scenario)
+        return hunt_by_seeds(mutant)
     except Exception as error:  # noqa: BLE001 - a world that breaks off has found nothing
         return Hunt(mutant, None, others=[f"raised {error!r}"])
 

@@ -5,8 +5,6 @@ Some layers hide each other: such a bug is planted with the other layer off (`be
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from tests.simulation.mutants.clauses.clause_finder import always
 from tests.simulation.mutants.clauses.clause_table import KILLED_BY, LEASE, REVISIONS
 from tests.simulation.mutants.clauses.weakened_conditions import without
@@ -24,7 +22,6 @@ from tests.simulation.mutants.sketch.replacements import (
     under_another_name,
     with_random_ids,
 )
-from tests.support.harness.actor_harness import Bench
 from tests.support.harness.scripted_programs import Programs
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.partition_actor import PartitionActor
@@ -34,12 +31,6 @@ from tidegate_core.decisions.shard_actor import ShardActor
 from tidegate_core.transactions import settlement
 
 STORIES = "simulation/stories/sketch/test_protocol_sketch.py"
-
-
-def ran(bench: Bench, wanted: int, what: str) -> Iterable[str]:
-    """Goes once no scenario is left."""
-    if len(bench.started) < wanted:
-        yield f"{what}: {len(bench.started)} of {wanted} programs ran"
 
 
 EPOCHS = tuple(

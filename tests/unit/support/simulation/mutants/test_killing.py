@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Iterator
-from multiprocessing.pool import Pool
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
@@ -62,14 +62,14 @@ def missing() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def child() -> Iterator[Pool]:
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
+def child() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         yield pool
 
 
 @pytest.fixture(scope="module")
-def said(child: Pool) -> dict[str, str]:
-    return child.apply(hunted)
+def said(child: ProcessPoolExecutor) -> dict[str, str]:
+    return child.submit(hunted).result()
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -87,12 +87,12 @@ def test_given_a_test_that_fails_with_only_other_layers_off_then_it_proves_nothi
     assert "without the bug" in said["no bug needed"]
 
 
-def test_given_a_hunt_then_nothing_of_the_bug_is_left(child: Pool) -> None:
-    assert child.apply(left_after_a_hunt) == (True, True)
+def test_given_a_hunt_then_nothing_of_the_bug_is_left(child: ProcessPoolExecutor) -> None:
+    assert child.submit(left_after_a_hunt).result() == (True, True)
 
 
-def test_given_a_bug_that_names_no_test_then_it_is_reported(child: Pool) -> None:
-    assert child.apply(missing) == [f"no test: {STORIES}::test_that_nobody_wrote"]
+def test_given_a_bug_that_names_no_test_then_it_is_reported(child: ProcessPoolExecutor) -> None:
+    assert child.submit(missing).result() == [f"no test: {STORIES}::test_that_nobody_wrote"]
 
 
 @pytest.mark.parametrize(
