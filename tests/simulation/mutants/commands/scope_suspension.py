@@ -98,7 +98,7 @@ CONTROLS = (
         breaks="I7",
         patches=(Patch(EndCovered, "_jobs_and_runs", returning([])),),
         within=75,
-        directed=(4,),
+        directed=(8,),
         trap="wide_controls",
     ),
     Mutant(

@@ -89,7 +89,7 @@ SUSPENDS = (
         breaks="I7",
         patches=(Patch(parking, "stands_still", returning(False)),),
         within=90,
-        directed=(29,),
+        directed=(5,),
     ),
     Mutant(
         "held jobs",
