@@ -52,10 +52,11 @@ def _of_schedule(facts: Facts) -> list[Reason]:
 
 def _behind(job: Job, line: Line) -> list[Reason]:
     ahead = line.jobs[: [each.id for each in line.jobs].index(job.id)]
-    first = next((each for each in ahead if line.look_of(each).holds), None)
+    first = next((each for each in ahead if line.look_of(each).holds or line.look_of(each).goes), None)
     if first is None:
-        return []  # They are just going or ending.
-    text = f"{len(ahead)} of the schedule's jobs are before it; the first is {first.id}, which waits itself"
+        return []  # They are just ending.
+    how = "which waits itself" if line.look_of(first).holds else "which nothing of its own holds back"
+    text = f"{len(ahead)} of the schedule's jobs are before it; the first is {first.id}, {how}"
     return [Reason("behind", text, None, {"ahead": len(ahead), "first": first.id})]
 
 

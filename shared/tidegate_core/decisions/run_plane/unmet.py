@@ -112,7 +112,7 @@ def unmet_shared(state: SharedLimit, limit: LimitRef, key: Key, job: Job) -> lis
 
 
 def _full(limit: LimitRef, in_use: int, holders: Iterable[str], *, ahead: int = 0, others_wait: bool = False) -> Hold:
-    reason = f"{in_use} of {limit.max} runs of {limit.words()} are running"
+    reason = f"{in_use} of {limit.max} runs of {limit.words()} are open"
     if in_use:
         reason += f": {', '.join(sorted(holders))}"
     if ahead and in_use < limit.max:

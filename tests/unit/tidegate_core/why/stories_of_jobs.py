@@ -32,7 +32,7 @@ def last_job(bench: Bench) -> Explanation:
 
 @story(
     "concurrency",
-    ("concurrency: 1 of 1 runs of schedule flights/nightly are running: 0000-ju4inybb226gz663zrlidgu6xa"),
+    ("concurrency: 1 of 1 runs of schedule flights/nightly are open: 0000-ju4inybb226gz663zrlidgu6xa"),
 )
 def _a_run_of_the_schedule_is_open() -> Explanation:
     return last_job(triggered(times=2))
