@@ -110,6 +110,11 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_definitions_missing_total": Metric(
         "counter", "Times that an active schedule was found without its definition; alert on any."
     ),
+    "tidegate_occurrences_total": Metric(
+        "counter",
+        "Entries of the ledger, by what became of the occurrence; one entry may stand for several instants. Launched ones count when their run ends.",
+        ("disposition", "reason"),
+    ),
     "tidegate_retries_exhausted_total": Metric(
         "counter", "Runs that were given up, their tries, their 24 h or their submissions used up; alert when it grows."
     ),

@@ -74,8 +74,15 @@ def _suspension(state: ScheduleState) -> Suspension | None:
     )
 
 
-def job_view(job: Job, run: Run | None = None) -> JobView:
-    """The job, and once it was admitted its run: past the start gate nothing is pending any more."""
+def job_view(job: Job, run: Run | None = None, unmet: str | None = None) -> JobView:
+    """The job, and once it was admitted its run: past the start gate nothing is pending any more.
+
+    Args:
+        job: The job.
+        run: Of one that was admitted.
+        unmet: What it waits for, where more is known than its row says.
+    """
+    told = unmet or job.unmet
     run_state = None if run is None else as_concluded(run).state
     launched = run is not None and not RunState(run.state).is_before_gate
     return JobView(
@@ -90,7 +97,7 @@ def job_view(job: Job, run: Run | None = None) -> JobView:
         satisfied_at=moment(job.satisfied_at),
         deadline=moment(job.deadline),
         correlation=job.correlation or None,
-        unmet=None if job.unmet is None else _unmet(job.unmet),
+        unmet=None if told is None else _unmet(told),
         forced=None if job.forced is None else _unmet(job.forced),
     )
 
@@ -232,7 +239,13 @@ def _unmet(text: str) -> Unmet:
         Verdict(code=each["code"], reason=each.get("reason"), until=moment(each["until"]), values=each["values"])
         for each in fields.get("verdicts", [])
     ]
-    return Unmet(code=fields["code"], reason=fields["reason"], until=moment(fields.get("until")), verdicts=verdicts)
+    return Unmet(
+        code=fields["code"],
+        reason=fields["reason"],
+        at=moment(fields.get("at")),
+        until=moment(fields.get("until")),
+        verdicts=verdicts,
+    )
 
 
 def _evidence_view(evidence: Evidence) -> EvidenceView:

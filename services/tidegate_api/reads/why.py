@@ -20,6 +20,7 @@ from tidegate_api.reads.why_facts import (
     facts_of,
     with_evidence,
     with_job,
+    with_latest,
     with_ledger,
 )
 from tidegate_api.routing import run_shard
@@ -97,7 +98,8 @@ def explain_schedule(
     if facts is None:
         return None
     if at is None:
-        return answered(store, facts.shard, lambda views: why_schedule(views, facts))
+        lately = with_latest(store, facts)
+        return answered(store, facts.shard, lambda views: why_schedule(views, lately))
     try:
         question = question_of(facts, at)
     except ValueError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidegate_core.decisions.run_plane.control import to_come
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.model.instants import Instant, format_instant
+from tidegate_core.model.states import RunState
 from tidegate_core.records.run_plane import Job, LedgerRow, Run
 from tidegate_core.triggers.at import AtTrigger
 from tidegate_core.triggers.base import EventTrigger, TimeTrigger
@@ -38,6 +39,7 @@ def why_schedule(views: Views, facts: Facts) -> Explanation:
         # What holds for all of them is said once.
         reasons += [each for each in of_job(views, facts, job, line) if each.code not in said]
     reasons += _trigger(facts)
+    reasons += _lately(facts)
     return Explanation(f"schedule {facts.ref}", facts.now, tuple(reasons))
 
 
@@ -101,6 +103,16 @@ def why_ended(row: LedgerRow) -> Explanation:
     return Explanation(f"{what} {row.job_id}", row.at, (of_ledger(row),))
 
 
+def _lately(facts: Facts) -> list[Reason]:
+    """Returns how the newest occurrences ended, back to the last one that came to a success: what ended leaves no open row."""
+    found: list[Reason] = []
+    for row in facts.latest:
+        if row.incarnation != facts.state.incarnation or row.state == RunState.SUCCEEDED:
+            break
+        found.append(of_ledger(row))
+    return found
+
+
 # -- what the trigger waits for -------------------------------------------------------------------------------------------
 
 
@@ -141,7 +153,7 @@ def _events(facts: Facts) -> list[Reason]:
     reminder, tick = facts.reminder, facts.state.next_tick
     if facts.controls.covers(facts.state.namespace):
         reminder = tick = None  # They stay where they are until that is over, and go on behind it.
-    text = f"nothing that its trigger counts has come (it counts from {since})"
+    text = f"no event is counted that waits for more (it counts from {since}){_last_counted(facts)}"
     if reminder is not None:
         text += f"; {asks_for_a_job(facts, reminder)}"
     if tick is not None:
@@ -151,3 +163,17 @@ def _events(facts: Facts) -> list[Reason]:
         text += f"; {of_time} {format_instant(tick)}"
     until = min((each for each in (reminder, tick) if each is not None), default=None)
     return [Reason("no_events", text, until, {"activated_at": since})]
+
+
+def _last_counted(facts: Facts) -> str:
+    """Says which job took the events that have come, as far as it is open or among the newest entries."""
+    of_events = [(job.satisfied_at, job.id) for job in facts.jobs if job.trigger == "events"]
+    of_events += [
+        (row.nominal, row.job_id)
+        for row in facts.latest
+        if row.trigger == "events" and row.incarnation == facts.state.incarnation
+    ]
+    if not of_events:
+        return ""
+    at, job_id = max(of_events)
+    return f"; those that came last are of job {job_id}, {format_instant(at)}"

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory, place_in_line
 from tidegate_core.decisions.run_plane.standing import stopped
+from tidegate_core.model.instants import format_instant
 from tidegate_core.model.states import Disposition, disposition_text
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.controls import NO_CONTROLS
@@ -181,4 +182,11 @@ def _with_loads(holds: list[Reason], job: Job) -> list[Reason]:
     if job.unmet is None or not any(each.code in LOAD_CODES for each in holds):
         return holds
     seen = [each for each in holds_of(job.unmet) if each.code in LOAD_CODES]
+    at = json.loads(job.unmet).get("at")
+    if at is not None:
+        decided = f"as its node decided at {format_instant(at)}"
+        seen = [
+            replace(each, text=f"{each.text} ({decided})", values={**each.values, "decided_at": format_instant(at)})
+            for each in seen
+        ]
     return [*(each for each in holds if each.code not in LOAD_CODES), *seen]

@@ -85,7 +85,10 @@ def _one_run_an_hour() -> Explanation:
 
 @story(
     "load_high",
-    ("load_high: cpu of local is 0.9 at 2025-11-13T02:13:21Z; it was at 0.85 and has not fallen below 0.85 since"),
+    (
+        "load_high: cpu of local is 0.9 at 2025-11-13T02:13:21Z; it was at 0.85 and has not fallen below 0.85 since "
+        "(as its node decided at 2025-11-13T02:13:21Z)"
+    ),
 )
 def _the_host_is_busy() -> Explanation:
     bench = a_bench()
@@ -98,7 +101,7 @@ def _the_host_is_busy() -> Explanation:
 
 @story(
     "load_unknown",
-    "load_unknown: cpu of local is not known; it is waited for 5m",
+    "load_unknown: cpu of local is not known; it is waited for 5m (as its node decided at 2025-11-13T02:13:21Z)",
 )
 def _nobody_can_say_what_the_load_is() -> Explanation:
     bench = a_bench()
