@@ -16,7 +16,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from tidegate_launchers.local_command import (
     package_folder,
     program_command,
     program_environment,
+    require_runnable,
 )
 from tidegate_launchers.local_files import FILE_MODE, Record, RunFolder
 from tidegate_launchers.local_processes import boot_id
@@ -43,6 +44,7 @@ from tidegate_ports.launcher import (
     LaunchUnavailable,
     Lookup,
     Placement,
+    ProgramType,
     launch_name,
 )
 from tidegate_ports.program_files import FileLooks, FileSystemSilent
@@ -73,6 +75,13 @@ class LocalLauncher:
         self._looks = looks or FileLooks()
         self._submits: Counter[Path] = Counter()
         """Those under way, by the attempts' folders."""
+
+    def refuses(self, program_type: ProgramType, conf: Mapping[str, str]) -> str | None:
+        try:
+            require_runnable(program_type, conf, self._settings)
+        except LaunchRejected as rejected:
+            return rejected.message
+        return None
 
     async def submit(self, launch: Launch) -> Placement:
         try:

@@ -23,6 +23,7 @@ from tidegate_client.views import (
 )
 from tidegate_core.decisions.run_plane.control import coming_instants
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE
+from tidegate_core.decisions.run_plane.setbacks import told
 from tidegate_core.model.instants import as_datetime
 from tidegate_core.model.states import Disposition, RunState
 from tidegate_core.records.run_plane import Definition, Evidence, Job, LedgerRow, Run, ScheduleState
@@ -141,9 +142,21 @@ def run_view(run: Run) -> RunView:
         cancel_requested=run.cancel_requested,
         disposition=run.disposition,
         program=run.order_document,
+        last_lines=run.last_lines,
         last_failure=_failure(run),
-        next_attempt_at=moment(run.not_before) if run.failure is not None and run.state in BEFORE_GATE else None,
+        last_setback=_setback(run),
+        next_attempt_at=moment(run.not_before) if _waits_for_an_attempt(run) else None,
     )
+
+
+def _waits_for_an_attempt(run: Run) -> bool:
+    return run.state in BEFORE_GATE and (run.failure is not None or (run.setback is not None and run.not_before > 0))
+
+
+def _setback(run: Run) -> dict[str, Any] | None:
+    """Returns why the last submission of a run that has not passed the gate since came to nothing; of an ended one its own end says it."""
+    setback = told(run)
+    return {**setback, "at": moment(setback["at"])} if setback is not None and run.state in BEFORE_GATE else None
 
 
 def _failure(run: Run) -> dict[str, Any] | None:

@@ -124,7 +124,7 @@ def _explain_job(store: Store, cluster: ClusterMap, shard: int, job_id: str, now
     found = store.get([open_job, ended_run])
     if ended_run in found:
         run = from_item(Run, found[ended_run])
-        return why_ended(ledger_row(run, run.ended_at or now))
+        return why_ended(ledger_row(run, run.ended_at or now), run)
     row = found.get(open_job)
     if row is None and (ended := ended_in(store, shard, job_id)) is not None:
         return why_ended(ended)

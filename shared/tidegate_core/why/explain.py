@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidegate_core.decisions.run_plane.control import to_come
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.model.instants import Instant, format_instant
@@ -18,7 +20,7 @@ from tidegate_core.why.jobs import asks_for_a_job, of_evidence, of_job
 from tidegate_core.why.ledger import of_ledger
 from tidegate_core.why.looking import Views, line_of
 from tidegate_core.why.reason import Explanation, Reason
-from tidegate_core.why.runs import of_run
+from tidegate_core.why.runs import of_run, why_it_ended
 from tidegate_core.why.standing import standing
 
 SHOWN_MAX = 10
@@ -97,10 +99,14 @@ def why_run(run: Run, now: Instant) -> Explanation:
     return Explanation(f"run {run.id}", now, (of_run(run, now),))
 
 
-def why_ended(row: LedgerRow) -> Explanation:
-    """Says what became of a job, or of the run that it became."""
+def why_ended(row: LedgerRow, run: Run | None = None) -> Explanation:
+    """Says what became of a job, or of the run that it became; `run` as it ended, while it is kept."""
     what = "run" if row.state is not None else "job"
-    return Explanation(f"{what} {row.job_id}", row.at, (of_ledger(row),))
+    reason = of_ledger(row)
+    if run is not None:
+        words, values = why_it_ended(run)
+        reason = replace(reason, text=f"{reason.text}{words}", values={**reason.values, **values})
+    return Explanation(f"{what} {row.job_id}", row.at, (reason,))
 
 
 def _lately(facts: Facts) -> list[Reason]:

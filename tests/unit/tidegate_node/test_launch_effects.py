@@ -288,6 +288,16 @@ async def test_given_program_files_then_what_is_wrong_with_them_is_said(around: 
         assert said in answer.problem
 
 
+async def test_given_a_program_that_the_launcher_takes_never_then_the_apply_hears_why(
+    around: Surroundings, tmp_path: Path
+) -> None:
+    good = tmp_path / "program.py"
+    good.write_text("", encoding="utf-8")
+    around.launcher.refused = "client mode only"
+    inspect = Inspect("pyspark", str(good), {"spark.submit.deployMode": "cluster"})
+    assert await around.launch_effects().inspect(inspect) == Inspected(None, "client mode only")
+
+
 async def test_given_a_stop_then_cancels_under_way_are_let_go(around: Surroundings, until: Any) -> None:
     around.launcher.unavailable = 10_000
     effects = around.launch_effects()

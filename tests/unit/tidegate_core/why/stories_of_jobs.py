@@ -167,7 +167,7 @@ def _nothing_is_in_its_way() -> Explanation:
     "launching",
     (
         "launching [2025-11-13T03:13:21Z]: attempt 1 of run 0000-ju4inybb226gz663zrlidgu6xa is admitted; "
-        "a launcher has to take it by 2025-11-13T03:13:21Z"
+        "a launcher has to take it by 2025-11-13T03:13:21Z; at 2025-11-13T02:13:21Z none took it: no slot"
     ),
 )
 def _no_launcher_answers() -> Explanation:
@@ -183,7 +183,8 @@ def _no_launcher_answers() -> Explanation:
     "submit_pause",
     (
         "submit_pause [2025-11-13T02:13:22.926Z]: the attempt before died before the start gate; attempt "
-        "2 of run 0000-ju4inybb226gz663zrlidgu6xa is submitted at 2025-11-13T02:13:22.926Z"
+        "2 of run 0000-ju4inybb226gz663zrlidgu6xa is submitted at 2025-11-13T02:13:22.926Z; attempt 1 ended at "
+        "2025-11-13T02:13:22Z: the program ended with exit code 1 before the start gate"
     ),
 )
 def _the_first_attempt_died_before_the_gate() -> Explanation:
