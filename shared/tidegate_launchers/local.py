@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from tidegate_launchers.local_command import (
+    MARKER_VARIABLE,
     SUPERVISOR_VARIABLE,
     package_folder,
     program_command,
@@ -160,6 +161,9 @@ class LocalLauncher:
             "environment": program_environment(launch, self._settings, folder, os.environ),
             "host": self._settings.host,
             "starts_java": launch.program_type == "pyspark",
+            "marker": f"{MARKER_VARIABLE}={folder.path}",
+            "leftover_wait_s": self._settings.leftover_wait_s,
+            "grace_s": self._settings.cancel_grace_s,
         }
         deadline = time.monotonic() + self._settings.submit_timeout_s
         folder.make()
