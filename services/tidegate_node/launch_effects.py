@@ -21,7 +21,6 @@ from tidegate_core.effects import (
     Submitted,
     Watch,
 )
-from tidegate_core.model.instants import parse_instant
 from tidegate_ports.bus import Notices
 from tidegate_ports.clock import Clock
 from tidegate_ports.last_words import keep_ends
@@ -124,9 +123,8 @@ class LaunchEffects:
             return self._counted(order, SubmitFailed(rejected.error_class, message))
         except LaunchUnavailable as unavailable:
             return self._counted(order, NotSubmitted(keep_ends(unavailable.message)))
-        nominal = order.context.get("nominal")
-        if isinstance(nominal, str):
-            late_ms = self._clock.now_ms() - parse_instant(nominal)
+        if order.due is not None:
+            late_ms = self._clock.now_ms() - order.due
             self._metrics.observe("tidegate_fire_lateness_seconds", late_ms / 1000, plane="run")
         return self._counted(order, Submitted(taken.external_id, taken.place, taken.instance))
 

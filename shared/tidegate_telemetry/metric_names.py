@@ -65,7 +65,8 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_run_folders_removed_total": Metric("counter", "Folders of attempts that were removed."),
     "tidegate_fire_lateness_seconds": Metric(
         "histogram",
-        "Hand-over minus nominal instant: of messages at the broker's acknowledgement, of runs when the launcher took them.",
+        "Hand-over minus the instant when it was due: of messages at the broker's acknowledgement, of runs when the launcher took them. What lay "
+        "in the past at its request, or as its schedule began, is due with that.",
         ("plane",),
         LATENESS_BUCKETS_S,
     ),

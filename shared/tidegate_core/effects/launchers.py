@@ -10,7 +10,11 @@ from tidegate_core.store.values import Value
 
 @dataclass(frozen=True, slots=True)
 class LaunchOrder:
-    """All that a launcher needs for one attempt of a run; a value of the core that knows nothing of any launcher."""
+    """All that a launcher needs for one attempt of a run; a value of the core that knows nothing of any launcher.
+
+    Attributes:
+        due: When the occurrence was due, in ms since the epoch: what its lateness counts from.
+    """
 
     run_id: str
     attempt: int
@@ -20,6 +24,7 @@ class LaunchOrder:
     conf: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     context: Mapping[str, Value] = field(default_factory=dict)
+    due: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ from tidegate_core.effects import (
     Submitted,
     Watch,
 )
-from tidegate_core.model.instants import format_instant
 from tidegate_node.launch_effects import CANCEL_TRIES_MAX, SUBMITS_UNDER_WAY_MAX
 from tidegate_ports import program_files
 from tidegate_ports.launcher import (
@@ -53,9 +52,9 @@ def _order(**context: Any) -> LaunchOrder:
 
 
 async def test_given_an_order_then_the_launch_says_all_of_it_and_is_signed(around: Surroundings) -> None:
-    nominal = format_instant(around.clock.now_ms() - 1_500)
+    order = replace(_order(), due=around.clock.now_ms() - 1_500)
 
-    answer = await around.launch_effects().submit(Submit(_order(nominal=nominal)), around.bus.guard_holds)
+    answer = await around.launch_effects().submit(Submit(order), around.bus.guard_holds)
 
     assert answer == Submitted("pid 1", "host", "boot")
     (launch,) = around.launcher.launches

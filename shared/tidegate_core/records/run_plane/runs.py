@@ -38,7 +38,7 @@ class Run:
             answer. None: none has, or a program has passed the gate since.
         last_lines: The end of its program's error output, where its launcher saw the end.
         submissions_before: Attempts, those that cost no try left out, before the program's present try.
-        covered, covered_from, free_attempts, catch_up, missing: As of its job.
+        covered, covered_from, free_attempts, catch_up, missing, due: As of its job.
         outputs_seq: The driver's count of the report that `outputs` are from; None when its wrapper counts none.
         told: True once its start was told to those who listen.
     """
@@ -97,6 +97,7 @@ class Run:
     passed_at: int | None = None
     setback: str | None = None
     last_lines: str | None = None
+    due: int | None = None
 
     def key(self, shard: int) -> Key:
         return keys.run(shard, self.id)
