@@ -6,10 +6,11 @@ from tidegate_api.parts import Services
 from tidegate_client.views import DryRun
 from tidegate_core.decisions.forged import EVERY, refuse_forged_request
 from tidegate_core.model.problems import InvalidInput, Problem, RefusedRecord
-from tidegate_core.model.programs import ProgramTarget
+from tidegate_core.model.programs import ProgramTarget, PysparkProgram
 from tidegate_core.model.quotas import quota_of
 from tidegate_core.model.requests import ScheduleApply
 from tidegate_core.model.schedule_checks import check_schedule
+from tidegate_ports.program_conf import refused_conf
 from tidegate_ports.program_files import FileSystemSilent
 
 
@@ -46,6 +47,11 @@ async def dry_run(
             lambda: check_schedule(wanted.spec, now=now, minimum_period_ms=minimum_ms, quota=quota, trigger_stays=stays)
         )
         target = wanted.spec.target
+        if isinstance(target, ProgramTarget) and isinstance(target.program, PysparkProgram):
+            refused = refused_conf(target.program.conf)
+            if refused is not None:
+                hint = "its runs would all be rejected: change conf, or the node"
+                problems += (Problem("target.program", refused, hint),)
         if with_file and isinstance(target, ProgramTarget):
             try:
                 unusable = await services.pools.looks.problem_with(target.program.file, "the API's host")

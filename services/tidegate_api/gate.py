@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from tidegate_api.problems import ApiProblem, invalid, not_found, unavailable
 from tidegate_core.effects import Committed, Refused
-from tidegate_core.model.problems import TOO_LARGE, InvalidInput, Problem
+from tidegate_core.model.problems import TOO_LARGE, InvalidInput, Problem, both_ends
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Run
 from tidegate_core.store import keys
@@ -86,7 +86,7 @@ class Gate:
         """
         text = None if outputs is None else outputs_text(outputs)
         # Half a character, of a file name say, is no reason to leave an end unreported; kept, it would stop the owner.
-        short = reason[:REASON_CHARACTERS_MAX].encode("utf-8", "replace").decode() if reason else None
+        short = both_ends(reason, REASON_CHARACTERS_MAX).encode("utf-8", "replace").decode() if reason else None
         transaction = gate.finish_run(
             run_id, attempt, driver, outcome, exit_code, short, error_class, text, self._clock.now_ms(), _token()
         )

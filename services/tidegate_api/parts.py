@@ -153,7 +153,7 @@ def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Service
         answers=answers,
         logs=parts.logs,
         schedules=schedules,
-        jobs=JobReads(parts.store, pools, cluster, ranges, schedules),
+        jobs=JobReads(parts.store, pools, cluster, ranges, schedules, parts.clock),
         runs=RunReads(parts.store, pools, cluster, ranges),
         occurrences=OccurrenceReads(pools, cluster, ranges),
         messages=MessageReads(parts.store, pools, cluster, parts.clock),

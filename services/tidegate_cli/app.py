@@ -23,6 +23,9 @@ class Commands(LazyGroup):
         "source": Subcommand(f"{COMMANDS}.sources", "Topics of one's own that are read as events."),
         "job": Subcommand(f"{COMMANDS}.jobs", "Occurrences in the making, and what each waits for."),
         "run": Subcommand(f"{COMMANDS}.runs", "Launched jobs: list, logs, cancel, wait."),
+        "occurrence": Subcommand(
+            f"{COMMANDS}.occurrences", "What became of occurrences: launched, skipped, expired, and why."
+        ),
         "why": Subcommand(f"{COMMANDS}.why", "Say why a schedule, a job or a run does not run, or did not then."),
         "event": Subcommand(f"{COMMANDS}.events", "Announce data partitions and events of your own."),
         "message": Subcommand(f"{COMMANDS}.messages", "Deliver a payload to a topic at a time; take it back."),

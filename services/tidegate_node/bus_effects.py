@@ -27,7 +27,6 @@ from tidegate_core.effects import (
     Unavailable,
 )
 from tidegate_core.effects import Membership as Proof
-from tidegate_core.model.instants import parse_instant
 from tidegate_core.model.problems import ErrorClass
 from tidegate_node.beginnings import Beginnings
 from tidegate_node.facts import NodeFacts
@@ -41,7 +40,6 @@ from tidegate_telemetry.metrics import Metrics
 POKES_UNDER_WAY_MAX: Final = 1_000
 """Above that, pokes are dropped: the sweep finds within 10 s what they would have said."""
 GIVEN_AWAY: Final = NotProduced("guard", "membership is not proven, or the topic partition is another one's")
-NOMINAL_HEADER: Final = "tidegate-nominal"
 
 
 class BusEffects:
@@ -192,8 +190,6 @@ class BusEffects:
 
     def _delivered(self, messages: Sequence[Produce]) -> None:
         now = self._clock.now_ms()
-        nominals = Counter(value for each in messages for name, value in each.headers if name == NOMINAL_HEADER)
         self._metrics.count("tidegate_messages_delivered_total", len(messages))
-        for nominal, times in nominals.items():
-            late_s = (now - parse_instant(nominal.decode())) / 1000
-            self._metrics.observe("tidegate_fire_lateness_seconds", late_s, times, plane="delivery")
+        for due, times in Counter(each.due for each in messages if each.due is not None).items():
+            self._metrics.observe("tidegate_fire_lateness_seconds", (now - due) / 1000, times, plane="delivery")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from typing import Final, Literal, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from tidegate_core.effects import (
     Cancel,
@@ -21,9 +21,9 @@ from tidegate_core.effects import (
     Submitted,
     Watch,
 )
-from tidegate_core.model.instants import parse_instant
 from tidegate_ports.bus import Notices
 from tidegate_ports.clock import Clock
+from tidegate_ports.last_words import keep_ends
 from tidegate_ports.launcher import (
     Absent,
     Elsewhere,
@@ -33,6 +33,7 @@ from tidegate_ports.launcher import (
     Launcher,
     LaunchRejected,
     LaunchUnavailable,
+    ProgramType,
 )
 from tidegate_ports.program_files import FileLooks, FileSystemSilent
 from tidegate_ports.run_tokens import run_token
@@ -48,7 +49,6 @@ CANCEL_TRIES_MAX: Final = 120
 """Ten minutes of a launcher that cannot be reached; then the run's owner sees the program run and may ask again."""
 SAID_AGAIN_MS: Final = 600_000
 """How often it is said of one program that nobody reaches it: its run's owner asks every 10 s for as long as it runs elsewhere, which may be days."""
-MESSAGE_CHARACTERS_MAX: Final = 1_000
 Answered = TypeVar("Answered", Submitted, SubmitFailed, NotSubmitted)
 
 
@@ -119,13 +119,12 @@ class LaunchEffects:
         try:
             taken = await self._launcher.submit(self._launch(order))
         except LaunchRejected as rejected:
-            message = rejected.message[:MESSAGE_CHARACTERS_MAX]
+            message = keep_ends(rejected.message)
             return self._counted(order, SubmitFailed(rejected.error_class, message))
         except LaunchUnavailable as unavailable:
-            return self._counted(order, NotSubmitted(unavailable.message[:MESSAGE_CHARACTERS_MAX]))
-        nominal = order.context.get("nominal")
-        if isinstance(nominal, str):
-            late_ms = self._clock.now_ms() - parse_instant(nominal)
+            return self._counted(order, NotSubmitted(keep_ends(unavailable.message)))
+        if order.due is not None:
+            late_ms = self._clock.now_ms() - order.due
             self._metrics.observe("tidegate_fire_lateness_seconds", late_ms / 1000, plane="run")
         return self._counted(order, Submitted(taken.external_id, taken.place, taken.instance))
 
@@ -150,7 +149,7 @@ class LaunchEffects:
         except LaunchUnavailable as unavailable:
             self._notices("watch_failed", run_id=effect.run_id, attempt=effect.attempt, message=unavailable.message)
             return LookedUp("unknown")
-        return Gone(ended.exit_code, ended.error_class, ended.reason)
+        return Gone(ended.exit_code, ended.error_class, ended.reason, ended.last_lines)
 
     def cancel(self, effect: Cancel) -> None:
         """Sees to it in the background, beyond the life of who asked: nobody may be left to ask for a closed run."""
@@ -163,10 +162,12 @@ class LaunchEffects:
             task.add_done_callback(lambda _: self._cancels.pop(name, None))
 
     async def inspect(self, effect: Inspect) -> Inspected:
+        refused = self._launcher.refuses(_program_type(effect.program_type), effect.conf)
         try:
-            return Inspected(await self._looks.problem_with(effect.file, "the node that applied the schedule"))
+            problem = await self._looks.problem_with(effect.file, "the node that applied the schedule")
         except FileSystemSilent as silent:
-            return Inspected(str(silent))
+            problem = str(silent)
+        return Inspected(problem, refused)
 
     def stop(self) -> None:
         """Lets go of cancels under way: the launcher keeps their requests, and another node goes on."""
@@ -203,8 +204,7 @@ class LaunchEffects:
         return Launch(
             run_id=order.run_id,
             attempt=order.attempt,
-            # The schema of programs allows these two only.
-            program_type=cast("Literal['pyspark', 'python']", order.program_type),
+            program_type=_program_type(order.program_type),
             file=order.file,
             args=order.args,
             conf=order.conf,
@@ -218,3 +218,7 @@ class LaunchEffects:
         name = type(answer).__name__.lower()
         self._metrics.count("tidegate_launches_total", program=order.program_type, answer=name)
         return answer
+
+
+def _program_type(name: str) -> ProgramType:
+    return cast("ProgramType", name)  # The schema of programs allows these alone.

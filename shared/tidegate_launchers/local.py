@@ -16,17 +16,19 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from tidegate_launchers.local_command import (
+    MARKER_VARIABLE,
     SUPERVISOR_VARIABLE,
     package_folder,
     program_command,
     program_environment,
+    require_runnable,
 )
 from tidegate_launchers.local_files import FILE_MODE, Record, RunFolder
 from tidegate_launchers.local_processes import boot_id
@@ -43,6 +45,7 @@ from tidegate_ports.launcher import (
     LaunchUnavailable,
     Lookup,
     Placement,
+    ProgramType,
     launch_name,
 )
 from tidegate_ports.program_files import FileLooks, FileSystemSilent
@@ -73,6 +76,13 @@ class LocalLauncher:
         self._looks = looks or FileLooks()
         self._submits: Counter[Path] = Counter()
         """Those under way, by the attempts' folders."""
+
+    def refuses(self, program_type: ProgramType, conf: Mapping[str, str]) -> str | None:
+        try:
+            require_runnable(program_type, conf, self._settings)
+        except LaunchRejected as rejected:
+            return rejected.message
+        return None
 
     async def submit(self, launch: Launch) -> Placement:
         try:
@@ -151,6 +161,9 @@ class LocalLauncher:
             "environment": program_environment(launch, self._settings, folder, os.environ),
             "host": self._settings.host,
             "starts_java": launch.program_type == "pyspark",
+            "marker": f"{MARKER_VARIABLE}={folder.path}",
+            "leftover_wait_s": self._settings.leftover_wait_s,
+            "grace_s": self._settings.cancel_grace_s,
         }
         deadline = time.monotonic() + self._settings.submit_timeout_s
         folder.make()

@@ -13,12 +13,12 @@ from typing import assert_never
 
 from tidegate_launchers.local_files import RunFolder
 from tidegate_launchers.local_settings import LocalSettings
-from tidegate_ports.launcher import Launch, LaunchRejected
+from tidegate_ports.launcher import Launch, LaunchRejected, ProgramType
+from tidegate_ports.program_conf import DEPLOY_MODE, refused_conf
 
 SMALL_VALUE_CHARACTERS_MAX = 1024
 """Longer context values are in the context's file only: environment and conf are for what one types into a shell."""
 
-DEPLOY_MODE = "spark.submit.deployMode"
 REMOTE_VARIABLE = "SPARK_REMOTE"
 """By which a program is a client of a Spark Connect server."""
 
@@ -48,14 +48,26 @@ def program_command(launch: Launch, settings: LocalSettings, folder: RunFolder) 
     assert_never(launch.program_type)
 
 
+def require_runnable(program_type: ProgramType, conf: Mapping[str, str], settings: LocalSettings) -> None:
+    """Raises LaunchRejected: no program of this type and with this conf can be started here, whatever its file is."""
+    if program_type == "pyspark":
+        _require_client_mode(conf)
+        _spark_home(settings)
+
+
+def _require_client_mode(conf: Mapping[str, str]) -> None:
+    refused = refused_conf(conf)
+    if refused is not None:
+        raise LaunchRejected("config", refused)
+
+
 def spark_conf(launch: Launch, settings: LocalSettings, folder: RunFolder) -> dict[str, str]:
     """Merges the launcher's defaults, the user's conf above them, and the run's values above all.
 
     Raises:
         LaunchRejected: The conf wants the driver on a cluster, out of this launcher's sight.
     """
-    if launch.conf.get(DEPLOY_MODE, "client") != "client":
-        raise LaunchRejected("config", f"{DEPLOY_MODE}: the local launcher runs drivers in client mode only")
+    _require_client_mode(launch.conf)
     # Spark refuses master and mode where the program is a client of a Spark Connect server.
     is_remote = "spark.remote" in {**settings.spark_conf, **launch.conf} or REMOTE_VARIABLE in launch.env
     # Whoever names flags of the JVM there may name what ours contradict.

@@ -6,7 +6,7 @@ instruction, so that a program without a record cannot exist · `exit.json` is t
 `context.json`, `stdout.log`, `stderr.log` are the program's · `work/` is its current folder, `scratch/` holds Spark's
 spill files and goes with the group.
 
-Standard library only: the supervisor imports it. Everything is readable by the node's user alone.
+Little beside the standard library: the supervisor imports it. Everything is readable by the node's user alone.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar, get_type_hints
 
+from tidegate_ports.last_words import keep_ends, last_lines
+
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 """What may become the name of a folder: no separators, no leading dot."""
 
-TAIL_BYTES = 8 * 1024
-"""How much of a log is searched for the wrapper's last line; Spark's own last words are shorter."""
+TAIL_BYTES = 64 * 1024
+"""How much of a log is searched for the wrapper's last line, and for what a program said last: an exception of Java stands before hundreds of
+frames."""
 
-REASON_BYTES_MAX = 1024
 _MISSING: Final = object()
 
 
@@ -141,8 +143,14 @@ class RunFolder:
         for log in (self.stderr, self.stdout):
             for line in reversed(_tail(log).splitlines()):
                 if line.startswith("tidegate: "):
-                    return line.removeprefix("tidegate: ").encode()[:REASON_BYTES_MAX].decode("utf-8", "ignore")
+                    return keep_ends(line.removeprefix("tidegate: "))
         return ""
+
+    def last_lines(self) -> str:
+        """Returns the end of the program's error output; of one that has written none that of its output, where spark-submit puts the
+        driver's errors. At most 1 KiB.
+        """
+        return last_lines(_tail(self.stderr)) or last_lines(_tail(self.stdout))
 
     def _whole(self, kind: type[_Document], name: str) -> _Document | None:
         document = self._read(name)
@@ -169,7 +177,10 @@ def _tail(path: Path) -> str:
     try:
         # Of a FIFO, which a program may have put there, this would else wait for somebody who writes; and it cannot be sought in.
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
-            return file.read(TAIL_BYTES).decode("utf-8", "replace")
+            begin = max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES)
+            file.seek(begin)
+            text = file.read(TAIL_BYTES).decode("utf-8", "replace")
+            # Of a line that begins before, its end is no line.
+            return text.partition("\n")[2] or text if begin else text
     except OSError:
         return ""

@@ -55,6 +55,7 @@ class LocalSettings:
         report_wait_s: Seconds for which a program retries a report; 5 min outlast a restart of store or broker.
         submit_timeout_s: Seconds until a supervisor must have answered; it takes 0.1 s on an idle machine.
         cancel_grace_s: Seconds between SIGTERM and SIGKILL (SEMANTICS 13).
+        leftover_wait_s: Seconds after a program's end until what it left behind is asked to end: a JVM of its may be closing down.
         kill_repeat_s: Seconds between SIGKILLs while something of the group is left.
         poll_interval_s: Seconds between looks at a running program. Only ends without a report wait for it, and
             one look costs 0.1 ms.
@@ -74,6 +75,7 @@ class LocalSettings:
     report_wait_s: float = 300.0
     submit_timeout_s: float = 10.0
     cancel_grace_s: float = 60.0
+    leftover_wait_s: float = 10.0
     kill_repeat_s: float = 0.5
     poll_interval_s: float = 0.2
     keep_runs_for_s: float = 7 * 86_400.0
@@ -88,7 +90,14 @@ class LocalSettings:
         for name in ("submit_timeout_s", "kill_repeat_s", "poll_interval_s"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"local launcher: {name} must be above 0 seconds")
-        for name in ("gate_wait_s", "report_wait_s", "cancel_grace_s", "keep_runs_for_s", "keep_runs_bytes"):
+        for name in (
+            "gate_wait_s",
+            "report_wait_s",
+            "cancel_grace_s",
+            "leftover_wait_s",
+            "keep_runs_for_s",
+            "keep_runs_bytes",
+        ):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"local launcher: {name} must be 0 or more")
         if not self.host:

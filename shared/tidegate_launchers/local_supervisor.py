@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tidegate_launchers.local_files import FILE_MODE, Exit, Record, RunFolder
-from tidegate_launchers.local_processes import boot_id, facts_of
+from tidegate_launchers.local_processes import ProcessFacts, boot_id, facts_of, members
 
 STARTED = "started"
 BUSY = "busy"
@@ -49,6 +49,12 @@ WRITE_S_MAX = 86_400.0
 
 WRITE_AGAIN_S = 0.5
 
+LOOK_AGAIN_S = 0.5
+"""Between looks at what a program has left behind; each reads the whole process table."""
+
+KILL_S_MAX = 60.0
+"""How long it is killed, again and again."""
+
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _TRANSIENT_ERRNOS = frozenset(
     {
@@ -65,20 +71,35 @@ class Plan:
     """What to start. The environment holds the run's token: the plan travels through a pipe and is never written.
 
     Attributes:
-        starts_java: Whether a JVM hands arguments on to the program. Not said by older nodes.
+        starts_java: Whether a JVM hands arguments on to the program.
+        marker: `NAME=value` that each process of the attempt carries; empty: what the program leaves behind is left alone.
+        leftover_wait_s: Seconds after the program's end until what it left behind is asked to end.
+        grace_s: Seconds from then until it is killed.
     """
 
     command: list[str]
     environment: dict[str, str]
     host: str
     starts_java: bool = False
+    marker: str = ""
+    leftover_wait_s: float = 0.0
+    grace_s: float = 0.0
 
     @classmethod
     def of(cls, document: Mapping[str, object]) -> Plan:
         command, environment, host = document["command"], document["environment"], document["host"]
         if not (isinstance(command, list) and isinstance(environment, dict) and isinstance(host, str)):
             raise ValueError("the plan is malformed")
-        return cls(command, environment, host, document.get("starts_java") is True)
+        marker, wait, grace = (document.get(name) for name in ("marker", "leftover_wait_s", "grace_s"))
+        return cls(
+            command,
+            environment,
+            host,
+            document.get("starts_java") is True,
+            marker if isinstance(marker, str) else "",
+            float(wait) if isinstance(wait, int | float) else 0.0,
+            float(grace) if isinstance(grace, int | float) else 0.0,
+        )
 
 
 def supervise(folder: RunFolder, plan: Plan) -> str | None:
@@ -110,7 +131,48 @@ def supervise(folder: RunFolder, plan: Plan) -> str | None:
     _say(STARTED)
     _, status, usage = os.wait4(child, 0)
     _write_exit(folder, _exit_of(status, cpu_ms=round((usage.ru_utime + usage.ru_stime) * 1000)))
+    record = folder.record()
+    if record is not None and plan.marker:
+        _end_what_is_left(plan, record)
     return None
+
+
+def _end_what_is_left(plan: Plan, record: Record) -> None:
+    """Ends what the program has left behind, a daemon say: its run's permits are free, and nobody would ever ask for its end.
+
+    Not what gave up the run's environment and left its session: nobody can tell that one from others. It is killed again and again for
+    a while; one that may not be signalled is given up, and the run's folder shows that it lives.
+    """
+    begun = time.monotonic()
+    asked_at: float | None = None
+    while left := members(record.pid, record.started, plan.marker.encode()):
+        now = time.monotonic()
+        if asked_at is None and now - begun >= plan.leftover_wait_s:
+            _log(f"the program left {_pids(left)} behind: asked to end")
+            _signal(left, signal.SIGTERM)
+            asked_at = now
+        elif asked_at is not None and now - asked_at >= plan.grace_s + KILL_S_MAX:
+            _log(f"gave up on {_pids(left)}")
+            return
+        elif asked_at is not None and now - asked_at >= plan.grace_s:
+            _signal(left, signal.SIGKILL)
+        time.sleep(LOOK_AGAIN_S)
+
+
+def _signal(processes: list[ProcessFacts], what: signal.Signals) -> None:
+    for facts in processes:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(facts.pid, what)
+
+
+def _pids(processes: list[ProcessFacts]) -> str:
+    return ", ".join(str(facts.pid) for facts in processes)
+
+
+def _log(message: str) -> None:
+    """Into `supervisor.log`."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"{message}\n".encode())
 
 
 def _become_the_program(folder: RunFolder, plan: Plan, held: int) -> NoReturn:

@@ -16,16 +16,10 @@ from typing import Final, Literal
 from tidegate_launchers.local_command import MARKER_VARIABLE
 from tidegate_launchers.local_files import FILE_MODE, Exit, Record, RunFolder
 from tidegate_launchers.local_processes import is_alive, living, members
-from tidegate_ports.launcher import Ended, ErrorClass
-
-_CLASS_OF_EXIT: dict[int, ErrorClass | None] = {0: None, 78: "config", 79: "duplicate"}
-"""Meaning before the gate, by the wrapper's codes; any other end before it may be an accident of this host and is tried
-again. After it only the wrapper's report counts: a user's program may exit with 79 as well."""
+from tidegate_ports.last_words import cause_in
+from tidegate_ports.launcher import SIGNAL_BASE, Ended, class_of_exit
 
 MARKER_NAME: Final = MARKER_VARIABLE.encode()
-
-SIGNAL_BASE = 128
-"""What shells add to the number of the signal that ended a program."""
 
 
 class Watch:
@@ -133,14 +127,16 @@ class Watch:
         if ended is None:
             reason = f"its end was not seen: {record.host} or the supervisor went down with it"
             return Ended(None, None, "transient", reason)
-        return _meaning(ended, self._folder.last_words())
+        return _meaning(ended, self._folder.last_words(), self._folder.last_lines())
 
 
-def _meaning(ended: Exit, last_words: str) -> Ended:
+def _meaning(ended: Exit, last_words: str, last_lines: str) -> Ended:
+    """After the gate only the wrapper's report counts: a user's program may exit with 79 as well."""
     if ended.signal is not None:
         # The code that a shell would give: a run's record has room for a code only, and "no code" says nothing.
         code = SIGNAL_BASE + ended.signal
-        return Ended(code, ended.signal, "transient", last_words or f"ended by signal {ended.signal}")
+        return Ended(code, ended.signal, "transient", last_words or f"ended by signal {ended.signal}", last_lines)
     code = ended.code or 0
-    error_class = _CLASS_OF_EXIT.get(code, "transient")
-    return Ended(code, None, error_class, last_words or (f"exit code {code}" if code else ""))
+    cause = cause_in(last_lines)
+    told = f"exit code {code}: {cause}" if cause else f"exit code {code}"
+    return Ended(code, None, class_of_exit(code), last_words or (told if code else ""), last_lines if code else "")

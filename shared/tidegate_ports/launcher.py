@@ -22,7 +22,8 @@ Rules of a look-up:
 
 Rules of an end:
 
-- R12: The exit code decides the class of an end: 0 none, 78 `config`, 79 `duplicate`, every other one `transient`.
+- R12: The exit code decides the class of an end: 0 none, 75 `transient`, 78 `config`, 79 `duplicate`, 128 + n `transient`, every other
+  one `unknown`. An end that nobody saw is `transient`.
 - R13: A program that a signal ended has the code 128 + n, and its class is `transient`.
 - R14: `wait_until_gone` returns the same end to every waiter, also to launchers that did not start the program.
 - R15: `wait_until_gone` does not return while the program lives.
@@ -57,12 +58,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 ProgramType = Literal["pyspark", "python"]
-ErrorClass = Literal["config", "auth", "user_code", "oom", "preempted", "quota", "transient", "lost", "duplicate"]
+ErrorClass = Literal[
+    "config", "auth", "user_code", "oom", "preempted", "quota", "transient", "lost", "duplicate", "unknown"
+]
 """SEMANTICS 8, and `duplicate`: it did not run because another driver of the attempt had passed the start gate, so its
-end says nothing of the run's. A launcher itself only says `config` (never retried), `transient` and `duplicate`."""
+end says nothing of the run's. A launcher itself only says `config` (never retried), `transient`, `duplicate` and `unknown`: a program that
+dies twice like that before the gate cannot start."""
 
 NAME_CHARACTERS_MAX = 63
 """A Kubernetes object name, the shortest of the places where the name is used."""
@@ -154,12 +158,14 @@ class Ended:
         error_class: What the end means for an attempt that had NOT passed the start gate; None for exit code 0.
             After the gate only the wrapper's report counts, because a user's program may use any exit code.
         reason: One sentence for people: the wrapper's last line where there is one. At most 1 KiB.
+        last_lines: The end of its error output, where the platform has it. At most 1 KiB.
     """
 
     exit_code: int | None
     signal: int | None = None
     error_class: ErrorClass | None = None
     reason: str = ""
+    last_lines: str = ""
 
 
 class LaunchRejected(Exception):
@@ -179,11 +185,31 @@ class LaunchUnavailable(Exception):
         self.message = message
 
 
+_BY_CODE: Final[dict[int, ErrorClass | None]] = {0: None, 75: "transient", 78: "config", 79: "duplicate"}
+"""The wrapper's codes, of `sysexits.h` where there are such."""
+SIGNAL_BASE: Final = 128
+"""What shells add to the number of the signal that ended a program."""
+
+
+def class_of_exit(code: int) -> ErrorClass | None:
+    """Returns what an exit code says of an attempt that has not passed the start gate (R12)."""
+    return _BY_CODE.get(code, "transient" if code > SIGNAL_BASE else "unknown")
+
+
 class Launcher(Protocol):
     """Starts attempts and finds them again. Any node may call all methods, also after the node that started the attempt died.
 
-    Each of them raises LaunchUnavailable when the platform does not answer: ask again later.
+    Each but `refuses` raises LaunchUnavailable when the platform does not answer: ask again later.
     """
+
+    def refuses(self, program_type: ProgramType, conf: Mapping[str, str]) -> str | None:
+        """Returns why this launcher would reject every launch of such a program, or None. Asked when a schedule is applied.
+
+        Args:
+            program_type: Of the program.
+            conf: Its Spark settings, without values that are templates.
+        """
+        ...
 
     async def submit(self, launch: Launch) -> Placement:
         """Starts the attempt, or adopts it when it was already started at this place. Returns when that is durable.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import io
 import pkgutil
+import re
 import runpy
 import sys
 import traceback
@@ -16,6 +17,11 @@ from typing import Literal
 
 REASON_BYTES_MAX = 1024
 """What is kept of an error's text: it goes into the run item and the ledger; the whole of it is in the log."""
+
+HEAD_BYTES = 256
+GAP = " … "
+_FRAME = re.compile(r"\s*(?:at [\w.$<>/]+\(.*\)|\.\.\. \d+ more)\s*")
+"""A line of a Java stack trace."""
 
 EXIT_TERMINATED = 143
 """128 + SIGTERM, what a shell reports for a program that SIGTERM ended."""
@@ -129,5 +135,16 @@ def _without_our_frames(trace: TracebackType | None) -> TracebackType | None:
 
 
 def cut(text: str) -> str:
-    """Returns at most 1 KiB of `text` in UTF-8, without half characters."""
-    return text.encode("utf-8", "replace")[:REASON_BYTES_MAX].decode("utf-8", "ignore")
+    """Returns at most 1 KiB of `text` in UTF-8, without half characters: its beginning, and its end, where the cause stands.
+
+    The error of a Spark worker comes wrapped in the driver's: a traceback, a hundred frames of Java, and the cause last.
+    """
+    data = text.encode("utf-8", "replace")
+    if len(data) <= REASON_BYTES_MAX:
+        return data.decode()
+    lines = [line for line in text.splitlines() if line.strip() and not _FRAME.fullmatch(line)]
+    data = "\n".join(lines).encode("utf-8", "replace")
+    if len(data) <= REASON_BYTES_MAX:
+        return data.decode()
+    tail = REASON_BYTES_MAX - HEAD_BYTES - len(GAP.encode())
+    return f"{data[:HEAD_BYTES].decode('utf-8', 'ignore')}{GAP}{data[-tail:].decode('utf-8', 'ignore')}"

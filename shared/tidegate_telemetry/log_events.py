@@ -137,6 +137,18 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "error",
         "tidegate_definitions_missing_total",
     ),
+    "occurrence_did_not_run": LogEvent(
+        "An occurrence was skipped or has expired: `reason` and `detail` say why (docs/reasons.md). `tidegate occurrence list` and `why` have it as well.",
+        "info",
+        "tidegate_occurrences_total",
+        ("disposition", "reason"),
+    ),
+    "occurrence_ended": LogEvent(
+        "Any other entry of the ledger: a run has ended, or a request or another job took the occurrence's place.",
+        "debug",
+        "tidegate_occurrences_total",
+        ("disposition", "reason"),
+    ),
     "retries_exhausted": LogEvent(
         "A run that its schedule's `retry`, or the launcher's, would have tried again has failed for good; `why` says what is used "
         "up. Its record is on `tidegate.runs.dlq` as well.",

@@ -93,7 +93,8 @@ def hide_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMap
         elif isinstance(value, bytes):
             event[name] = f"({len(value)} bytes)"
         elif isinstance(value, str) and len(value) > TEXT_CHARACTERS_MAX:
-            event[name] = value[:TEXT_CHARACTERS_MAX] + "..."
+            # At the end of a traceback stands the error itself.
+            event[name] = f"{value[: TEXT_CHARACTERS_MAX // 4]}...{value[-TEXT_CHARACTERS_MAX * 3 // 4 :]}"
     return event
 
 

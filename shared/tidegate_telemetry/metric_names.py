@@ -65,7 +65,8 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_run_folders_removed_total": Metric("counter", "Folders of attempts that were removed."),
     "tidegate_fire_lateness_seconds": Metric(
         "histogram",
-        "Hand-over minus nominal instant: of messages at the broker's acknowledgement, of runs when the launcher took them.",
+        "Hand-over minus the instant when it was due: of messages at the broker's acknowledgement, of runs when the launcher took them. What lay "
+        "in the past at its request, or as its schedule began, is due with that.",
         ("plane",),
         LATENESS_BUCKETS_S,
     ),
@@ -109,6 +110,11 @@ NODE_METRICS: Final[dict[str, Metric]] = {
     ),
     "tidegate_definitions_missing_total": Metric(
         "counter", "Times that an active schedule was found without its definition; alert on any."
+    ),
+    "tidegate_occurrences_total": Metric(
+        "counter",
+        "Entries of the ledger, by what became of the occurrence; one entry may stand for several instants. Launched ones count when their run ends.",
+        ("disposition", "reason"),
     ),
     "tidegate_retries_exhausted_total": Metric(
         "counter", "Runs that were given up, their tries, their 24 h or their submissions used up; alert when it grows."

@@ -267,7 +267,7 @@ class LauncherConformance:
 
     async def test_given_an_exit_code_then_it_decides_the_class_of_the_end(self, rig: LauncherRig) -> None:
         """R12."""
-        wanted = {0: None, 3: "transient", 75: "transient", 78: "config", 79: "duplicate"}
+        wanted = {0: None, 3: "unknown", 137: "transient", 75: "transient", 78: "config", 79: "duplicate"}
         launcher = rig.launcher()
         launches = {code: rig.launch("exits", code) for code in wanted}
         await asyncio.gather(*(launcher.submit(launch) for launch in launches.values()))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -17,20 +17,21 @@ from tidegate_ports.launcher import (
     Absent,
     Elsewhere,
     Ended,
-    ErrorClass,
     Found,
     Launch,
     LaunchRejected,
     LaunchUnavailable,
     Lookup,
     Placement,
+    ProgramType,
+    class_of_exit,
     launch_name,
 )
+from tidegate_ports.program_conf import refused_conf
 
 EXIT_CANNOT_BEGIN: Final = 78
 SIGNAL_BASE: Final = 128
 KILL: Final = 9
-CLASS_OF_EXIT: Final[dict[int, ErrorClass | None]] = {0: None, EXIT_CANNOT_BEGIN: "config", 79: "duplicate"}
 
 Key: TypeAlias = tuple[str, int]
 AskedToEnd: TypeAlias = asyncio.Event
@@ -119,7 +120,7 @@ async def _run(program: Program | None, launch: Launch, asked: AskedToEnd) -> En
         return _by_signal(ended.number)
     except asyncio.CancelledError:
         return _by_signal(KILL)
-    return Ended(code, None, CLASS_OF_EXIT.get(code, "transient"), f"exit code {code}" if code else "")
+    return Ended(code, None, class_of_exit(code), f"exit code {code}" if code else "")
 
 
 def _by_signal(number: int) -> Ended:
@@ -133,6 +134,9 @@ class MemoryLauncher:
         self._platform = platform
         self._place = place
         self._grace_s = grace_s
+
+    def refuses(self, program_type: ProgramType, conf: Mapping[str, str]) -> str | None:
+        return refused_conf(conf) if program_type == "pyspark" else None
 
     async def submit(self, launch: Launch) -> Placement:
         platform, key = self._platform, (launch.run_id, launch.attempt)

@@ -23,6 +23,7 @@ from tidegate_client.views import (
 )
 from tidegate_core.decisions.run_plane.control import coming_instants
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE
+from tidegate_core.decisions.run_plane.setbacks import told
 from tidegate_core.model.instants import as_datetime
 from tidegate_core.model.states import Disposition, RunState
 from tidegate_core.records.run_plane import Definition, Evidence, Job, LedgerRow, Run, ScheduleState
@@ -74,8 +75,15 @@ def _suspension(state: ScheduleState) -> Suspension | None:
     )
 
 
-def job_view(job: Job, run: Run | None = None) -> JobView:
-    """The job, and once it was admitted its run: past the start gate nothing is pending any more."""
+def job_view(job: Job, run: Run | None = None, unmet: str | None = None) -> JobView:
+    """The job, and once it was admitted its run: past the start gate nothing is pending any more.
+
+    Args:
+        job: The job.
+        run: Of one that was admitted.
+        unmet: What it waits for, where more is known than its row says.
+    """
+    told = unmet or job.unmet
     run_state = None if run is None else as_concluded(run).state
     launched = run is not None and not RunState(run.state).is_before_gate
     return JobView(
@@ -90,7 +98,7 @@ def job_view(job: Job, run: Run | None = None) -> JobView:
         satisfied_at=moment(job.satisfied_at),
         deadline=moment(job.deadline),
         correlation=job.correlation or None,
-        unmet=None if job.unmet is None else _unmet(job.unmet),
+        unmet=None if told is None else _unmet(told),
         forced=None if job.forced is None else _unmet(job.forced),
     )
 
@@ -134,9 +142,21 @@ def run_view(run: Run) -> RunView:
         cancel_requested=run.cancel_requested,
         disposition=run.disposition,
         program=run.order_document,
+        last_lines=run.last_lines,
         last_failure=_failure(run),
-        next_attempt_at=moment(run.not_before) if run.failure is not None and run.state in BEFORE_GATE else None,
+        last_setback=_setback(run),
+        next_attempt_at=moment(run.not_before) if _waits_for_an_attempt(run) else None,
     )
+
+
+def _waits_for_an_attempt(run: Run) -> bool:
+    return run.state in BEFORE_GATE and (run.failure is not None or (run.setback is not None and run.not_before > 0))
+
+
+def _setback(run: Run) -> dict[str, Any] | None:
+    """Returns why the last submission of a run that has not passed the gate since came to nothing; of an ended one its own end says it."""
+    setback = told(run)
+    return {**setback, "at": moment(setback["at"])} if setback is not None and run.state in BEFORE_GATE else None
 
 
 def _failure(run: Run) -> dict[str, Any] | None:
@@ -232,7 +252,13 @@ def _unmet(text: str) -> Unmet:
         Verdict(code=each["code"], reason=each.get("reason"), until=moment(each["until"]), values=each["values"])
         for each in fields.get("verdicts", [])
     ]
-    return Unmet(code=fields["code"], reason=fields["reason"], until=moment(fields.get("until")), verdicts=verdicts)
+    return Unmet(
+        code=fields["code"],
+        reason=fields["reason"],
+        at=moment(fields.get("at")),
+        until=moment(fields.get("until")),
+        verdicts=verdicts,
+    )
 
 
 def _evidence_view(evidence: Evidence) -> EvidenceView:

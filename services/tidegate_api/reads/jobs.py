@@ -14,6 +14,7 @@ from tidegate_api.problems import not_found
 from tidegate_api.reads.convert import gathering_view, job_view
 from tidegate_api.reads.ranges import RangeReader, Span
 from tidegate_api.reads.schedules import DEFINITIONS_AT_ONCE, ScheduleReads, prefix_of
+from tidegate_api.reads.waiting import unmet_of
 from tidegate_api.routing import run_shard
 from tidegate_client.views import JobView, Page
 from tidegate_core.model.shards import schedule_shard
@@ -22,6 +23,7 @@ from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Definition, Evidence, Job, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
+from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
 
 
@@ -29,13 +31,20 @@ class JobReads:
     """Reads of jobs."""
 
     def __init__(
-        self, store: Store, pools: Pools, cluster: MapReader, ranges: RangeReader, schedules: ScheduleReads
+        self,
+        store: Store,
+        pools: Pools,
+        cluster: MapReader,
+        ranges: RangeReader,
+        schedules: ScheduleReads,
+        clock: Clock,
     ) -> None:
         self._store = store
         self._pools = pools
         self._cluster = cluster
         self._ranges = ranges
         self._schedules = schedules
+        self._clock = clock
 
     async def page(self, namespace: str | None, schedule: str | None, place: Place, size: int) -> Page[JobView]:
         """Gathering ones first."""
@@ -79,8 +88,10 @@ class JobReads:
             {(shard, each.namespace, each.name, each.version) for shard, each in gathering}
         )
         runs = await self._runs((shard, str(item["id"])) for shard, item in found if _is_admitted(item))
+        cluster, now = await self._cluster.current(), self._clock.now_ms()
+        waiting = await self._pools.read(lambda: unmet_of(self._store, cluster, found, now))
         # On a thread: definitions are parsed, in which time programs could not start.
-        return await self._pools.read(lambda: _views_of(found, definitions, runs))
+        return await self._pools.read(lambda: _views_of(found, definitions, runs, waiting))
 
     async def _runs(self, wanted: Iterable[tuple[int, str]]) -> dict[str, Run]:
         """Returns the open runs of admitted jobs, by id."""
@@ -92,7 +103,10 @@ class JobReads:
 
 
 def _views_of(
-    found: Sequence[tuple[int, Item]], definitions: Mapping[Key, Definition], runs: Mapping[str, Run]
+    found: Sequence[tuple[int, Item]],
+    definitions: Mapping[Key, Definition],
+    runs: Mapping[str, Run],
+    waiting: Mapping[str, str],
 ) -> list[JobView]:
     views = []
     for shard, item in found:
@@ -101,7 +115,7 @@ def _views_of(
             definition = definitions.get(keys.definition(shard, each.namespace, each.name, each.version))
             views.append(gathering_view(each, definition))
         elif not _is_admitted(item):
-            views.append(job_view(from_item(Job, item)))
+            views.append(job_view(from_item(Job, item), unmet=waiting.get(str(item["id"]))))
         elif (run := runs.get(str(item["id"]))) is not None:
             views.append(job_view(from_item(Job, item), run))
         # Else its run has ended since the job was read: both leave in one write.

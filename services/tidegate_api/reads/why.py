@@ -20,6 +20,7 @@ from tidegate_api.reads.why_facts import (
     facts_of,
     with_evidence,
     with_job,
+    with_latest,
     with_ledger,
 )
 from tidegate_api.routing import run_shard
@@ -97,7 +98,8 @@ def explain_schedule(
     if facts is None:
         return None
     if at is None:
-        return answered(store, facts.shard, lambda views: why_schedule(views, facts))
+        lately = with_latest(store, facts)
+        return answered(store, facts.shard, lambda views: why_schedule(views, lately))
     try:
         question = question_of(facts, at)
     except ValueError as error:
@@ -122,7 +124,7 @@ def _explain_job(store: Store, cluster: ClusterMap, shard: int, job_id: str, now
     found = store.get([open_job, ended_run])
     if ended_run in found:
         run = from_item(Run, found[ended_run])
-        return why_ended(ledger_row(run, run.ended_at or now))
+        return why_ended(ledger_row(run, run.ended_at or now), run)
     row = found.get(open_job)
     if row is None and (ended := ended_in(store, shard, job_id)) is not None:
         return why_ended(ended)

@@ -30,6 +30,8 @@ OPEN_ROWS_MAX: Final = 20_000
 """Open jobs, or runs, of the shard that are looked through for those of one schedule."""
 LEDGER_ROWS: Final = 100
 """Entries from the instant on; of a chain of jobs that were merged into each other as many as it takes to see its end."""
+LATEST_ROWS: Final = 3
+"""Newest entries of the ledger that an explanation of a schedule looks at."""
 VERSIONS_MAX: Final = 1_000
 READS_MAX: Final = 50
 """Times that a decision may ask for more; it asks for a schedule's rows, its limits, and what its evidence holds."""
@@ -65,11 +67,20 @@ def facts_of(store: Store, cluster: ClusterMap, namespace: str, name: str, now: 
         definitions=tuple(from_item(Definition, row) for row in reversed(versions)),
         controls=NO_CONTROLS if controls is None else from_item(StoredControls, controls).controls,
         outages=outages_of(found.get(progress)),
-        last_sign=_last_sign(store, found.get(lease), cluster, shard),
+        last_sign=last_sign_of(store, found.get(lease), cluster, shard),
         jobs=_open(store, shard, "J#", Job, ref),
         runs=_open(store, shard, "R#", Run, ref),
         evidence=tuple(from_item(Evidence, row) for row in evidence),
     )
+
+
+def with_latest(store: Store, facts: Facts) -> Facts:
+    """Returns the facts with the newest entries of the ledger."""
+    low = f"L#{facts.ref}#"
+    wanted = RangeRead(
+        keys.shard_pk(facts.shard), low, low + keys.LAST, limit=LATEST_ROWS, table="history", newest_first=True
+    )
+    return replace(facts, latest=tuple(from_item(LedgerRow, row) for row in store.query(wanted).items))
 
 
 def with_ledger(store: Store, facts: Facts, around: Instant) -> Facts:
@@ -169,7 +180,7 @@ def ended_in(store: Store, shard: int, job_id: str) -> LedgerRow | None:
     return None if row is None else from_item(LedgerRow, row)
 
 
-def _last_sign(store: Store, lease: Item | None, cluster: ClusterMap, shard: int) -> Instant | None:
+def last_sign_of(store: Store, lease: Item | None, cluster: ClusterMap, shard: int) -> Instant | None:
     """Returns when the shard was served for the last time; None when nobody wrote that down."""
     if lease is None:
         return None

@@ -38,6 +38,7 @@ def list_jobs(
         ("nominal", lambda view: view.nominal),
         ("key", lambda view: view.correlation),
         ("waits for", _waits_for),
+        ("as of", lambda view: None if view.unmet is None else view.unmet.at),
         ("next check", lambda view: None if view.unmet is None else view.unmet.until),
     ]
     with api_client() as api:
@@ -46,14 +47,14 @@ def list_jobs(
 
 @app.command()
 def get(job: JobArgument, output: OutputOption = Format.TABLE) -> None:
-    """Show an open job, with the verdict of the last look on each constraint that holds it back."""
+    """Show an open job, and what holds it back, with the time of that verdict. `tidegate why JOB` decides anew."""
     with api_client() as api:
         view = api.job(job)
     if output is not Format.TABLE or view.unmet is None:
         show(view, output)
         return
     show(view.model_copy(update={"unmet": None}), output)
-    write("")
+    write("" if view.unmet.at is None else f"\nas of {view.unmet.at:%Y-%m-%dT%H:%M:%SZ}:")
     columns = [
         ("held back by", lambda verdict: verdict.code),
         ("next check", lambda verdict: verdict.until),

@@ -19,7 +19,8 @@ from tidegate_cli.commands.arguments import (
     seconds_of,
 )
 from tidegate_cli.context import api_client
-from tidegate_cli.output import Format, OutputOption, show, show_list
+from tidegate_cli.output import Format, OutputOption, show, show_list, write
+from tidegate_telemetry.plain_text import in_plain_text
 
 if TYPE_CHECKING:
     from tidegate_client.views import RunView
@@ -64,7 +65,18 @@ def get(run: RunOrScheduleArgument, output: OutputOption = Format.TABLE) -> None
     from tidegate_cli.watching import run_meant
 
     with api_client() as api:
-        show(api.run(run_meant(api, run)), output)
+        view = api.run(run_meant(api, run))
+    setback = view.last_setback or {}
+    last_lines = view.last_lines or setback.get("last_lines")
+    if output is not Format.TABLE or not last_lines:
+        show(view, output)
+        return
+    shown = {"last_lines": None, "last_setback": {**setback, "last_lines": None} if setback else None}
+    show(view.model_copy(update=shown), output)
+    of_attempt = f"attempt {setback['attempt']}" if view.last_lines is None else "the program"
+    write(f"\nlast lines of {of_attempt}'s error output:")
+    for line in str(last_lines).splitlines():
+        write(f"  {in_plain_text(line)}")
 
 
 @app.command()
@@ -142,7 +154,12 @@ def wait(
 
 
 def _reason(view: RunView) -> str | None:
-    return f"{view.reason} ({view.signal})" if view.signal is not None else view.reason
+    if view.last_setback is not None and view.reason is None:
+        return f"attempt {view.last_setback['attempt']}: {view.last_setback['reason']}"
+    if view.signal is not None or view.last_lines is None:
+        return f"{view.reason} ({view.signal})" if view.signal is not None else view.reason
+    last = view.last_lines.splitlines()[-1]
+    return view.reason if last in (view.reason or "") else f"{view.reason}: {last}"
 
 
 def _took(view: RunView) -> str | None:

@@ -29,7 +29,7 @@ class JobView(View):
             gate), or `launched` until that run has ended.
         run_state: Of its run, once it was admitted.
         missing: What its trigger still waits for, in words.
-        unmet: The constraint that it waits for.
+        unmet: What it waits for: constraints, a suspend, or jobs before it. Each job in `pending_constraint` has it.
         deadline: When it expires, or its trigger times out.
         forced: What did not hold when the pending time-out had it admitted all the same (`pending_timeout_action: force`).
     """

@@ -21,8 +21,11 @@ class RunView(View):
         signal: Name of that signal, such as `SIGKILL`, of a program that could not report its end itself.
         outputs: What the program reported.
         program: Type, file, args, conf and properties with all templates resolved; None when only the ledger is left.
+        last_lines: The end of its program's error output, where its launcher saw the end: at most 1 KiB, without frames of Java.
         disposition: `<disposition>/<reason>` of a run that was closed before the start gate.
         last_failure: How the attempt before the present one ended, when a retry followed on it.
+        last_setback: Why the last submission came to nothing: its program died before the start gate, or no launcher took it.
+            With attempt, instant (`at`), `exit_code`, `error_class`, `reason` and `last_lines`.
         next_attempt_at: When the next attempt begins, while the run waits for it.
         forced: What did not hold when the pending time-out had it admitted all the same (`pending_timeout_action: force`).
     """
@@ -53,7 +56,9 @@ class RunView(View):
     cancel_requested: bool = False
     disposition: str | None = None
     program: dict[str, Any] | None = None
+    last_lines: str | None = None
     last_failure: dict[str, Any] | None = None
+    last_setback: dict[str, Any] | None = None
     next_attempt_at: Moment | None = None
     forced: Unmet | None = None
 

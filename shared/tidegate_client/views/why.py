@@ -31,12 +31,14 @@ class Unmet(View):
     Attributes:
         code: Reason code of the first of them.
         reason: All of them in words.
+        at: When that was decided, or read; it stands while the codes do, and its numbers may have changed since.
         until: When it is looked at again, where that is known.
         verdicts: Each of them; empty where an older version wrote it.
     """
 
     code: str
     reason: str
+    at: Moment | None = None
     until: Moment | None = None
     verdicts: list[Verdict] = Field(default_factory=list)
 

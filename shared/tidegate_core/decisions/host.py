@@ -27,6 +27,7 @@ from tidegate_core.effects import (
     Unavailable,
     Write,
 )
+from tidegate_core.model.problems import both_ends
 from tidegate_core.store.values import Batch, Key, Transaction, Value
 
 RETRY_FIRST_MS = 100
@@ -197,7 +198,7 @@ class Host:
     def failed(self, name: str, about: str, error: Exception) -> None:
         """Says loudly that something was not done, and what: it must not stop anything else, and must not be silent."""
         touched = [key.sk for key in error.keys] if isinstance(error, InvalidAsk) else []
-        text = f"{type(error).__name__}: {error}"[:ERROR_CHARACTERS_MAX]
+        text = both_ends(f"{type(error).__name__}: {error}", ERROR_CHARACTERS_MAX)
         self.note("decision_failed", name=name, about=about, keys=list(touched), error=text)
 
     def start_safely(self, name: str, about: str, operation: Operation[None]) -> None:

@@ -15,6 +15,7 @@ class Produce:
         topic_partition: Fixed target, or None for the client's partitioner by key.
         guarded: Irreversible outside tidegate: the driver sends it only while the local guard holds (DESIGN 3),
             and answers `NotProduced(kind="guard")` else.
+        due: When a delivery was due, in ms since the epoch; a nominal instant that lay in the past at its request is due with that.
     """
 
     topic: str
@@ -23,6 +24,7 @@ class Produce:
     headers: tuple[tuple[str, bytes], ...] = ()
     topic_partition: int | None = None
     guarded: bool = False
+    due: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

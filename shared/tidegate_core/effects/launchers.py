@@ -10,7 +10,11 @@ from tidegate_core.store.values import Value
 
 @dataclass(frozen=True, slots=True)
 class LaunchOrder:
-    """All that a launcher needs for one attempt of a run; a value of the core that knows nothing of any launcher."""
+    """All that a launcher needs for one attempt of a run; a value of the core that knows nothing of any launcher.
+
+    Attributes:
+        due: When the occurrence was due, in ms since the epoch: what its lateness counts from.
+    """
 
     run_id: str
     attempt: int
@@ -20,6 +24,7 @@ class LaunchOrder:
     conf: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     context: Mapping[str, Value] = field(default_factory=dict)
+    due: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +105,19 @@ DUPLICATE = "duplicate"
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """The whole process group (or pod, or application) is gone, where its launcher can see it. `exit_code` None when it
-    cannot be known.
+    """The whole process group (or pod, or application) is gone, where its launcher can see it.
+
+    Attributes:
+        exit_code: None when it cannot be known.
+        error_class: Of an end before the start gate: `config` and `unknown` are the program's, `transient` is an accident.
+        message: One sentence for people.
+        last_lines: The end of its error output, at most 1 KiB.
     """
 
     exit_code: int | None
     error_class: str | None = None
     message: str = ""
+    last_lines: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +130,28 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Inspect:
-    """Can this program be launched from here? Asked when a schedule is applied. Answer: `Inspected`."""
+    """Can this program be launched from here? Asked when a schedule is applied. Answer: `Inspected`.
+
+    Attributes:
+        conf: Without values that are templates: what becomes of them is known at the launch alone.
+    """
 
     program_type: str
     file: str
+    conf: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """`problem` says what is wrong with the file, or is None."""
+    """What is wrong with the program.
+
+    Attributes:
+        problem: With its file; None where it can be run.
+        refused: Why the launcher would reject it whatever its file is; None where it would not.
+    """
 
     problem: str | None = None
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,14 @@ def shortened(text: str) -> str:
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
+def both_ends(text: str, most: int) -> str:
+    """Returns at most so many characters of an error's text: its beginning says what failed, and at its end stands the cause."""
+    if len(text) <= most:
+        return text
+    head = most // 4
+    return f"{text[:head]} … {text[head + 3 - most :]}"
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Returns the known word that was probably meant, if one is close enough to be worth showing."""
     by_folded = {candidate.casefold(): candidate for candidate in known}

@@ -42,7 +42,7 @@ TIME: Final[Mapping[str, str]] = {
 }
 EVENTS: Final[Mapping[str, str]] = {
     "waiting_for_events": "some of what its trigger needs has come, and some is missing",
-    "no_events": "nothing that its trigger counts has come",
+    "no_events": "no event is counted that waits for more: none has come, or a job has taken what came",
     "upstream_gone": "a schedule that its trigger waited for was deleted: it does without",
     "not_satisfied": "its trigger was not satisfied at that instant",
 }

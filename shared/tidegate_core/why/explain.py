@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidegate_core.decisions.run_plane.control import to_come
 from tidegate_core.decisions.run_plane.standing import fires
 from tidegate_core.model.instants import Instant, format_instant
+from tidegate_core.model.states import RunState
 from tidegate_core.records.run_plane import Job, LedgerRow, Run
 from tidegate_core.triggers.at import AtTrigger
 from tidegate_core.triggers.base import EventTrigger, TimeTrigger
@@ -17,7 +20,7 @@ from tidegate_core.why.jobs import asks_for_a_job, of_evidence, of_job
 from tidegate_core.why.ledger import of_ledger
 from tidegate_core.why.looking import Views, line_of
 from tidegate_core.why.reason import Explanation, Reason
-from tidegate_core.why.runs import of_run
+from tidegate_core.why.runs import of_run, why_it_ended
 from tidegate_core.why.standing import standing
 
 SHOWN_MAX = 10
@@ -38,6 +41,7 @@ def why_schedule(views: Views, facts: Facts) -> Explanation:
         # What holds for all of them is said once.
         reasons += [each for each in of_job(views, facts, job, line) if each.code not in said]
     reasons += _trigger(facts)
+    reasons += _lately(facts)
     return Explanation(f"schedule {facts.ref}", facts.now, tuple(reasons))
 
 
@@ -95,10 +99,24 @@ def why_run(run: Run, now: Instant) -> Explanation:
     return Explanation(f"run {run.id}", now, (of_run(run, now),))
 
 
-def why_ended(row: LedgerRow) -> Explanation:
-    """Says what became of a job, or of the run that it became."""
+def why_ended(row: LedgerRow, run: Run | None = None) -> Explanation:
+    """Says what became of a job, or of the run that it became; `run` as it ended, while it is kept."""
     what = "run" if row.state is not None else "job"
-    return Explanation(f"{what} {row.job_id}", row.at, (of_ledger(row),))
+    reason = of_ledger(row)
+    if run is not None:
+        words, values = why_it_ended(run)
+        reason = replace(reason, text=f"{reason.text}{words}", values={**reason.values, **values})
+    return Explanation(f"{what} {row.job_id}", row.at, (reason,))
+
+
+def _lately(facts: Facts) -> list[Reason]:
+    """Returns how the newest occurrences ended, back to the last one that came to a success: what ended leaves no open row."""
+    found: list[Reason] = []
+    for row in facts.latest:
+        if row.incarnation != facts.state.incarnation or row.state == RunState.SUCCEEDED:
+            break
+        found.append(of_ledger(row))
+    return found
 
 
 # -- what the trigger waits for -------------------------------------------------------------------------------------------
@@ -141,7 +159,7 @@ def _events(facts: Facts) -> list[Reason]:
     reminder, tick = facts.reminder, facts.state.next_tick
     if facts.controls.covers(facts.state.namespace):
         reminder = tick = None  # They stay where they are until that is over, and go on behind it.
-    text = f"nothing that its trigger counts has come (it counts from {since})"
+    text = f"no event is counted that waits for more (it counts from {since}){_last_counted(facts)}"
     if reminder is not None:
         text += f"; {asks_for_a_job(facts, reminder)}"
     if tick is not None:
@@ -151,3 +169,17 @@ def _events(facts: Facts) -> list[Reason]:
         text += f"; {of_time} {format_instant(tick)}"
     until = min((each for each in (reminder, tick) if each is not None), default=None)
     return [Reason("no_events", text, until, {"activated_at": since})]
+
+
+def _last_counted(facts: Facts) -> str:
+    """Says which job took the events that have come, as far as it is open or among the newest entries."""
+    of_events = [(job.satisfied_at, job.id) for job in facts.jobs if job.trigger == "events"]
+    of_events += [
+        (row.nominal, row.job_id)
+        for row in facts.latest
+        if row.trigger == "events" and row.incarnation == facts.state.incarnation
+    ]
+    if not of_events:
+        return ""
+    at, job_id = max(of_events)
+    return f"; those that came last are of job {job_id}, {format_instant(at)}"

@@ -26,6 +26,7 @@ class Facts:
         jobs: Open ones, those of admitted runs included.
         runs: Open ones.
         ledger: Entries that may be about the instant that is asked about.
+        latest: The newest entries by nominal, newest first, where nobody asks about an instant.
     """
 
     shard: int
@@ -40,6 +41,7 @@ class Facts:
     runs: tuple[Run, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     ledger: tuple[LedgerRow, ...] = ()
+    latest: tuple[LedgerRow, ...] = ()
 
     @property
     def ref(self) -> str:

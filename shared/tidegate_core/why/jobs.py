@@ -35,7 +35,7 @@ def of_job(views: Views, facts: Facts, job: Job, line: Line | None = None) -> li
     """
     if job.state != PENDING_CONSTRAINT:
         return [of_run(run, facts.now) for run in facts.runs if run.id == job.id]
-    reasons = _of_schedule(facts)
+    reasons = of_schedule(facts)
     line = line or line_of(views, facts)
     look = line.look_of(job)
     if not look.was_reached:
@@ -45,17 +45,18 @@ def of_job(views: Views, facts: Facts, job: Job, line: Line | None = None) -> li
     return [_about(reason, job) for reason in reasons or [_decided(look)]]
 
 
-def _of_schedule(facts: Facts) -> list[Reason]:
-    """A schedule that is drained launches what waits."""
+def of_schedule(facts: Facts) -> list[Reason]:
+    """Returns what holds back all of the schedule's jobs: one that is drained launches what waits."""
     return [each for each in standing(facts) if each.code != "suspended" or not launches(facts.state)]
 
 
 def _behind(job: Job, line: Line) -> list[Reason]:
     ahead = line.jobs[: [each.id for each in line.jobs].index(job.id)]
-    first = next((each for each in ahead if line.look_of(each).holds), None)
+    first = next((each for each in ahead if line.look_of(each).holds or line.look_of(each).goes), None)
     if first is None:
-        return []  # They are just going or ending.
-    text = f"{len(ahead)} of the schedule's jobs are before it; the first is {first.id}, which waits itself"
+        return []  # They are just ending.
+    how = "which waits itself" if line.look_of(first).holds else "which nothing of its own holds back"
+    text = f"{len(ahead)} of the schedule's jobs are before it; the first is {first.id}, {how}"
     return [Reason("behind", text, None, {"ahead": len(ahead), "first": first.id})]
 
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory, place_in_line
 from tidegate_core.decisions.run_plane.standing import stopped
+from tidegate_core.model.instants import format_instant
 from tidegate_core.model.states import Disposition, disposition_text
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.controls import NO_CONTROLS
@@ -44,12 +45,15 @@ class Look:
     Attributes:
         holds: What holds it back; empty when nothing does.
         ends_as: `<disposition>/<reason>`, when it would end.
-        was_reached: False: jobs before it are all that was looked at.
+        was_reached: False: jobs before it are all that was looked at, or one of them would go first, and what holds this one back then
+            is not so yet.
+        goes: The look would admit it.
     """
 
     holds: tuple[Reason, ...] = ()
     ends_as: str | None = None
     was_reached: bool = True
+    goes: bool = False
 
 
 NOT_REACHED = Look(was_reached=False)
@@ -95,13 +99,16 @@ def _look(views: Views, facts: Facts, jobs: Sequence[Job]) -> dict[str, Look]:
     ended = _ended(unit)
     before = {job.id: job for job in jobs}
     looks: dict[str, Look] = {}
+    one_goes = False
     for job in fresh:
         now = unit.record(Job, job.key(facts.shard))
         if now is None:
             looks[job.id] = Look(ends_as=ended.get(job.id))
         elif now.state != PENDING_CONSTRAINT:
-            looks[job.id] = Look()
-        elif now.unmet is None:
+            looks[job.id] = Look(goes=True)
+            one_goes = True
+        elif now.unmet is None or one_goes:
+            # A run that the look would make is none: a verdict that counts it says what is not.
             looks[job.id] = NOT_REACHED
         else:
             looks[job.id] = Look(tuple(_with_loads(holds_of(now.unmet), before[job.id])))
@@ -175,4 +182,11 @@ def _with_loads(holds: list[Reason], job: Job) -> list[Reason]:
     if job.unmet is None or not any(each.code in LOAD_CODES for each in holds):
         return holds
     seen = [each for each in holds_of(job.unmet) if each.code in LOAD_CODES]
+    at = json.loads(job.unmet).get("at")
+    if at is not None:
+        decided = f"as its node decided at {format_instant(at)}"
+        seen = [
+            replace(each, text=f"{each.text} ({decided})", values={**each.values, "decided_at": format_instant(at)})
+            for each in seen
+        ]
     return [*(each for each in holds if each.code not in LOAD_CODES), *seen]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tidegate_core.constraints.base import Compared
+from tidegate_core.decisions.run_plane.setbacks import told
 from tidegate_core.model.instants import Instant, format_instant
 from tidegate_core.records.run_plane import Run
 from tidegate_core.why.reason import Reason
@@ -33,8 +34,9 @@ def _waits_for(run: Run, now: Instant) -> Reason:
         return Reason("running", f"{attempt} {since}", None, values)
     limit = format_instant(run.start_by)
     values["start_by"] = limit
+    setback = _setback(run, values)
     if run.state == "submitted":
-        text = f"{attempt} was taken by its launcher; its program has to come to the start gate by {limit}"
+        text = f"{attempt} was taken by its launcher; its program has to come to the start gate by {limit}{setback}"
         return Reason("before_gate", text, run.start_by, values)
     if run.not_before > now:
         begins = format_instant(run.not_before)
@@ -44,6 +46,41 @@ def _waits_for(run: Run, now: Instant) -> Reason:
             text = f"its program ended as {failure['outcome']} ({cause}); attempt {run.attempt}"
             values["failed_at"] = format_instant(failure["ended_at"])
             return Reason("retry_pause", f"{text} of run {run.id} begins at {begins}", run.not_before, values)
-        text = f"the attempt before died before the start gate; {attempt} is submitted at {begins}"
+        text = f"the attempt before died before the start gate; {attempt} is submitted at {begins}{setback}"
         return Reason("submit_pause", text, run.not_before, values)
-    return Reason("launching", f"{attempt} is admitted; a launcher has to take it by {limit}", run.start_by, values)
+    text = f"{attempt} is admitted; a launcher has to take it by {limit}{setback}"
+    return Reason("launching", text, run.start_by, values)
+
+
+def _setback(run: Run, values: dict[str, Compared]) -> str:
+    """Says why the last submission came to nothing, and adds what is known of that to the values."""
+    setback = told(run)
+    if setback is None:
+        return ""
+    at = format_instant(setback["at"])
+    values["setback_at"] = at
+    if setback["attempt"] == run.attempt:
+        return f"; at {at} none took it: {setback['reason']}"
+    if setback["exit_code"] is not None:
+        values["exit_code"] = setback["exit_code"]
+    if setback["last_lines"]:
+        values["last_lines"] = setback["last_lines"]
+    return (
+        f"; attempt {setback['attempt']} ended at {at}: {setback['reason']}{last_lines_in_words(setback['last_lines'])}"
+    )
+
+
+def last_lines_in_words(last_lines: str | None) -> str:
+    """Returns the end of a program's error output in one line."""
+    return f"; last lines: {' | '.join(last_lines.splitlines())}" if last_lines else ""
+
+
+def why_it_ended(run: Run) -> tuple[str, dict[str, Compared]]:
+    """Returns what the launcher saw of an ended run, as words to add to its entry and as values."""
+    values: dict[str, Compared] = {}
+    if run.exit_code is not None and run.exit_code != 0:
+        values["exit_code"] = run.exit_code
+    if run.last_lines:
+        values["last_lines"] = run.last_lines
+    code = f"; exit code {run.exit_code}" if "exit_code" in values else ""
+    return f"{code}{last_lines_in_words(run.last_lines)}", values

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.launchers.local_runs import ALaunch, Gate, Latch, ended, folder_of, output_of
+from tests.integration.launchers.local_runs import ALaunch, Gate, Latch, ended, folder_of, output_of, reported_pids
 from tidegate_launchers.local import LocalLauncher
 from tidegate_launchers.local_files import RunFolder
-from tidegate_launchers.local_processes import boot_id
+from tidegate_launchers.local_processes import boot_id, facts_of
 from tidegate_launchers.local_settings import LocalSettings
 from tidegate_ports.launcher import Ended, LaunchUnavailable
 
@@ -178,3 +178,24 @@ def supervisor(folder: RunFolder, plan: str) -> subprocess.CompletedProcess[str]
         check=False,
         timeout=60,
     )
+
+
+async def test_given_a_daemon_that_outlives_its_program_then_it_is_ended(
+    settings: LocalSettings, a_launch: ALaunch, gate: Gate
+) -> None:
+    """Its run's permits were free, and it went on for weeks beside the runs that came after it."""
+    launcher = LocalLauncher(replace(settings, leftover_wait_s=0.2, cancel_grace_s=0.5))
+    launch = a_launch(
+        "import subprocess, sys\n"
+        "from tidegate_spark import set_output\n"
+        "child = [sys.executable, '-c', 'import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(600)']\n"
+        "daemon = subprocess.Popen(child, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)\n"
+        "daemon.stdout.readline()\n"
+        "set_output('pids', [daemon.pid])\n"
+    )
+    await launcher.submit(launch)
+    (daemon,) = await reported_pids(gate, 1)
+    assert (await asyncio.wait_for(ended(launcher, launch), 60)).exit_code == 0
+    assert facts_of(daemon) is None
+    log = (folder_of(settings, launch).path / "supervisor.log").read_text()
+    assert f"the program left {daemon} behind: asked to end" in log

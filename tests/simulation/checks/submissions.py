@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from tests.simulation.checks.request_history import SKEW_MS
-from tidegate_core.decisions.run_plane import launching, runs
+from tidegate_core.decisions.run_plane import launching, runs, setbacks
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Run
 from tidegate_core.store import keys
@@ -36,7 +36,7 @@ def check_submissions(case: Case) -> Iterator[str]:
             yield f"I1: {row.job_id} of {row.name} is launched ({row.state}, {row.detail}), and {problem}"
     for run_id, verdicts in case.record.verdicts.items():
         for words, verdict in verdicts.items():
-            if not verdict.is_rejected and verdict.error_class not in runs.PASSING:
+            if not verdict.is_rejected and verdict.error_class not in setbacks.PASSING:
                 yield from _check_ended_for_good(case, run_id, words, verdict)
             elif verdict.is_rejected and (run_id, verdict.attempt) not in case.record.taken_on:
                 yield from _check_rejected(case, run_id, words, verdict)
@@ -51,7 +51,7 @@ def is_explained(case: Case, row: LedgerRow) -> bool:
 def is_given_up(case: Case, row: LedgerRow) -> bool:
     """Whether such an entry says that its submissions are used up, or the time for them: somebody is told of that as of tries that are."""
     verdict = case.record.verdicts.get(row.job_id, {}).get(row.detail or "")
-    is_passing = verdict is not None and not verdict.is_rejected and verdict.error_class in runs.PASSING
+    is_passing = verdict is not None and not verdict.is_rejected and verdict.error_class in setbacks.PASSING
     return is_passing or row.detail in {SUBMIT_TIMEOUT, START_TIMEOUT}
 
 

@@ -35,6 +35,7 @@ from tidegate_core.effects import (
 from tidegate_core.model.identity import shard_of_run
 from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.gate import finish_run, start_run
+from tidegate_ports.program_conf import refused_conf
 
 REFUSED_AT_THE_GATE = Gone(79, DUPLICATE, "duplicate, not run")
 """How a wrapper ends whose run must not run, or is run by another one already."""
@@ -141,8 +142,8 @@ class Programs(ABC):
                 self._end(self._processes.get((run, attempt)), Gone(143))
             case SampleLoad():
                 return LoadSampled(self.load, "" if self.load is not None else "nobody answers")
-            case Inspect(_, file):
-                return Inspected("cannot be read" if "missing" in file else None)
+            case Inspect(_, file, conf):
+                return Inspected("cannot be read" if "missing" in file else None, refused_conf(conf))
             case _:
                 pass
         return None

@@ -48,6 +48,18 @@ def test_given_a_definition_that_is_too_large_to_be_kept_then_it_is_refused_with
     assert process.bus.produced == []
 
 
+def test_given_a_deploy_mode_that_no_launcher_takes_then_a_dry_run_refuses_it_as_the_apply_does(
+    process: Process,
+) -> None:
+    spec = runnable(process)
+    program = {**spec["target"]["program"], "type": "pyspark", "conf": {"spark.submit.deployMode": "cluster"}}
+    spec = {**spec, "target": {"type": "program", "program": program}}
+    answer = process.http.put(PUT_SCHEDULE, json=spec, params={"dry_run": "true"})
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["field"]) == (400, "target.program")
+    assert "client mode only" in error["problem"]
+
+
 def test_given_dry_run_then_it_says_what_would_happen_and_sends_nothing(process: Process) -> None:
     spec = runnable(process)
     query = {"dry_run": "true"}

@@ -113,6 +113,7 @@ def test_given_gathering_evidence_then_it_is_a_job_that_says_what_is_missing(pro
         assert items[1]["unmet"] == {
             "code": "time_window",
             "reason": "the window opens at 22:00",
+            "at": None,
             "until": "2025-11-20T22:00:00.500Z",
             "verdicts": [],
         }

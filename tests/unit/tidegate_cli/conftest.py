@@ -76,6 +76,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeApi:
         "node",
         "shards",
         "limits",
+        "occurrences",
     ):
         monkeypatch.setattr(f"tidegate_cli.commands.{module}.api_client", client)
     return fake

@@ -102,6 +102,42 @@ def test_given_a_program_that_a_signal_ended_then_the_signal_is_named(
     assert "failed: no_report (SIGKILL)" in capsys.readouterr().err
 
 
+LAST_LINES = "Invalid maximum heap size: -Xmx4 gigs\nError: Could not create the Java Virtual Machine."
+
+
+def test_given_a_program_that_cannot_start_then_list_and_get_show_exit_code_and_last_lines(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reason = (
+        "two attempts ended alike before the start gate: exit code 1: Error: Could not create the Java Virtual Machine."
+    )
+    failed = a_run(state="failed", reason=reason, error_class="config", exit_code=1, last_lines=LAST_LINES)
+    api.answers["GET /runs"] = (200, {"items": [failed]})
+    api.answers[f"GET /runs/{RUN}"] = (200, failed)
+    assert main.run(["run", "list"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].endswith(reason)
+    assert main.run(["run", "get", RUN]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-3:] == [
+        "last lines of the program's error output:",
+        *(f"  {line}" for line in LAST_LINES.splitlines()),
+    ]
+    assert ["exit_code", "1"] in [line.split() for line in lines]
+
+
+def test_given_an_attempt_that_died_before_the_gate_then_list_and_get_show_it_while_the_next_one_waits(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    setback = {"attempt": 1, "exit_code": 1, "reason": "exit code 1: no heap", "last_lines": LAST_LINES}
+    waiting = a_run(state="submitting", attempt=2, last_setback=setback)
+    api.answers["GET /runs"] = (200, {"items": [waiting]})
+    api.answers[f"GET /runs/{RUN}"] = (200, waiting)
+    assert main.run(["run", "list"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].endswith("attempt 1: exit code 1: no heap")
+    assert main.run(["run", "get", RUN]) == 0
+    assert "last lines of attempt 1's error output:" in capsys.readouterr().out.splitlines()
+
+
 @pytest.fixture
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who follows a log asks again at once."""

@@ -51,7 +51,7 @@ def test_given_job_that_waits_then_each_verdict_of_the_last_look_is_shown_with_i
     api: FakeApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     closed = {"code": "window_closed", "reason": "the window opens at 22:00", "until": "2026-11-20T22:00:00Z"}
-    full = {"code": "concurrency", "reason": "1 of 1 runs are running", "until": None}
+    full = {"code": "concurrency", "reason": "1 of 1 runs are open", "until": None}
     unmet = {"code": "window_closed", "reason": "both", "until": closed["until"], "verdicts": [closed, full]}
     job = {"id": RUN, "namespace": "flights", "schedule": "land", "version": 1, "state": "pending_constraint"}
     job |= {"trigger": "time", "unmet": unmet}

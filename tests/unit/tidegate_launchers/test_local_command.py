@@ -10,6 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import tidegate_spark
+from tidegate_launchers.local import LocalLauncher
 from tidegate_launchers.local_command import (
     SMALL_VALUE_CHARACTERS_MAX,
     program_command,
@@ -264,3 +265,29 @@ def test_given_secrets_then_neither_argv_nor_texts_of_the_launch_hold_the_token(
     command = program_command(launch, replace(settings, spark_home=spark_home), folder)
     assert not any("secret-of-the-test" in part for part in command)
     assert "secret-of-the-test" not in repr(launch)
+
+
+@pytest.mark.parametrize(
+    ("conf", "refused"),
+    [
+        ({}, False),
+        ({"spark.submit.deployMode": "client"}, False),
+        ({"spark.submit.deployMode": "cluster"}, True),
+        ({"spark.submit.deployMode": "${correlation}"}, False),
+    ],
+)
+def test_given_a_conf_that_every_launch_would_be_rejected_for_then_an_apply_hears_of_it(
+    settings: LocalSettings, spark_home: Path, conf: dict[str, str], refused: bool
+) -> None:
+    launcher = LocalLauncher(replace(settings, spark_home=spark_home))
+    assert ("client mode only" in (launcher.refuses("pyspark", conf) or "")) is refused
+    assert launcher.refuses("python", conf) is None
+
+
+def test_given_a_node_without_spark_then_an_apply_of_a_pyspark_program_hears_of_it(
+    settings: LocalSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidegate_launchers.local_command._installed_pyspark", lambda: None)
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    launcher = LocalLauncher(replace(settings, spark_home=None))
+    assert "pip install 'tidegate[spark]'" in (launcher.refuses("pyspark", {}) or "")

@@ -35,7 +35,28 @@ def test_given_a_signal_ended_it_then_the_exit_code_is_the_one_of_shells_and_the
 
 def test_given_an_exit_code_then_it_is_told_as_it_is(folder: RunFolder) -> None:
     folder.write_exit(Exit(3, None, 1_000, 5))
-    assert Watch(folder, BOOT).ended() == Ended(3, None, "transient", "exit code 3")
+    assert Watch(folder, BOOT).ended() == Ended(3, None, "unknown", "exit code 3")
+
+
+def test_given_a_program_that_cannot_start_then_its_end_names_the_cause_and_the_last_lines_of_its_error_output(
+    folder: RunFolder,
+) -> None:
+    """`spark.driver.memory: "4 gigs"` had ten attempts, and no reason but its exit code."""
+    java = "".join(
+        f"\tat org.apache.spark.deploy.SparkSubmit.step{number}(SparkSubmit.scala:{number})\n" for number in range(200)
+    )
+    folder.stderr.write_text(
+        f'Exception in thread "main" java.io.IOException: Cannot run program "python9"\n{java}\t... 12 more\n'
+    )
+    folder.write_exit(Exit(1, None, 1_000, 5))
+    words = 'Exception in thread "main" java.io.IOException: Cannot run program "python9"'
+    assert Watch(folder, BOOT).ended() == Ended(1, None, "unknown", f"exit code 1: {words}", words)
+
+
+def test_given_a_program_that_went_well_then_nothing_of_its_error_output_is_told(folder: RunFolder) -> None:
+    folder.stderr.write_text("WARN: slow\n")
+    folder.write_exit(Exit(0, None, 1_000, 5))
+    assert Watch(folder, BOOT).ended() == Ended(0)
 
 
 def test_given_nobody_saw_the_end_then_there_is_no_code(folder: RunFolder) -> None:

@@ -25,7 +25,7 @@ from tidegate_node.standing_still import StandingStill
 from tidegate_node.store_effects import StoreEffects
 from tidegate_node.threaded_store import ThreadedStore
 from tidegate_ports.bus import BeginOffsets, Position, Settled, Topic
-from tidegate_ports.launcher import Absent, Elsewhere, Ended, Launch, LaunchUnavailable, Lookup, Placement
+from tidegate_ports.launcher import Absent, Elsewhere, Ended, Launch, LaunchUnavailable, Lookup, Placement, ProgramType
 from tidegate_ports.program_files import FileLooks
 from tidegate_telemetry.metrics import Metrics
 
@@ -172,6 +172,12 @@ class FakeLauncher:
     cancelled: list[tuple[str, int]] = field(default_factory=list)
     unavailable: int = 0
     """So many further calls of wait and cancel fail before they work."""
+
+    refused: str | None = None
+    """Why it would take no program of a schedule that is applied."""
+
+    def refuses(self, program_type: ProgramType, conf: Mapping[str, str]) -> str | None:
+        return self.refused
 
     async def submit(self, launch: Launch) -> Placement:
         self.launches.append(launch)

@@ -22,7 +22,6 @@ from tidegate_core.effects import (
     StopReading,
     Taken,
 )
-from tidegate_core.model.instants import format_instant
 from tidegate_node.bus_effects import POKES_UNDER_WAY_MAX
 from tidegate_node.pokes import read_record
 from tidegate_ports.bus import BeginOffsets
@@ -119,8 +118,7 @@ async def test_given_a_stand_still_then_starting_or_stopping_ends_it(around: Sur
 
 
 async def test_given_a_delivery_then_it_is_counted_with_its_lateness(around: Surroundings) -> None:
-    nominal = format_instant(around.clock.now_ms() - 40)
-    message = Produce("sink", None, b"{}", (("tidegate-nominal", nominal.encode()),), guarded=True)
+    message = Produce("sink", None, b"{}", guarded=True, due=around.clock.now_ms() - 40)
 
     assert await around.bus_effects().produce(message, around.bus.guard_holds) == Produced()
 
@@ -148,13 +146,10 @@ async def test_given_messages_that_go_together_then_what_came_of_each_is_counted
         around.bus.outcome = NotProduced("refused", "unknown topic") if record.topic == "unknown" else Produced()
 
     around.bus.on_produce = outcome_of
-    late = [format_instant(around.clock.now_ms() - each).encode() for each in (40, 40, 10, 1_000)]
+    late = [around.clock.now_ms() - each for each in (40, 40, 10, 1_000)]
     topics = ("sink", "sink", "sink", "unknown")
     wanted = ProduceMany(
-        tuple(
-            Produce(topic, None, b"{}", (("tidegate-nominal", nominal),), guarded=True)
-            for topic, nominal in zip(topics, late, strict=True)
-        )
+        tuple(Produce(topic, None, b"{}", guarded=True, due=due) for topic, due in zip(topics, late, strict=True))
     )
 
     answers: list[ManyProduced] = []

@@ -26,7 +26,6 @@ from tidegate_core.effects import (
     Submitted,
     Watch,
 )
-from tidegate_core.model.instants import format_instant
 from tidegate_node.launch_effects import CANCEL_TRIES_MAX, SUBMITS_UNDER_WAY_MAX
 from tidegate_ports import program_files
 from tidegate_ports.launcher import (
@@ -53,9 +52,9 @@ def _order(**context: Any) -> LaunchOrder:
 
 
 async def test_given_an_order_then_the_launch_says_all_of_it_and_is_signed(around: Surroundings) -> None:
-    nominal = format_instant(around.clock.now_ms() - 1_500)
+    order = replace(_order(), due=around.clock.now_ms() - 1_500)
 
-    answer = await around.launch_effects().submit(Submit(_order(nominal=nominal)), around.bus.guard_holds)
+    answer = await around.launch_effects().submit(Submit(order), around.bus.guard_holds)
 
     assert answer == Submitted("pid 1", "host", "boot")
     (launch,) = around.launcher.launches
@@ -286,6 +285,16 @@ async def test_given_program_files_then_what_is_wrong_with_them_is_said(around: 
         answer = await effects.inspect(Inspect("python", file))
         assert answer.problem is not None
         assert said in answer.problem
+
+
+async def test_given_a_program_that_the_launcher_takes_never_then_the_apply_hears_why(
+    around: Surroundings, tmp_path: Path
+) -> None:
+    good = tmp_path / "program.py"
+    good.write_text("", encoding="utf-8")
+    around.launcher.refused = "client mode only"
+    inspect = Inspect("pyspark", str(good), {"spark.submit.deployMode": "cluster"})
+    assert await around.launch_effects().inspect(inspect) == Inspected(None, "client mode only")
 
 
 async def test_given_a_stop_then_cancels_under_way_are_let_go(around: Surroundings, until: Any) -> None:

@@ -51,7 +51,7 @@ def test_given_a_queue_then_each_wait_has_its_reason_and_who_is_in_the_way() -> 
         ("load", "02:00", "running", [("concurrency", "03:00")]),
     ]
     wait = report.occurrences[1].waits[0]
-    assert wait.reason == "1 of 1 runs of schedule flights/load are running: flights/load 2026-01-01T00:00:00Z"
+    assert wait.reason == "1 of 1 runs of schedule flights/load are open: flights/load 2026-01-01T00:00:00Z"
     assert wait.verdicts[0]["values"]["in_use"] == 1
 
 

@@ -46,7 +46,9 @@ def record_of(message: Message, attempt: int, delivered_id: str) -> Produce:
             ("tidegate-covered-count", str(message.covered_count).encode()),
         ]
     key = None if message.message_key is None else message.message_key.encode()
-    return Produce(message.topic, key, message.payload, tuple(headers), guarded=True)
+    # A position's text begins with its append time.
+    due = max(message.nominal, int(message.origin[:13]))
+    return Produce(message.topic, key, message.payload, tuple(headers), guarded=True, due=due)
 
 
 def _headers_of(message: Message) -> list[tuple[str, bytes]]:

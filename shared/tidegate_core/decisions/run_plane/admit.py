@@ -471,7 +471,7 @@ class AdmitNext:
             else:
                 place = asking.Place(asking.leave(unit, job), (), asking.NEVER, asking.NEVER)
             places.append(place)
-            told = job.unmet if is_told(job.unmet, unmet, now) else unmet_text(unmet)
+            told = job.unmet if is_told(job.unmet, unmet, now) else unmet_text(unmet, now)
             kept = replace(place.job, unmet=told)
             if kept != unit.record(Job, job.key(unit.shard)) or place.wrote:
                 # Also when only its row is written: a late repeat of this transaction must find that the job has moved on.

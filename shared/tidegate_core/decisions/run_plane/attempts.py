@@ -24,11 +24,13 @@ from tidegate_core.decisions.run_plane.runs import (
     MarkFound,
     MarkLost,
     MarkSubmitted,
+    NoteSilence,
     PlanAnew,
     RejectRun,
     RunGone,
     TellStart,
 )
+from tidegate_core.decisions.run_plane.setbacks import is_same_silence
 from tidegate_core.effects import (
     Cancel,
     Gone,
@@ -43,6 +45,7 @@ from tidegate_core.effects import (
     Submitted,
     Watch,
 )
+from tidegate_core.model.problems import both_ends
 from tidegate_core.model.states import RunState
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Run
@@ -241,7 +244,7 @@ class Attempts:
             entries = yield from self._manifest(run)
         except Exception as error:  # noqa: BLE001 - whatever it is: no launcher is to blame for it, and its user has to hear of it
             self._host.failed("manifest", run.id, error)
-            message = f"its manifest cannot be read: {error}"[:ERROR_CHARACTERS_MAX]
+            message = both_ends(f"its manifest cannot be read: {error}", ERROR_CHARACTERS_MAX)
             self._reject(run, "config", message)
             return
         pause = SUBMIT_RETRY_MS
@@ -264,11 +267,17 @@ class Attempts:
                         self._unasked.add((run.id, run.attempt))
                     else:
                         self._unasked.discard((run.id, run.attempt))
+                    self._note_silence(run, message)
                     yield from self._host.sleep(pause)
                     pause = min(2 * pause, SUBMIT_RETRY_LAST_MS)
 
     def _reject(self, run: Run, error_class: str, message: str) -> None:
         self._lane.add(RejectRun(self._lane.shard, run.id, run.attempt, error_class, message, self._ask_again))
+
+    def _note_silence(self, run: Run, message: str) -> None:
+        known = self._memory.runs.get(run.id)
+        if known is not None and known.attempt == run.attempt and not is_same_silence(known, message):
+            self._lane.add(NoteSilence(self._lane.shard, run.id, run.attempt, message))
 
     def _plan_anew(self, run: Run) -> None:
         self._lane.add(PlanAnew(self._lane.shard, run.id, self._memory, self._ask_again))

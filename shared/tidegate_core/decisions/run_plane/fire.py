@@ -151,10 +151,12 @@ class FireSchedule:
             job = replace(job, interval_start=job_of(due.first).interval_start)
         if due.fate != "on_time":
             job = replace(job, catch_up=True)
-        unit.put_new(job, job.key(unit.shard))
         promised = _promised(state)
         is_promised = promised is not None and due.last in promised
         due_at = _counted_since(unit, state, now) if is_promised else _due(state, due.last)
+        if due_at > job.nominal:
+            job = replace(job, due=due_at)
+        unit.put_new(job, job.key(unit.shard))
         if unit.controls.has_dropped(spec.namespace, due_at) or due.last <= (state.unmade_through or 0):
             # It was due before the suspend, or before a resume that leaves it out, and it is too late for it now: that is told, never
             # silent (I1).

@@ -6,12 +6,16 @@ from dataclasses import replace
 
 from tidegate_core.decisions.run_plane.asking import leave
 from tidegate_core.decisions.run_plane.standing import backlog_through, stopped
+from tidegate_core.effects import Notice
 from tidegate_core.model.identity import manual_mark, nominal_mark, run_id
+from tidegate_core.model.instants import format_instant
 from tidegate_core.model.position import Position
 from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.model.states import Disposition
 from tidegate_core.records.receipts import expiry
 from tidegate_core.records.run_plane import Evidence, Job, LedgerPlace, LedgerRow, ScheduleState, TimerRow
 from tidegate_core.store import keys
+from tidegate_core.store.values import Value
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import TimeTrigger
 
@@ -185,11 +189,22 @@ def write_ledger(
 
 
 def write_entry(unit: UnitOfWork, row: LedgerRow) -> None:
-    """Writes an entry of the ledger, and where it is found by the id of its job: two actions."""
+    """Writes an entry of the ledger, and where it is found by the id of its job: two actions. Once it is written, log and counter have it too."""
     key = row.key(unit.shard)
     unit.put_new(row, key)
     place = LedgerPlace(job_id=row.job_id, entry=key.sk, expires_at=row.expires_at)
     unit.set_row(place, place.key(unit.shard))
+    fields: dict[str, Value] = {
+        "schedule": keys.schedule_ref(row.namespace, row.name),
+        "job": row.job_id,
+        "trigger": row.trigger,
+        "nominal": format_instant(row.nominal),
+        "disposition": row.disposition,
+        "reason": row.reason,
+        "detail": row.detail,
+    }
+    did_not_run = row.disposition in (Disposition.SKIPPED, Disposition.EXPIRED)
+    unit.after(Notice("occurrence_did_not_run", fields) if did_not_run else Notice("occurrence_ended", fields))
 
 
 def seal(unit: UnitOfWork, evidence: Evidence) -> None:

@@ -92,6 +92,7 @@ def run_of(job: Job, order: str, limits: tuple[str, ...], now: int) -> Run:
         free_attempts=job.free_attempts,
         catch_up=job.catch_up,
         missing=job.missing,
+        due=job.due,
     )
 
 
@@ -126,6 +127,7 @@ def launch_order(run: Run, entries: Sequence[dict[str, Any]]) -> LaunchOrder:
         conf=order["conf"],
         env=order["env"],
         context=context_document(run, order["properties"], entries, order.get("covered", [])),
+        due=run.nominal if run.due is None else run.due,
     )
 
 

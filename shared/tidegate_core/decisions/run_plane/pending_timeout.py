@@ -66,21 +66,21 @@ def after_pending_timeout(
         return Late(job, list(unmet))
     match action:
         case "abort":
-            end_job(unit, job, "expired", "constraint_timeout", now, unmet_text(unmet) if unmet else None)
+            end_job(unit, job, "expired", "constraint_timeout", now, unmet_text(unmet, now) if unmet else None)
             return Late(job, list(unmet), has_ended=True)
         case "force":
-            return _forced(job, unmet)
+            return _forced(job, unmet, now)
         case "alert":
             return _alerted(unit, job, unmet)
     assert_never(action)
 
 
-def _forced(job: Job, unmet: Sequence[Unmet]) -> Late:
+def _forced(job: Job, unmet: Sequence[Unmet], now: int) -> Late:
     """Only permits are waited for: more runs at a time than a limit lets run are never worth it."""
     limits = [each for each in unmet if each.is_limit]
     if limits:
         return Late(job, limits, is_forced=True)
-    return Late(replace(job, forced=unmet_text(unmet)), [])
+    return Late(replace(job, forced=unmet_text(unmet, now)), [])
 
 
 def _alerted(unit: UnitOfWork, job: Job, unmet: Sequence[Unmet]) -> Late:

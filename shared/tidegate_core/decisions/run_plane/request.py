@@ -30,6 +30,7 @@ from tidegate_core.effects import Inspect, Inspected
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem, RefusedRecord
+from tidegate_core.model.programs import PysparkProgram
 from tidegate_core.model.quotas import quota_of
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import (
@@ -382,11 +383,15 @@ class ApplyRequest(Procedure):
         minimum_ms = holding.minimum_period_ms
         errors += check_schedule(spec, now=now, minimum_period_ms=minimum_ms, quota=quota, trigger_stays=stays)
         if not spec.sends_messages:
-            inspected = yield Inspect(spec.program.type, spec.program.file)
+            conf = spec.program.conf if isinstance(spec.program, PysparkProgram) else {}
+            inspected = yield Inspect(spec.program.type, spec.program.file, conf)
             assert isinstance(inspected, Inspected)
             if inspected.problem is not None:
                 hint = "give the path of a file that the nodes can read"
                 errors += (Problem(field="target.program.file", problem=inspected.problem, hint=hint),)
+            if inspected.refused is not None:
+                hint = "its runs would all be rejected: change conf, or the node"
+                errors += (Problem(field="target.program", problem=inspected.refused, hint=hint),)
         errors += yield from counted_problems(lane, spec, before, quota)
         if errors:
             return Applied(ReceiptStatus.REJECTED, errors=errors)

@@ -98,6 +98,8 @@ def try_again(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> Verd
         error_class=None,
         outputs=None,
         outputs_seq=None,
+        setback=None,
+        last_lines=None,
     )
     key = run.key(unit.shard)
     if bytes_of(to_item(again, key)) > ITEM_BYTES_MAX - NEXT_REPORT_BYTES:

@@ -31,6 +31,14 @@ from tidegate_core.decisions.run_plane.run_ends import (
     finish,
 )
 from tidegate_core.decisions.run_plane.run_news import told_row
+from tidegate_core.decisions.run_plane.setbacks import (
+    PASSING,
+    UNKNOWN,
+    dies_alike,
+    is_same_silence,
+    setback_of,
+    silence_of,
+)
 from tidegate_core.effects import DUPLICATE, Cancel, Gone, Notice, Submitted
 from tidegate_core.model.shards import hash_of
 from tidegate_core.model.states import RunState
@@ -44,8 +52,6 @@ START_WITHIN_MS = 15 * 60_000
 """SEMANTICS 13: from submission to the gate."""
 SUBMIT_TRIES_MAX = 10
 """Attempts that may die before the gate for a passing reason; they cost no run tries (SEMANTICS 8, submit layer)."""
-PASSING = frozenset({"transient", "preempted", "quota"})
-"""Errors before the gate after which the same submission may work."""
 SUBMIT_BACKOFF_MS = 5_000
 """First pause before such a further attempt; doubled each time, at most 5 min, and a share of it that run and attempt give."""
 SUBMIT_BACKOFF_LAST_MS = 300_000
@@ -286,7 +292,14 @@ class RunGone(_AboutRun):
         else:
             outcome = "killed" if run.cancel_requested else "failed"
             reason = "cancelled" if run.cancel_requested else "no_report"
-            ended = replace(run, ended_at=now, outcome=outcome, reason=reason, exit_code=self.gone.exit_code)
+            ended = replace(
+                run,
+                ended_at=now,
+                outcome=outcome,
+                reason=reason,
+                exit_code=self.gone.exit_code,
+                last_lines=self.gone.last_lines or None,
+            )
             conclude(unit, ended, self.memory, now)
 
     def _was_the_driver(self, run: Run) -> bool:
@@ -301,9 +314,29 @@ class RunGone(_AboutRun):
         return run.driver_host == (self.host or run.host)
 
     def _died_before_gate(self, unit: UnitOfWork, run: Run, now: int) -> None:
-        error_class = "transient" if self.gone.error_class in (None, DUPLICATE) else self.gone.error_class
+        error_class = self.gone.error_class
+        if error_class is None and self.gone.exit_code == 0:
+            error_class = UNKNOWN  # It says that all went well, and has not run.
+        elif error_class in (None, DUPLICATE):
+            error_class = "transient"
         message = self.gone.message or f"the program ended with exit code {self.gone.exit_code} before the start gate"
-        submit_again(unit, run, message, error_class, now)
+        submit_again(unit, run, message, error_class or "transient", now, self.gone)
+
+
+@dataclass(frozen=True, slots=True)
+class NoteSilence(_AboutRun):
+    """No launcher has taken the attempt yet, and this one said why: it is asked again, and who asks `why` hears the same."""
+
+    attempt: int
+    message: str
+    name: str = "look"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is None or run.attempt != self.attempt or run.state != "submitting" or run.ended_at is not None:
+            return
+        if not is_same_silence(run, self.message):
+            unit.put(replace(run, setback=silence_of(run, self.message, now)), run.key(unit.shard))
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,12 +426,30 @@ def submit_pause(run: Run) -> int:
     return max(1, int(longest * share))
 
 
-def submit_again(unit: UnitOfWork, run: Run, message: str, error_class: str, now: int) -> None:
-    """Closes an attempt that has not passed the gate, and makes the next one where the same submission may work."""
+def submit_again(
+    unit: UnitOfWork, run: Run, message: str, error_class: str, now: int, gone: Gone | None = None
+) -> None:
+    """Closes an attempt that has not passed the gate, and makes the next one where the same submission may work.
+
+    Args:
+        unit: Of this decision.
+        run: With that attempt.
+        message: Why it came to nothing.
+        error_class: Of that.
+        now: The present.
+        gone: How its program ended, where the launcher saw that.
+    """
+    gone = gone or Gone(None)
+    setback = setback_of(run, gone, message, error_class, now)
+    seen = replace(run, exit_code=gone.exit_code, last_lines=gone.last_lines or None)
     if run.cancel_requested:
-        end_before_gate(unit, run, "killed", "cancelled", None, now)
-    elif error_class not in PASSING:
-        end_before_gate(unit, run, "failed", message, error_class, now)
+        end_before_gate(unit, seen, "killed", "cancelled", None, now)
+    elif error_class not in PASSING and error_class != UNKNOWN:
+        end_before_gate(unit, seen, "failed", message, error_class, now)
+    elif dies_alike(run, setback):
+        end_before_gate(
+            unit, seen, "failed", f"two attempts ended alike before the start gate: {message}", "config", now
+        )
     elif _submissions(run) < SUBMIT_TRIES_MAX:
         pause = submit_pause(run)
         if comes_too_late(run, now + pause):
@@ -414,11 +465,12 @@ def submit_again(unit: UnitOfWork, run: Run, message: str, error_class: str, now
             boot_id=None,
             not_before=now + pause,
             start_by=now + pause + SUBMIT_WITHIN_MS,
+            setback=setback,
         )
         unit.put(again, run.key(unit.shard))
     else:
         given_up = f"{SUBMIT_TRIES_MAX} submissions have ended before the start gate"
-        end_before_gate(unit, run, "failed", message, error_class, now, given_up)
+        end_before_gate(unit, seen, "failed", message, error_class, now, given_up)
 
 
 def mark_lost(unit: UnitOfWork, run: Run, now: int) -> None:

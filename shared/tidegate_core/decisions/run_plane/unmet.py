@@ -112,7 +112,7 @@ def unmet_shared(state: SharedLimit, limit: LimitRef, key: Key, job: Job) -> lis
 
 
 def _full(limit: LimitRef, in_use: int, holders: Iterable[str], *, ahead: int = 0, others_wait: bool = False) -> Hold:
-    reason = f"{in_use} of {limit.max} runs of {limit.words()} are running"
+    reason = f"{in_use} of {limit.max} runs of {limit.words()} are open"
     if in_use:
         reason += f": {', '.join(sorted(holders))}"
     if ahead and in_use < limit.max:
@@ -170,10 +170,14 @@ def until_of(unmet: Sequence[Unmet]) -> int | None:
     return max((each.hold.until for each in counting if each.hold.until is not None), default=None)
 
 
-def unmet_text(unmet: Sequence[Unmet]) -> str:
-    """Returns all that stands in the way; `code` is the first one's, for readers who show one."""
+def unmet_text(unmet: Sequence[Unmet], now: int) -> str:
+    """Returns all that stands in the way; `code` is the first one's, for readers who show one.
+
+    It stays as it is while the codes do (`is_told`), and its numbers grow old: `at` says since when it stands.
+    """
     codes = _codes(unmet)
     told = {
+        "at": now,
         "code": codes[0],
         "codes": codes,
         "reason": "; ".join(each.hold.reason for each in unmet),

@@ -32,6 +32,7 @@ class Job:
         alerted: True once it was told that its pending time-out has passed and it waits on.
         forced: What it is admitted in spite of since then, in the form of `unmet`.
         catch_up: True when it makes up for an instant that was missed: those run one at a time.
+        due: When it came due, where its nominal lay in the past as its schedule was activated; None = at its nominal.
         in_turn: Of one that makes up for an instant: True once no other one was open; `deadline` counts from then on.
         force_overlap: True when whoever asked for it wants it beside what runs.
         missing: What had not come when evidence fired with what was there, in words.
@@ -69,6 +70,7 @@ class Job:
     missing: tuple[str, ...] = ()
     queued_since: int | None = None
     in_turn: bool | None = None
+    due: int | None = None
 
     def key(self, shard: int) -> Key:
         return keys.job(shard, self.id)

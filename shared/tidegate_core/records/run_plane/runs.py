@@ -34,8 +34,11 @@ class Run:
         forced: What did not hold when its job's pending time-out had it admitted all the same; None: everything held.
         retries: Further attempts after a program that failed, those that cost a try.
         failure: JSON of how the last attempt ended, while the run waits for, or makes, the next one.
+        setback: JSON of why the last submission came to nothing: its program died before the gate, or the launcher gave no
+            answer. None: none has, or a program has passed the gate since.
+        last_lines: The end of its program's error output, where its launcher saw the end.
         submissions_before: Attempts, those that cost no try left out, before the program's present try.
-        covered, covered_from, free_attempts, catch_up, missing: As of its job.
+        covered, covered_from, free_attempts, catch_up, missing, due: As of its job.
         outputs_seq: The driver's count of the report that `outputs` are from; None when its wrapper counts none.
         told: True once its start was told to those who listen.
     """
@@ -92,6 +95,9 @@ class Run:
     submissions_before: int = 0
     outputs_seq: int | None = None
     passed_at: int | None = None
+    setback: str | None = None
+    last_lines: str | None = None
+    due: int | None = None
 
     def key(self, shard: int) -> Key:
         return keys.run(shard, self.id)

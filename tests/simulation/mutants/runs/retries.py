@@ -12,6 +12,7 @@ from tidegate_core.decisions.run_plane import attempts, by_id, retry_budget, ret
 from tidegate_core.decisions.run_plane.retry_budget import BUDGET_WINDOW_MS
 from tidegate_core.decisions.run_plane.run_ends import end_before_gate
 from tidegate_core.decisions.run_plane.runs import LookAtRun
+from tidegate_core.effects import Gone
 from tidegate_core.records.run_plane import Run
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
@@ -25,11 +26,11 @@ def in_silence(outbox_row: Callable[..., Any]) -> Any:
 
 
 def failing_with_its_host(submit_again: Callable[..., None]) -> Callable[..., None]:
-    def failed(unit: UnitOfWork, run: Run, message: str, error_class: str, now: int) -> None:
+    def failed(unit: UnitOfWork, run: Run, message: str, error_class: str, now: int, gone: Gone | None = None) -> None:
         if message == "host_lost":
             end_before_gate(unit, run, "failed", message, "lost", now)
         else:
-            submit_again(unit, run, message, error_class, now)
+            submit_again(unit, run, message, error_class, now, gone)
 
     return failed
 

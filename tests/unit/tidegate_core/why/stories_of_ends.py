@@ -73,7 +73,7 @@ def _it_ran() -> Explanation:
         "coalesced/overlap: another job stands for it (`overlap: coalesce`); decided at "
         "2025-11-13T02:16:00Z: into 0000-5rsrpxhvcfepq4vaego6apf6mi"
     ),
-    ("concurrency: 1 of 1 runs of schedule flights/nightly are running: 0000-zti4pu24rxztwzwyyhamjv3rde"),
+    ("concurrency: 1 of 1 runs of schedule flights/nightly are open: 0000-zti4pu24rxztwzwyyhamjv3rde"),
 )
 def _the_next_one_stands_for_it() -> Explanation:
     return entry(lived(overlap="coalesce", for_ms=4 * MINUTE), "coalesced/overlap")
@@ -85,7 +85,7 @@ def _the_next_one_stands_for_it() -> Explanation:
         "coalesced/max_pending: another job stands for it: as many as `max_pending` waited; decided at "
         "2025-11-13T02:16:00Z: into 0000-5rsrpxhvcfepq4vaego6apf6mi"
     ),
-    ("concurrency: 1 of 1 runs of schedule flights/nightly are running: 0000-zti4pu24rxztwzwyyhamjv3rde"),
+    ("concurrency: 1 of 1 runs of schedule flights/nightly are open: 0000-zti4pu24rxztwzwyyhamjv3rde"),
 )
 def _too_many_wait() -> Explanation:
     return entry(lived(max_pending=1, for_ms=4 * MINUTE), "coalesced/max_pending")
@@ -229,7 +229,7 @@ def _the_upstream_run_reported_no_such_output() -> Explanation:
     (
         "skipped/concurrency: a constraint with `on_unmet: abort` did not hold: as many runs as the "
         "limit lets run are open, or others wait for it since longer; decided at 2025-11-13T02:13:23Z: 1 "
-        "of 1 runs of schedule flights/nightly are running: 0000-gidb62cl6jwuoelicvsryqtali"
+        "of 1 runs of schedule flights/nightly are open: 0000-gidb62cl6jwuoelicvsryqtali"
     ),
 )
 def _a_run_is_open_and_the_constraint_aborts() -> Explanation:

@@ -32,7 +32,7 @@ def last_job(bench: Bench) -> Explanation:
 
 @story(
     "concurrency",
-    ("concurrency: 1 of 1 runs of schedule flights/nightly are running: 0000-ju4inybb226gz663zrlidgu6xa"),
+    ("concurrency: 1 of 1 runs of schedule flights/nightly are open: 0000-ju4inybb226gz663zrlidgu6xa"),
 )
 def _a_run_of_the_schedule_is_open() -> Explanation:
     return last_job(triggered(times=2))
@@ -85,7 +85,10 @@ def _one_run_an_hour() -> Explanation:
 
 @story(
     "load_high",
-    ("load_high: cpu of local is 0.9 at 2025-11-13T02:13:21Z; it was at 0.85 and has not fallen below 0.85 since"),
+    (
+        "load_high: cpu of local is 0.9 at 2025-11-13T02:13:21Z; it was at 0.85 and has not fallen below 0.85 since "
+        "(as its node decided at 2025-11-13T02:13:21Z)"
+    ),
 )
 def _the_host_is_busy() -> Explanation:
     bench = a_bench()
@@ -98,7 +101,7 @@ def _the_host_is_busy() -> Explanation:
 
 @story(
     "load_unknown",
-    "load_unknown: cpu of local is not known; it is waited for 5m",
+    "load_unknown: cpu of local is not known; it is waited for 5m (as its node decided at 2025-11-13T02:13:21Z)",
 )
 def _nobody_can_say_what_the_load_is() -> Explanation:
     bench = a_bench()
@@ -164,7 +167,7 @@ def _nothing_is_in_its_way() -> Explanation:
     "launching",
     (
         "launching [2025-11-13T03:13:21Z]: attempt 1 of run 0000-ju4inybb226gz663zrlidgu6xa is admitted; "
-        "a launcher has to take it by 2025-11-13T03:13:21Z"
+        "a launcher has to take it by 2025-11-13T03:13:21Z; at 2025-11-13T02:13:21Z none took it: no slot"
     ),
 )
 def _no_launcher_answers() -> Explanation:
@@ -180,7 +183,8 @@ def _no_launcher_answers() -> Explanation:
     "submit_pause",
     (
         "submit_pause [2025-11-13T02:13:22.926Z]: the attempt before died before the start gate; attempt "
-        "2 of run 0000-ju4inybb226gz663zrlidgu6xa is submitted at 2025-11-13T02:13:22.926Z"
+        "2 of run 0000-ju4inybb226gz663zrlidgu6xa is submitted at 2025-11-13T02:13:22.926Z; attempt 1 ended at "
+        "2025-11-13T02:13:22Z: the program ended with exit code 1 before the start gate"
     ),
 )
 def _the_first_attempt_died_before_the_gate() -> Explanation:

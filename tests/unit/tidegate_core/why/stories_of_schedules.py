@@ -67,7 +67,7 @@ def _its_namespace_is_suspended() -> Explanation:
 @story(
     "system_suspended",
     "system_suspended: everything is suspended since 2025-11-13T02:13:22Z, by ana: maintenance",
-    "no_events: nothing that its trigger counts has come (it counts from 2025-11-13T02:13:21Z)",
+    "no_events: no event is counted that waits for more (it counts from 2025-11-13T02:13:21Z)",
 )
 def _everything_is_suspended() -> Explanation:
     bench = applied(on_data())
@@ -135,7 +135,7 @@ def _no_node_is_there() -> Explanation:
 @story(
     "no_events",
     (
-        "no_events [2025-11-13T06:13:21Z]: nothing that its trigger counts has come (it counts from "
+        "no_events [2025-11-13T06:13:21Z]: no event is counted that waits for more (it counts from "
         "2025-11-13T02:13:21Z); at_least_every asks for a job at 2025-11-13T06:13:21Z"
     ),
 )

@@ -26,7 +26,7 @@ from tests.simulation.world.cluster import RUNS_DLQ
 from tests.simulation.world.observations import Body, ReceiptSeen, Said
 from tests.simulation.world.world import World, build
 from tests.unit.support.simulation.checks.lying import found, with_rows
-from tidegate_core.decisions.run_plane.runs import PASSING
+from tidegate_core.decisions.run_plane.setbacks import PASSING
 from tidegate_core.records.run_plane import LedgerRow
 
 SEED = 23

@@ -1,0 +1,83 @@
+"""What a waiting job of a list waits for, from rows alone: its stored verdict, what stops its schedule, or the jobs before it.
+
+Called by the job list, which shows up to 1,000 jobs and repeats no decision for them. `why` of one job repeats the decision and says more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from tidegate_core.constraints.base import Compared
+from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, place_in_line
+from tidegate_core.decisions.run_plane.standing import kept_from
+from tidegate_core.model.instants import Instant, format_instant
+from tidegate_core.records.run_plane import Job
+from tidegate_core.why.facts import Facts
+from tidegate_core.why.jobs import of_schedule
+from tidegate_core.why.reason import Reason, earliest
+
+
+def waits_for(facts: Facts, job: Job, *, has_all: bool) -> str:
+    """Returns what a job in `pending_constraint` waits for, in the form of `Job.unmet`; there is always something.
+
+    Args:
+        facts: Of its schedule; of `jobs` those of its shard that were read, of definitions and runs none.
+        job: The job.
+        has_all: Whether these are all open jobs of the shard.
+    """
+    reasons = of_schedule(facts)
+    if job.unmet is None:
+        before = _before(facts, job, has_all)
+        return _text([*reasons, *before] or [_undecided(job)], facts.now)
+    return job.unmet if not reasons else _with_verdict(reasons, job.unmet, facts.now)
+
+
+def _undecided(job: Job) -> Reason:
+    since = format_instant(job.satisfied_at)
+    text = f"it waits since {since}, and no verdict of it is written yet"
+    return Reason("being_decided", text, None, {"satisfied_at": since})
+
+
+def _before(facts: Facts, job: Job, has_all: bool) -> list[Reason]:
+    ahead = sorted(_ahead(facts, job), key=place_in_line)
+    if not ahead:
+        return []
+    number = f"{len(ahead)}" if has_all else f"at least {len(ahead)}"
+    first = f"the first is {ahead[0].id}, since {format_instant(ahead[0].satisfied_at)}"
+    values: dict[str, Compared] = {"ahead": len(ahead), "first": ahead[0].id}
+    return [Reason("behind", f"{number} of the schedule's jobs are before it; {first}", None, values)]
+
+
+def _ahead(facts: Facts, job: Job) -> Iterable[Job]:
+    place = place_in_line(job)
+    for each in facts.jobs:
+        is_going_on = each.state == PENDING_CONSTRAINT and each.generation >= kept_from(facts.state)
+        if is_going_on and each.id != job.id and place_in_line(each) < place:
+            yield each
+
+
+def _text(reasons: list[Reason], now: Instant) -> str:
+    told = {
+        "at": now,
+        "code": reasons[0].code,
+        "codes": [each.code for each in reasons],
+        "reason": "; ".join(each.text for each in reasons),
+        "until": earliest(reasons),
+        "verdicts": [
+            {"code": each.code, "reason": each.text, "until": each.until, "values": dict(each.values)}
+            for each in reasons
+        ],
+    }
+    return json.dumps(told, sort_keys=True)
+
+
+def _with_verdict(reasons: list[Reason], unmet: str, now: Instant) -> str:
+    """What stops the schedule comes first: while it does nobody decides on the job, and its verdict grows old."""
+    told, verdict = json.loads(_text(reasons, now)), json.loads(unmet)
+    at = verdict.get("at")
+    when = "" if at is None else f" at {format_instant(at)}"
+    told["reason"] += f"; when it was decided on last{when}: {verdict['reason']}"
+    told["codes"] += verdict.get("codes", [])
+    told["verdicts"] += verdict.get("verdicts", [])
+    return json.dumps(told, sort_keys=True)
