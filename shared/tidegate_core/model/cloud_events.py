@@ -46,13 +46,22 @@ def is_structured(document: Any, content_type: str | None) -> bool:
     Raises:
         InvalidInput: It is one, in a form that is not read here.
     """
-    media_type = (content_type or "").partition(";")[0].strip().lower()
+    media_type = _media_type(content_type)
     if media_type == _JSON_FORMAT:
         return True
     if media_type.startswith(_FORMAT):
         problem = f'has the content type "{shortened(media_type)}"'
         raise InvalidInput([Problem("", problem, f"send each event in a record of its own, as {_JSON_FORMAT}")])
     return isinstance(document, Mapping) and "specversion" in document
+
+
+def is_json_event(content_type: str | None) -> bool:
+    """Whether a record's value is a whole CloudEvent in JSON, as its content type has it."""
+    return _media_type(content_type) == _JSON_FORMAT
+
+
+def _media_type(content_type: str | None) -> str:
+    return (content_type or "").partition(";")[0].strip().lower()
 
 
 def opened(document: Any) -> Opened:

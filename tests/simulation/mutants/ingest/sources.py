@@ -18,6 +18,7 @@ from tidegate_core.decisions.partition_actor import PartitionActor
 from tidegate_core.decisions.run_plane import deadlines, watermark
 from tidegate_core.effects import Effect, Poke, ReadEndOffsets
 from tidegate_core.records.sources import Source, Sources
+from tidegate_core.sources import mapping
 
 TOPIC = "lake.commits"
 TOPIC_ID = "c" * 32
@@ -87,6 +88,10 @@ def all_in_one(_: Any) -> Any:
         return [found] if (found := list(those)) else []
 
     return together
+
+
+def without_its_place(identity: Callable[..., str]) -> Any:
+    return lambda mapped, asked, origin: identity(mapped, asked._replace(place=None), origin)
 
 
 # -- scenarios --------------------------------------------------------------------------------------------------------------
@@ -222,6 +227,14 @@ RULES_OF_SOURCES = (
         breaks="I3",
         patches=(Patch(SourceEvents, "sources_of", mapping_all_that_is_there),),
         scenario=a_record_is_older_than_its_source,
+    ),
+    Mutant(
+        "one id for a list",
+        "all elements of a record's list have the id of their record, so that one of them counts",
+        breaks="I3",
+        patches=(Patch(mapping, "_identity", without_its_place),),
+        within=12,
+        trap="sources",
     ),
     Mutant(
         "old list",

@@ -240,8 +240,8 @@ def test_given_cloudevents_of_another_format_then_the_one_that_is_read_is_named(
 
 
 def test_given_a_batch_in_one_record_then_it_is_refused_as_a_list() -> None:
-    record = json.dumps([attributes("data.partition", data=LANDED)]).encode(), []
-    assert refusals(parse_events, record) == [
+    value = json.dumps([attributes("data.partition", data=LANDED)]).encode()
+    assert refusals(parse_events, (value, [])) == [
         "is JSON, but not an object; send each request or event in a record of its own"
     ]
 
