@@ -276,7 +276,7 @@ BLOB = {
 }
 
 
-def a_blob(**more: Any) -> CloudEvent[Any]:
+def a_blob(**more: Any) -> CloudEvent:
     said = {"type": "Microsoft.Storage.BlobCreated", "source": "/lake", "id": "e-1", "subject": "day=1", **more}
     return CloudEvent(attributes={**said, "datacontenttype": "application/json"}, data={"contentLength": 7})
 
