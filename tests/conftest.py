@@ -17,6 +17,7 @@ from tests.support.suite.scheduler import COMPUTING_NICENESS, SuiteScheduling, i
 from tidegate_bricks.java_server import NICE_VARIABLE
 from tidegate_node.garbage import THRESHOLDS
 
+pytest_plugins = ["tests.support.servers.shared"]
 TESTS = Path(__file__).parent
 SUITE_DIST = "loadgroup"
 SCHEDULING = pytest.StashKey[SuiteScheduling]()
@@ -90,13 +91,20 @@ ALONE = ("cluster/test_kills.py", "chaos/test_phase.py", "cluster/test_outages.p
 fall behind without end, and show that alone: one worker takes them one after the other."""
 LONGEST_FIRST = (
     *ALONE,
-    "integration/node/test_node.py",
-    "integration/dev/test_dev.py",
-    "integration/api/test_stack.py",
+    "cluster/test_two_releases.py",
     "integration/demo/test_demo.py",
     "benchmarks/workloads/test_smoke.py",
+    "integration/node/test_node.py",
+    "integration/node/test_requests_topic.py",
+    "integration/dev/test_dev.py",
+    "integration/kafka/test_membership.py",
+    "integration/api/test_cluster.py",
+    "integration/node/test_events_topic.py",
+    "integration/api/test_stack.py",
+    "cluster/test_requests.py",
+    "cluster/test_bad_input.py",
 )
-"""Files of a minute and more, as last measured: two workers end together when these are not what begins last."""
+"""Files that take longest, as last measured: the workers end together when these are not what begins last."""
 
 
 COMPUTED_S_MAX = 900
@@ -109,7 +117,7 @@ HANGS_S = {
     "unit/tidegate_simulator": COMPUTED_S_MAX,
     "unit/support/simulation": COMPUTED_S_MAX,
     "cluster": SERVED_S_MAX,
-    "integration/api/test_cluster.py": SERVED_S_MAX,
+    "integration/api": SERVED_S_MAX,
     "integration/node": SERVED_S_MAX,
 }
 """Where the suite's own patience would take a test that works for one that hangs; a test's own marker counts more."""

@@ -1,4 +1,4 @@
-"""Clusters for these tests: one for each file, their logs beside a failure."""
+"""Clusters for these tests: one for each file, a guest on shared servers unless the file says otherwise; their logs beside a failure."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from tests.support.cluster.cluster import Cluster
 from tests.support.cluster.evidence import Evidence
 from tests.support.cluster.machine_stalls import Standstills
 from tests.support.cluster.user_client import Client
+from tests.support.servers.cluster_servers import ClusterServers, as_guest
+from tests.support.servers.servers import DynamoDbForTests, KafkaForTests
 
 FIXTURE = "cluster"
 
@@ -28,14 +30,20 @@ def nodes() -> int:
 
 
 @pytest.fixture(scope="module")
-def cluster(folder: Path, nodes: int) -> Iterator[Cluster]:
-    with Cluster(folder, nodes) as running:
+def servers(kafka: KafkaForTests, dynamodb: DynamoDbForTests) -> ClusterServers | None:
+    """Shared ones; None in a file whose cluster has servers of its own."""
+    return as_guest(kafka, dynamodb)
+
+
+@pytest.fixture(scope="module")
+def cluster(folder: Path, nodes: int, servers: ClusterServers | None) -> Iterator[Cluster]:
+    with Cluster(folder, nodes, servers) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def client(cluster: Cluster, folder: Path) -> Iterator[Client]:
-    with Client(cluster.bootstrap_servers, folder / "acknowledged.jsonl") as client:
+    with Client(cluster.bootstrap_servers, folder / "acknowledged.jsonl", cluster.servers.prefix) as client:
         yield client
 
 

@@ -17,14 +17,16 @@ from tests.support.cluster.message_load import MessageBook, deliveries_of
 from tests.support.cluster.topic_reader import TopicWatcher
 from tests.support.cluster.until import now_ms, until
 from tests.support.cluster.user_client import Client
+from tests.support.machine_speed import slowness
+from tests.support.tier import at_night
 
-MESSAGES = 1_000
-LASTS_S = 60.0
+MESSAGES = at_night(1_000, else_=200)
+EVERY_S = 0.06
 AHEAD_MS = 2_000
 P50_MS = 25
 P99_MS = 150
 ASSERTED_TIMES = 5
-"""The goals are reported as they are, and asserted at this: machines that run tests have other work."""
+"""The goals are reported as they are, and asserted at this, times how slow the machine is: machines that run tests have other work."""
 ROUNDS_MAX = 3
 """A round in which the machine itself stood still says nothing of the stack. No other one is made again."""
 
@@ -34,7 +36,6 @@ def nodes() -> int:
     return 1
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_given_an_idle_stack_then_messages_come_in_time_and_never_early(
     cluster: Cluster, client: Client, standstills: Standstills
@@ -46,10 +47,11 @@ def test_given_an_idle_stack_then_messages_come_in_time_and_never_early(
         if len(standstills.found) == before:
             break
     middle, high = percentile(late, 0.5), percentile(late, 0.99)
-    show(f"{MESSAGES} messages over {LASTS_S:g} s: p50 {middle} ms, p99 {high} ms, most {max(late)} ms")
+    show(f"{MESSAGES} messages over {MESSAGES * EVERY_S:g} s: p50 {middle} ms, p99 {high} ms, most {max(late)} ms")
     show(f"lateness at the consumer: {histogram(late)}")
-    assert middle <= ASSERTED_TIMES * P50_MS
-    assert high <= ASSERTED_TIMES * P99_MS
+    machine = slowness()
+    assert middle <= ASSERTED_TIMES * P50_MS * machine
+    assert high <= ASSERTED_TIMES * P99_MS * machine
 
 
 def _round(cluster: Cluster, client: Client, sink: str, standstills: Standstills) -> list[int]:
@@ -74,4 +76,4 @@ def _send_evenly(book: MessageBook) -> None:
     pace = threading.Event()
     for number in range(MESSAGES):
         book.send(now_ms() + AHEAD_MS)
-        pace.wait(max(0.0, begun + (number + 1) * LASTS_S / MESSAGES - time.monotonic()))
+        pace.wait(max(0.0, begun + (number + 1) * EVERY_S - time.monotonic()))

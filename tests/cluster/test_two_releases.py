@@ -125,7 +125,7 @@ def cluster(folder: Path) -> Iterator[RolledCluster]:
         yield running
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(1_200)
 def test_given_a_roll_to_another_release_under_load_then_nothing_is_lost_doubled_miscounted_or_early(
     cluster: RolledCluster, client: Client, evidence: Evidence, standstills: Standstills
@@ -166,7 +166,7 @@ def test_given_a_roll_to_another_release_under_load_then_nothing_is_lost_doubled
     settle(cluster, client, pipeline, book, sink, chance)
     cluster.assert_all_run()
     deliveries = deliveries_of(read_topic(cluster.bootstrap_servers, sink))
-    sent = book.sent(read_topic(cluster.bootstrap_servers, "tidegate.receipts"))
+    sent = book.sent(read_topic(cluster.bootstrap_servers, cluster.topic("receipts")))
     faults = pipeline.judge() + judge_messages(
         sent, deliveries, [*crashes, *cut_hand_overs(cluster)], unrests=standstills.unrests()
     )

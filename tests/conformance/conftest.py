@@ -10,16 +10,10 @@ pytest.register_assert_rewrite(
     "tests.conformance.store_suite", "tests.conformance.launcher_suite", "tests.conformance.bus_suite"
 )
 
-from tests.support.servers.servers import DynamoDbForTests, dynamodb_for_tests  # noqa: E402 - likewise
+from tests.support.servers.servers import DynamoDbForTests  # noqa: E402 - likewise
 from tidegate_dynamo.client import DynamoClient, make_client, sdk_client  # noqa: E402 - asserts of the suite are rewritten before it is imported
 from tidegate_dynamo.settings import DynamoSettings  # noqa: E402 - likewise
 from tidegate_dynamo.tables import create_tables  # noqa: E402 - likewise
-
-
-@pytest.fixture(scope="session")
-def dynamodb() -> Iterator[DynamoDbForTests]:
-    with dynamodb_for_tests() as running:
-        yield running
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -23,7 +23,7 @@ from tests.simulation.faults.broker_faults import calm_broker
 from tests.simulation.runner.trace import Trace
 from tests.simulation.world.broker import RECORD_BYTES_MAX, Broker, Outgoing, Reader
 from tests.simulation.world.timeline import Process, Timeline
-from tests.support.servers.servers import KafkaForTests, kafka_for_tests
+from tests.support.servers.servers import KafkaForTests
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.effects import EndOffsets, FindGaps, Gaps, Outcome, Produce, Produced, Unavailable
 from tidegate_kafka.log_reader import KafkaLogReader
@@ -320,12 +320,6 @@ class KafkaBus:
 
 def _unheard(event: str, **fields: object) -> None:
     """Notices are not part of the port's rules."""
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[KafkaForTests]:
-    with kafka_for_tests() as running:
-        yield running
 
 
 class TestKafka(BusConformance):

@@ -15,6 +15,7 @@ import pytest
 from tests.conformance.random_writes import RandomWrite, random_write
 from tests.conformance.store_suite import StoreConformance
 from tests.support.blocking_calls import BlockingStore, a_loop, called
+from tests.support.tier import at_night
 from tidegate_core.store.values import Action, Cancelled, Item, Key, Put, RawOutcome, Transaction
 from tidegate_dynamo.async_store import AsyncDynamoStore
 from tidegate_dynamo.client import DynamoClient
@@ -24,8 +25,8 @@ from tidegate_memory.expressions.values import is_same
 from tidegate_memory.store import MemoryStore
 from tidegate_ports.store import Store, StoreRequestInvalid
 
-PAIRS = 10_000
-TRANSACTIONS = 1_000
+PAIRS = at_night(10_000, else_=1_500)
+TRANSACTIONS = at_night(1_000, else_=300)
 ACTIONS = 2
 THREADS = 8
 
@@ -58,12 +59,11 @@ def stores(dynamo_client: DynamoClient, dynamo_settings: DynamoSettings) -> tupl
     return MemoryStore(checks_witness=False), DynamoStore(dynamo_client.items, dynamo_settings)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("transactions", "actions"),
     [
-        pytest.param(PAIRS, 1, id="10,000 single writes"),
-        pytest.param(TRANSACTIONS, ACTIONS, id="1,000 transactions of two"),
+        pytest.param(PAIRS, 1, id="single writes"),
+        pytest.param(TRANSACTIONS, ACTIONS, id="transactions of two"),
     ],
 )
 def test_given_random_items_and_expressions_then_both_stores_agree_on_verdict_and_result(

@@ -130,7 +130,7 @@ class Comparison(Document):
     def _given(self, names: Sequence[str]) -> list[str]:
         return [name for name in names if getattr(self, _ATTRIBUTES.get(name, name)) is not None]
 
-    def compares(self, value: Any) -> bool:
+    def holds_of(self, value: Any) -> bool:
         """Returns whether all comparisons with a value hold; there may be several of one field."""
         return (
             (self.exists is None or self.exists == (value is not MISSING))

@@ -97,7 +97,7 @@ class RecordFilter(Place, Comparison):
         if self.negated is not None:
             return _not(self.negated.holds(values))
         value = values.at(self)
-        return None if value is UNREADABLE else self.compares(value)
+        return None if value is UNREADABLE else self.holds_of(value)
 
 
 def _all(parts: Iterator[bool | None]) -> bool | None:

@@ -85,7 +85,7 @@ class Filter(Comparison):
         if self.negated is not None:
             return not self.negated.holds_in(event)
         assert self.field is not None
-        return self.compares(_found(event, self.field))
+        return self.holds_of(_found(event, self.field))
 
 
 def _found(event: dict[str, Any], name: str) -> Any:

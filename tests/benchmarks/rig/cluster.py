@@ -47,7 +47,7 @@ class BenchCluster(Cluster):
         self.launches = folder / "launches.jsonl"
         folder.mkdir(parents=True, exist_ok=True)
         self.launches.touch()
-        super().__init__(folder, 1, **{quiet_node.VARIABLE: str(self.launches)})
+        super().__init__(folder, 1, None, **{quiet_node.VARIABLE: str(self.launches)})
 
     def make_kafka(self, folder: Path) -> KafkaBrick:
         return KafkaBrick(folder)

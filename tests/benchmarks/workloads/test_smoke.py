@@ -15,7 +15,7 @@ from tests.benchmarks.rig.runner import measured_on
 from tests.benchmarks.rig.workload import Case, Workload, workloads_in
 
 # The first one starts the cluster as well, which takes a busy machine a minute or two.
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(600)]
 WORKLOADS = workloads_in(Path(__file__).parent)
 CASES = [(workload, case) for workload in WORKLOADS.values() for case in workload.smoke]
 

@@ -10,7 +10,6 @@ from tests.support.cluster.cluster import SHARDS
 from tests.support.cluster.process import ClusterProcess
 from tests.support.cluster.topic_reader import add_topic_partitions
 from tests.support.cluster.until import now_ms, until
-from tests.support.cluster.user_client import REQUESTS
 
 ADDED = 1
 """There is no way back: a long campaign shall have room for many."""
@@ -26,7 +25,7 @@ def by_command(rig: Rig, wanted: int) -> None:
 
 def by_another_tool(rig: Rig, wanted: int) -> None:
     """The topic alone grows; nodes find that out by themselves."""
-    add_topic_partitions(rig.cluster.bootstrap_servers, REQUESTS, wanted)
+    add_topic_partitions(rig.cluster.bootstrap_servers, rig.cluster.topic("requests"), wanted)
 
 
 def growth(name: str, grow: Callable[[Rig, int], None]) -> Nemesis:

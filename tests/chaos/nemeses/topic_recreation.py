@@ -9,7 +9,6 @@ from tests.chaos.rig.rig import Rig
 from tests.support.cluster.process import ClusterProcess
 from tests.support.cluster.topic_reader import ends_of, make_topic_anew
 from tests.support.cluster.until import now_ms, until
-from tests.support.cluster.user_client import REQUESTS
 
 READ_S_MAX = 60.0
 """Until all that was sent is read: a busy cluster may be some seconds behind."""
@@ -19,15 +18,15 @@ FOLLOWED_S_MAX = 150.0
 
 def make_anew(rig: Rig, _: ClusterProcess) -> Blow:
     nodes = [node for node in rig.cluster.nodes if node.running]
-    before = {node.name: _followed(node) for node in nodes}
+    before = {node.name: _followed(rig, node) for node in nodes}
     old = rig.view.map.topic_id
     with rig.client.without_requests():
         until(lambda: _is_read(rig), "the requests topic is read to its end", READ_S_MAX)
         at = now_ms()
-        make_topic_anew(rig.cluster.bootstrap_servers, REQUESTS)
+        make_topic_anew(rig.cluster.bootstrap_servers, rig.cluster.topic("requests"))
         until(
             lambda: all(
-                now > then for node in nodes for now, then in zip(_followed(node), before[node.name], strict=True)
+                now > then for node in nodes for now, then in zip(_followed(rig, node), before[node.name], strict=True)
             ),
             "all nodes follow the map of the topic that was made anew, and read it with another client",
             FOLLOWED_S_MAX,
@@ -38,14 +37,15 @@ def make_anew(rig: Rig, _: ClusterProcess) -> Blow:
     )
 
 
-def _followed(node: ClusterProcess) -> tuple[int, ...]:
+def _followed(rig: Rig, node: ClusterProcess) -> tuple[int, ...]:
     """How often it followed a map, and read the topic with another client: shares move at either."""
-    requests = [said for said in node.events("kafka_client_renewed") if said["topic"] == REQUESTS]
+    topic = rig.cluster.topic("requests")
+    requests = [said for said in node.events("kafka_client_renewed") if said["topic"] == topic]
     return len(node.events("map_followed")), len(requests)
 
 
 def _is_read(rig: Rig) -> bool:
-    ends = ends_of(rig.cluster.bootstrap_servers, REQUESTS)
+    ends = ends_of(rig.cluster.bootstrap_servers, rig.cluster.topic("requests"))
     return all(rig.view.place(number).next_offset >= end for number, end in ends.items())
 
 

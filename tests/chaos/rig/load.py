@@ -141,7 +141,7 @@ class Load:
         """Waits a while until what was due some seconds ago has begun, and requests of just now are answered."""
         # Also where the broker does not answer the rig in time: it strikes all the same, and judges at the end.
         with suppress(NotInTime, KafkaException):
-            topic_partitions = ends_of(self._cluster.bootstrap_servers, "tidegate.requests")
+            topic_partitions = ends_of(self._cluster.bootstrap_servers, self._cluster.topic("requests"))
             self._catch_up.wait(topic_partitions, CATCH_UP_S)
 
     def settle(self) -> None:
@@ -160,7 +160,7 @@ class Load:
     def collect(self) -> Collected:
         """Reads the topics."""
         brokers = self._cluster.bootstrap_servers
-        receipts = read_topic(brokers, "tidegate.receipts")
+        receipts = read_topic(brokers, self._cluster.topic("receipts"))
         return Collected(
             deliveries=deliveries_of(read_topic(brokers, self._sink)),
             sent=self._book.sent(receipts),

@@ -65,7 +65,7 @@ class ChaosCluster(Cluster):
         for name in names:
             _clock_file(folder, name).parent.mkdir(parents=True, exist_ok=True)
             self._write_clock(folder, name, 0)
-        super().__init__(folder, nodes, **node_variables)
+        super().__init__(folder, nodes, None, **node_variables)
 
     @property
     def processes(self) -> list[ClusterProcess]:

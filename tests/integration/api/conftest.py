@@ -10,6 +10,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
 
-from tests.support.servers.servers import DynamoDbForTests, KafkaForTests, dynamodb_for_tests, kafka_for_tests
+from tests.support.servers.cluster_servers import ClusterServers, as_guest
+from tests.support.servers.servers import DynamoDbForTests, KafkaForTests
 from tidegate_bricks.ports import free_port
 from tidegate_client import Client
 
@@ -29,18 +31,6 @@ LOOK_EVERY_S = 0.05
 SHARDS = 16
 SECRET = "a secret of more than thirty-two characters"
 TIDEGATE = (sys.executable, "-m", "tidegate_cli.main")
-
-
-@pytest.fixture(scope="session")
-def kafka() -> Iterator[KafkaForTests]:
-    with kafka_for_tests() as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def dynamodb() -> Iterator[DynamoDbForTests]:
-    with dynamodb_for_tests() as running:
-        yield running
 
 
 def until(condition: Callable[[], Any], what: str) -> Any:
@@ -72,6 +62,11 @@ class Stack:
             )
         self.processes.append(process)
         return process
+
+    def log_of(self, process: subprocess.Popen[bytes]) -> str:
+        """Returns what a process has printed so far."""
+        (log,) = self.folder.glob(f"*-{self.processes.index(process)}.log")
+        return log.read_text(encoding="utf-8", errors="replace")
 
     def start_api(self) -> subprocess.Popen[bytes]:
         process = self.start("api")
@@ -132,37 +127,28 @@ class Stack:
                 process.wait()
 
 
-@pytest.fixture
-def stack(kafka: KafkaForTests, dynamodb: DynamoDbForTests, tmp_path: Path) -> Iterator[Stack]:
-    """Initialised by `tidegate init`; nothing runs yet."""
-    prefix = f"t{uuid.uuid4().hex[:10]}"
+@contextmanager
+def guest_stack(servers: ClusterServers, folder: Path) -> Iterator[Stack]:
+    """Yields a stack on shared servers, initialised by `tidegate init`; nothing runs yet."""
     port = free_port()
-    secret = tmp_path / "secret"
+    secret = folder / "secret"
     secret.write_text(SECRET)
     url = f"http://127.0.0.1:{port}"
     ours: Mapping[str, str] = {
-        "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
-        "TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true",
-        "TIDEGATE_KAFKA__TOPIC_PREFIX": prefix,
-        "TIDEGATE_KAFKA__GROUP": prefix,
-        "TIDEGATE_DYNAMODB__ENDPOINT_URL": dynamodb.endpoint_url,
-        "TIDEGATE_DYNAMODB__REGION": dynamodb.region,
-        "TIDEGATE_DYNAMODB__TABLE_PREFIX": f"{prefix}-",
-        "AWS_ACCESS_KEY_ID": dynamodb.access_key_id,
-        "AWS_SECRET_ACCESS_KEY": dynamodb.secret_access_key,
+        **servers.variables(),
         "TIDEGATE_GATE__SECRET_FILE": str(secret),
         "TIDEGATE_GATE__URL": url,
-        "TIDEGATE_DATA_DIR": str(tmp_path / "data"),
+        "TIDEGATE_DATA_DIR": str(folder / "data"),
         "TIDEGATE_HEALTH__PORT": "0",
         "TIDEGATE_API__PORT": str(port),
-        "TIDEGATE_STATE_DIR": str(tmp_path / "state"),
+        "TIDEGATE_STATE_DIR": str(folder / "state"),
         "TIDEGATE_SHARDS": str(SHARDS),
     }
-    (tmp_path / "data").mkdir()
+    (folder / "data").mkdir()
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TIDEGATE_")}
     # The pointer of a stack that this user may be running is none of the node's settings.
     settings = {name: value for name, value in ours.items() if name != "TIDEGATE_STATE_DIR"}
-    stack = Stack(kafka, {**inherited, **settings}, tmp_path, url, prefix)
+    stack = Stack(servers.kafka, {**inherited, **settings}, folder, url, servers.prefix)
     done = stack.command("init")
     assert done.returncode == 0, done.stderr + done.stdout
     try:
@@ -171,12 +157,27 @@ def stack(kafka: KafkaForTests, dynamodb: DynamoDbForTests, tmp_path: Path) -> I
         stack.stop()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def stack(
+    kafka: KafkaForTests, dynamodb: DynamoDbForTests, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stack]:
+    """One for all tests of a file; tests that share it have names of their own."""
+    with guest_stack(as_guest(kafka, dynamodb), tmp_path_factory.mktemp("stack")) as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module")
 def client(stack: Stack) -> Iterator[Client]:
     """A client of the stack's API, which runs."""
     stack.start_api()
     with Client(stack.url) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def node(stack: Stack) -> subprocess.Popen[bytes]:
+    """A node of the stack that serves all of its shards."""
+    return stack.start_node()
 
 
 def _is_ready(log: Path) -> bool:

@@ -14,13 +14,24 @@ from typing import TYPE_CHECKING
 import httpx2
 import pytest
 
-from tests.integration.api.conftest import PATIENCE_S
+from tests.integration.api.conftest import PATIENCE_S, guest_stack
+from tests.support.machine_speed import slowness
+from tests.support.servers.cluster_servers import as_guest
+from tests.support.servers.servers import KafkaForTests
 from tidegate_client import AnswerPending, ApiUnavailable, Client, InvalidRequest, NotFound
 from tidegate_client.views import ReceiptView
 
 if TYPE_CHECKING:
-    from tests.integration.api.conftest import Stack
+    from collections.abc import Iterator
+    from pathlib import Path
 
+    from tests.integration.api.conftest import Stack
+    from tests.support.servers.servers import DynamoDbForTests
+    from tidegate_bricks import KafkaBrick
+
+GIVES_UP_S_MAX = 15.0
+GATE_S_MAX = 1.0
+"""The median with eight drivers at once. Both are times how slow the machine is."""
 PROGRAM = """\
 import sys, tidegate_spark
 print("day", sys.argv[1], flush=True)
@@ -47,9 +58,9 @@ trigger:
 """
 
 
+@pytest.mark.usefixtures("node")
 def test_given_node_and_api_then_a_users_first_run_goes_through_the_command_line(stack: Stack, client: Client) -> None:
     """Also: the data partition that the program reports is evidence at once, and what is missing is named."""
-    stack.start_node()
     (stack.folder / "land.py").write_text(PROGRAM)
     (stack.folder / "all.yaml").write_text(SCHEDULES)
     applied = stack.command("schedule", "apply", "-f", str(stack.folder / "all.yaml"), "-o", "json")
@@ -81,8 +92,8 @@ def test_given_node_and_api_then_a_users_first_run_goes_through_the_command_line
     assert stack.command("schedule", "get", "flights/join").returncode == 3
 
 
+@pytest.mark.usefixtures("node")
 def test_given_messages_then_they_are_delivered_and_can_be_taken_back(stack: Stack, client: Client) -> None:
-    stack.start_node()
     topic = stack.make_topic()
     base = {"namespace": "orders", "topic": topic}
     batch = [{**base, "after": "0s", "payload": {"n": number}} for number in range(100)]
@@ -114,7 +125,24 @@ def answered(client: Client, location: str) -> ReceiptView:
     pytest.fail(f"{location}: still pending")
 
 
-def test_given_no_node_then_202_and_the_receipt_comes_when_one_starts(stack: Stack, client: Client) -> None:
+@pytest.fixture
+def own_stack(kafka: KafkaForTests, dynamodb: DynamoDbForTests, tmp_path: Path) -> Iterator[Stack]:
+    """Without a node; the test starts and ends processes."""
+    with guest_stack(as_guest(kafka, dynamodb), tmp_path) as stack:
+        yield stack
+
+
+def test_given_no_node_then_202_the_receipt_comes_when_one_starts_and_sigterm_ends_the_api_well(
+    own_stack: Stack,
+) -> None:
+    api = own_stack.start_api()
+    with Client(own_stack.url) as client:
+        _ask_before_a_node_is_there(own_stack, client)
+    api.terminate()
+    assert api.wait(PATIENCE_S) == 0
+
+
+def _ask_before_a_node_is_there(stack: Stack, client: Client) -> None:
     with pytest.raises(AnswerPending) as pending:
         client.delete_schedule("flights", "land", request_id="d-1")
     location = pending.value.location
@@ -125,16 +153,10 @@ def test_given_no_node_then_202_and_the_receipt_comes_when_one_starts(stack: Sta
     assert client.receipt("/api/v1/requests/flights/d-1").status == "not_found"
 
 
-def test_given_sigterm_then_the_process_ends_well(stack: Stack) -> None:
-    process = stack.start_api()
-    process.terminate()
-    assert process.wait(PATIENCE_S) == 0
-
-
 def test_given_no_secret_then_the_process_says_what_is_missing(stack: Stack) -> None:
     process = stack.start("api", TIDEGATE_GATE__SECRET_FILE=str(stack.folder / "none"))
     assert process.wait(PATIENCE_S) == 78
-    assert "TIDEGATE_GATE__SECRET_FILE" in (stack.folder / "api-0.log").read_text()
+    assert "TIDEGATE_GATE__SECRET_FILE" in stack.log_of(process)
 
 
 def test_given_a_port_that_is_taken_then_the_process_names_the_settings_and_is_not_to_be_started_again(
@@ -145,12 +167,11 @@ def test_given_a_port_that_is_taken_then_the_process_names_the_settings_and_is_n
         port = taken.getsockname()[1]
         process = stack.start("api", TIDEGATE_API__PORT=str(port))
         assert process.wait(PATIENCE_S) == 78
-    said = (stack.folder / "api-0.log").read_text()
-    assert f"api.host and api.port: cannot listen on 127.0.0.1:{port}" in said
+    assert f"api.host and api.port: cannot listen on 127.0.0.1:{port}" in stack.log_of(process)
 
 
-def test_given_refusal_by_the_owner_then_it_is_told_like_one_by_the_api(stack: Stack, client: Client) -> None:
-    stack.start_node()
+@pytest.mark.usefixtures("node")
+def test_given_refusal_by_the_owner_then_it_is_told_like_one_by_the_api(client: Client) -> None:
     spec = {
         "kind": "schedule",
         "namespace": "flights",
@@ -163,10 +184,20 @@ def test_given_refusal_by_the_owner_then_it_is_told_like_one_by_the_api(stack: S
     assert [problem.field for problem in found.value.problems] == ["target.program.file"]
 
 
-def test_given_broker_stops_then_writes_are_503_reads_go_on_and_it_heals(stack: Stack, client: Client) -> None:
-    broker = stack.kafka.brick
-    if broker is None:
-        pytest.skip("the broker is not ours to stop")
+@pytest.fixture
+def fragile_client(stoppable_kafka: KafkaBrick, dynamodb: DynamoDbForTests, tmp_path: Path) -> Iterator[Client]:
+    """A client of an API whose broker may be stopped."""
+    broker = KafkaForTests(stoppable_kafka.bootstrap_servers, stoppable_kafka)
+    with guest_stack(as_guest(broker, dynamodb), tmp_path) as stack:
+        stack.start_api()
+        with Client(stack.url) as client:
+            yield client
+
+
+def test_given_broker_stops_then_writes_are_503_reads_go_on_and_it_heals(
+    fragile_client: Client, stoppable_kafka: KafkaBrick
+) -> None:
+    client, broker = fragile_client, stoppable_kafka
     event = {"type": "custom.x", "namespace": "a"}
     client.send_event(**event)
     broker.stop()
@@ -175,7 +206,7 @@ def test_given_broker_stops_then_writes_are_503_reads_go_on_and_it_heals(stack: 
         with pytest.raises(ApiUnavailable) as found:
             client.send_event(**event)
         assert found.value.retry_after_s is not None
-        assert time.monotonic() - started < 15
+        assert time.monotonic() - started < GIVES_UP_S_MAX * slowness()
         assert list(client.schedules()) == []
     finally:
         broker.start()
@@ -191,7 +222,7 @@ def test_given_broker_stops_then_writes_are_503_reads_go_on_and_it_heals(stack: 
 def test_given_many_drivers_at_the_gate_of_a_real_store_then_one_passes_and_it_is_quick(
     stack: Stack, client: Client, record_property: Callable[[str, object], None]
 ) -> None:
-    """The figure is reported; asserted at many times what an idle machine takes."""
+    """The figure is reported, and asserted at many times what an idle machine takes."""
     from tests.integration.api.seeding import seed_run, token_of
 
     run_ids = [seed_run(stack, number) for number in range(20)]
@@ -217,4 +248,4 @@ def test_given_many_drivers_at_the_gate_of_a_real_store_then_one_passes_and_it_i
     record_property("gate_p50_ms", round(statistics.median(seconds) * 1000, 1))
     record_property("gate_p99_ms", round(seconds[int(len(seconds) * 0.99)] * 1000, 1))
     print(f"gate p50 {statistics.median(seconds) * 1000:.1f} ms, p99 {seconds[int(len(seconds) * 0.99)] * 1000:.1f} ms")  # noqa: T201 - a figure for the report
-    assert statistics.median(seconds) < 1.0
+    assert statistics.median(seconds) < GATE_S_MAX * slowness()

@@ -16,7 +16,7 @@ from tidegate_pipelines.independent import independent_report
 from tidegate_pipelines.report import differences, read_report
 
 pytest.importorskip("pyspark")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(300)]
 
 PROGRAMS = Path(__file__).with_name("run_programs.py")
 CLOCKS_GO_BACK = 306

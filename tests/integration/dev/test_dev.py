@@ -17,10 +17,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.servers.servers import dynamodb_for_tests, kafka_for_tests
+from tests.support.servers.cluster_servers import as_guest
+from tests.support.servers.servers import DynamoDbForTests, KafkaForTests
+from tidegate_client import Client
 
 pytest.importorskip("pyspark")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 READY_GOAL_S = 15.0
 """With the jars cached. Asserted, times what its own processes waited for cores: another file's stack starts or works beside this one,
@@ -130,8 +132,12 @@ def test_given_a_stack_then_other_commands_find_it_and_a_plain_python_run_ends_w
     dev.command("schedule", "apply", "-f", schedule("greets", HELLO))
     dev.command("schedule", "trigger", "demo/greets")
     eventually(lambda: states_of(dev, "greets") == ["succeeded"], "the run succeeds")
+    listed = dev.command("run", "list")
+    runs = listed["items"] if isinstance(listed, dict) else listed
+    assert [run["state"] for run in runs if run["schedule"] == "greets"] == ["succeeded"]
 
 
+@pytest.mark.nightly  # `tests/integration/launchers/test_spark_submit.py` runs a PySpark program in both tiers.
 def test_given_a_script_of_ones_own_then_its_first_pyspark_run_ends_within_a_minute(
     dev: Dev, schedule: Schedule
 ) -> None:
@@ -167,10 +173,10 @@ def test_given_a_node_that_crashes_then_it_is_started_again_and_the_console_says
     eventually(lambda: status_of(f"{ready['nodes'][0]}/readyz") == 200, "the node is ready")
 
 
-def test_given_ctrl_c_then_it_drains_says_what_is_kept_and_a_second_start_goes_on_with_it(
+def test_given_ctrl_c_then_what_is_kept_goes_on_with_a_second_start_and_nothing_outlives_a_kill(
     start_dev: StartDev, tmp_path: Path, schedule: Schedule
 ) -> None:
-    """A program that is under way when the stack stops runs on, and the next stack finds it and records its end."""
+    """A program that is under way when the stack stops runs on, and the next stack finds it and records its end. That one is killed."""
     folder, latch = tmp_path / "stack", tmp_path / "latch"
     os.mkfifo(latch)
     first = start_dev("--data-dir", str(folder))
@@ -188,21 +194,23 @@ def test_given_ctrl_c_then_it_drains_says_what_is_kept_and_a_second_start_goes_o
     assert _last_event(folder / "log" / "node-1.log") == "node_stopped"
 
     second = start_dev("--data-dir", str(folder))
-    second.wait_for("ready")
+    ready = second.wait_for("ready")
     assert states_of(second, "survives") == ["running"]
     latch.open("w").close()
     eventually(lambda: states_of(second, "survives") == ["succeeded"], "the program's end is recorded")
-    second.interrupt()
-    assert second.wait() == 0
+    second.kill()
+    second.wait()
+    addresses = [ready["kafka"], ready["dynamodb"], ready["api_url"], *ready["nodes"]]
+    eventually(lambda: not any(listens(address) for address in addresses), "all children end with their parent")
 
 
-def test_given_an_ephemeral_stack_then_its_programs_and_its_data_go_with_it(
+def test_given_an_ephemeral_stack_and_taken_ports_then_others_are_used_and_programs_and_data_go_with_it(
     start_dev: StartDev, tmp_path: Path, schedule: Schedule
 ) -> None:
     latch = tmp_path / "latch"
     os.mkfifo(latch)
-    dev = start_dev("--ephemeral")
-    ready = dev.wait_for("ready")
+    dev = _with_taken_ports(start_dev)
+    (ready,) = [event for event in dev.events if event["event"] == "ready"]
     dev.command("schedule", "apply", "-f", schedule("waits", WAITS.format(latch=str(latch))))
     dev.command("schedule", "trigger", "demo/waits")
     eventually(lambda: states_of(dev, "waits") == ["running"], "the program runs")
@@ -215,7 +223,8 @@ def test_given_an_ephemeral_stack_then_its_programs_and_its_data_go_with_it(
         os.open(latch, os.O_WRONLY | os.O_NONBLOCK)
 
 
-def test_given_taken_ports_then_others_are_used_and_nothing_outlives_a_kill(start_dev: StartDev) -> None:
+def _with_taken_ports(start_dev: StartDev) -> Dev:
+    """Returns an ephemeral stack that was started while somebody else had the usual ports, and has chosen others."""
     held = []
     with ExitStack() as taken:
         for port in USUAL_PORTS:
@@ -231,42 +240,32 @@ def test_given_taken_ports_then_others_are_used_and_nothing_outlives_a_kill(star
     told = {port for port in USUAL_PORTS if any(f"port {port} is taken" in notice for notice in notices)}
     assert told >= set(held)
     assert used & set(USUAL_PORTS) == set(USUAL_PORTS) - told
-    dev.kill()
-    dev.wait()
-    eventually(lambda: not any(listens(address) for address in addresses), "all children end with their parent")
+    return dev
 
 
-def test_given_endpoints_in_the_settings_then_they_are_used_instead_of_local_bricks(start_dev: StartDev) -> None:
-    with kafka_for_tests() as kafka, dynamodb_for_tests() as dynamodb:
-        settings = {
-            "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
-            "TIDEGATE_DYNAMODB__ENDPOINT_URL": dynamodb.endpoint_url,
-            "TIDEGATE_DYNAMODB__REGION": dynamodb.region,
-            "TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true",
-            "TIDEGATE_KAFKA__TOPIC_PREFIX": "given",
-            "TIDEGATE_DYNAMODB__TABLE_PREFIX": "given-",
-            "AWS_ACCESS_KEY_ID": dynamodb.access_key_id,
-            "AWS_SECRET_ACCESS_KEY": dynamodb.secret_access_key,
-        }
-        dev = start_dev("--ephemeral", "--nodes", "2", settings=settings)
-        ready = dev.wait_for("ready")
-        components = dev.components()
-        assert (ready["kafka"], ready["dynamodb"]) == (kafka.bootstrap_servers, dynamodb.endpoint_url)
-        assert components["kafka"]["note"] == components["dynamodb"]["note"] == "from your settings"
-        # A starved node whose proof of membership lapses is unready until the next one.
-        eventually(lambda: all(status_of(f"{url}/readyz") == 200 for url in ready["nodes"]), "both nodes are ready")
-        dev.interrupt()
-        dev.wait_for("stopped")
-        assert dev.wait() == 0
-        assert listens(kafka.bootstrap_servers)
+def test_given_endpoints_in_the_settings_then_they_are_used_instead_of_local_bricks(
+    start_dev: StartDev, kafka: KafkaForTests, dynamodb: DynamoDbForTests
+) -> None:
+    dev = start_dev("--ephemeral", "--nodes", "2", settings=as_guest(kafka, dynamodb).variables())
+    ready = dev.wait_for("ready")
+    components = dev.components()
+    assert (ready["kafka"], ready["dynamodb"]) == (kafka.bootstrap_servers, dynamodb.endpoint_url)
+    assert components["kafka"]["note"] == components["dynamodb"]["note"] == "from your settings"
+    # A starved node whose proof of membership lapses is unready until the next one.
+    eventually(lambda: all(status_of(f"{url}/readyz") == 200 for url in ready["nodes"]), "both nodes are ready")
+    dev.interrupt()
+    dev.wait_for("stopped")
+    assert dev.wait() == 0
+    assert listens(kafka.bootstrap_servers)
+    assert listens(dynamodb.endpoint_url)
     assert not Path(ready["data_dir"]).exists()
 
 
 def states_of(dev: Dev, name: str) -> list[str]:
-    """Returns the states of a schedule's runs, the newest first."""
-    answer = dev.command("run", "list")
-    runs = answer["items"] if isinstance(answer, dict) else answer
-    return [run["state"] for run in runs if run["schedule"] == name]
+    """Returns the states of a schedule's runs, the newest first. Asks the API: a command takes a second of CPU."""
+    (ready,) = [event for event in dev.events if event["event"] == "ready"]
+    with Client(ready["api_url"]) as client:
+        return [run.state for run in client.runs("demo", name)]
 
 
 def _listener(url: str) -> int:

@@ -18,7 +18,7 @@ from tests.support.cluster.topic_reader import read_topic
 from tests.support.cluster.until import until
 
 pytest.importorskip("pyspark")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 README = Path(__file__).parents[3] / "README.md"
 HEADING = "Five minutes to your own schedule"
@@ -70,6 +70,7 @@ def test_given_the_readme_then_few_commands_lead_to_a_schedule_of_ones_own() -> 
     assert len(commands) <= COMMANDS_MAX, commands
 
 
+@pytest.mark.nightly
 def test_given_a_stranger_who_follows_the_readme_then_everything_happens_as_it_says(
     start_dev: Callable[..., Dev], tmp_path: Path
 ) -> None:

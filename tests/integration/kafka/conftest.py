@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import pytest
@@ -18,7 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     ResourceType,
 )
 
-from tests.support.servers.servers import KafkaForTests, kafka_for_tests
+from tests.support.servers.servers import KafkaForTests
 from tidegate_bricks import KafkaBrick
 from tidegate_core.effects import Unavailable
 from tidegate_kafka.former_life import FormerLife
@@ -206,19 +205,6 @@ def _session_of(settings: KafkaSettings) -> GroupSession | None:
         return None
 
 
-@pytest.fixture(scope="session")
-def broker() -> Iterator[KafkaForTests]:
-    with kafka_for_tests() as running:
-        yield running
-
-
-@pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[KafkaBrick]:
-    """For tests that stop it."""
-    with KafkaBrick(tmp_path / "kafka") as brick:
-        yield brick
-
-
 @pytest.fixture
 def protocol() -> Protocol:
     """The group's; tests that must hold with both are parametrised."""
@@ -232,12 +218,12 @@ def session_ms() -> int:
 
 
 @pytest.fixture
-async def world(broker: KafkaForTests, protocol: Protocol, session_ms: int) -> AsyncIterator[World]:
-    if broker.brick is None and protocol == "consumer":
+async def world(kafka: KafkaForTests, protocol: Protocol, session_ms: int) -> AsyncIterator[World]:
+    if kafka.brick is None and protocol == "consumer":
         pytest.skip("this broker does not allow a KIP-848 session as short as a test needs")
-    if broker.brick is None:
+    if kafka.brick is None:
         session_ms = max(session_ms, SESSION_MS_MIN)
-    settings = await asyncio.to_thread(settings_for, broker.bootstrap_servers, session_ms, protocol)
+    settings = await asyncio.to_thread(settings_for, kafka.bootstrap_servers, session_ms, protocol)
     assert await asyncio.to_thread(lambda: TopicAdmin(settings).apply()) == []
     world = World(settings)
     yield world
@@ -245,13 +231,13 @@ async def world(broker: KafkaForTests, protocol: Protocol, session_ms: int) -> A
 
 
 @pytest.fixture
-async def fragile_world(own_broker: KafkaBrick, protocol: Protocol, session_ms: int) -> AsyncIterator[World]:
-    settings = await asyncio.to_thread(settings_for, own_broker.bootstrap_servers, session_ms, protocol)
+async def fragile_world(stoppable_kafka: KafkaBrick, protocol: Protocol, session_ms: int) -> AsyncIterator[World]:
+    settings = await asyncio.to_thread(settings_for, stoppable_kafka.bootstrap_servers, session_ms, protocol)
     assert await asyncio.to_thread(lambda: TopicAdmin(settings).apply()) == []
     world = World(settings)
     yield world
-    if not own_broker.running:
-        await asyncio.to_thread(own_broker.start)
+    if not stoppable_kafka.running:
+        await asyncio.to_thread(stoppable_kafka.start)
     await world.close()
 
 

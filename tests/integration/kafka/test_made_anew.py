@@ -35,10 +35,10 @@ def restart(broker: KafkaBrick) -> None:
 
 
 async def test_given_a_member_that_knew_the_former_topic_then_it_reads_the_next_one(
-    fragile_world: World, own_broker: KafkaBrick
+    fragile_world: World, stoppable_kafka: KafkaBrick
 ) -> None:
     name = (await fragile_world.topic("requests")).name
-    await asyncio.to_thread(restart, own_broker)
+    await asyncio.to_thread(restart, stoppable_kafka)
     _, told = await fragile_world.member(follows=True)
     await told.until(lambda: told.owned == ALL, "all")
     await asyncio.to_thread(write, fragile_world, name, 3)
@@ -55,9 +55,9 @@ async def test_given_a_member_that_knew_the_former_topic_then_it_reads_the_next_
 
 
 @pytest.fixture
-async def listener(fragile_world: World, own_broker: KafkaBrick) -> AsyncIterator[Listener]:
+async def listener(fragile_world: World, stoppable_kafka: KafkaBrick) -> AsyncIterator[Listener]:
     """Its client learns of the leader epochs behind a restart."""
-    await asyncio.to_thread(restart, own_broker)
+    await asyncio.to_thread(restart, stoppable_kafka)
     async for each in reading(fragile_world):
         yield each
 

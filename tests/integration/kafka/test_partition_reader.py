@@ -212,7 +212,7 @@ async def test_given_stop_and_start_then_it_goes_on_where_the_listener_stands(wo
 
 
 async def test_given_broker_restarts_then_records_go_on_without_gap_or_repeat(
-    fragile_world: World, own_broker: KafkaBrick
+    fragile_world: World, stoppable_kafka: KafkaBrick
 ) -> None:
     async for listener in reading(fragile_world):
         assert listener.reader is not None
@@ -220,7 +220,7 @@ async def test_given_broker_restarts_then_records_go_on_without_gap_or_repeat(
         await asyncio.to_thread(write, fragile_world, "events", 0, 5)
         listener.reader.assign(topic, 0, 0)
         await listener.until_offsets(0, range(5))
-        await asyncio.to_thread(own_broker.kill)
-        await asyncio.to_thread(own_broker.start)
+        await asyncio.to_thread(stoppable_kafka.kill)
+        await asyncio.to_thread(stoppable_kafka.start)
         await asyncio.to_thread(write, fragile_world, "events", 0, 5)
         await listener.until_offsets(0, range(10))

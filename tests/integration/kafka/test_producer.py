@@ -174,13 +174,13 @@ async def test_given_guard_does_not_hold_then_nothing_is_sent(world: World) -> N
 
 
 async def test_given_guard_lapses_while_records_are_under_way_then_they_are_purged_and_a_new_client_serves(
-    fragile_world: World, own_broker: KafkaBrick
+    fragile_world: World, stoppable_kafka: KafkaBrick
 ) -> None:
     held = [True]
     made = publisher(fragile_world, lambda: held[0], session_ms=60_000)
     order = Produce(fragile_world.settings.topic("runs"), None, b"v", guarded=True)
     await delivered(made, order)
-    await asyncio.to_thread(stand_still, own_broker)
+    await asyncio.to_thread(stand_still, stoppable_kafka)
     waiting = [made.send(order) for _ in range(100)]
 
     held[0] = False
@@ -191,32 +191,32 @@ async def test_given_guard_lapses_while_records_are_under_way_then_they_are_purg
     assert [fields["reason"] for event, fields in fragile_world.notices if event == "kafka_producer_dropped"] == [
         "guard lapsed"
     ]
-    await asyncio.to_thread(own_broker.resume)
+    await asyncio.to_thread(stoppable_kafka.resume)
     held[0] = True
     await delivered(made, order)
     assert await made.stop()
 
 
 async def test_given_broker_is_away_then_records_are_unavailable_and_go_on_when_it_is_back(
-    fragile_world: World, own_broker: KafkaBrick
+    fragile_world: World, stoppable_kafka: KafkaBrick
 ) -> None:
     made = publisher(fragile_world, delivery_ms_max=1_500)
     order = Produce(fragile_world.settings.topic("runs"), None, b"v")
     await delivered(made, order)
-    await asyncio.to_thread(own_broker.stop)
+    await asyncio.to_thread(stoppable_kafka.stop)
     outcome = await made.produce(order)
     assert isinstance(outcome, NotProduced)
     assert outcome.kind == "unavailable"
-    await asyncio.to_thread(own_broker.start)
+    await asyncio.to_thread(stoppable_kafka.start)
     await delivered(made, order)
     assert await made.stop()
 
 
 async def test_given_more_than_the_queue_holds_then_the_rest_is_unavailable_at_once(
-    fragile_world: World, own_broker: KafkaBrick
+    fragile_world: World, stoppable_kafka: KafkaBrick
 ) -> None:
     made = publisher(fragile_world, queue_records_max=10, delivery_ms_max=1_000)
-    await asyncio.to_thread(own_broker.stop)
+    await asyncio.to_thread(stoppable_kafka.stop)
     order = Produce(fragile_world.settings.topic("runs"), None, b"v")
     waiting = [made.send(order) for _ in range(15)]
     at_once = [waiter.result() for waiter in waiting if waiter.done()]

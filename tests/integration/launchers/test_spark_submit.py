@@ -21,7 +21,7 @@ from tidegate_launchers.local_settings import LocalSettings
 from tidegate_ports.launcher import Ended, Launch
 
 pytest.importorskip("pyspark")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 ALaunch = Callable[..., Launch]
 
@@ -98,6 +98,7 @@ async def test_given_a_pyspark_program_that_fails_then_its_exception_is_the_reas
     assert [body["reason"] for body in gate.of("finished")] == ["LookupError: no input for the day"]
 
 
+@pytest.mark.nightly  # `test_local_cancels.py` cancels a program with a child in a group of its own in both tiers.
 async def test_given_a_running_pyspark_program_then_cancel_ends_jvm_driver_and_workers(
     settings: LocalSettings, a_launch: ALaunch, gate: Gate
 ) -> None:

@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,7 +26,8 @@ from confluent_kafka.admin import AdminClient
 
 from tests.chaos.rig import stepped_clock_node as stepped_node
 from tests.support.cluster.topic_reader import make_topic
-from tests.support.servers.servers import DynamoDbForTests, KafkaForTests, dynamodb_for_tests, kafka_for_tests
+from tests.support.servers.cluster_servers import ClusterServers, as_guest
+from tests.support.servers.servers import DynamoDbForTests, KafkaForTests
 from tidegate_core.effects import Committed, Unavailable
 from tidegate_core.store import keys
 from tidegate_core.store.values import Transaction
@@ -42,18 +44,6 @@ PATIENCE_S = 120.0
 LOOK_EVERY_S = 0.05
 SHARDS = 16
 SECRET = b"a secret of more than thirty-two characters"
-
-
-@pytest.fixture(scope="session")
-def kafka() -> Iterator[KafkaForTests]:
-    with kafka_for_tests() as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def dynamodb() -> Iterator[DynamoDbForTests]:
-    with dynamodb_for_tests() as running:
-        yield running
 
 
 def until(
@@ -114,6 +104,10 @@ class NodeProcess:
         self.process.send_signal(number)
         return self.process.wait(PATIENCE_S)
 
+    def ends(self) -> int:
+        """Waits until it ends by itself, and returns its exit status."""
+        return self.process.wait(PATIENCE_S)
+
 
 class Sent(NamedTuple):
     """A record: its value as JSON (or raw text), and when the broker appended it, ms since the epoch."""
@@ -132,9 +126,16 @@ class Cluster:
     folder: Path
     nodes: list[NodeProcess] = field(default_factory=list)
     shards: int = SHARDS
+    _refused: list[NodeProcess] = field(default_factory=list)
 
     def start_node(self, **variables: str) -> NodeProcess:
         return self._start(["tidegate_node"], variables)
+
+    def refused(self, node: NodeProcess) -> NodeProcess:
+        """Notes that the test is about the end of a node: `until` does not take it for one that has died."""
+        self.nodes.remove(node)
+        self._refused.append(node)
+        return node
 
     def start_workers(self, count: int) -> NodeProcess:
         """Starts several nodes by one command; what they log is in one file."""
@@ -147,7 +148,7 @@ class Cluster:
         return self._start([stepped_node.__name__, "node"], {stepped_node.VARIABLE: str(clock)})
 
     def _start(self, command: Sequence[str], variables: Mapping[str, str]) -> NodeProcess:
-        name = f"node-{len(self.nodes)}"
+        name = f"node-{len(self.nodes) + len(self._refused)}"
         log = self.folder / f"{name}.log"
         environment = {**os.environ, **self.environment, "TIDEGATE_NODE": name, **variables}
         with log.open("wb") as out:
@@ -244,13 +245,21 @@ class Cluster:
         receipt: dict[str, Any] = until(found, f"receipt of {request_id}")
         return receipt
 
-    def runs(self, state: str) -> list[dict[str, Any]]:
-        return [each.value for each in self.records("runs") if each.value["state"] == state]
+    def runs(self, state: str, schedule: str | None = None) -> list[dict[str, Any]]:
+        """Returns the records of runs in a state, of one schedule or of all."""
+        runs = [each.value for each in self.records("runs") if each.value["state"] == state]
+        return [run for run in runs if schedule in (None, run["schedule"])]
 
     def program(self, text: str) -> Path:
         file = self.folder / f"program-{uuid.uuid4().hex}.py"
         file.write_text(text, encoding="utf-8")
         return file
+
+    def close(self) -> None:
+        for node in (*self.nodes, *self._refused):
+            if node.process.poll() is None:
+                node.process.kill()
+            node.process.wait()
 
     def store(self) -> DynamoStore:
         section = self.settings.dynamodb
@@ -260,10 +269,10 @@ class Cluster:
         return DynamoStore(make_client(settings).items, settings)
 
 
-@pytest.fixture
-def gate(cluster_settings: Settings) -> Iterator[str]:
+@contextmanager
+def start_gate(settings: Settings) -> Iterator[str]:
     """A start gate on the store, as the API process has it; yields its URL."""
-    section = cluster_settings.dynamodb
+    section = settings.dynamodb
     dynamo = DynamoSettings(endpoint_url=section.endpoint_url, table_prefix=section.table_prefix)
     store = DynamoStore(make_client(dynamo).items, dynamo)
 
@@ -288,35 +297,48 @@ def gate(cluster_settings: Settings) -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
-@pytest.fixture
-def cluster_settings(kafka: KafkaForTests, dynamodb: DynamoDbForTests, tmp_path: Path) -> Settings:
-    name = f"t{uuid.uuid4().hex[:10]}"
-    secret = tmp_path / "secret"
+@contextmanager
+def guest_cluster(servers: ClusterServers, folder: Path) -> Iterator[Cluster]:
+    """Yields a guest on shared servers without tables, topics and a map; its nodes end with it."""
+    secret = folder / "secret"
     secret.write_bytes(SECRET)
     environment = {
-        "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
-        "TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true",
+        **servers.variables(),
+        "TIDEGATE_KAFKA__TOPIC_PARTITIONS": "4",
+        "TIDEGATE_GATE__SECRET_FILE": str(secret),
+        "TIDEGATE_DATA_DIR": str(folder / "data"),
+        "TIDEGATE_HEALTH__PORT": "0",
+        "TIDEGATE_MINIMUM_PERIOD_MS": "1000",
+    }
+    of_the_test = {
         # What a test itself asks has more time than what its processes do.
         "TIDEGATE_KAFKA__ANSWER_MS_MAX": "20000",
         "TIDEGATE_DYNAMODB__READ_TIMEOUT_S": "30",
-        "TIDEGATE_KAFKA__TOPIC_PREFIX": name,
-        "TIDEGATE_KAFKA__GROUP": name,
-        "TIDEGATE_KAFKA__TOPIC_PARTITIONS": "4",
-        "TIDEGATE_DYNAMODB__ENDPOINT_URL": dynamodb.endpoint_url,
-        "TIDEGATE_DYNAMODB__TABLE_PREFIX": f"{name}-",
-        "TIDEGATE_GATE__SECRET_FILE": str(secret),
-        "TIDEGATE_DATA_DIR": str(tmp_path / "data"),
-        "TIDEGATE_HEALTH__PORT": "0",
-        "TIDEGATE_MINIMUM_PERIOD_MS": "1000",
         "TIDEGATE_SHARDS": str(SHARDS),
     }
-    return load(environment)
+    settings = load({name: text for name, text in (environment | of_the_test).items() if name.startswith("TIDEGATE_")})
+    with start_gate(settings) as gate:
+        of_processes = {"TIDEGATE_GATE__URL": gate, "TIDEGATE_LOG__FORMAT": "json", "TIDEGATE_LOG__LEVEL": "debug"}
+        cluster = Cluster(settings, environment | of_processes, folder)
+        try:
+            yield cluster
+        finally:
+            cluster.close()
+
+
+@pytest.fixture
+def new_cluster(kafka: KafkaForTests, dynamodb: DynamoDbForTests, tmp_path: Path) -> Iterator[Cluster]:
+    """Without tables, topics and a map."""
+    with guest_cluster(as_guest(kafka, dynamodb), tmp_path) as cluster:
+        yield cluster
 
 
 @pytest.fixture
@@ -325,32 +347,24 @@ def cluster(new_cluster: Cluster) -> Cluster:
     return new_cluster
 
 
-@pytest.fixture
-def new_cluster(cluster_settings: Settings, gate: str, tmp_path: Path) -> Iterator[Cluster]:
-    """Without tables, topics and a map."""
-    settings = cluster_settings
-    environment = {
-        "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": settings.kafka.bootstrap_servers,
-        "TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true",
-        "TIDEGATE_KAFKA__TOPIC_PREFIX": settings.kafka.topic_prefix,
-        "TIDEGATE_KAFKA__GROUP": settings.kafka.group,
-        "TIDEGATE_KAFKA__TOPIC_PARTITIONS": str(settings.kafka.topic_partitions),
-        "TIDEGATE_DYNAMODB__ENDPOINT_URL": settings.dynamodb.endpoint_url or "",
-        "TIDEGATE_DYNAMODB__TABLE_PREFIX": settings.dynamodb.table_prefix,
-        "TIDEGATE_GATE__SECRET_FILE": str(settings.gate.secret_file),
-        "TIDEGATE_GATE__URL": gate,
-        "TIDEGATE_DATA_DIR": str(settings.data_dir),
-        "TIDEGATE_HEALTH__PORT": "0",
-        "TIDEGATE_MINIMUM_PERIOD_MS": "1000",
-        "TIDEGATE_LOG__FORMAT": "json",
-        "TIDEGATE_LOG__LEVEL": "debug",
-    }
-    cluster = Cluster(settings, environment, tmp_path)
-    yield cluster
-    for node in cluster.nodes:
-        if node.process.poll() is None:
-            node.process.kill()
-        node.process.wait()
+@pytest.fixture(scope="module")
+def serving(
+    kafka: KafkaForTests, dynamodb: DynamoDbForTests, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    """A cluster with one node that serves, for all tests of a file that leave both as they are: each has names of its own."""
+    with guest_cluster(as_guest(kafka, dynamodb), tmp_path_factory.mktemp("serving")) as cluster:
+        assert initialise(cluster.settings) == []
+        cluster.start_node().until_serving(cluster.shards)
+        yield cluster
+
+
+def answers(url: str) -> bool:
+    """Whether an API process that listens there is ready."""
+    try:
+        with urllib.request.urlopen(f"{url}/readyz", timeout=PATIENCE_S) as page:
+            return bool(page.status == 200)
+    except OSError:  # An answer other than 2xx is one, too.
+        return False
 
 
 def _gate_status(store: DynamoStore, action: str, run_id: str, body: Mapping[str, Any]) -> int:

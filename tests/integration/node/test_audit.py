@@ -128,7 +128,6 @@ def named(found: dict[str, Any], kind: str) -> list[tuple[str, str]]:
     return [(each["subject"], each["occurrence"]) for each in found["differences"] if each["kind"] == kind]
 
 
-@pytest.mark.slow
 def test_given_a_history_then_what_is_removed_of_it_is_found_and_named(history: History) -> None:
     code, found = history.audit("--sink")
     assert (code, found["differences"], found["not_audited"]) == (0, [], [])

@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.integration.node.conftest import guest_cluster
 from tests.support.cluster.starved_process import Starved
+from tests.support.machine_speed import slowness
+from tests.support.servers.cluster_servers import as_guest
+from tests.support.servers.servers import DynamoDbForTests
 from tidegate_core.model.instants import parse_instant
 from tidegate_core.store.keys import MAP_KEY, topic_position
 from tidegate_core.transactions.map import map_of
@@ -19,16 +23,21 @@ from tidegate_core.transactions.ownership import whole
 from tidegate_dynamo.client import sdk_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_node import init
+from tidegate_node.bootstrap import initialise
 from tidegate_node.startup import EXIT_CONFIGURATION
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from tests.integration.node.conftest import Cluster
-    from tests.support.servers.servers import DynamoDbForTests
+    from tests.support.servers.servers import KafkaForTests
+    from tidegate_bricks import DynamoDbBrick
 
 RUNS_S = 180.0
 """Forty programs, one of each schedule at a time; the machine may be busy."""
 DRAIN_S_MAX = 10.0
-"""Far above the 2.5 s of a drain; a node that hangs takes longer."""
+"""Far above the 2.5 s of a drain; a node that hangs takes longer. Times how slow the machine is."""
 
 
 def _every_two_seconds(cluster: Cluster, name: str, **trigger: Any) -> dict[str, Any]:
@@ -39,6 +48,10 @@ def _every_two_seconds(cluster: Cluster, name: str, **trigger: Any) -> dict[str,
         "target": {"type": "program", "program": {"type": "python", "file": str(program), "args": ["${nominal}"]}},
         "trigger": {"type": "every", "period": "2s", **trigger},
     }
+
+
+def _seldom(cluster: Cluster, name: str) -> dict[str, Any]:
+    return _every_two_seconds(cluster, name) | {"trigger": {"type": "every", "period": "365d"}}
 
 
 def _apply_for_all_between(cluster: Cluster, name: str, start: int, end: int) -> None:
@@ -52,14 +65,15 @@ def _instant(milliseconds: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(milliseconds // 1000)) + f".{milliseconds % 1000:03d}Z"
 
 
-def test_given_a_schedule_by_a_record_then_its_runs_succeed_on_time(cluster: Cluster) -> None:
-    node = cluster.start_node()
-    node.until_serving(cluster.shards)
+def test_given_a_schedule_by_a_record_then_its_runs_succeed_on_time(serving: Cluster) -> None:
+    (node,) = serving.nodes
+    # It shall not fire beside the tests behind this one.
+    end = time.time_ns() // 1_000_000 + 9_000
 
-    receipt = cluster.apply(_every_two_seconds(cluster, "often"))
+    receipt = serving.apply(_every_two_seconds(serving, "often", end=_instant(end)))
 
     assert receipt["status"] == "accepted", receipt
-    runs = cluster.until(lambda: (found := cluster.runs("succeeded"))[2:] and found, "three runs succeeded")
+    runs = serving.until(lambda: (found := serving.runs("succeeded", "often"))[2:] and found, "three runs succeeded")
     nominals = sorted({run["nominal"] for run in runs})
     gaps = {parse_instant(later) - parse_instant(earlier) for earlier, later in pairwise(nominals)}
     assert gaps == {2_000}
@@ -80,10 +94,10 @@ def _message(request_id: str, at: int, sink: str) -> dict[str, Any]:
     }
 
 
-def test_given_a_message_then_it_is_delivered_at_its_time_and_never_before(cluster: Cluster) -> None:
-    node = cluster.start_node()
-    node.until_serving(cluster.shards)
-    sink = cluster.make_topic("sink")
+def test_given_a_message_then_it_is_delivered_at_its_time_and_never_before(serving: Cluster) -> None:
+    (node,) = serving.nodes
+    before = node.metric("tidegate_messages_delivered_total")
+    sink = serving.make_topic("sink")
     at = time.time_ns() // 1_000_000 + 3_000
     request = {
         "id": str(uuid.uuid4()),
@@ -94,15 +108,15 @@ def test_given_a_message_then_it_is_delivered_at_its_time_and_never_before(clust
         "payload": {"hello": "world"},
     }
 
-    cluster.send("requests", request)
+    serving.send("requests", request)
 
-    (sent,) = cluster.until(lambda: cluster.records(sink), "the message")
+    (sent,) = serving.until(lambda: serving.records(sink), "the message")
     assert sent.value == {"hello": "world"}
     assert parse_instant(sent.headers["tidegate-nominal"].decode()) == at
     assert sent.at >= at
     # A reader may see the record before the node has the broker's answer.
-    cluster.until(lambda: node.metric("tidegate_messages_delivered_total"), "the node counts it")
-    assert node.metric("tidegate_messages_delivered_total") == 1
+    serving.until(lambda: node.metric("tidegate_messages_delivered_total") > before, "the node counts it")
+    assert node.metric("tidegate_messages_delivered_total") == before + 1
 
 
 def test_given_a_node_that_begins_with_a_clock_ahead_then_it_fires_nothing_and_the_next_one_with_a_right_clock_does(
@@ -117,9 +131,8 @@ def test_given_a_node_that_begins_with_a_clock_ahead_then_it_fires_nothing_and_t
     cluster.until(lambda: len(cluster.records("receipts")) == 8, "all are accepted")
     assert first.end(signal.SIGTERM) == 0
 
-    ahead = cluster.start_node_ahead(3_600_000)
-    assert ahead.process.wait(120) == 75
-    cluster.nodes.remove(ahead)  # Its end is none that a test has to stop for.
+    ahead = cluster.refused(cluster.start_node_ahead(3_600_000))
+    assert ahead.ends() == 75
     (said,) = ahead.events("clock_off")
     assert 3_590_000 < said["offset_ms"] <= 3_600_000
     assert not ahead.events("assigned")
@@ -142,25 +155,23 @@ def test_given_a_node_that_begins_with_a_clock_ahead_then_it_fires_nothing_and_t
     ],
 )
 def test_given_a_record_that_cannot_be_used_then_it_is_a_dead_letter_and_the_next_one_goes_on(
-    cluster: Cluster, value: bytes
+    serving: Cluster, value: bytes
 ) -> None:
-    node = cluster.start_node()
-    node.until_serving(cluster.shards)
-    cluster.send("requests", value)
+    before = len(serving.records("requests.dlq"))
+    serving.send("requests", value)
 
-    receipt = cluster.apply(_every_two_seconds(cluster, "behind"))
+    receipt = serving.apply(_seldom(serving, f"behind-{before}"))
 
     assert receipt["status"] == "accepted"
-    (sent,) = cluster.until(lambda: cluster.records("requests.dlq"), "the dead letter")
+    (sent,) = serving.until(lambda: serving.records("requests.dlq")[before:], "the dead letter")
     assert any(name.startswith("tidegate.error.") for name in sent.headers)
 
 
-def test_given_a_program_that_is_not_there_then_the_receipt_says_so(cluster: Cluster) -> None:
-    cluster.start_node().until_serving(cluster.shards)
-    spec = _every_two_seconds(cluster, "missing")
+def test_given_a_program_that_is_not_there_then_the_receipt_says_so(serving: Cluster) -> None:
+    spec = _seldom(serving, "missing")
     spec["target"]["program"]["file"] = "/nowhere/program.py"
 
-    receipt = cluster.apply(spec)
+    receipt = serving.apply(spec)
 
     assert receipt["status"] == "rejected"
     assert [error["field"] for error in receipt["errors"]] == ["target.program.file"]
@@ -174,7 +185,7 @@ def test_given_sigterm_then_everything_is_drained_and_the_next_node_serves_at_on
     code = first.end(signal.SIGTERM)
 
     assert code == 0
-    assert time.monotonic() - begun < DRAIN_S_MAX
+    assert time.monotonic() - begun < DRAIN_S_MAX * slowness()
     assert len(first.events("drained")) == 4
     assert not first.events("kafka_drain_cut")
     second = cluster.start_node()
@@ -255,7 +266,7 @@ def _move_position(cluster: Cluster, item: str, *, seen: int, begin: int) -> Non
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # `tests/cluster/test_kills.py` kills nodes in both tiers.
 def test_given_two_nodes_when_one_is_killed_then_the_other_serves_all_and_no_instant_is_lost(cluster: Cluster) -> None:
     nodes = [cluster.start_node(), cluster.start_node()]
     cluster.until(
@@ -284,7 +295,6 @@ def test_given_two_nodes_when_one_is_killed_then_the_other_serves_all_and_no_ins
     cluster.until(lambda: not open_ones(), "every instant has a run", RUNS_S, open_ones)
 
 
-@pytest.mark.slow
 def test_given_a_node_whose_machine_gives_it_no_time_then_it_hands_its_share_to_the_other_and_takes_one_again_later(
     cluster: Cluster,
 ) -> None:
@@ -314,14 +324,13 @@ def test_given_a_node_whose_machine_gives_it_no_time_then_it_hands_its_share_to_
     cluster.until(lambda: starved.ask("/readyz")[0] == 200, "it is ready")
 
 
-def test_given_no_map_or_no_secret_then_the_node_refuses_and_says_what_to_do(cluster: Cluster) -> None:
+def test_given_no_map_or_no_secret_then_the_node_refuses_and_says_what_to_do(serving: Cluster) -> None:
     other = f"x{uuid.uuid4().hex[:8]}-"
-    without_tables = cluster.start_node(TIDEGATE_DYNAMODB__TABLE_PREFIX=other)
-    without_secret = cluster.start_node(TIDEGATE_GATE__SECRET_FILE="/nowhere/secret")
-    mistyped = cluster.start_node(TIDEGATE_HELTH__PORT="1")
+    without_tables = serving.refused(serving.start_node(TIDEGATE_DYNAMODB__TABLE_PREFIX=other))
+    without_secret = serving.refused(serving.start_node(TIDEGATE_GATE__SECRET_FILE="/nowhere/secret"))
+    mistyped = serving.refused(serving.start_node(TIDEGATE_HELTH__PORT="1"))
 
-    for node in (without_tables, without_secret, mistyped):
-        assert node.process.wait(120) == 78
+    assert [node.ends() for node in (without_tables, without_secret, mistyped)] == [78] * 3
     (refusal,) = without_tables.events("node_refused")
     assert "tidegate init" in refusal["message"]
     (refusal,) = without_secret.events("node_refused")
@@ -331,44 +340,51 @@ def test_given_no_map_or_no_secret_then_the_node_refuses_and_says_what_to_do(clu
 
 
 def test_given_topics_that_a_node_of_other_tables_reads_then_init_makes_no_second_cluster_of_them(
-    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+    serving: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cluster.start_node().until_serving(cluster.shards)
-    theirs = cluster.settings.dynamodb
+    theirs = serving.settings.dynamodb
     other = theirs.model_copy(update={"table_prefix": f"other-{theirs.table_prefix}"})
 
-    assert init.run(settings=cluster.settings.model_copy(update={"dynamodb": other})) == EXIT_CONFIGURATION
+    assert init.run(settings=serving.settings.model_copy(update={"dynamodb": other})) == EXIT_CONFIGURATION
 
     assert "they are of another cluster" in capsys.readouterr().err
-    assert init.run(settings=cluster.settings) == 0
+    assert init.run(settings=serving.settings) == 0
 
 
-def test_given_bricks_that_do_not_answer_then_the_node_waits_and_then_gives_up_for_now(cluster: Cluster) -> None:
-    node = cluster.start_node(
+def test_given_bricks_that_do_not_answer_then_the_node_waits_and_then_gives_up_for_now(serving: Cluster) -> None:
+    unreachable = serving.start_node(
         TIDEGATE_KAFKA__BOOTSTRAP_SERVERS="127.0.0.1:1",
         TIDEGATE_KAFKA__ANSWER_MS_MAX="500",
         TIDEGATE_STARTUP_WAIT_S="8",  # A busy machine takes seconds for the first question alone.
     )
+    node = serving.refused(unreachable)
 
-    assert node.process.wait(120) == 75
+    assert node.ends() == 75
     assert node.events("waiting_for")
 
 
-@pytest.mark.slow
+@pytest.fixture
+def on_pausable_store(kafka: KafkaForTests, pausable_dynamodb: DynamoDbBrick, tmp_path: Path) -> Iterator[Cluster]:
+    store = DynamoDbForTests(pausable_dynamodb.endpoint, pausable_dynamodb)
+    with guest_cluster(as_guest(kafka, store), tmp_path) as cluster:
+        assert initialise(cluster.settings) == []
+        yield cluster
+
+
+@pytest.mark.nightly  # `tests/cluster/test_outages.py` takes the store away in both tiers.
 def test_given_a_store_that_is_away_for_a_while_then_nothing_is_lost_or_doubled(
-    cluster: Cluster, dynamodb: DynamoDbForTests
+    on_pausable_store: Cluster, pausable_dynamodb: DynamoDbBrick
 ) -> None:
-    if dynamodb.brick is None:
-        pytest.skip("the store is not ours to pause")
+    cluster = on_pausable_store
     cluster.start_node().until_serving(cluster.shards)
     start = time.time_ns() // 1_000_000 // 2_000 * 2_000 + 6_000
     end = start + 16_000
     _apply_for_all_between(cluster, "a", start, end)
     cluster.until(lambda: cluster.runs("succeeded"), "a first run")
 
-    dynamodb.brick.pause()
+    pausable_dynamodb.pause()
     time.sleep(8)  # The outage itself; four instants are due in it.
-    dynamodb.brick.resume()
+    pausable_dynamodb.resume()
 
     expected = list(range(start, end, 2_000))
 

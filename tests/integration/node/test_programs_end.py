@@ -54,7 +54,6 @@ def _pod_with_a_program(cluster: Cluster, latch: Path, end_wait_s: str) -> NodeP
     return pod
 
 
-@pytest.mark.slow
 def test_given_a_program_that_goes_on_when_its_pod_is_told_to_end_then_the_pod_waits_and_the_run_succeeds(
     cluster: Cluster, latch: Path
 ) -> None:
@@ -73,7 +72,6 @@ def test_given_a_program_that_goes_on_when_its_pod_is_told_to_end_then_the_pod_w
     cluster.until(lambda: cluster.runs("succeeded"), "the other node records its end")
 
 
-@pytest.mark.slow
 def test_given_a_program_that_goes_on_for_too_long_then_it_is_asked_to_end_and_its_run_fails(
     cluster: Cluster, latch: Path
 ) -> None:
@@ -87,7 +85,6 @@ def test_given_a_program_that_goes_on_for_too_long_then_it_is_asked_to_end_and_i
     assert run["reason"] == "terminated"
 
 
-@pytest.mark.slow
 def test_given_several_workers_then_who_looks_after_them_waits_for_their_programs(
     cluster: Cluster, latch: Path
 ) -> None:

@@ -6,9 +6,7 @@ import asyncio
 import contextlib
 import json
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,10 +29,13 @@ from tidegate_node.startup import NotYet, StartRefused
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster
 
-BEFORE, AFTER = 4, 6
+BEFORE, AFTER, MOST = 4, 6, 8
 NOTICED_S = 120.0
 """Members see new topic partitions within 30 s, nodes follow in seconds; and as much patience as a busy machine needs."""
 SCHEDULES = 6
+LAST_S = "2s"
+LAST = [f"last-{number}" for number in range(4 * MOST)]
+"""Messages behind all others, some for each topic partition."""
 STAY = {"TIDEGATE_KAFKA__SESSION_MS": "30000", "TIDEGATE_KAFKA__POLL_GAP_MS_MAX": "60000"}
 """Nobody leaves the group because the machine stood still: what another node takes over without a hand-over may come twice."""
 
@@ -135,19 +136,13 @@ def _program(cluster: Cluster) -> Path:
     return file
 
 
-def _grows(cluster: Cluster, growth: Callable[[], None]) -> Load:
-    """Has it grow under load, and returns the load when it has come to its end."""
-    _two_nodes(cluster)
-    assert cluster.apply(_schedule("before", _program(cluster)))["status"] == "accepted"
-    with Load(cluster) as load:
-        cluster.until(lambda: len(load.sent) > 40, "some are sent under the first map")
-        growth()
-        load.sees(AFTER)
-        cluster.until(lambda: _map(cluster).topic_partitions == AFTER, "the map has grown", NOTICED_S)
-        followed = len(load.sent)
-        _until_all_serve(cluster, "all serve under the second map")
-        cluster.until(lambda: len(load.sent) > followed + 100, "some are sent under the second map")
-    return load
+def _until_followed(cluster: Cluster, load: Load, topic_partitions: int) -> None:
+    """Waits, under load, until nodes serve by the map of so many topic partitions."""
+    load.sees(topic_partitions)
+    cluster.until(lambda: _map(cluster).topic_partitions == topic_partitions, "the map has grown", NOTICED_S)
+    followed = len(load.sent)
+    _until_all_serve(cluster, "all serve under the next map")
+    cluster.until(lambda: len(load.sent) > followed + 100, "some are sent under the next map")
 
 
 def _assert_each_delivered_once(cluster: Cluster, load: Load) -> None:
@@ -155,13 +150,15 @@ def _assert_each_delivered_once(cluster: Cluster, load: Load) -> None:
         return Counter(str(each.value["of"]) for each in cluster.records(load.out))
 
     cluster.until(lambda: len(delivered()) >= len(load.sent), "all are delivered", NOTICED_S)
-    time.sleep(2)  # A second one of any of them would be on its way by now.
+    _send_all(cluster, [_send(load.out, name, LAST_S) for name in LAST], MOST)
+    # A second one of any of them would be there before these.
+    cluster.until(lambda: set(LAST) <= delivered().keys(), "messages behind all of them are delivered", NOTICED_S)
     counts = delivered()
-    assert sorted(counts) == load.sent
+    assert sorted(counts.keys() - set(LAST)) == load.sent
     assert [name for name, count in counts.items() if count > 1] == []
 
 
-def _assert_both_maps_requests_are_applied(cluster: Cluster) -> None:
+def _assert_all_maps_requests_are_applied(cluster: Cluster) -> None:
     program = _program(cluster)
     assert cluster.apply(_schedule("before", program))["status"] == "unchanged"
     for number in range(SCHEDULES):
@@ -174,30 +171,30 @@ def _assert_both_maps_requests_are_applied(cluster: Cluster) -> None:
     cluster.until(lambda: cluster.nodes[-1].ask("/readyz")[0] == 200, "one that comes later serves as well", NOTICED_S)
 
 
-def test_given_growth_by_the_command_under_load_then_each_message_is_delivered_once(cluster: Cluster) -> None:
-    def by_command() -> None:
+def test_given_growth_by_the_command_and_then_by_another_tool_under_load_then_nodes_follow_and_each_message_is_delivered_once(
+    cluster: Cluster,
+) -> None:
+    _two_nodes(cluster)
+    assert cluster.apply(_schedule("before", _program(cluster)))["status"] == "accepted"
+    with Load(cluster) as load:
+        cluster.until(lambda: len(load.sent) > 40, "some are sent under the first map")
         assert grow(AFTER, cluster.settings) == 0
         assert grow(AFTER, cluster.settings) == 0  # As after a crash: it is so already.
-
-    load = _grows(cluster, by_command)
+        _until_followed(cluster, load, AFTER)
+        _grow_by_another_tool(cluster, MOST)
+        _until_followed(cluster, load, MOST)
     _assert_each_delivered_once(cluster, load)
     assert grow(BEFORE, cluster.settings) == 78
     assert grow(cluster.shards + 1, cluster.settings) == 78
-    assert [(cut.version, cut.topic_partitions) for cut in _map(cluster).history] == [(1, BEFORE), (2, AFTER)]
-    _assert_both_maps_requests_are_applied(cluster)
+    cuts = [(cut.version, cut.topic_partitions) for cut in _map(cluster).history]
+    assert cuts == [(1, BEFORE), (2, AFTER), (3, MOST)]
+    _assert_all_maps_requests_are_applied(cluster)
 
 
-def test_given_growth_by_another_tool_under_load_then_nodes_follow_and_each_message_is_delivered_once(
-    cluster: Cluster,
-) -> None:
-    def by_another_tool() -> None:
-        name = cluster.settings.kafka.topic("requests")
-        admin = AdminClient({"bootstrap.servers": cluster.settings.kafka.bootstrap_servers})
-        admin.create_partitions([NewPartitions(name, AFTER)])[name].result()
-
-    load = _grows(cluster, by_another_tool)
-    _assert_each_delivered_once(cluster, load)
-    _assert_both_maps_requests_are_applied(cluster)
+def _grow_by_another_tool(cluster: Cluster, topic_partitions: int) -> None:
+    name = cluster.settings.kafka.topic("requests")
+    admin = AdminClient({"bootstrap.servers": cluster.settings.kafka.bootstrap_servers})
+    admin.create_partitions([NewPartitions(name, topic_partitions)])[name].result()
 
 
 def test_given_a_topic_that_is_made_anew_under_its_readers_then_nothing_that_was_read_is_lost_or_doubled(
@@ -239,7 +236,7 @@ def _send(out: str, name: str, after: str, **more: str) -> dict[str, Any]:
     return {"type": "message.send", "namespace": "tests", "topic": out, "payload": {"of": name}, "after": after, **more}
 
 
-def _send_all(cluster: Cluster, requests: list[dict[str, Any]]) -> None:
+def _send_all(cluster: Cluster, requests: list[dict[str, Any]], topic_partitions: int = BEFORE) -> None:
     """In turn to all topic partitions, by a client that knows the topic as it is now."""
     producer = Producer({"bootstrap.servers": cluster.settings.kafka.bootstrap_servers, "message.timeout.ms": 60_000})
     refused: list[object] = []
@@ -251,7 +248,7 @@ def _send_all(cluster: Cluster, requests: list[dict[str, Any]]) -> None:
         producer.produce(
             cluster.settings.kafka.topic("requests"),
             json.dumps(request).encode(),
-            partition=number % BEFORE,
+            partition=number % topic_partitions,
             on_delivery=answered,
         )
     assert producer.flush(60) == 0

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.integration.node.conftest import answers
 from tests.support.cluster.until import until
 from tests.support.servers.secured_kafka import KEY_PASSWORD, MECHANISM, PASSWORD, USER, SecuredKafka, secured_kafka
 from tests.support.servers.servers import KafkaForTests
@@ -114,7 +115,7 @@ def test_given_tls_and_scram_then_all_processes_work_and_the_password_is_in_no_l
     file.write_text(json.dumps(schedule))
     client = {"TIDEGATE_API_URL": url, "TIDEGATE_STATE_DIR": str(tmp_path / "state")}
     with _api(secured, log, TIDEGATE_API__PORT=str(port)):
-        secured.until(lambda: _tidegate(secured, "schedule", "list", **client).returncode == 0, "the API answers")
+        secured.until(lambda: answers(url), "the API answers")
         applied = _tidegate(secured, "schedule", "apply", "-f", str(file), **client)
         assert applied.returncode == 0, applied.stderr + log.read_text()
         (run, *_) = secured.until(lambda: secured.runs("succeeded"), "a run succeeded")

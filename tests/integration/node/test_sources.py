@@ -43,8 +43,8 @@ def _files(prefix: str, count: int) -> list[bytes]:
     return [json.dumps({"file": {"day": f"{prefix}{number}"}}).encode() for number in range(count)]
 
 
-def _ask(cluster: Cluster, kind: str, **fields: Any) -> dict[str, Any]:
-    request = {"id": str(uuid.uuid4()), "type": f"source.{kind}", "namespace": "tests", "name": "landed", **fields}
+def _ask(cluster: Cluster, kind: str, namespace: str = "tests", **fields: Any) -> dict[str, Any]:
+    request = {"id": str(uuid.uuid4()), "type": f"source.{kind}", "namespace": namespace, "name": "landed", **fields}
     cluster.send("requests", request)
     return cluster.receipt(request["id"])
 
@@ -101,9 +101,9 @@ def test_given_a_source_then_each_record_counts_once_whatever_happens_to_the_nod
     assert {letter.value["raw"] for letter in letters} == {"no JSON"}
 
 
-def test_given_a_delete_then_what_is_produced_after_it_is_not_heard(cluster: Cluster) -> None:
-    node = cluster.start_node()
-    node.until_serving(cluster.shards)
+def test_given_a_delete_then_what_is_produced_after_it_is_not_heard(serving: Cluster) -> None:
+    cluster = serving
+    (node,) = serving.nodes
     topic = _make_topic(cluster)
     _ask(cluster, "apply", spec=_source(topic))
     assert cluster.apply(_schedule(cluster))["status"] == "accepted"
@@ -132,24 +132,27 @@ def _produce_in_a_transaction(cluster: Cluster, topic: str, *values: bytes) -> N
     producer.commit_transaction(60)
 
 
-def test_given_a_source_written_in_transactions_then_a_time_out_does_not_wait_for_their_marks(cluster: Cluster) -> None:
+def test_given_a_source_written_in_transactions_then_a_time_out_does_not_wait_for_their_marks(serving: Cluster) -> None:
     """The mark has an offset and is no record (KIP-98): a position stands before it for good, which looked unread for 5 minutes."""
-    cluster.start_node().until_serving(cluster.shards)
+    cluster, namespace = serving, "in-transactions"
     topic = _make_topic(cluster)
     source = {"kind": "source", "topic": topic, "event": {"dataset": "raw", "partition": {"pointer": "/file/day"}}}
-    assert _ask(cluster, "apply", spec=source)["status"] == "accepted"
+    assert _ask(cluster, "apply", namespace, spec=source)["status"] == "accepted"
     pair = [{"type": "data_partitions", "dataset": name, "count": 1} for name in ("raw", "other")]
     trigger = {"type": "all_of", "correlate": "data_partition", "timeout": "5s", "triggers": pair}
-    assert cluster.apply(_schedule(cluster) | {"trigger": trigger})["status"] == "accepted"
+    assert cluster.apply(_schedule(cluster) | {"trigger": trigger, "namespace": namespace})["status"] == "accepted"
 
     _produce_in_a_transaction(cluster, topic, *_files("day-", 1))
 
-    (row,) = cluster.until(lambda: _ledger(cluster), "the time-out")
+    (row,) = cluster.until(lambda: _ledger(cluster, namespace), "the time-out")
     assert (row["disposition"], row["reason"]) == ("expired", "trigger_timeout")
     assert "did not wait" not in str(row.get("detail"))
 
 
-def _ledger(cluster: Cluster) -> list[Item]:
+def _ledger(cluster: Cluster, namespace: str) -> list[Item]:
     store = cluster.store()
-    ranges = [RangeRead(keys.shard_pk(shard), "L#", "L#~", table="history") for shard in range(cluster.shards)]
+    ranges = [
+        RangeRead(keys.shard_pk(shard), f"L#{namespace}/", f"L#{namespace}/~", table="history")
+        for shard in range(cluster.shards)
+    ]
     return [item for each in ranges for item in store.query(each).items]

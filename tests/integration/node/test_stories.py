@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from confluent_kafka import Producer
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster
 
-QUIET_S = 3.0
+QUIET = "3s"
 """In which nothing begins that must not."""
 
 
@@ -33,43 +32,48 @@ def _events(cluster: Cluster, dataset: str, *data_partitions: str) -> None:
 
 
 def _ran(cluster: Cluster, name: str) -> int:
-    return sum(run["schedule"] == name for run in cluster.runs("succeeded"))
+    return len(cluster.runs("succeeded", name))
 
 
-def test_given_stories_of_data_programs_and_composites_then_each_runs_once_on_a_real_node(cluster: Cluster) -> None:
+def _until_quiet(cluster: Cluster, name: str) -> None:
+    """Waits for the run of a schedule that waits for `QUIET` itself: whatever was due before has begun by then."""
+    _schedule(cluster, name, {"type": "data_partitions", "dataset": name, "settle": QUIET})
+    _events(cluster, name, "d1")
+    cluster.until(lambda: _ran(cluster, name), f"a run of {name}")
+
+
+def test_given_stories_of_data_programs_and_composites_then_each_runs_once_on_a_real_node(serving: Cluster) -> None:
     """US-03: data starts a program within seconds. US-04: a success starts the next one. US-08: a join runs with what is there
     after its wait. US-09: chunks become one run after a quiet period.
     """
-    cluster.start_node().until_serving(cluster.shards)
-    _schedule(cluster, "a", {"type": "data_partitions", "dataset": "raw", "count": 2})
-    _schedule(cluster, "b", {"type": "run_status", "schedule": "a"})
+    _schedule(serving, "a", {"type": "data_partitions", "dataset": "raw", "count": 2})
+    _schedule(serving, "b", {"type": "run_status", "schedule": "a"})
     leaves = [{"type": "data_partitions", "dataset": name} for name in ("raw", "weather")]
     join = {"type": "all_of", "triggers": leaves, "timeout": "2s", "on_timeout": "partial"}
-    _schedule(cluster, "join", join)
-    _schedule(cluster, "chunks", {"type": "data_partitions", "dataset": "raw", "settle": "2s"})
+    _schedule(serving, "join", join)
+    _schedule(serving, "chunks", {"type": "data_partitions", "dataset": "raw", "settle": "2s"})
 
-    _events(cluster, "raw", "d1", "d2")
+    _events(serving, "raw", "d1", "d2")
 
     for name in ("a", "b", "join", "chunks"):
-        cluster.until(partial(_ran, cluster, name), f"a run of {name}")
-    time.sleep(QUIET_S)
-    assert [_ran(cluster, name) for name in ("a", "b", "join", "chunks")] == [1] * 4
+        serving.until(partial(_ran, serving, name), f"a run of {name}")
+    _until_quiet(serving, "quiet")
+    assert [_ran(serving, name) for name in ("a", "b", "join", "chunks")] == [1] * 4
 
 
 def test_given_a_schedule_that_is_deleted_with_half_of_its_data_then_it_never_runs_and_counts_anew(
-    cluster: Cluster,
+    serving: Cluster,
 ) -> None:
     """TS-04, TS-06: four of five, a delete, one more; made again it counts from zero."""
-    cluster.start_node().until_serving(cluster.shards)
-    five = {"type": "data_partitions", "dataset": "raw", "count": 5}
-    _schedule(cluster, "a", five)
-    _events(cluster, "raw", *(f"d{number}" for number in range(4)))
-    delete = {"id": "delete", "type": "schedule.delete", "namespace": "tests", "name": "a"}
-    cluster.send("requests", delete)
-    assert cluster.receipt("delete")["status"] == "accepted"
-    _schedule(cluster, "a", five)
-    _events(cluster, "raw", "d4")
-    time.sleep(QUIET_S)
-    assert cluster.runs("succeeded") == []
-    _events(cluster, "raw", *(f"d{number}" for number in range(5, 9)))
-    cluster.until(lambda: _ran(cluster, "a"), "a run of what was made again")
+    five = {"type": "data_partitions", "dataset": "halved", "count": 5}
+    _schedule(serving, "five", five)
+    _events(serving, "halved", *(f"d{number}" for number in range(4)))
+    delete = {"id": "delete", "type": "schedule.delete", "namespace": "tests", "name": "five"}
+    serving.send("requests", delete)
+    assert serving.receipt("delete")["status"] == "accepted"
+    _schedule(serving, "five", five)
+    _events(serving, "halved", "d4")
+    _until_quiet(serving, "quiet-again")
+    assert _ran(serving, "five") == 0
+    _events(serving, "halved", *(f"d{number}" for number in range(5, 9)))
+    serving.until(lambda: _ran(serving, "five"), "a run of what was made again")

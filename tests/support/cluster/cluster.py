@@ -1,4 +1,4 @@
-"""Bricks, `tidegate init`, nodes and the API, each a process with its own port and log, on one data folder."""
+"""`tidegate init`, nodes and the API, each a process with its own port and log, on one data folder and on servers of its own or shared ones."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from unittest import mock
 from tests.support.cluster.process import TIDEGATE, ClusterProcess
 from tests.support.cluster.topic_reader import make_topic
 from tests.support.cluster.until import PATIENCE_S, until
+from tests.support.servers.cluster_servers import ClusterServers
+from tests.support.servers.servers import DynamoDbForTests, KafkaForTests
 from tidegate_bricks import DynamoDbBrick, KafkaBrick, start_together, stop_together
-from tidegate_bricks.dynamodb import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY
 from tidegate_bricks.ports import LOOPBACK, free_port
 from tidegate_cli.dev.programs import end_programs, open_programs
 from tidegate_dynamo.client import make_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
 
+PREFIX = "tidegate"
+"""Of topics, where a cluster has servers of its own."""
 TOPIC_PARTITIONS = 8
 SHARDS = 32
 SESSION_S = 6.0
@@ -38,14 +41,19 @@ START_S_MAX = 180.0
 COMMAND_S_MAX = 300.0
 ANSWER_MS_MAX = "30000"
 """Of the bricks, for `tidegate init`, which asks once."""
-CREDENTIALS = {"AWS_ACCESS_KEY_ID": ACCESS_KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY}
 
 
 class Cluster:
-    """A cluster of its own: bricks with data on disk, so that they survive being stopped.
+    """A cluster with a broker and a store of its own, whose data survive a stop, or a guest on shared servers.
+
+    Args:
+        folder: Everything that its processes write.
+        nodes: How many serve.
+        servers: Shared ones; None for servers of its own.
+        node_variables: Settings of all nodes.
 
     Attributes:
-        kafka, dynamodb: The bricks, to be stopped and started with the same ports and data.
+        kafka, dynamodb: The bricks, to be stopped and started with the same ports and data. A guest has none.
         nodes: `node-1`, `node-2`, ...
         api: The API process.
         folder: Everything that any of them writes.
@@ -55,11 +63,17 @@ class Cluster:
 
     shards = SHARDS
 
-    def __init__(self, folder: Path, nodes: int = 2, **node_variables: str) -> None:
+    def __init__(
+        self, folder: Path, nodes: int = 2, servers: ClusterServers | None = None, **node_variables: str
+    ) -> None:
         self.folder = folder
-        self.kafka = self.make_kafka(folder / "kafka")
+        self._shared = servers
         self._memory: Path | None = None
-        self.dynamodb = self.make_dynamodb(folder / "dynamodb")
+        self.kafka: KafkaBrick
+        self.dynamodb: DynamoDbBrick
+        if servers is None:
+            self.kafka = self.make_kafka(folder / "kafka")
+            self.dynamodb = self.make_dynamodb(folder / "dynamodb")
         self._node_count = nodes
         self._node_variables = node_variables
         self.nodes: list[ClusterProcess] = []
@@ -81,7 +95,15 @@ class Cluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        return self.kafka.bootstrap_servers
+        return self.servers.kafka.bootstrap_servers
+
+    @property
+    def servers(self) -> ClusterServers:
+        """Its servers, which run, and its names there."""
+        if self._shared is not None:
+            return self._shared
+        kafka = KafkaForTests(self.kafka.bootstrap_servers, self.kafka)
+        return ClusterServers(kafka, DynamoDbForTests(self.dynamodb.endpoint, self.dynamodb), PREFIX)
 
     @property
     def processes(self) -> list[ClusterProcess]:
@@ -107,7 +129,7 @@ class Cluster:
 
     def store_for(self, process: str) -> str:
         """Returns the URL by which a process reaches the store."""
-        return self.dynamodb.endpoint
+        return self.servers.dynamodb.endpoint_url
 
     def bricks_are_up(self) -> None:
         """Called before anything but the bricks is started."""
@@ -118,10 +140,15 @@ class Cluster:
 
     # -- looking and waiting -----------------------------------------------------------------------------------------------
 
+    def topic(self, name: str) -> str:
+        """Returns the full name of one of tidegate's topics."""
+        return f"{self.servers.prefix}.{name}"
+
     def make_topic(self, name: str, topic_partitions: int = 4) -> str:
-        """Makes a topic for delivered messages, with the broker's own append times; returns its name."""
-        make_topic(self.bootstrap_servers, name, topic_partitions)
-        return name
+        """Makes a topic for delivered messages, with the broker's own append times; returns its name, which for a guest has its prefix."""
+        full = name if self._shared is None else self.topic(name)
+        make_topic(self.bootstrap_servers, full, topic_partitions)
+        return full
 
     def other(self, node: ClusterProcess) -> ClusterProcess:
         """Returns the other one of two nodes."""
@@ -160,7 +187,8 @@ class Cluster:
         for process in self.processes:
             process.close()
         end_programs(open_programs(self.folder / "data" / "runs"))
-        stop_together([self.kafka, self.dynamodb])
+        if self._shared is None:
+            stop_together([self.kafka, self.dynamodb])
         if self._memory is not None and self._memory.exists():
             # Kept beside the logs: whoever looks for the cause of a failure wants the items.
             shutil.copytree(self._memory, self.folder / "dynamodb", dirs_exist_ok=True)
@@ -176,8 +204,9 @@ class Cluster:
         self.folder.mkdir(parents=True, exist_ok=True)
         secret = self.folder / "gate-secret"
         secret.write_text(secrets.token_hex(32), encoding="ascii")
-        start_together([self.kafka, self.dynamodb])
-        self.bricks_are_up()
+        if self._shared is None:
+            start_together([self.kafka, self.dynamodb])
+            self.bricks_are_up()
         ports = self._ports()
         variables = {"TIDEGATE_SHARDS": str(self.shards), "TIDEGATE_KAFKA__ANSWER_MS_MAX": ANSWER_MS_MAX}
         initialise = self._process("init", ("init",), 0, **variables)
@@ -211,12 +240,10 @@ class Cluster:
 
     def _environment(self, name: str, port: int) -> Mapping[str, str]:
         common = {
-            **CREDENTIALS,
+            **self.servers.variables(),
             "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS": self.brokers_for(name),
-            "TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true",
             "TIDEGATE_KAFKA__CLIENT_ID": f"tidegate-{name}",
             "TIDEGATE_DYNAMODB__ENDPOINT_URL": self.store_for(name),
-            "TIDEGATE_DYNAMODB__REGION": REGION,
             "TIDEGATE_GATE__SECRET_FILE": str(self.folder / "gate-secret"),
             "TIDEGATE_DATA_DIR": str(self.folder / "data"),
         }
@@ -235,9 +262,15 @@ class Cluster:
         }
 
     def _make_store(self) -> DynamoStore:
-        settings = DynamoSettings(endpoint_url=self.dynamodb.endpoint, region=REGION, read_timeout_s=PATIENCE_S)
+        dynamodb = self.servers.dynamodb
+        settings = DynamoSettings(
+            endpoint_url=dynamodb.endpoint_url,
+            region=dynamodb.region,
+            table_prefix=self.servers.table_prefix,
+            read_timeout_s=PATIENCE_S,
+        )
         # The client takes its credentials from the environment, and only while it is made.
-        with mock.patch.dict(os.environ, CREDENTIALS):
+        with mock.patch.dict(os.environ, self.servers.credentials()):
             return DynamoStore(make_client(settings).items, settings)
 
 

@@ -81,7 +81,7 @@ def settle(
         if any(each.missing() for each in beside):
             return False
         deliveries = deliveries_of(read_topic(cluster.bootstrap_servers, sink))
-        receipts = read_topic(cluster.bootstrap_servers, "tidegate.receipts")
+        receipts = read_topic(cluster.bootstrap_servers, cluster.topic("receipts"))
         return not book.owed(deliveries, receipts)
 
     with contextlib.suppress(NotInTime):

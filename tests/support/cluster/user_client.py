@@ -22,8 +22,6 @@ from tests.support.cluster.topic_reader import CLOCK, TopicWatcher, reach_of
 from tests.support.cluster.until import PATIENCE_S, until
 from tidegate_kafka.reach import CutOff
 
-PREFIX = "tidegate"
-REQUESTS = f"{PREFIX}.requests"
 SEND_TIMEOUT_MS = 120_000
 """Longer than an outage of the broker in these tests: what was sent into one is acknowledged after it."""
 POLL_S = 0.1
@@ -56,13 +54,15 @@ class Client(Background):
     Args:
         bootstrap_servers: Of the broker.
         log: File for its acknowledgements, a JSON object a line.
+        prefix: Of the cluster's topics.
 
     Attributes:
         failed: How many records went without an acknowledgement, in time or with a client that was replaced.
     """
 
-    def __init__(self, bootstrap_servers: str, log: Path) -> None:
+    def __init__(self, bootstrap_servers: str, log: Path, prefix: str = "tidegate") -> None:
         super().__init__("client")
+        self._prefix = prefix
         self._bootstrap_servers = bootstrap_servers
         self._producer = _producer(bootstrap_servers)
         self.failed = 0
@@ -71,7 +71,7 @@ class Client(Background):
         self._log = log.open("a", encoding="utf-8")
         # Acknowledgements come from the serving thread and from whoever flushes.
         self._writing = threading.Lock()
-        self._receipts = TopicWatcher(bootstrap_servers, f"{PREFIX}.receipts")
+        self._receipts = TopicWatcher(bootstrap_servers, f"{prefix}.receipts")
         self._seen = 0
         # Several threads look: what each reads of the receipts is read once.
         self._looking = threading.Lock()
@@ -105,7 +105,7 @@ class Client(Background):
         on_acknowledged: Callable[[Acknowledged], None] = lambda _: None,
     ) -> None:
         """Sends one record to a tidegate topic; `on_acknowledged` is called from another thread once the broker has it."""
-        self.send_to(f"{PREFIX}.{topic}", value, key, headers, topic_partition, on_acknowledged)
+        self.send_to(f"{self._prefix}.{topic}", value, key, headers, topic_partition, on_acknowledged)
 
     def send_to(
         self,
@@ -130,7 +130,7 @@ class Client(Background):
             on_acknowledged(acknowledged)
 
         partition = LIBRARY_CHOOSES if topic_partition is None else topic_partition
-        with self._may_request if topic == REQUESTS else nullcontext():
+        with self._may_request if topic == f"{self._prefix}.requests" else nullcontext():
 
             def is_taken() -> bool:
                 try:
