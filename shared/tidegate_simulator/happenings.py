@@ -15,6 +15,7 @@ from tidegate_core.model.explain import problems_of
 from tidegate_core.model.instants import Instant, InstantField, as_datetime, format_instant
 from tidegate_core.model.parsing import parse_events, parse_request
 from tidegate_core.model.problems import InvalidInput, Problem, refused
+from tidegate_core.model.records import TYPE_PREFIX
 
 Topic: TypeAlias = Literal["events", "requests"]
 WHEN = ("at", "every", "until")
@@ -73,7 +74,8 @@ def happenings_of(document: Mapping[str, Any], end: Instant) -> Iterator[Happeni
     Raises:
         InvalidInput: With all problems; at once, before the first happening is taken.
     """
-    kind = document.get("type")
+    given = document.get("type")
+    kind = given.removeprefix(TYPE_PREFIX) if isinstance(given, str) and "specversion" in document else given
     # A suspend has an end of its own, which is meant where the line does not come again.
     fields = ("at",) if kind == SUSPEND and "every" not in document else WHEN
     when = _when({name: document[name] for name in fields if name in document})

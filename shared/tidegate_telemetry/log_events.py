@@ -20,12 +20,14 @@ class LogEvent:
         level: `debug` is normal work, `info` rare and normal, `warning` heals by itself, `error` wants somebody's eyes.
         counted: Counter that each such event adds one to.
         labels: Fields of the event that become the counter's labels.
+        amount: Field of the event that says how many it adds instead of one.
     """
 
     help: str
     level: Level = "info"
     counted: str | None = None
     labels: tuple[str, ...] = ()
+    amount: str | None = None
 
 
 _CANCEL_OUT_OF_REACH: Final = LogEvent(
@@ -69,6 +71,14 @@ CORE_NOTICES: Final[dict[str, LogEvent]] = {
         "warning",
         "tidegate_dead_letters_total",
         ("topic", "error_class"),
+    ),
+    "source_records_passed": LogEvent(
+        "Records of a source's topic, or elements of their lists, are not meant for the source: no events, and no dead letters. `reason` is "
+        "`where`, `tombstone`, or `empty` for a list without elements.",
+        "debug",
+        "tidegate_source_records_passed_total",
+        ("source", "reason"),
+        "passed",
     ),
     "dead_letter_refused": LogEvent(
         "The broker takes not even the dead letter (its size, access, or no such topic): what follows goes on; after 10 minutes only this line tells.",

@@ -121,7 +121,9 @@ class Notifier:
         # A name that the table lacks is a mistake of ours, but no reason to lose what it says.
         level = "warning" if known is None else known.level
         if known is not None and known.counted is not None:
-            self._metrics.count(known.counted, **{label: str(fields.get(label, "")) for label in known.labels})
+            amount = 1 if known.amount is None else fields.get(known.amount)
+            by = amount if isinstance(amount, int) else 1
+            self._metrics.count(known.counted, by, **{label: str(fields.get(label, "")) for label in known.labels})
         getattr(self._log, level)(event, **fields)
 
 

@@ -80,6 +80,11 @@ NODE_METRICS: Final[dict[str, Metric]] = {
         "their topic's.",
         ("topic", "error_class"),
     ),
+    "tidegate_source_records_passed_total": Metric(
+        "counter",
+        "Records of sources' topics, or elements of their lists, that are not meant: `where`, `tombstone`, or `empty` lists.",
+        ("source", "reason"),
+    ),
     "tidegate_dead_letters_refused_total": Metric(
         "counter", "Dead letters that the broker would not take.", ("topic",)
     ),

@@ -9,7 +9,7 @@ from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.model.parsing import parse_events, parse_request
 from tidegate_core.model.problems import RefusedRecord
 from tidegate_core.model.sources import SourceSpec
-from tidegate_core.sources.mapping import event_of
+from tidegate_core.sources.mapping import events_of
 
 ANYWHERE = "topic/0/0"
 """Where a record lies changes the id of its event, and never whether it is one."""
@@ -30,7 +30,7 @@ def refusal_of(kind: Kind, record: Hostile, source: SourceSpec) -> RefusedRecord
             case "events":
                 refuse_forged_events(parse_events(record.value, record.headers), EVERY, EVENTS)
             case "sources":
-                event_of(source, LogRecord(0, 0, record.key, record.value, record.headers), ANYWHERE)
+                events_of(source, LogRecord(0, 0, record.key, record.value, record.headers), ANYWHERE)
     except RefusedRecord as refused:
         return refused
     return None

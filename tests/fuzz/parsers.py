@@ -22,7 +22,7 @@ from tidegate_core.model.problems import RefusedRecord
 from tidegate_core.model.sizes import parse_size
 from tidegate_core.model.sources import SourceSpec
 from tidegate_core.model.templates import parse_template
-from tidegate_core.sources.mapping import event_of
+from tidegate_core.sources.mapping import events_of
 from tidegate_core.time.cron_fields import parse_cron
 
 CPU_S_MAX = 1.0
@@ -52,7 +52,7 @@ def _envelope(data: bytes) -> object:
 def _mapped(data: bytes) -> object:
     values = [*data.split(SEPARATOR, 2), b"", b""]
     headers = (("commit-id", values[0]), ("content-length", values[1]))
-    return event_of(SOURCE, LogRecord(0, 0, None, values[2], headers), "t/0/0")
+    return events_of(SOURCE, LogRecord(0, 0, None, values[2], headers), "t/0/0")
 
 
 def _letter(data: bytes) -> object:

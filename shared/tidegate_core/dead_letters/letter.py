@@ -197,5 +197,7 @@ def _namespace_of(value: bytes) -> str | None:
         document = from_json(value)
     except ValueError:
         return None
+    if isinstance(document, dict) and "specversion" in document:
+        document = document.get("data")  # Of a CloudEvent in structured mode.
     given = document.get("namespace") if isinstance(document, dict) else None
     return given if isinstance(given, str) and re.match(NAME_PATTERN, given, re.ASCII) else None

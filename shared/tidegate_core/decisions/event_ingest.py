@@ -150,11 +150,17 @@ class EventIngest:
         return self.cursor.serve(self._process)
 
     def _process(self, batch: Sequence[LogRecord]) -> Operation[None]:
-        try:
-            read = yield from self._reading.read(self.cursor, batch)
-        except UnreadableSource:
-            self.cursor.stand_aside()  # Whoever follows the topic says so.
-            return
+        while batch:
+            try:
+                read = yield from self._reading.read(self.cursor, batch)
+            except UnreadableSource:
+                self.cursor.stand_aside()  # Whoever follows the topic says so.
+                return
+            yield from self._take(read)
+            batch = batch[len(read) :]
+
+    def _take(self, read: Sequence[ReadEvents]) -> Operation[None]:
+        """Hands the events of some records out."""
         events = [(each.record, self._kept(each)) for each in read]
         yield from self.cursor.dead_letters.settled()
         wanted = {event.event_key for _, found in events for _, event in found}
@@ -309,8 +315,9 @@ class EventIngest:
                 namespace=row.namespace,
                 name=row.name,
                 kind="X",
-                # Unique for ever: where the cursor stood, on which page, and which row of that move.
-                origin=f"{origin}.{keys.text_hash(position.page)[:8]}.{number:04d}",
+                # Unique for ever: where the cursor stood, on which page, and which row of that move. The tag keeps the record's own order:
+                # rows are counted in the order of their origins, and "-" comes before all tags.
+                origin=f"{origin}.{position.page.partition('#')[0]}.{keys.text_hash(position.page)[:8]}.{number:04d}",
                 body=f"[{','.join(made.events)}]",
             )
             rows.append((row.shard, inbox))

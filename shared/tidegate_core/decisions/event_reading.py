@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias
 
 from tidegate_core.dead_letters.letter import TAKEN_HEADER
@@ -19,11 +19,12 @@ from tidegate_core.model.events import Event
 from tidegate_core.model.parsing import parse_events
 from tidegate_core.model.problems import Problem, RefusedRecord, internal_problem
 from tidegate_core.records.sources import Source, UnreadableSource
-from tidegate_core.sources.mapping import event_of
+from tidegate_core.sources.mapping import Mapped, Passed, events_of
 from tidegate_core.store import keys
 
 TAG_CHARACTERS = 8
-FIRST_TAG = "0000"
+EVENTS_TOGETHER_MAX = 2_000
+"""Events of the records that are dealt with together: a batch of notifications of 1,000 each would keep its node for seconds."""
 
 Found: TypeAlias = tuple[tuple[str, Event], ...]
 """Events of one record, each under a tag that stands for it in the cursor's page: whoever reads the record again gives the
@@ -37,6 +38,7 @@ class ReadEvents(NamedTuple):
         refused: Why it is a dead letter; `found` holds what others made of it all the same.
         by: Sources that refused it, as `<namespace>/<name>`.
         taken_by: The same of those that made an event of it.
+        passed: How many of it are not meant for a source: its name, the reason, and the number.
     """
 
     record: LogRecord
@@ -44,13 +46,14 @@ class ReadEvents(NamedTuple):
     refused: RefusedRecord | None = None
     by: tuple[str, ...] = ()
     taken_by: tuple[str, ...] = ()
+    passed: tuple[tuple[str, Passed, int], ...] = ()
 
 
 class EventReading(Protocol):
     """How the records of a topic are read."""
 
     def read(self, cursor: TopicCursor, batch: Sequence[LogRecord]) -> Operation[list[ReadEvents]]:
-        """Returns what each record of a batch says; called after the batch was fetched.
+        """Returns what the first records of a batch say, or all of them; called after the batch was fetched.
 
         Raises:
             UnreadableSource: Nobody here can say; whoever can reads the batch.
@@ -84,7 +87,7 @@ class OwnEvents:
     def read(self, cursor: TopicCursor, batch: Sequence[LogRecord]) -> Operation[list[ReadEvents]]:
         yield ()  # Nothing has to be asked.
         allowed = cursor.host.holding.namespaces.events
-        return [self._one(record, allowed, cursor.topic.name) for record in batch]
+        return _as_many_as_go_together(batch, lambda record: self._one(record, allowed, cursor.topic.name))
 
     def _one(self, record: LogRecord, allowed: tuple[str, ...], topic: str) -> ReadEvents:
         try:
@@ -92,9 +95,7 @@ class OwnEvents:
         except RefusedRecord as refused:
             # Without its id: an event has no receipt, and a request of the same id would be answered by it.
             return ReadEvents(record, (), RefusedRecord(refused.problems, refused.error_class))
-        if len(events) == 1:
-            return ReadEvents(record, ((FIRST_TAG, events[0]),))
-        return ReadEvents(record, tuple((f"{number:04d}", event) for number, event in enumerate(events)))
+        return ReadEvents(record, tuple((_place_tag(number), event) for number, event in enumerate(events)))
 
 
 def _own_events(record: LogRecord, allowed: tuple[str, ...], topic: str) -> tuple[Event, ...]:
@@ -104,7 +105,7 @@ def _own_events(record: LogRecord, allowed: tuple[str, ...], topic: str) -> tupl
 
 
 class SourceEvents:
-    """A topic of the users' own: each source of it makes one event of each record, or refuses it.
+    """A topic of the users' own: each source of it makes events of each record, passes it as not meant, or refuses it.
 
     The sources are read after the batch was fetched: acknowledged(source) < produced < fetched < read, so that the answer to an
     apply or a delete holds for all that is produced after it.
@@ -123,7 +124,19 @@ class SourceEvents:
         place = f"{cursor.topic.id}/{cursor.topic_partition}"
         begun = self._begun.get(place, 0)
         mapping = [(each, first) for each, first in sources if not _is_newer(each, first, cursor.topic.id, begun)]
-        return [self._one(record, mapping, place) for record in batch]
+        found = _as_many_as_go_together(batch, lambda record: self._one(record, mapping, place))
+        self._count_passed(cursor, found)
+        return found
+
+    def _count_passed(self, cursor: TopicCursor, found: Sequence[ReadEvents]) -> None:
+        """What is read again because a dead letter is open was counted before."""
+        counts: Counter[tuple[str, Passed]] = Counter()
+        for each in found:
+            if each.record.offset >= cursor.at.next:
+                for ref, reason, number in each.passed:
+                    counts[ref, reason] += number
+        for (ref, reason), number in sorted(counts.items()):
+            cursor.host.note("source_records_passed", source=ref, reason=reason, topic=cursor.topic.name, passed=number)
 
     def first_offsets(self, host: Host, topic: str) -> Operation[list[Mapping[str, int]]]:
         """Returns the first offsets of each open source of the topic; of nobody where one of them cannot be read here."""
@@ -166,6 +179,7 @@ class SourceEvents:
         found: list[tuple[str, Event]] = []
         refusals: list[tuple[str, RefusedRecord]] = []
         taken_by: list[str] = []
+        passed: list[tuple[str, Passed, int]] = []
         # Of a replay: whoever has made an event of the record does not make another one, with an offset of its own for an id.
         before = {value for name, value in record.headers if name == TAKEN_HEADER}
         for source, first in sources:
@@ -173,15 +187,35 @@ class SourceEvents:
             if record.offset < first.get(place, 0) or ref.encode() in before:
                 continue
             try:
-                (event,) = judged(partial(_mapped, source, record, f"{place}/{record.offset}"))
+                mapped = _mapped(source, record, f"{place}/{record.offset}")
             except RefusedRecord as refused:
                 refusals.append((ref, refused))
-            else:
-                found.append((keys.text_hash(ref)[:TAG_CHARACTERS], event))
+                continue
+            tag = keys.text_hash(ref)[:TAG_CHARACTERS]
+            found += [(f"{tag}{_place_tag(number)}", event) for number, event in mapped.events]
+            passed += [(ref, reason, number) for reason, number in mapped.passed]
+            if mapped.events:
                 taken_by.append(ref)
         found.sort(key=lambda tagged: tagged[0])
         by = tuple(ref for ref, _ in refusals)
-        return ReadEvents(record, tuple(found), _refusal(refusals), by, tuple(taken_by))
+        return ReadEvents(record, tuple(found), _refusal(refusals), by, tuple(taken_by), tuple(passed))
+
+
+def _as_many_as_go_together(batch: Sequence[LogRecord], read: Callable[[LogRecord], ReadEvents]) -> list[ReadEvents]:
+    """Returns what the first records say, until they have enough events; at least one record's."""
+    found: list[ReadEvents] = []
+    events = 0
+    for record in batch:
+        found.append(read(record))
+        events += len(found[-1].found)
+        if events >= EVENTS_TOGETHER_MAX:
+            break
+    return found
+
+
+def _place_tag(number: int) -> str:
+    """Digits of equal length: tags sort as the events of their record do. At most 1,000 come of one record."""
+    return f"{number:04d}"
 
 
 def _is_newer(source: Source, first: Mapping[str, int], topic_id: str, begun: int) -> bool:
@@ -193,8 +227,16 @@ def _is_newer(source: Source, first: Mapping[str, int], topic_id: str, begun: in
     return names_others and begun < (source.opened or 0)
 
 
-def _mapped(source: Source, record: LogRecord, origin: str) -> tuple[Event, ...]:
-    return (event_of(source.spec, record, origin),)
+def _mapped(source: Source, record: LogRecord, origin: str) -> Mapped:
+    mapped = Mapped()
+
+    def events() -> tuple[Event, ...]:
+        nonlocal mapped
+        mapped = events_of(source.spec, record, origin)
+        return tuple(event for _, event in mapped.events)
+
+    judged(events)
+    return mapped
 
 
 def judged(read: Callable[[], tuple[Event, ...]]) -> tuple[Event, ...]:

@@ -33,7 +33,7 @@ class DataPartitionEvent(Document):
         rows: Rows of what came, where known.
         event_time: The producer's clock; serves lateness rules only, windows use append times.
         version: Tells two contents of the same data partition apart, such as an etag.
-        producer: Who announces it, for people.
+        producer: Who announces it, for people; of a CloudEvent its `source`.
     """
 
     EXAMPLE: ClassVar = {
@@ -81,6 +81,7 @@ class CustomEvent(Document):
         id: The producer's; a repeat of it within the dedupe horizon counts once.
         subject: What it is about.
         data: Any JSON of at most 64 KiB; filters look into it.
+        producer: Who announces it, for people; of a CloudEvent its `source`.
     """
 
     EXAMPLE: ClassVar = {
@@ -97,6 +98,7 @@ class CustomEvent(Document):
     subject: ShortText | None = None
     data: Any = None
     event_time: InstantField | None = None
+    producer: ShortText | None = None
 
     @field_validator("data")
     @classmethod

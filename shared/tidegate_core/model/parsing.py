@@ -5,13 +5,14 @@ The node's ingest, the API and the CLI call these three functions and nothing be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
 from tidegate_core.model.cdap import as_our_events, is_cdap_notification
 from tidegate_core.model.clockwork import CLOCKWORK_FIELDS, as_message_send, is_clockwork_schedule
+from tidegate_core.model.cloud_events import as_event, as_request
 from tidegate_core.model.document import Document, overgrown
 from tidegate_core.model.events import CustomEvent, DataPartitionEvent, Event
 from tidegate_core.model.explain import problems_of
@@ -107,7 +108,7 @@ def parse_request(value: bytes | None, headers: Headers = None) -> Request:
 
     Args:
         value: The record's value.
-        headers: The record's headers; a CloudEvents envelope is taken from them.
+        headers: The record's headers; those of a CloudEvent are part of what it says.
 
     Raises:
         RefusedRecord: With all problems, and with the request's id, namespace and name where they can be read. Nothing else is
@@ -115,17 +116,20 @@ def parse_request(value: bytes | None, headers: Headers = None) -> Request:
     """
     document: dict[str, Any] = {}
     try:
-        document = read_record(value, headers).document
-        return _request(document)
+        record = read_record(value, headers)
+        document = record.document
+        return _request(record)
     except RefusedRecord:
         raise
     except Exception as error:
         raise _refusal(document, [internal_problem(error)]) from error
 
 
-def _request(document: dict[str, Any]) -> Request:
+def _request(record: ReadRecord) -> Request:
+    document = record.document
     if is_clockwork_schedule(document):
-        return _clockwork_request(document)
+        return _clockwork_request(record)
+    document = _with_attributes(record, document, as_request)
     kind = document.get("type")
     model = REQUEST_TYPES.get(kind) if isinstance(kind, str) else None
     if model is None:
@@ -140,9 +144,12 @@ def _request(document: dict[str, Any]) -> Request:
         raise _refusal(document, problems_of(error, model)) from error
 
 
-def _clockwork_request(document: dict[str, Any]) -> MessageSend:
+def _clockwork_request(record: ReadRecord) -> MessageSend:
+    document = record.document
     try:
-        return MessageSend.model_validate(as_message_send(document))
+        return MessageSend.model_validate(_with_attributes(record, as_message_send(document), as_request))
+    except RefusedRecord:
+        raise
     except InvalidInput as refusal:
         raise _refusal(document, refusal.problems) from refusal
     except ValidationError as error:
@@ -212,15 +219,28 @@ def _events(record: ReadRecord) -> tuple[Event, ...]:
             documents = as_our_events(document)
         except InvalidInput as refusal:
             raise _refusal(document, refusal.problems) from refusal
-        return tuple(_event(DataPartitionEvent, document) for document in documents)
-    if "ce_time" in record.headers:
-        document = {"event_time": record.headers["ce_time"], **document}
+        return tuple(_event(DataPartitionEvent, _with_attributes(record, each, as_event)) for each in documents)
+    document = _with_attributes(record, document, as_event)
     kind = document.get("type")
     if kind == "data.partition":
         return (_event(DataPartitionEvent, document),)
     if isinstance(kind, str) and kind.startswith("custom."):
         return (_event(CustomEvent, document),)
     raise _refusal(document, [_unknown_type(document, _EVENT_TYPES)])
+
+
+def _with_attributes(
+    record: ReadRecord,
+    document: dict[str, Any],
+    merged: Callable[[Mapping[str, str], Mapping[str, Any]], dict[str, Any]],
+) -> dict[str, Any]:
+    """Returns the document with what the attributes of its envelope say beside id and type."""
+    if not record.headers:
+        return document
+    try:
+        return merged(record.headers, document)
+    except InvalidInput as refusal:
+        raise _refusal(document, refusal.problems) from refusal
 
 
 def _event(model: type[_Model], document: Mapping[str, Any]) -> _Model:

@@ -1,4 +1,4 @@
-"""A record of a topic as one document: bare JSON, or CloudEvents in binary mode with the envelope in the headers."""
+"""A record of a topic as one document: bare JSON, or a CloudEvent with its envelope in the headers (binary mode) or around the data."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pydantic_core import from_json
 
+from tidegate_core.model.cloud_events import CONTENT_TYPE, PREFIX, READ_HEADERS, is_structured, opened, version_problem
 from tidegate_core.model.names import FREE_TEXT_PATTERN
-from tidegate_core.model.planned import PLATFORM
-from tidegate_core.model.problems import MAX_PROBLEMS, TOO_LARGE, Problem, RefusedRecord, shortened
+from tidegate_core.model.problems import MAX_PROBLEMS, TOO_LARGE, InvalidInput, Problem, RefusedRecord, shortened
 from tidegate_core.model.requests import MAX_RECORD_BYTES
 
 Headers: TypeAlias = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]] | None
@@ -33,14 +33,16 @@ _LONG_NUMBER = b"0" * (LONGEST_NUMBER_DIGITS + 1)
 just not too long."""
 _COLON_APART = re.compile(rb"[ \t\n\r]:")
 _ID = re.compile(FREE_TEXT_PATTERN)
-_STRUCTURED = "application/cloudevents"
 _ENVELOPE = {"ce_id": "id", "ce_type": "type"}
-_READ = (*_ENVELOPE, "ce_time")
-"""Headers that say something of the record; others of an envelope are the senders' own."""
 
 
 class ReadRecord(NamedTuple):
-    """A record that could be read; what it says may still be wrong."""
+    """A record that could be read; what it says may still be wrong.
+
+    Attributes:
+        document: What it says, with the id and the type of its envelope.
+        headers: The attributes of its envelope, `ce_<name>`, in whichever mode it came; empty for bare JSON.
+    """
 
     document: dict[str, Any]
     headers: dict[str, str]
@@ -60,17 +62,48 @@ def read_record(value: bytes | None, headers: Headers) -> ReadRecord:
     try:
         document = from_json(value or b"", allow_inf_nan=False)
     except ValueError as error:
-        problem = _unreadable(value, envelope, error)
+        problem = _unreadable(value, error)
         raise RefusedRecord([problem], "unparsable", request_id=_own_id(envelope), type=_own_type(envelope)) from error
     if not isinstance(document, dict):
-        raise RefusedRecord([Problem("", "is JSON, but not an object")], "unparsable", request_id=_own_id(envelope))
+        hint = "send each request or event in a record of its own" if isinstance(document, list) else ""
+        problem = Problem("", "is JSON, but not an object", hint)
+        raise RefusedRecord([problem], "unparsable", request_id=_own_id(envelope))
     if problem := unholdable_number(value or b""):
         raise _wrong_text(document, [problem], (), envelope)
     if repeated := repeated_names(value or b"", document):
         raise _ambiguous(document, repeated, envelope)
     if headers and (unreadable := _not_utf8(headers)):
         raise _wrong_text(document, unreadable, (), envelope)
+    return _out_of_its_envelope(document, envelope)
+
+
+def _out_of_its_envelope(document: dict[str, Any], envelope: dict[str, str]) -> ReadRecord:
+    try:
+        if is_structured(document, envelope.get(CONTENT_TYPE)):
+            return _opened(document, envelope)
+    except RefusedRecord:
+        raise  # Of what the data are.
+    except InvalidInput as refusal:
+        raise _wrong_text(document, refusal.problems, (), envelope) from refusal
     return ReadRecord(_with_envelope(document, envelope) if envelope else document, envelope)
+
+
+def _opened(document: dict[str, Any], outside: Mapping[str, str]) -> ReadRecord:
+    """Raises InvalidInput, or RefusedRecord of what the data are."""
+    attributes, data = opened(document)
+    headers = {name: text for name, text in outside.items() if name != CONTENT_TYPE}
+    twice = [name for name, text in headers.items() if attributes.get(name, text) != text]
+    if twice:
+        problems = [Problem(name.removeprefix(PREFIX), f"differs from the header {name}") for name in twice]
+        raise InvalidInput(problems)
+    envelope = headers | attributes
+    if isinstance(data, bytes):
+        return read_record(data, envelope)
+    if not isinstance(data, dict):
+        raise InvalidInput([Problem("data", "is missing" if data is None else "is JSON, but not an object")])
+    if "specversion" in data:
+        raise InvalidInput([Problem("data", "is a CloudEvent itself", "send it alone")])
+    return ReadRecord(_with_envelope(data, envelope), envelope)
 
 
 def repeated_names(value: bytes, document: Any) -> tuple[str, ...]:
@@ -224,7 +257,8 @@ def _envelope(headers: Headers) -> dict[str, str]:
 def _not_utf8(headers: Headers) -> list[Problem]:
     """Returns the problems of an envelope's headers that are no texts. With what stands for their bytes two ids would be the same one."""
     texts = _envelope_texts(headers)
-    return [Problem("", f"has the header {name}, which is not UTF-8") for name in _READ if texts.get(name, "") is None]
+    wrong = [name for name in READ_HEADERS if texts.get(name, "") is None]
+    return [Problem("", f"has the header {name}, which is not UTF-8") for name in wrong]
 
 
 def _envelope_texts(headers: Headers) -> dict[str, str | None]:
@@ -233,7 +267,7 @@ def _envelope_texts(headers: Headers) -> dict[str, str | None]:
     texts: dict[str, str | None] = {}
     for name, value in pairs:
         lowered = name.lower()
-        if value is not None and (lowered.startswith("ce_") or lowered == "content-type"):
+        if value is not None and (lowered.startswith(PREFIX) or lowered == CONTENT_TYPE):
             texts[lowered] = value if isinstance(value, str) else _text_of(value)
     return texts
 
@@ -254,11 +288,9 @@ def _own_type(envelope: Mapping[str, str]) -> str | None:
     return None if kind is None else kind.removeprefix(TYPE_PREFIX)
 
 
-def _unreadable(value: bytes | None, envelope: Mapping[str, str], error: ValueError) -> Problem:
+def _unreadable(value: bytes | None, error: ValueError) -> Problem:
     if not value:
         return Problem("", "is empty", "a record's value is a JSON object")
-    if envelope.get("content-type", "").startswith(_STRUCTURED):
-        return Problem("", f"CloudEvents structured mode is planned for {PLATFORM}", "use binary mode or bare JSON")
     return Problem("", no_json(error))
 
 
@@ -271,9 +303,8 @@ def no_json(error: ValueError) -> str:
 
 
 def _with_envelope(document: dict[str, Any], envelope: Mapping[str, str]) -> dict[str, Any]:
-    if envelope.get("content-type", "").startswith(_STRUCTURED):
-        problem = Problem("", f"CloudEvents structured mode is planned for {PLATFORM}", "use binary mode or bare JSON")
-        raise RefusedRecord([problem], request_id=read_id(document, "id"))
+    if problem := version_problem(envelope):
+        raise RefusedRecord([problem], request_id=_own_id(envelope), type=_own_type(envelope))
     kind = envelope.get("ce_type")
     if kind is not None and not kind.startswith(TYPE_PREFIX):
         problem = Problem("type", f'ce_type "{kind[:64]}" is not one of ours', f"they begin with {TYPE_PREFIX}")

@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, model_validator
 
-from tidegate_core.model.document import Document
+from tidegate_core.model.document import AtMost, Document
 from tidegate_core.model.events import DataPartitionEvent
-from tidegate_core.model.names import VISIBLE_PATTERN, Name, Namespace, ShortText, Topic
+from tidegate_core.model.names import Name, Namespace, ShortText, Topic
 from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import Problem, refused
+from tidegate_core.sources.places import PARTS_MAX, Place, Pointer, check_pointer
 from tidegate_core.sources.pointers import ESCAPES, WRONG_ESCAPE, is_wrongly_escaped
+from tidegate_core.sources.record_filter import RecordFilter
 
-PARTS_MAX = 256
-"""Characters of a header's name or of a pointer: a source lies in the item of all sources."""
 DIGITS_MAX = 19
 """Of 2^63 - 1, the largest size."""
 OWN_NAMESPACE = "tidegate"
 """Of the system itself: no user's events belong to it."""
 
-HeaderName = Annotated[str, StringConstraints(strict=True, max_length=PARTS_MAX, pattern=VISIBLE_PATTERN)]
-Pointer = Annotated[str, StringConstraints(strict=True, max_length=PARTS_MAX)]
+MapKey = Annotated[str, StringConstraints(strict=True, max_length=PARTS_MAX)]
+MAP_MAX = 64
+"""Entries of a `map`; a source has 5,000 bytes in all."""
+REST = "*"
+"""At the end of a map's entry: whatever follows."""
 
 
-class TakenFrom(Document):
-    """Where a field of the event comes from: one of the three. A bare text stands for `value`.
+class TakenFrom(Place):
+    """Where a field of the event comes from: one of value, header, pointer and record. A bare text stands for `value`.
 
     Attributes:
         value: The same for each record.
-        header: Name of a header of the record; of several the last one counts.
-        pointer: JSON pointer (RFC 6901) into the record's value, such as `/file/day`.
+        decode: `url`: the text is URL-encoded, as S3 encodes the keys of its notifications; `+` is a space.
+        map: What the text means, by text; an entry that ends with `*` is for all that begin so, the longest one counts.
     """
 
     EXAMPLE: ClassVar = {"pointer": "/file/day"}
-    PLANNED_FIELDS: ClassVar = planned(PLATFORM, "expression", "key")
 
     value: ShortText | None = None
-    header: HeaderName | None = None
-    pointer: Pointer | None = None
+    decode: Literal["url"] | None = None
+    map: Annotated[dict[MapKey, ShortText], Field(min_length=1), AtMost(MAP_MAX)] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -47,12 +50,21 @@ class TakenFrom(Document):
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        given = [name for name in ("value", "header", "pointer") if getattr(self, name) is not None]
+        given = (*(("value",) if self.value is not None else ()), *self.places)
         if len(given) != 1:
-            raise refused(f"has {len(given)} of value, header and pointer", hint="give exactly one of them")
-        if self.pointer is not None and self.pointer and not self.pointer.startswith("/"):
-            raise refused("is no JSON pointer", hint="begin it with a slash, such as /file/day", field="pointer")
+            raise refused(f"has {len(given)} of value, header, pointer and record", hint="give exactly one of them")
+        for name in ("decode", "map"):
+            if self.value is not None and getattr(self, name) is not None:
+                raise refused("stands beside value, which is the same for each record", hint="leave it out", field=name)
         return self
+
+    def mapped(self, text: str) -> str | None:
+        """Returns what the map says of a text; None: nothing."""
+        assert self.map is not None
+        if text in self.map and not text.endswith(REST):
+            return self.map[text]
+        beginnings = [each for each in self.map if each.endswith(REST) and text.startswith(each.removesuffix(REST))]
+        return self.map[max(beginnings, key=len)] if beginnings else None
 
 
 class EventMapping(Document):
@@ -62,7 +74,7 @@ class EventMapping(Document):
         dataset: Of the source's namespace.
         data_partition: Its name within the dataset; `partition` in JSON and YAML.
         id: Tells repeats of one event: the same id counts once within 24 h. Without it each record is an event of its own.
-        kind: `created`, `appended`, `replaced` or `deleted`; without it `created`.
+        kind: `created`, `appended`, `replaced` or `deleted`; without it `created`. With a `map` each record has to say it.
         bytes: Size of what came; a record that does not say it leaves it open.
         rows: Likewise.
         version: Tells two contents of the same data partition apart, such as an etag.
@@ -87,19 +99,23 @@ class EventMapping(Document):
         """What is the same for each record is checked now, and not at each record."""
         for name in type(self).model_fields:
             taken: TakenFrom | None = getattr(self, name)
-            if taken is None or taken.value is None:
+            if taken is None:
                 continue
-            if name == "id":
-                raise refused("is the same for each record", hint="take it from a header or a pointer", field="id")
-            alias = DataPartitionEvent.model_fields[name].alias or name
-            try:
-                DataPartitionEvent.model_validate({**DataPartitionEvent.EXAMPLE, alias: as_number(name, taken.value)})
-            except ValidationError as error:
-                problem = error.errors()[0]["msg"]
-                raise refused(
-                    f'has a value that no event may have: "{taken.value[:64]}": {problem}', field=alias
-                ) from error
+            if name == "id" and (taken.value is not None or taken.map is not None):
+                how = "is mapped, so that different records had one" if taken.map else "is the same for each record"
+                raise refused(how, hint="take it from a header or a pointer", field="id")
+            for fixed in (taken.map or {}).values() if taken.value is None else (taken.value,):
+                _check_fixed(name, fixed)
         return self
+
+
+def _check_fixed(name: str, fixed: str) -> None:
+    alias = DataPartitionEvent.model_fields[name].alias or name
+    try:
+        DataPartitionEvent.model_validate({**DataPartitionEvent.EXAMPLE, alias: as_number(name, fixed)})
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"]
+        raise refused(f'has a value that no event may have: "{fixed[:64]}": {problem}', field=alias) from error
 
 
 def _no_own_namespace(namespace: str) -> str:
@@ -114,6 +130,9 @@ class SourceSpec(Document):
     Attributes:
         namespace: Of the source, and of all events that come from it: no record says otherwise.
         topic: Any topic that the nodes may read, but none of tidegate's own.
+        where: Which records are meant, with `each` which elements; the others are passed and counted.
+        ignore: `tombstones`: records without a value are passed and counted; without it they need all that is asked for in headers.
+        each: JSON pointer to a list in the record's value: each of its elements, 1,000 at most, is an event.
         event: What of a record becomes the event.
     """
 
@@ -129,25 +148,49 @@ class SourceSpec(Document):
             "id": {"header": "commit-id"},
         },
     }
-    PLANNED_FIELDS: ClassVar = planned(PLATFORM, "labels", "where", "format")
+    PLANNED_FIELDS: ClassVar = planned(PLATFORM, "labels", "format")
     FIELD_HINTS: ClassVar = {"dataset": "it stands below event", "partition": "it stands below event"}
 
     kind: Literal["source"] = "source"
     namespace: Annotated[Namespace, BeforeValidator(_no_own_namespace)]
     name: Name
     topic: Topic
+    where: RecordFilter | None = None
+    ignore: Literal["tombstones"] | None = None
+    each: Pointer | None = None
     event: EventMapping
+
+    @model_validator(mode="after")
+    def _records_are_apart_from_elements(self) -> Self:
+        check_pointer(self.each, "each")
+        if self.each is None:
+            for place, taken in _places(self):
+                if taken.record is not None:
+                    raise refused("is for sources with each", hint="the word is pointer", field=f"{place}.record")
+        return self
+
+
+def _places(spec: SourceSpec) -> Iterator[tuple[str, Place]]:
+    """Yields all that lies in records, each with its field in the source."""
+    for name, field in EventMapping.model_fields.items():
+        taken: TakenFrom | None = getattr(spec.event, name)
+        if taken is not None:
+            yield f"event.{field.alias or name}", taken
+    if spec.where is not None:
+        for each in spec.where.compared():
+            yield "where", each
 
 
 def wrong_escapes(spec: SourceSpec) -> list[Problem]:
     """Returns the problems of pointers in which a `~` stands for nothing."""
-    found: list[Problem] = []
-    for name, field in EventMapping.model_fields.items():
-        taken: TakenFrom | None = getattr(spec.event, name)
-        if taken is not None and taken.pointer is not None and is_wrongly_escaped(taken.pointer):
-            place = f"event.{field.alias or name}.pointer"
-            found.append(Problem(place, WRONG_ESCAPE, ESCAPES))
-    return found
+    pointers = [
+        (f"{place}.{kind}", getattr(taken, kind)) for place, taken in _places(spec) for kind in ("pointer", "record")
+    ]
+    return [
+        Problem(field, WRONG_ESCAPE, ESCAPES)
+        for field, pointer in [("each", spec.each), *pointers]
+        if pointer is not None and is_wrongly_escaped(pointer)
+    ]
 
 
 def as_number(name: str, text: str) -> str | int:

@@ -1,6 +1,7 @@
 """A topic of the users' own: its producers, and the user of the source that maps it, who troubles it now and then.
 
-Its events are of dataset `a` beside those of the events topic, so that every schedule that waits for `a` hears both.
+Its events are of dataset `a` beside those of the events topic, so that every schedule that waits for `a` hears both. In some worlds each
+record has a list of them, with elements among them that are not meant, and some records are tombstones.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ TWICE: Final = 0.2
 TWICE_WITHIN_MS: Final = 8_000
 PATIENCE_MS: Final = 1_500
 ROUNDS_MAX: Final = 5
+LISTS: Final = 0.5
+"""Of the sources: each record has a list, whose elements are the events."""
+ELEMENTS_MAX: Final = 4
 KINDS: Final = ("update", "update", "same", "delete", "delete")
 
 
@@ -78,7 +82,9 @@ class SourceUser:
         spans: When the source was there.
     """
 
-    def __init__(self, cluster: Cluster, requests: Requests, producers: Producers, chance: Random) -> None:
+    def __init__(
+        self, cluster: Cluster, requests: Requests, producers: Producers, chance: Random, *, has_lists: bool
+    ) -> None:
         self.steps: list[SourceStep] = []
         self.spans: list[SourceSpan] = []
         self.is_done = True
@@ -90,6 +96,7 @@ class SourceUser:
         self._variant = 0
         self._closing = False
         self._sent = 0
+        self._has_lists = has_lists
         self._by_place = cluster.swarm.topics.source_recreated is not None
         cluster.timeline.after(chance.randint(200, 9_000), self._apply)
         for number in range(chance.randint(*(MANY_RECORDS if RAREST in cluster.swarm.traps else RECORDS))):
@@ -114,10 +121,14 @@ class SourceUser:
 
     def _apply(self) -> None:
         """Another variant is another definition of the same events."""
-        event = {"dataset": DATASET, "partition": {"pointer": "/file/day"}, "producer": f"variant {self._variant}"}
+        event: dict[str, Any] = {"dataset": DATASET, "producer": f"variant {self._variant}"}
+        event["partition"] = {"pointer": "/day" if self._has_lists else "/file/day"}
         if not self._by_place:
             event["id"] = {"header": "id"}
         spec = {"kind": "source", "namespace": NAMESPACE, "name": NAME, "topic": SOURCE_TOPIC, "event": event}
+        if self._has_lists:
+            where = {"not": {"pointer": "/kind", "equals": "test"}}
+            spec |= {"each": "/files", "where": where, "ignore": "tombstones"}
         was_there = self.is_there
         asked = self._ask("apply", "accepted", opens=not was_there, spec=spec)
         if not was_there:
@@ -169,21 +180,38 @@ class SourceUser:
         self._sent += 1
         day = f"{record_id}.{self._sent}" if self._by_place else record_id
         broken = record_id.startswith("broken")
-        value = b"no event" if broken else json.dumps({"file": {"day": day}}).encode()
+        value = (b"" if self._has_lists and self._sent % 2 else b"no event") if broken else self._value(record_id, day)
         headers = (("id", record_id.encode()),)
         self._cluster.broker.produce(
             Outgoing(SOURCE_TOPIC, None, value, headers, None, PATIENCE_MS, lambda: True), done
         )
 
+    def _value(self, record_id: str, day: str) -> bytes:
+        """A repeat of a record under its id has the same elements."""
+        if not self._has_lists:
+            return json.dumps({"file": {"day": day}}).encode()
+        number = int(record_id.removeprefix("s"))
+        files = [{"day": f"{day}-{place}"} for place in range(1 + number % ELEMENTS_MAX)]
+        return json.dumps({"files": [{"kind": "test"}, *files] if number % 3 == 0 else files}).encode()
+
     def appended(self, topic_partition: int, record: LogRecord) -> None:
-        """What the source makes of a record is an announcement like any other, as long as the source is there."""
+        """What the source makes of a record are announcements like any other, as long as the source is there."""
         record_id = dict(record.headers)["id"].decode()
         if record_id.startswith("broken"):
             return
         topic_id = self._cluster.broker.topics[SOURCE_TOPIC].id
         place = f"{topic_id}/{topic_partition}/{record.offset}"
         event_id = f"{NAME}/{place if self._by_place else record_id}"
-        known = self._producers.announced.setdefault(event_id, Announced(event_id, DATASET, record_id, by_source=True))
+        if not self._has_lists:
+            self._announced(event_id, record_id, record, topic_partition)
+            return
+        for number, element in enumerate(json.loads(record.value or b"{}")["files"]):
+            if "day" in element:
+                self._announced(f"{event_id}/{number}", str(element["day"]), record, topic_partition)
+
+    def _announced(self, event_id: str, day: str, record: LogRecord, topic_partition: int) -> None:
+        topic_id = self._cluster.broker.topics[SOURCE_TOPIC].id
+        known = self._producers.announced.setdefault(event_id, Announced(event_id, DATASET, day, by_source=True))
         known.appended.append(record.append_time)
         known.records.append(record.position(topic_id, topic_partition, record.append_time))
         known.lost = False
@@ -205,6 +233,8 @@ def source_users(cluster: Cluster, requests: Requests, producers: Producers, see
     chance = source(seed, "sources")
     if chance.random() >= SHARE and TRAP not in cluster.swarm.traps:
         return []
-    user = SourceUser(cluster, requests, producers, chance)
+    # Drawn apart, so that worlds without lists stay what they are.
+    has_lists = source(seed, "source lists").random() < LISTS
+    user = SourceUser(cluster, requests, producers, chance, has_lists=has_lists)
     cluster.broker.create(SOURCE_TOPIC, chance.randint(1, 9), user.appended, is_of_users=True)
     return [user]

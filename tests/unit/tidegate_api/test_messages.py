@@ -177,6 +177,17 @@ def test_given_events_that_the_broker_does_not_take_then_503_names_the_ids_to_re
     assert "took 2 of 3 events" in together.json()["detail"]
 
 
+def test_given_a_cloudevent_in_structured_mode_then_rest_announces_what_it_says(process: Process) -> None:
+    event = {"specversion": "1.0", "id": "e-1", "source": "/gates/north", "type": "tidegate.custom.truck-arrived"}
+    body = {**event, "subject": "gate-3", "data": {"namespace": "orders", "data": {"pallets": 12}}}
+    headers = {"Content-Type": "application/cloudevents+json"}
+    answer = process.http.post("/api/v1/events", content=json.dumps(body), headers=headers)
+    assert (answer.status_code, [each["id"] for each in answer.json()["items"]]) == (200, ["e-1"])
+    (sent,) = (each for each in process.bus.produced if each.topic == TOPICS.events)
+    (read,) = parse_events(sent.value)
+    assert (read.namespace, read.producer, read.event_key) == ("orders", "/gates/north", "custom/orders/truck-arrived")
+
+
 def test_given_batch_with_mistakes_then_each_is_named_and_nothing_is_sent(process: Process) -> None:
     batch = [MESSAGE, {**MESSAGE, "topic": "no topic"}, 7, {**MESSAGE, "id": "x"}, {**MESSAGE, "id": "x"}]
     answer = process.http.post("/api/v1/messages", json=batch)

@@ -48,3 +48,12 @@ def test_given_a_suspend_that_comes_again_then_until_is_the_end_of_that() -> Non
     told = list(happenings_of({**SUSPEND, "every": "6h", "until": "2026-01-01T20:00:00Z"}, END))
     assert len(told) == 3
     assert all("until" not in json.loads(each.value) for each in told)
+
+
+def test_given_cloudevents_in_structured_mode_then_each_goes_to_the_topic_of_its_type() -> None:
+    envelope = {"at": AT, "specversion": "1.0", "id": "e-1", "source": "/lake"}
+    data = {"namespace": "flights", "dataset": "raw", "partition": "p"}
+    (event,) = happenings_of({**envelope, "type": "tidegate.data.partition", "data": data}, END)
+    request = {**envelope, "type": "tidegate.schedule.suspend", "data": {"namespace": "flights", "name": "nightly"}}
+    (asked,) = happenings_of(request, END)
+    assert (event.topic, asked.topic) == ("events", "requests")

@@ -50,6 +50,17 @@ def test_given_secrets_and_payloads_then_they_are_not_written(stream: io.StringI
     assert len(line["text"]) == TEXT_CHARACTERS_MAX + 3
 
 
+def test_given_an_event_that_says_how_many_then_its_counter_rises_by_them(stream: io.StringIO) -> None:
+    set_up_logs(stream=stream)
+    metrics = Metrics()
+
+    for passed in (3, 4):
+        Notifier(metrics)("source_records_passed", source="flights/landed", reason="where", topic="lake", passed=passed)
+
+    page = metrics.exposition()[0].decode()
+    assert 'tidegate_source_records_passed_total{reason="where",source="flights/landed"} 7.0' in page
+
+
 def test_given_a_level_then_what_is_below_is_not_written_but_counted(stream: io.StringIO) -> None:
     set_up_logs(level="info", stream=stream)
     metrics = Metrics()

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
+from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning, returning
+from tidegate_core.decisions import event_reading
 from tidegate_core.decisions.event_index import Listener
 from tidegate_core.decisions.event_reading import SourceEvents
 from tidegate_core.decisions.inputs import RecordsArrived
 from tidegate_core.decisions.partition_actor import PartitionActor
 from tidegate_core.decisions.run_plane import deadlines, watermark
 from tidegate_core.records.sources import Source, Sources
+from tidegate_core.sources import mapping
 
 Opened = list[tuple[Source, Mapping[str, int]]]
 
@@ -65,6 +67,10 @@ def all_in_one(_: Any) -> Any:
     return together
 
 
+def without_its_place(identity: Callable[..., str]) -> Any:
+    return lambda mapped, asked, origin: identity(mapped, asked._replace(place=None), origin)
+
+
 RULES_OF_SOURCES = (
     Mutant(
         "one wait for all namespaces",
@@ -79,6 +85,21 @@ RULES_OF_SOURCES = (
         breaks="I3",
         patches=(Patch(SourceEvents, "sources_of", mapping_all_that_is_there),),
         killed_by=f"{STORIES}::test_given_a_record_that_is_older_than_its_source_then_no_schedule_runs",
+    ),
+    Mutant(
+        "one id for a list",
+        "all elements of a record's list have the id of their record, so that one of them counts",
+        breaks="I3",
+        patches=(Patch(mapping, "_identity", without_its_place),),
+        within=12,
+        trap="sources",
+    ),
+    Mutant(
+        "one place for a list",
+        "all elements of a record's list have one tag in the page, so that who takes over takes them for one event",
+        breaks="I3",
+        patches=(Patch(event_reading, "_place_tag", returning("0000")),),
+        killed_by="unit/tidegate_core/decisions/test_source_lists.py::test_given_a_crash_after_each_effect_then_each_element_counts_once[ids by place]",
     ),
     Mutant(
         "old list",

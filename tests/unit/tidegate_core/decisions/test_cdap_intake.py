@@ -77,6 +77,17 @@ def test_given_an_event_of_an_unknown_type_then_it_counts_for_nothing_and_is_cou
     assert len(story.notices("record_dead_lettered")) == 1  # `tidegate_dead_letters_total` counts these.
 
 
+def test_given_a_notification_of_many_keys_then_they_count_in_its_order_over_all_pages() -> None:
+    """Rows of later pages were counted before those of earlier ones."""
+    story = Story()
+    story.apply("it", on_data(count=5_000))
+    keys = [f"d{number:04d}" for number in range(1_000)]
+    payload = {"datasetId": "flights.raw", "partitionKeys": keys}
+    story.append(EVENTS, 0, {"eventType": "PARTITION", "payload": payload})
+    story.run(5 * SECOND)
+    assert entries(story, "it") == keys
+
+
 @pytest.mark.timeout(600)
 def test_given_many_schedules_that_hear_one_event_and_a_kill_in_the_middle_then_each_has_it_exactly_once() -> None:
     """CD-054: 5,000 on one event, killed at a third, at a half, and near the end of the fan-out. `make test` has 150."""

@@ -25,7 +25,7 @@ from tidegate_core.model.parsing import parse_events, parse_request
 from tidegate_core.model.problems import RefusedRecord
 from tidegate_core.model.requests import REQUEST_TYPES
 from tidegate_core.model.sources import SourceSpec
-from tidegate_core.sources.mapping import event_of
+from tidegate_core.sources.mapping import events_of
 
 MINE = ("flights", "team-a-*")
 NAMESPACES = st.sampled_from(("flights", "team-a-1", "team-b-1", "flight", "flights2", "orders", "tidegate"))
@@ -184,7 +184,7 @@ def test_given_any_record_of_a_source_then_its_event_is_of_the_sources_namespace
     spec = SourceSpec.model_validate({**SourceSpec.EXAMPLE, "event": event})
     headers = (("ce_namespace", header.encode()), ("namespace", header.encode()))
     try:
-        made = event_of(spec, LogRecord(1, 1, None, json.dumps(value).encode(), headers), "t/0/1")
+        ((_, made),) = events_of(spec, LogRecord(1, 1, None, json.dumps(value).encode(), headers), "t/0/1").events
     except RefusedRecord:
         return
     assert made.namespace == spec.namespace

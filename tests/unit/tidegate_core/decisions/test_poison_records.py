@@ -17,7 +17,7 @@ from tidegate_core.decisions import event_reading, request_ingest
 from tidegate_core.model.events import DataPartitionEvent
 from tidegate_core.model.parsing import parse_events
 from tidegate_core.model.shards import message_shard
-from tidegate_core.sources.mapping import event_of
+from tidegate_core.sources.mapping import events_of
 
 TOPIC = "lake.commits"
 SOURCE: Doc = {
@@ -84,7 +84,7 @@ def test_given_an_event_whose_identity_cannot_be_told_then_it_is_a_dead_letter(
 def test_given_a_record_that_the_mapping_fails_on_then_it_is_a_dead_letter_of_its_source(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_reading, "event_of", failing_on("d2", event_of))
+    monkeypatch.setattr(event_reading, "events_of", failing_on("d2", events_of))
     bench.append(TOPIC, 0, *({"day": day} for day in ("d1", "d2", "d3")))
     bench.run(SECOND)
     assert counts(bench) == [[2]]

@@ -36,13 +36,13 @@ def test_given_cloudevent_then_id_type_and_time_come_from_its_headers() -> None:
     assert (read.id, read.kind, read.event_time) == ("e-1", "created", 1_795_212_000_000)
 
 
-@pytest.mark.parametrize("header", ["ce_id", "CE_ID", "ce_type", "ce_time"])
+@pytest.mark.parametrize("header", ["ce_id", "CE_ID", "ce_type", "ce_time", "ce_source", "ce_subject"])
 def test_given_an_envelope_that_is_not_utf8_then_the_event_is_refused_by_the_header_s_name(header: str) -> None:
     """Found in review: two ids of another encoding, such as Zürich-1 and Zörich-1 in Latin-1, became one, and the second event did not count."""
     data = json.dumps({"type": "data.partition", "namespace": "flights", "dataset": "raw", "partition": "1"}).encode()
     with pytest.raises(RefusedRecord, match=f"the header {header.lower()}, which is not UTF-8"):
         parse_events(data, [("ce_id", b"e-1"), (header, "Zürich-1".encode("latin-1"))])
-    parse_events(data, [("ce_source", "Zürich".encode("latin-1"))])
+    parse_events(data, [("ce_place", "Zürich".encode("latin-1"))])
 
 
 def test_given_custom_event_then_its_key_names_it() -> None:

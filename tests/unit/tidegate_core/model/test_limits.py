@@ -19,7 +19,7 @@ from tidegate_core.model.problems import RefusedRecord
 from tidegate_core.model.records import LONGEST_NUMBER_DIGITS, MAX_CONTAINERS, Headers
 from tidegate_core.model.request_base import MAX_RECORD_BYTES
 from tidegate_core.model.sources import SourceSpec
-from tidegate_core.sources.mapping import event_of
+from tidegate_core.sources.mapping import events_of
 
 REFUSAL_CALIBRATIONS = 5
 """Some 50 ms on an idle machine."""
@@ -176,7 +176,7 @@ def test_given_as_many_brackets_as_a_payload_has_room_for_then_it_is_taken() -> 
 
 def test_given_a_record_of_a_source_that_is_all_brackets_then_it_is_refused_soon() -> None:
     value = b"[" + b"[]," * 340_000 + b"1]"
-    told, took = refusal_of(lambda raw, _: event_of(SOURCE, LogRecord(0, 0, None, raw, ()), "t/0/0"), value, ())
+    told, took = refusal_of(lambda raw, _: events_of(SOURCE, LogRecord(0, 0, None, raw, ()), "t/0/0"), value, ())
     assert "131072 lists" in told
     assert took < REFUSAL_CALIBRATIONS * calibration_s()
 

@@ -18,7 +18,7 @@ from tidegate_core.model.facts import fact_to_json
 from tidegate_core.model.parsing import parse_events, parse_request, parse_source
 from tidegate_core.model.problems import RefusedRecord
 from tidegate_core.model.requests import REQUEST_TYPES
-from tidegate_core.sources.mapping import event_of
+from tidegate_core.sources.mapping import events_of
 
 ODD_TEXTS = (
     *(
@@ -153,7 +153,7 @@ def test_given_anything_on_the_requests_topic_then_there_is_a_request_or_a_refus
 @given(value=st.none() | records(), headers=headers)
 def test_given_anything_on_a_sources_topic_then_there_is_an_event_or_a_refusal(value: Any, headers: Any) -> None:
     try:
-        event = event_of(SOURCE, LogRecord(1, 0, None, value, headers), "c" * 32 + "/0/1")
+        ((_, event),) = events_of(SOURCE, LogRecord(1, 0, None, value, headers), "c" * 32 + "/0/1").events
     except RefusedRecord as refused:
         assert is_understood(refused)  # noqa: PT017 - both outcomes are right
     else:

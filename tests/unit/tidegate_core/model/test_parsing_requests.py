@@ -77,12 +77,6 @@ def test_given_an_id_that_is_not_utf8_then_it_is_nobodys_and_the_one_in_the_reco
     assert refusal(b'{"id": "mine"}', headers).request_id == "mine"
 
 
-def test_given_structured_mode_then_it_is_planned() -> None:
-    refused = refusal(b'{"specversion": "1.0"}', [("content-type", b"application/cloudevents+json")])
-
-    assert "planned for 0.5" in refused.problems[0].problem
-
-
 @pytest.mark.parametrize(
     "value", [None, b"", b"{", b"\xff\xfe", b"[]", b'"text"', b"NaN", b"[" * 10_000, b'{"a": "\\ud800"}', b"1" * 5000]
 )

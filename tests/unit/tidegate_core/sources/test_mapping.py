@@ -15,7 +15,7 @@ from tidegate_core.model.parsing import parse_source
 from tidegate_core.model.problems import RefusedRecord
 from tidegate_core.model.request_base import MAX_RECORD_BYTES
 from tidegate_core.model.sources import SourceSpec
-from tidegate_core.sources.mapping import event_of
+from tidegate_core.sources.mapping import events_of
 
 ORIGIN = f"{'c' * 32}/3/17"
 EVENT = {"dataset": "raw", "partition": {"pointer": "/day"}}
@@ -28,7 +28,8 @@ def a_spec(**mapping: Any) -> SourceSpec:
 
 def mapped(spec: SourceSpec, value: Any = None, headers: tuple[tuple[str, bytes], ...] = ()) -> DataPartitionEvent:
     raw = value if isinstance(value, bytes) or value is None else json.dumps(value).encode()
-    return event_of(spec, LogRecord(17, 0, None, raw, headers), ORIGIN)
+    ((_, event),) = events_of(spec, LogRecord(17, 0, None, raw, headers), ORIGIN).events
+    return event
 
 
 def problems(spec: SourceSpec, value: Any = None, headers: tuple[tuple[str, bytes], ...] = ()) -> list[str]:
@@ -81,8 +82,8 @@ def test_given_no_size_then_it_stays_open(value: Any) -> None:
     ("mapping", "value", "said"),
     [
         pytest.param({}, b"no JSON", "is not JSON", id="no JSON"),
-        pytest.param({}, b"", "is not JSON", id="empty"),
-        pytest.param({}, None, "is not JSON", id="a tombstone"),
+        pytest.param({}, b"", "has no value, and is not JSON", id="empty"),
+        pytest.param({}, None, "has no value, and is not JSON", id="a tombstone"),
         pytest.param(
             {}, {"date": "d1"}, "partition: is taken from the pointer /day, which the record does not", id="gone"
         ),
@@ -120,7 +121,7 @@ def test_given_a_header_that_is_no_text_then_it_is_refused() -> None:
 
 def is_event_or_refusal(spec: SourceSpec, record: LogRecord) -> bool:
     try:
-        return event_of(spec, record, ORIGIN).namespace == "flights"
+        return all(event.namespace == "flights" for _, event in events_of(spec, record, ORIGIN).events)
     except RefusedRecord as refused:
         return bool(refused.problems)
 
