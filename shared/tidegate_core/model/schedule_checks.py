@@ -29,6 +29,7 @@ from tidegate_core.triggers.every import SHORTEST_PERIOD_MS
 from tidegate_core.triggers.exclusions import ExcludedCron
 from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
 from tidegate_core.triggers.tick_leaf import TickLeaf
+from tidegate_core.triggers.vain_filters import vain_filter_problems
 
 DEFAULT_MINIMUM_PERIOD_MS = 10_000
 """The shortest period of a time trigger, unless the processes are set otherwise (SEMANTICS 1.7)."""
@@ -43,18 +44,18 @@ def fitting_problems(spec: ScheduleSpec) -> list[Problem]:
     """Returns what is wrong between the parts of a schedule, whenever it is looked at."""
     templates = [] if spec.sends_messages else template_problems(spec.trigger, spec.program)
     own = (*_own_upstream(spec), *_flexible_problems(spec), *_delays_for_nothing(spec), *_key_problems(spec))
-    since = (*_load_problems(spec), *_hashed_problems(spec), *_pointer_problems(spec))
+    since = (*_load_problems(spec), *_hashed_problems(spec), *_filter_problems(spec))
     return [*templates, *delivery_problems(spec), *overlap_problems(spec), *catch_up_problems(spec), *own, *since]
 
 
-def _pointer_problems(spec: ScheduleSpec) -> list[Problem]:
-    filters = [
-        (f"{path}.where", leaf.where)
-        for path, leaf in (_leaf_paths(spec.trigger) if isinstance(spec.trigger, EventTrigger) else [])
-        if isinstance(leaf, DatasetLeaf | CustomEventTrigger) and leaf.where is not None
-    ]
-    wrong = [(place, each) for place, where in filters for each in where.fields() if is_wrongly_escaped(each)]
-    return [Problem(place, f"{each[:64]} {WRONG_ESCAPE}", ESCAPES) for place, each in wrong]
+def _filter_problems(spec: ScheduleSpec) -> list[Problem]:
+    found: list[Problem] = []
+    for path, leaf in _leaf_paths(spec.trigger) if isinstance(spec.trigger, EventTrigger) else []:
+        if isinstance(leaf, DatasetLeaf | CustomEventTrigger) and leaf.where is not None:
+            wrong = [each for each in leaf.where.fields() if is_wrongly_escaped(each)]
+            found += [Problem(f"{path}.where", f"{each[:64]} {WRONG_ESCAPE}", ESCAPES) for each in wrong]
+            found += vain_filter_problems(leaf, path)
+    return found
 
 
 def _flexible_problems(spec: ScheduleSpec) -> list[Problem]:

@@ -41,7 +41,8 @@ def _scalar(value: Any) -> Any:
         return value
     if _is_number(value):
         return _within_bounds(value)
-    raise refused("is neither a text, a number nor true/false")
+    hint = 'quote it: "null"' if value is None else ""
+    raise refused("is neither a text, a number nor true/false", hint=hint)
 
 
 def _number(value: Any) -> Any:
@@ -166,9 +167,9 @@ class Filter(Document):
         if self.negated is not None:
             return not self.negated.holds_in(event)
         assert self.field is not None
-        return self._compares(_found(event, self.field))
+        return self.holds_of(_found(event, self.field))
 
-    def _compares(self, value: Any) -> bool:
+    def holds_of(self, value: Any) -> bool:
         """Returns whether all comparisons with a value hold; there may be several of one field."""
         return (
             (self.exists is None or self.exists == (value is not MISSING))
