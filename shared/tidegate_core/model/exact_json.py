@@ -7,6 +7,7 @@ A fraction that is compared or computed with is a float like any other.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -34,7 +35,9 @@ class WrittenNumber(float):
 def written_number(text: str) -> float:
     """Returns the number of a text; with the text where that is JSON's and not what the number alone would be written as."""
     number = float(text)
-    return WrittenNumber(text) if repr(number) != text and _JSON_NUMBER.fullmatch(text) else number
+    # What no float holds stays infinite, and is refused where it is sent: other readers would take it for that.
+    says_more = repr(number) != text and math.isfinite(number)
+    return WrittenNumber(text) if says_more and _JSON_NUMBER.fullmatch(text) else number
 
 
 def exactly_read(value: bytes, document: Any) -> Any:

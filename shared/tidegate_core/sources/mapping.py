@@ -12,8 +12,9 @@ from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.model.events import DataPartitionEvent
 from tidegate_core.model.explain import problems_of
 from tidegate_core.model.problems import TOO_LARGE, ErrorClass, Problem, RefusedRecord, internal_problem
-from tidegate_core.model.records import overgrown_text
+from tidegate_core.model.records import overgrown_text, without_mark
 from tidegate_core.model.request_base import MAX_RECORD_BYTES
+from tidegate_core.model.sizes import whole_of
 from tidegate_core.model.sources import EventMapping, SourceSpec, TakenFrom, as_number
 from tidegate_core.sources.pointers import MISSING, value_at
 
@@ -79,6 +80,7 @@ class _Reading:
             # Else all records without one were repeats of each other, and only the first would count.
             self.problems.append(Problem(name, f"is taken from {where}, which is empty"))
             return MISSING
+        value = whole_of(value)
         if isinstance(value, str):
             return as_number(name, value)
         if isinstance(value, int) and not isinstance(value, bool):
@@ -116,7 +118,7 @@ class _Reading:
             if overgrown := overgrown_text(value):
                 raise self.refusal([overgrown], too_large=True)
             try:
-                self._document = from_json(value, allow_inf_nan=False)
+                self._document = from_json(without_mark(value), allow_inf_nan=False)
             except ValueError as error:
                 raise self.refusal([Problem("", f"is not JSON, which the pointers need: {error}")]) from error
         return self._document

@@ -213,3 +213,11 @@ def test_given_a_number_as_name_then_the_line_says_to_quote_it(tmp_path: Path) -
     (tmp_path / "a.yaml").write_text("namespace: flights\nname: 2026\n")
     with pytest.raises(CommandFailed, match="name is missing or no text; quote what is a number"):
         read_documents(tmp_path / "a.yaml")
+
+
+def test_given_decimals_in_the_payload_of_a_file_then_their_digits_are_sent(api: FakeApi, tmp_path: Path) -> None:
+    trigger = "trigger: {type: every, period: 1h}"
+    target = "target: {type: message, topic: t, payload: {price: 19.90, count: 3, share: 0.5}}"
+    (tmp_path / "a.yaml").write_text(f"{HEAD}{trigger}\n{target}\n")
+    main.run(["schedule", "apply", "-f", str(tmp_path / "a.yaml")])
+    assert b'"payload":{"price":19.90,"count":3,"share":0.5}' in api.asked[0].content
