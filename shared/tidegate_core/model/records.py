@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -33,6 +32,7 @@ _DIGITS_ALIKE = bytes(48 if 48 <= each <= 57 else 32 for each in range(256))
 _LONG_NUMBER = b"0" * (LONGEST_NUMBER_DIGITS + 1)
 """In bytes whose digits are all alike: a pattern's search takes ten times as long, and half a second for a record full of numbers that are
 just not too long."""
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 HEAD_BYTES = 16_384
 """Of a record that is not read as a whole: as much is read to tell its sender, who writes what it is first."""
 _PLACE = re.compile(r"at line (\d+) column (\d+)")
@@ -194,7 +194,7 @@ def _too_large(value: bytes, envelope: Mapping[str, str]) -> RefusedRecord:
 
 def without_mark(value: bytes) -> bytes:
     """Returns a JSON text without the byte order mark that some writers begin it with."""
-    return value.removeprefix(codecs.BOM_UTF8)
+    return value.removeprefix(_BYTE_ORDER_MARK)
 
 
 def _said_before(value: bytes, error: ValueError) -> dict[str, Any]:
