@@ -15,8 +15,16 @@ from pydantic_core import from_json
 from starlette.types import Message, Receive, Scope
 
 from tidegate_api.problems import BodyTooLarge, BodyUnfinished, NoRoomForBody
+from tidegate_core.model.exact_json import exactly_read
 from tidegate_core.model.problems import InvalidInput, Problem
-from tidegate_core.model.records import no_json, overgrown_text, repeated_names, repetition, unholdable_number
+from tidegate_core.model.records import (
+    no_json,
+    overgrown_text,
+    repeated_names,
+    repetition,
+    unholdable_number,
+    without_mark,
+)
 from tidegate_core.model.requests import MAX_RECORD_BYTES
 
 BODY_BYTES_MAX = MAX_RECORD_BYTES
@@ -106,7 +114,7 @@ async def read_json(request: Request) -> Any:
         BodyTooLarge: See `bounded`.
         NoRoomForBody: Likewise.
     """
-    body = await request.body()
+    body = without_mark(await request.body())
     if not body.strip():
         return {}
     if len(body) > READ_APART_BYTES:
@@ -127,7 +135,7 @@ def _parsed(body: bytes) -> Any:
         raise InvalidInput([problem])
     if repeated := repeated_names(body, document):
         raise InvalidInput(repetition(repeated))
-    return document
+    return exactly_read(body, document)
 
 
 async def read_object(request: Request) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidegate_api.parts import Services
 from tidegate_client.views import DryRun
 from tidegate_core.decisions.forged import EVERY, refuse_forged_request
+from tidegate_core.model.catch_up import CatchUp
 from tidegate_core.model.problems import InvalidInput, Problem, RefusedRecord
 from tidegate_core.model.programs import ProgramTarget, PysparkProgram
 from tidegate_core.model.quotas import quota_of
@@ -37,14 +38,21 @@ async def dry_run(
         # 400, as the apply has it from the owner's receipt; 403 is of pages and their hosts.
         raise InvalidInput(refusal.problems) from refusal
 
-    async def found(stays: bool) -> tuple[Problem, ...]:
+    async def found(stays: bool, making_up: CatchUp) -> tuple[Problem, ...]:
         # The owner decides by its own setting; this process's counts where no node has told its own.
         told = await services.schedules.minimum_period_of(wanted.spec.namespace, wanted.spec.name)
         minimum_ms = told or services.minimum_period_ms
         quota = quota_of(services.quotas, wanted.spec.namespace)
         # On a thread: an instant that never comes is searched for half a second, in which no program could start.
         problems = await services.pools.read(
-            lambda: check_schedule(wanted.spec, now=now, minimum_period_ms=minimum_ms, quota=quota, trigger_stays=stays)
+            lambda: check_schedule(
+                wanted.spec,
+                now=now,
+                minimum_period_ms=minimum_ms,
+                quota=quota,
+                trigger_stays=stays,
+                making_up=making_up,
+            )
         )
         target = wanted.spec.target
         if isinstance(target, ProgramTarget) and isinstance(target.program, PysparkProgram):

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import yaml
 
 from tidegate_cli.exits import CommandFailed, Exit
-from tidegate_ports.unique_keys import refuse_twin_keys
+from tidegate_ports.core_schema import MERGE, TEXT, CoreSchemaLoader
 
 FILE_BYTES_MAX = 10 * 1_048_576
 """One file of definitions; what is larger is no hand-written YAML."""
@@ -20,20 +20,20 @@ DEPTH_MAX = 100
 """Levels of lists and mappings below a document's own fields; a schedule has a dozen, and YAML's loader ends at some 250."""
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
-TEXT = "tag:yaml.org,2002:str"
-TIMESTAMP = "tag:yaml.org,2002:timestamp"
-MERGE = "tag:yaml.org,2002:merge"
-_AS_WRITTEN = re.compile(r"[-+]?(?:0[\d_]+|\d[\d_]*(?::\d+)+(?:\.[\d_]*)?)", re.ASCII)
-""":" counts in sixties, and a zero at the beginning in eights."""
+TEXT_PLACES = (
+    ("labels",),
+    ("target", "program", "args"),
+    ("target", "program", "conf"),
+    ("target", "program", "env"),
+    ("target", "program", "properties"),
+)
+"""Lists and mappings in which the language takes texts alone: `args: [1.10, 0x1F, true]` are these three texts."""
+_SIGNS = "*&|>%@`"
+"""With what a text has to be quoted: it begins something else in YAML."""
 
 
-class _Loader(yaml.SafeLoader):
-    """Leaves times, dates and keys as they are written: a schedule's are texts, in `instant` as in the arguments of a program.
-
-    So are numbers that YAML reads as others than people: `22:00` would be 1320, and `010` eight, while `08` is a text anyhow.
-
-    Refuses a key that stands twice in one mapping, and more than `DEPTH_MAX` levels, with which YAML's own loaders end in a RecursionError.
-    """
+class _Loader(CoreSchemaLoader):
+    """Leaves keys as they are written, and refuses more than `DEPTH_MAX` levels, with which YAML's own loaders end in a RecursionError."""
 
     _depth = 0
 
@@ -46,16 +46,11 @@ class _Loader(yaml.SafeLoader):
         self._depth -= 1
         return node
 
-    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
-        tag = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
-        is_plain = kind is yaml.ScalarNode and implicit[0]
-        return TEXT if is_plain and (tag == TIMESTAMP or _AS_WRITTEN.fullmatch(value)) else tag
-
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        node = refuse_twin_keys(super().compose_mapping_node(anchor))
+        node = super().compose_mapping_node(anchor)
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != MERGE:
-                # A variable called ON would be one called true.
+                # A variable called 1.10 would be one called 1.1.
                 key.tag = TEXT
         return node
 
@@ -66,14 +61,6 @@ class _Loader(yaml.SafeLoader):
             return text.encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeDecodeError as error:
             problem = "has half of a character (one of two \\uD800 to \\uDFFF)"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        # What a tag (`!!int foo`), or a number of thousands of digits, cannot be ends in errors of all kinds.
-        try:
-            return super().construct_object(node, deep)
-        except (ValueError, LookupError, AttributeError, TypeError) as error:
-            problem = f"cannot be read as {node.tag.replace('tag:yaml.org,2002:', '!!')}"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
 
 
@@ -165,16 +152,17 @@ def _is_hidden(path: Path) -> bool:
 
 
 def _read(path: Path, *, absolute: bool) -> Iterator[ScheduleDocument]:
+    text = ""
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
             raise CommandFailed(f"{path}: has more than {FILE_BYTES_MAX} bytes", Exit.USAGE)
         text = path.read_text(encoding="utf-8")
-        # Both see the same documents; one that is empty (a trailing `---`) is none.
-        pairs = zip(yaml.compose_all(text, _Loader), yaml.load_all(text, _Loader), strict=True)
-        found = [(node, spec) for node, spec in pairs if spec is not None]
+        # One that is empty (a trailing `---`) is none.
+        found = [(node, spec) for node, spec in _documents_of(text) if spec is not None]
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise CommandFailed(f"{path}:{line}: {error.problem or 'is not YAML'}", Exit.USAGE) from error
+        problem = f"{error.problem or 'is not YAML'}{_quoting_hint(text, error)}"
+        raise CommandFailed(f"{path}:{line}: {problem}", Exit.USAGE) from error
     except yaml.YAMLError as error:
         raise CommandFailed(f"{path}: is not YAML: {error}", Exit.USAGE) from error
     except (OSError, UnicodeDecodeError) as error:
@@ -185,8 +173,61 @@ def _read(path: Path, *, absolute: bool) -> Iterator[ScheduleDocument]:
         missing = [name for name in ("namespace", "name") if not isinstance(spec.get(name), str) or not spec[name]]
         if missing:
             at = f"{path}:{node.start_mark.line + 1}"
-            raise CommandFailed(f"{at}: {' and '.join(missing)} is missing or no text", Exit.USAGE)
+            problem = f"{' and '.join(missing)} is missing or no text; quote what is a number, or true, false or null"
+            raise CommandFailed(f"{at}: {problem}", Exit.USAGE)
         yield ScheduleDocument(path, with_absolute_file(spec, path.parent) if absolute else spec, node)
+
+
+def _documents_of(text: str) -> Iterator[tuple[yaml.Node, Any]]:
+    loader = _Loader(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            assert node is not None, "there is one"
+            yield node, _as_written(loader.construct_document(node), node)
+    finally:
+        loader.dispose()
+
+
+def _as_written(spec: Any, node: yaml.Node) -> Any:
+    """Returns a document whose texts are what stands there, where YAML has read numbers or truths."""
+    for place in TEXT_PLACES:
+        spec = _with_texts(spec, node, place)
+    return spec
+
+
+def _with_texts(value: Any, node: yaml.Node, place: Sequence[str]) -> Any:
+    if place:
+        inner = _child(node, place[0]) if isinstance(value, dict) and place[0] in value else None
+        return value if inner is None else {**value, place[0]: _with_texts(value[place[0]], inner, place[1:])}
+    if isinstance(value, list) and isinstance(node, yaml.SequenceNode):
+        return [_text_of(each, item) for each, item in zip(value, node.value, strict=True)]
+    if isinstance(value, dict) and isinstance(node, yaml.MappingNode):
+        # Of one name the last one: before a mapping's own stand those that were merged (`<<`).
+        written = {key.value: item for key, item in node.value}
+        return {name: _text_of(each, written.get(name)) for name, each in value.items()}
+    return value
+
+
+def _text_of(value: Any, node: yaml.Node | None) -> Any:
+    return node.value if isinstance(node, yaml.ScalarNode) and isinstance(value, bool | int | float) else value
+
+
+def _quoting_hint(text: str, error: yaml.MarkedYAMLError) -> str:
+    """Returns what to write for a text that begins with a sign of YAML's, as `*/5 * * * *` does, or that has one within."""
+    lines, mark = text.split("\n"), error.problem_mark
+    if mark is None or mark.line >= len(lines):
+        return ""
+    if error.problem and error.problem.startswith(("mapping values are not allowed", "found unhashable key")):
+        return "; quote a text with a colon or braces in it"
+    line = lines[mark.line]
+    # The sign itself, or what stands behind it.
+    start = next((at for at in (mark.column, mark.column - 1) if 0 <= at < len(line) and line[at] in _SIGNS), None)
+    if start is None:
+        return ""
+    is_in_flow = any(line[:start].count(opening) > line[:start].count(closing) for opening, closing in ("{}", "[]"))
+    value = re.split(r"[,}\]]| #" if is_in_flow else " #", line[start:], maxsplit=1)[0].strip()
+    return f'; quote it: "{value}"' if '"' not in value else "; quote it"
 
 
 def with_absolute_file(spec: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -205,7 +246,8 @@ def with_absolute_file(spec: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 def _child(node: yaml.Node, step: Step) -> yaml.Node | None:
     if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
+        # The last one: before a mapping's own keys stand those that were merged (`<<`).
+        for key, value in reversed(node.value):
             if key.value == step:
                 # A scalar's own line is that of its key; a block begins on the next one, which is where people look.
                 found: yaml.Node = value

@@ -175,9 +175,23 @@ def dump(document: Any, output: Format) -> None:
     if output is Format.JSON:
         write(json.dumps(document, indent=2, ensure_ascii=not is_plain))
         return
+    write(_yaml_of(document, allow_unicode=is_plain))
+
+
+def _yaml_of(document: Any, *, allow_unicode: bool) -> str:
     import yaml
 
-    write(yaml.safe_dump(document, sort_keys=False, allow_unicode=is_plain).rstrip())
+    from tidegate_ports.core_schema import tag_of
+
+    class Dumper(yaml.SafeDumper):
+        """Quotes what readers of YAML 1.1 or of 1.2 take for something else than a text."""
+
+        def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+            tag = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
+            is_plain_text = kind is yaml.ScalarNode and implicit[0] and tag.endswith(":str")
+            return tag_of(value) if is_plain_text else tag
+
+    return yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=allow_unicode).rstrip()
 
 
 def _is_held(text: str) -> bool:

@@ -215,7 +215,7 @@ def _lines(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
     if path is None:
         return
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise CommandFailed(f"{path}: cannot be read: {error}", Exit.USAGE) from error
     for number, line in enumerate(text.split("\n"), start=1):

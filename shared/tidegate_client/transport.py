@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import ssl
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -23,6 +22,7 @@ from tidegate_client.errors import (
     TidegateError,
 )
 from tidegate_client.views import ProblemView, ReceiptView
+from tidegate_core.model.exact_json import exact_json
 
 TIMEOUT_S = 30.0
 """Longer than the API awaits a receipt (10 s) and a broker (5 s) together."""
@@ -159,7 +159,7 @@ def _is_about_tls(error: BaseException | None) -> bool:
 def json_of(body: Any) -> bytes:
     """Returns what is sent. Raises InvalidRequest for what no JSON can hold: NaN, a datetime, half of a surrogate pair."""
     try:
-        return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        return exact_json(body).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidRequest(
             f"this cannot be sent as JSON: {error}", remedy="use texts, numbers and booleans"

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import yaml
 
-from tidegate_ports.unique_keys import TwinKeys, refuse_twin_keys
+from tidegate_ports.core_schema import CoreSchemaLoader
+from tidegate_ports.unique_keys import TwinKeys
 
 CONFIG_VARIABLE: Final = "TIDEGATE_CONFIG"
 
@@ -16,17 +17,10 @@ class SettingsFileUnreadable(Exception):
     """The message names the file and the place, and nothing that stands there: it may be a password."""
 
 
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice in one mapping."""
-
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        return refuse_twin_keys(super().compose_mapping_node(anchor))
-
-
 def settings_document(path: Path) -> Any:
     """Returns what the file holds, None where it is empty. Raises SettingsFileUnreadable."""
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 - a safe one
+        return yaml.load(path.read_text(encoding="utf-8"), CoreSchemaLoader)  # noqa: S506 - a safe one
     except TwinKeys as failure:
         why = f"{failure.problem}{_place(failure)}"
     except yaml.YAMLError as failure:

@@ -27,7 +27,9 @@ from tidegate_core.decisions.run_plane.control import (
     status_after,
     version_conflict,
 )
+from tidegate_core.decisions.run_plane.missed import made_up_by_apply
 from tidegate_core.decisions.run_plane.updating import trigger_stays, update_problems
+from tidegate_core.model.catch_up import CatchUp
 from tidegate_core.model.modes import OnUpdate
 from tidegate_core.model.position import FIRST_POSITION
 from tidegate_core.model.problems import InvalidInput, Problem
@@ -44,8 +46,8 @@ from tidegate_core.transactions.delivery import progress_of
 from tidegate_core.triggers.preview import reading_of
 from tidegate_ports.store import Store
 
-Check: TypeAlias = Callable[[bool], Awaitable[tuple[Problem, ...]]]
-"""Finds what is wrong with a definition; is told whether its trigger stays as it was taken."""
+Check: TypeAlias = Callable[[bool, CatchUp], Awaitable[tuple[Problem, ...]]]
+"""Finds what is wrong with a definition; is told whether its trigger stays as it was taken, and what is made of its past instants."""
 
 DEFINITIONS_AT_ONCE = 32
 """Read together: 2 MB where each has the 64 KiB that one may have."""
@@ -142,7 +144,9 @@ class ScheduleReads:
             found = await self.definitions([(shard, spec.namespace, spec.name, before.version)])
             definition = found.get(_definition_key(shard, before))
             changed = await self._pools.read(partial(_changed, spec, how, before, definition))
-        if not unchanged and (problems := await check(trigger_stays(how, exists=exists))):
+        if not unchanged and (
+            problems := await check(trigger_stays(how, exists=exists), made_up_by_apply(spec, before))
+        ):
             raise InvalidInput(problems)
 
         def would_be() -> Applied:

@@ -14,6 +14,7 @@ from tidegate_api.bodies import read_object
 from tidegate_api.page_tokens import PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX
 from tidegate_api.parts import Services
 from tidegate_api.receipt_answers import answer_with
+from tidegate_core.model.exact_json import exact_json
 from tidegate_core.model.instants import Instant, parse_instant
 from tidegate_core.model.names import NAME_PATTERN, RUN_ID_PATTERN
 from tidegate_core.model.parsing import parse_request
@@ -72,7 +73,15 @@ def request_of(document: Mapping[str, Any], idempotency_key: str | None) -> Writ
     Raises:
         InvalidInput: With all problems.
     """
-    return parse_request(json.dumps(identified(document, idempotency_key)).encode())
+    return parse_request(_written(identified(document, idempotency_key)).encode())
+
+
+def _written(document: Mapping[str, Any]) -> str:
+    try:
+        return exact_json(document)
+    except ValueError:
+        # With a number that JSON cannot hold: the parser tells of it.
+        return json.dumps(document)
 
 
 def identified(document: Mapping[str, Any], idempotency_key: str | None) -> dict[str, Any]:

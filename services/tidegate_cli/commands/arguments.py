@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidegate_cli.exits import CommandFailed, Exit
+from tidegate_core.model.exact_json import written_number
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -60,7 +61,7 @@ def json_of(option: str, text: str | None) -> Any:
     if text is None:
         return None
     try:
-        return json.loads(text, object_pairs_hook=each_once)
+        return json.loads(text.removeprefix("\ufeff"), object_pairs_hook=each_once, parse_float=written_number)
     except ValueError as error:
         raise CommandFailed(f"{option}: is not JSON: {error}", Exit.USAGE) from error
     except RecursionError as error:

@@ -19,11 +19,13 @@ CLOCKWORK_FIELDS = {
 }
 """Our fields by what their record calls them: problems are told in the sender's words."""
 
+_THEIRS = frozenset({"scheduleKey", "orderingKey", "taskData", "scheduleTime"})
 _KNOWN = ("clientId", "scheduleKey", "orderingKey", "taskData", "delivery", "scheduleTime", "id")
 
 
 def is_clockwork_schedule(document: Mapping[str, Any]) -> bool:
-    return "clientId" in document and "type" not in document
+    """Also without the `clientId` that it needs: a record with two fields that only theirs have is told what is missing."""
+    return "type" not in document and ("clientId" in document or len(_THEIRS.intersection(document)) > 1)
 
 
 def as_message_send(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,7 +40,7 @@ def as_message_send(document: Mapping[str, Any]) -> dict[str, Any]:
     problems = [Problem(shortened(field), "is not a field here", did_you_mean(field, _KNOWN)) for field in unknown]
     problems += [
         Problem(field, "is missing")
-        for field in ("scheduleKey", "taskData", "delivery", "scheduleTime")
+        for field in ("clientId", "scheduleKey", "taskData", "delivery", "scheduleTime")
         if document.get(field) is None
     ]
     if delivery is not None and (not isinstance(delivery, Mapping) or set(delivery) != {"topic"}):

@@ -33,7 +33,8 @@ def _scalar(value: Any) -> Any:
         return value
     if _is_number(value):
         return _within_bounds(value)
-    raise refused("is neither a text, a number nor true/false")
+    hint = 'quote it: "null"' if value is None else ""
+    raise refused("is neither a text, a number nor true/false", hint=hint)
 
 
 def _number(value: Any) -> Any:

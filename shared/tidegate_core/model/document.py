@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import GroupedMetadata, MaxLen
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, WithJsonSchema, model_validator
 
+from tidegate_core.model.exact_json import WrittenNumber
 from tidegate_core.model.planned import Planned
 from tidegate_core.model.problems import refused
 
@@ -108,7 +109,9 @@ def _as_text(value: Any) -> str:
     if isinstance(value, bool):  # before int: a bool is one, and Spark and shells spell it in lower case
         return "true" if value else "false"
     if isinstance(value, int | float):
-        return str(value)
+        return value.written if isinstance(value, WrittenNumber) else str(value)
+    if value is None:
+        raise refused("is null", hint='quote it where "null" or "~" is the text, or leave it out')
     if not isinstance(value, str):
         raise refused("is not a text", hint="write a text, a number or true/false")
     if "\x00" in value:
@@ -118,7 +121,7 @@ def _as_text(value: Any) -> str:
 
 
 Text = Annotated[str, BeforeValidator(_as_text), WithJsonSchema({"type": ["string", "number", "boolean"]})]
-"""A text that YAML may have read as a number or as a boolean, such as a Spark property."""
+"""A text that may come as a number or as a boolean, such as a Spark property: what was written, as far as its reader has kept that."""
 
 Whole = Annotated[int, Strict()]
 """A whole number; a text or a fraction is no number here."""

@@ -6,7 +6,7 @@ import json
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 from pydantic_core import PydanticSerializationError, to_json
 
 from tidegate_core.model.document import Document, Whole
@@ -14,10 +14,10 @@ from tidegate_core.model.instants import InstantField
 from tidegate_core.model.names import CustomEventType, DataPartitionName, DatasetId, EventId, Namespace, ShortText
 from tidegate_core.model.problems import refused
 from tidegate_core.model.shards import hash_of
-from tidegate_core.model.sizes import LARGEST_SIZE_BYTES, SizeField
+from tidegate_core.model.sizes import LARGEST_SIZE_BYTES, SizeField, whole_of
 
 ChangeKind: TypeAlias = Literal["created", "appended", "replaced", "deleted"]
-RowCount = Annotated[Whole, Field(ge=0, le=LARGEST_SIZE_BYTES)]
+RowCount = Annotated[Whole, Field(ge=0, le=LARGEST_SIZE_BYTES), BeforeValidator(whole_of)]
 EVENT_DATA_BYTES_MAX = 65_536
 _DEDUPE_BYTES = 16
 """128 bits: 32 hex digits, at a twentieth of base32's cost; no two of a day's events meet by chance."""

@@ -176,9 +176,18 @@ def _finding(details: ErrorDetails, place: _Place) -> _Finding | None:
             # A fault of a mapping's key is told at the mapping: the key itself may be empty.
             subject = "has a name that " if details["loc"][-1:] == ("[key]",) else ""
             words = plain_words(details["type"], details["msg"], _as_written(context, place))
-            is_quoted = details["type"] == "int_type" and isinstance(given, str) and given.strip().isdecimal()
-            hint = "write it without quotes" if is_quoted else _HINTS.get(words, "")
+            is_text_of_number = details["type"] == "int_type" and isinstance(given, str)
+            hint = (_plain_number_hint(given) if is_text_of_number else "") or _HINTS.get(words, "")
             return _Finding(Problem(place.path, subject + words, hint))
+
+
+def _plain_number_hint(text: str) -> str:
+    """Returns how a number has to be written, where its text is one: YAML takes `010` and `1_000` for texts."""
+    digits = text.strip().replace("_", "")
+    if not digits.isdecimal():
+        return ""
+    plain = digits.lstrip("0") or "0"
+    return "write it without quotes" if plain == text.strip() else f"write it as {plain[:MAX_SHOWN]}, without quotes"
 
 
 def _example_of(place: _Place) -> str:
@@ -299,7 +308,11 @@ _WORDS = {
     "literal_error": "is not one of: {expected}",
 }
 """What pydantic's kinds of errors are called here; each follows the name of a field."""
-_HINTS = {"is empty": "write something, or leave it out", "is not a number": "write it without quotes, such as 0.85"}
+_HINTS = {
+    "is empty": "write something, or leave it out",
+    "is not a number": "write it without quotes, such as 0.85",
+    "is neither true nor false": "write true or false; yes, no, on and off are texts",
+}
 
 
 def plain_words(kind: str, message: str, context: Mapping[str, Any]) -> str:

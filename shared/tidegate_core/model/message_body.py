@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from tidegate_core.model.document import AtMost, Document
 from tidegate_core.model.durations import DurationField
+from tidegate_core.model.exact_json import exact_json, holds_written_number
 from tidegate_core.model.names import Topic
 from tidegate_core.model.problems import TOO_LARGE, Problem, refused, shortened
 
@@ -52,7 +53,8 @@ class MessageBody(Document):
         topic: Where to.
         message_key: The delivered record's key.
         headers: The delivered record's headers.
-        payload: JSON, delivered as compact JSON text. One of the three payloads has to be there.
+        payload: JSON, delivered as compact JSON text. One of the three payloads has to be there. Where a fraction has digits
+            that its float does not say (`19.90`), it is kept as `payload_text`, which is delivered alike.
         payload_text: Delivered as UTF-8.
         payload_base64: Delivered as the bytes that it encodes.
         expire_after: Not delivered any more when later than this after its time.
@@ -69,6 +71,16 @@ class MessageBody(Document):
     payload_text: Annotated[str, StringConstraints(strict=True)] | None = None
     payload_base64: Annotated[str, StringConstraints(strict=True)] | None = None
     expire_after: Annotated[DurationField, Field(gt=0)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _exact_payload(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or not holds_written_number(given.get("payload")):
+            return given
+        if any(each in given for each in PAYLOAD_FIELDS[1:]):
+            return given  # Of two payloads none is taken.
+        others = {name: value for name, value in given.items() if name != "payload"}
+        return {**others, "payload_text": exact_json(given["payload"])}
 
     @model_validator(mode="after")
     def _one_payload(self) -> Self:

@@ -26,7 +26,7 @@ from tidegate_core.model.problems import (
     did_you_mean,
     internal_problem,
 )
-from tidegate_core.model.records import Headers, ReadRecord, read_id, read_record, read_text
+from tidegate_core.model.records import Headers, ReadRecord, read_id, read_record, read_text, sender_id
 from tidegate_core.model.requests import (
     PLANNED_TYPES,
     REQUEST_TYPES,
@@ -271,7 +271,7 @@ def _refusal(document: Mapping[str, Any], problems: Any) -> RefusedRecord:
     return RefusedRecord(
         found,
         error_class,
-        request_id=read_id(document, "id"),
+        request_id=sender_id(document),
         type=read_text(document, "type"),
         namespace=read_id(document, "namespace") or read_id(document, "clientId"),
         name=read_id(document, "name"),

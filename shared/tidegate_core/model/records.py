@@ -10,8 +10,17 @@ from typing import Any, NamedTuple, TypeAlias
 from pydantic_core import from_json
 
 from tidegate_core.model.cloud_events import CONTENT_TYPE, PREFIX, READ_HEADERS, is_structured, opened, version_problem
+from tidegate_core.model.exact_json import exactly_read
 from tidegate_core.model.names import FREE_TEXT_PATTERN
-from tidegate_core.model.problems import MAX_PROBLEMS, TOO_LARGE, InvalidInput, Problem, RefusedRecord, shortened
+from tidegate_core.model.problems import (
+    MAX_PROBLEMS,
+    TOO_LARGE,
+    ErrorClass,
+    InvalidInput,
+    Problem,
+    RefusedRecord,
+    shortened,
+)
 from tidegate_core.model.requests import MAX_RECORD_BYTES
 
 Headers: TypeAlias = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]] | None
@@ -31,6 +40,10 @@ _DIGITS_ALIKE = bytes(48 if 48 <= each <= 57 else 32 for each in range(256))
 _LONG_NUMBER = b"0" * (LONGEST_NUMBER_DIGITS + 1)
 """In bytes whose digits are all alike: a pattern's search takes ten times as long, and half a second for a record full of numbers that are
 just not too long."""
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+HEAD_BYTES = 16_384
+"""Of a record that is not read as a whole: as much is read to tell its sender, who writes what it is first."""
+_PLACE = re.compile(r"at line (\d+) column (\d+)")
 _COLON_APART = re.compile(rb"[ \t\n\r]:")
 _ID = re.compile(FREE_TEXT_PATTERN)
 _ENVELOPE = {"ce_id": "id", "ce_type": "type"}
@@ -55,15 +68,16 @@ def read_record(value: bytes | None, headers: Headers) -> ReadRecord:
         RefusedRecord: Too large, not JSON, not an object, a field twice, or an envelope that is no text or contradicts the data.
     """
     envelope = _envelope(headers) if headers else {}
+    value = None if value is None else without_mark(value)
     if value is not None and len(value) > MAX_RECORD_BYTES:
         raise _too_large(value, envelope)
     if value is not None and (problem := overgrown_text(value)):
-        raise RefusedRecord([problem], "too_large", request_id=_own_id(envelope), type=_own_type(envelope))
+        raise _refused_unread([problem], "too_large", _said_in(value[:HEAD_BYTES]), envelope)
     try:
         document = from_json(value or b"", allow_inf_nan=False)
     except ValueError as error:
         problem = _unreadable(value, error)
-        raise RefusedRecord([problem], "unparsable", request_id=_own_id(envelope), type=_own_type(envelope)) from error
+        raise _refused_unread([problem], "unparsable", _said_before(value or b"", error), envelope) from error
     if not isinstance(document, dict):
         hint = "send each request or event in a record of its own" if isinstance(document, list) else ""
         problem = Problem("", "is JSON, but not an object", hint)
@@ -74,7 +88,7 @@ def read_record(value: bytes | None, headers: Headers) -> ReadRecord:
         raise _ambiguous(document, repeated, envelope)
     if headers and (unreadable := _not_utf8(headers)):
         raise _wrong_text(document, unreadable, (), envelope)
-    return _out_of_its_envelope(document, envelope)
+    return _out_of_its_envelope(exactly_read(value or b"", document), envelope)
 
 
 def _out_of_its_envelope(document: dict[str, Any], envelope: dict[str, str]) -> ReadRecord:
@@ -208,34 +222,62 @@ def _wrong_text(
     """The sender is told under the id, the namespace and the name that the record says once."""
     unclear = frozenset(repeated)
     said = {field: value for field, value in document.items() if field not in unclear}
-    return RefusedRecord(
-        problems,
-        request_id=_own_id(envelope) or read_id(said, "id"),
-        type=_own_type(envelope) or read_text(said, "type"),
-        namespace=read_id(said, "namespace"),
-        name=read_id(said, "name"),
-        key=read_id(said, "key"),
-    )
+    return _refused_unread(problems, "invalid", said, envelope)
 
 
 def _too_large(value: bytes, envelope: Mapping[str, str]) -> RefusedRecord:
     problem = Problem("", f"{TOO_LARGE}: {len(value)} bytes, at most {MAX_RECORD_BYTES} (1 MiB) are allowed")
     begin = value[:MAX_RECORD_BYTES]
+    # As much as any record's is read after all, so that its sender can be told.
+    return _refused_unread([problem], "too_large", _said_in(begin), envelope)
+
+
+def without_mark(value: bytes) -> bytes:
+    """Returns a JSON text without the byte order mark that some writers begin it with."""
+    return value.removeprefix(_BYTE_ORDER_MARK)
+
+
+def _said_before(value: bytes, error: ValueError) -> dict[str, Any]:
+    """Returns the fields before the place at which a text stops to be JSON, so that its sender can be told."""
+    place = _PLACE.search(str(error))
+    if place is None:
+        return {}
+    lines = value.split(b"\n", int(place[1]))
+    # The column is where the fault shows: the character before it may be the one that is wrong.
+    read = sum(len(line) + 1 for line in lines[: int(place[1]) - 1]) + int(place[2])
+    return next((said for cut in range(3) if (said := _said_in(value[: max(0, read - cut)]))), {})
+
+
+def _said_in(begin: bytes) -> dict[str, Any]:
+    """Returns the fields of the beginning of a text, as far as they can be read."""
     try:
-        # As much as any record's is read after all, so that its sender can be told.
         document = None if overgrown_text(begin) else from_json(begin, allow_partial=True)
     except ValueError:
-        document = None
-    said = document if isinstance(document, dict) else {}
-    return RefusedRecord(
-        [problem],
-        "too_large",
-        request_id=_own_id(envelope) or read_id(said, "id"),
-        type=_own_type(envelope) or read_text(said, "type"),
-        namespace=read_id(said, "namespace"),
-        name=read_id(said, "name"),
-        key=read_id(said, "key"),
+        return {}
+    # Of a number that ends with the text nobody knows whether it is all of it.
+    return (
+        {name: said for name, said in document.items() if isinstance(said, str)} if isinstance(document, dict) else {}
     )
+
+
+def _refused_unread(
+    problems: Sequence[Problem], error_class: ErrorClass, said: Mapping[str, Any], envelope: Mapping[str, str]
+) -> RefusedRecord:
+    return RefusedRecord(
+        problems,
+        error_class,
+        request_id=_own_id(envelope) or sender_id(said),
+        type=_own_type(envelope) or read_text(said, "type"),
+        namespace=read_id(said, "namespace") or read_id(said, "clientId"),
+        name=read_id(said, "name"),
+        key=read_id(said, "key") or read_id(said, "scheduleKey"),
+    )
+
+
+def sender_id(document: Mapping[str, Any]) -> str | None:
+    """Returns the id under which a refused request is answered: its `id`, also where that was written as a number."""
+    found = document.get("id")
+    return read_id({"id": str(found)} if type(found) is int else document, "id")
 
 
 def read_id(document: Mapping[str, Any], name: str) -> str | None:
@@ -304,11 +346,11 @@ def no_json(error: ValueError) -> str:
 
 def _with_envelope(document: dict[str, Any], envelope: Mapping[str, str]) -> dict[str, Any]:
     if problem := version_problem(envelope):
-        raise RefusedRecord([problem], request_id=_own_id(envelope), type=_own_type(envelope))
+        raise _refused_unread([problem], "invalid", document, envelope)
     kind = envelope.get("ce_type")
     if kind is not None and not kind.startswith(TYPE_PREFIX):
         problem = Problem("type", f'ce_type "{kind[:64]}" is not one of ours', f"they begin with {TYPE_PREFIX}")
-        raise RefusedRecord([problem], request_id=_own_id(envelope), type=kind)
+        raise _refused_unread([problem], "invalid", document, envelope)
     merged = dict(document)
     for header, field in _ENVELOPE.items():
         if header not in envelope:
@@ -316,5 +358,5 @@ def _with_envelope(document: dict[str, Any], envelope: Mapping[str, str]) -> dic
         said = envelope[header] if field == "id" else envelope[header].removeprefix(TYPE_PREFIX)
         if merged.setdefault(field, said) != said:
             problem = Problem(field, f"differs from the header {header}", "leave one of them out")
-            raise RefusedRecord([problem], request_id=_own_id(envelope), type=_own_type(envelope))
+            raise _refused_unread([problem], "invalid", document, envelope)
     return merged

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tidegate_core.constraints import DelayConstraint, LoadConstraint
 from tidegate_core.constraints.load import LOCAL, LOCAL_MOST
 from tidegate_core.constraints.scopes import ScopedConstraint
-from tidegate_core.model.catch_up import catch_up_problems, catch_up_warning, is_too_old
+from tidegate_core.model.catch_up import CatchUp, catch_up_problems, catch_up_warning, is_too_old
 from tidegate_core.model.durations import format_duration
 from tidegate_core.model.instants import TEN_YEARS_MS, Instant, format_instant
 from tidegate_core.model.message_target import delivery_problems
@@ -29,6 +29,7 @@ from tidegate_core.triggers.every import SHORTEST_PERIOD_MS
 from tidegate_core.triggers.exclusions import ExcludedCron
 from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
 from tidegate_core.triggers.tick_leaf import TickLeaf
+from tidegate_core.triggers.vain_filters import vain_filter_problems
 
 DEFAULT_MINIMUM_PERIOD_MS = 10_000
 """The shortest period of a time trigger, unless the processes are set otherwise (SEMANTICS 1.7)."""
@@ -43,18 +44,18 @@ def fitting_problems(spec: ScheduleSpec) -> list[Problem]:
     """Returns what is wrong between the parts of a schedule, whenever it is looked at."""
     templates = [] if spec.sends_messages else template_problems(spec.trigger, spec.program)
     own = (*_own_upstream(spec), *_flexible_problems(spec), *_delays_for_nothing(spec), *_key_problems(spec))
-    since = (*_load_problems(spec), *_hashed_problems(spec), *_pointer_problems(spec))
+    since = (*_load_problems(spec), *_hashed_problems(spec), *_filter_problems(spec))
     return [*templates, *delivery_problems(spec), *overlap_problems(spec), *catch_up_problems(spec), *own, *since]
 
 
-def _pointer_problems(spec: ScheduleSpec) -> list[Problem]:
-    filters = [
-        (f"{path}.where", leaf.where)
-        for path, leaf in (_leaf_paths(spec.trigger) if isinstance(spec.trigger, EventTrigger) else [])
-        if isinstance(leaf, DatasetLeaf | CustomEventTrigger) and leaf.where is not None
-    ]
-    wrong = [(place, each) for place, where in filters for each in where.fields() if is_wrongly_escaped(each)]
-    return [Problem(place, f"{each[:64]} {WRONG_ESCAPE}", ESCAPES) for place, each in wrong]
+def _filter_problems(spec: ScheduleSpec) -> list[Problem]:
+    found: list[Problem] = []
+    for path, leaf in _leaf_paths(spec.trigger) if isinstance(spec.trigger, EventTrigger) else []:
+        if isinstance(leaf, DatasetLeaf | CustomEventTrigger) and leaf.where is not None:
+            wrong = [each for each in leaf.where.fields() if is_wrongly_escaped(each)]
+            found += [Problem(f"{path}.where", f"{each[:64]} {WRONG_ESCAPE}", ESCAPES) for each in wrong]
+            found += vain_filter_problems(leaf, path)
+    return found
 
 
 def _flexible_problems(spec: ScheduleSpec) -> list[Problem]:
@@ -246,6 +247,7 @@ def check_schedule(
     minimum_period_ms: int = DEFAULT_MINIMUM_PERIOD_MS,
     quota: Quota = NO_QUOTA,
     trigger_stays: bool = False,
+    making_up: CatchUp | None = None,
 ) -> tuple[Problem, ...]:
     """Returns what is wrong with a schedule at `now`, under the rules of the process that looks at it.
 
@@ -257,6 +259,7 @@ def check_schedule(
         minimum_period_ms: The process's setting; never below 1 s.
         quota: Of its namespace.
         trigger_stays: It is an update that leaves the trigger as it was taken: that may have run its course, and is not looked at.
+        making_up: What becomes of its instants before `now`; without it the schedule is new.
     """
     identity = f"{spec.namespace}/{spec.name}"
     minimum_ms = max(minimum_period_ms, quota.minimum_period_ms or 0, SHORTEST_PERIOD_MS)
@@ -266,11 +269,15 @@ def check_schedule(
     found: list[Problem | None] = [_catch_up_problem(spec, quota), _pending_problem(spec, quota)]
     if not trigger_stays:
         found.append(_reminder_problem(spec, quota))
+    mode = "none" if spec.sends_messages else making_up or spec.catchup.on_create
     for place, trigger in () if trigger_stays else _of_time(spec):
-        found += [
-            _period_problem(trigger, identity, minimum_ms, place, setting),
-            _horizon_problem(trigger, now, identity, search, place),
-        ]
+        found.append(_period_problem(trigger, identity, minimum_ms, place, setting))
+        if mode == "none" or not _makes_up(spec, trigger, now, identity, search):
+            problem = _horizon_problem(trigger, now, identity, search, place)
+            has_passed = problem is not None and problem.field == f"{place}.end"
+            found.append(
+                _past_range_problem(spec, place, mode) if has_passed and trigger.start is not None else problem
+            )
     return tuple(problem for problem in found if problem is not None)
 
 
@@ -340,6 +347,21 @@ def _period_problem(trigger: TimeTrigger, identity: str, minimum_ms: int, place:
         f"fires every {format_duration(gap_ms)}, the minimum period is {least}",
         f"leave at least {least} between two occurrences, or set {setting} of nodes and API",
     )
+
+
+def _makes_up(spec: ScheduleSpec, trigger: TimeTrigger, now: Instant, identity: str, search: Search) -> bool:
+    """Whether there is an instant before `now` that catch-up reaches: it is made, whether or not others follow."""
+    first = trigger.next_after(now - spec.catchup.window - 1, identity, search)
+    return trigger is spec.trigger and first is not None and first < now
+
+
+def _past_range_problem(spec: ScheduleSpec, place: str, mode: CatchUp) -> Problem:
+    window = format_duration(spec.catchup.window)
+    if mode == "none":
+        hint = "to make up for what has passed create it with catchup: {on_create: all}, which reaches back"
+        return Problem(f"{place}.end", "has passed, and nothing would ever fire", f"{hint} catchup.window, {window}")
+    problem = f"has passed, and no time of the trigger lies within catchup.window, {window}: nothing would ever fire"
+    return Problem(f"{place}.end", problem, "write a longer catchup.window")
 
 
 def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str, search: Search, place: str) -> Problem | None:

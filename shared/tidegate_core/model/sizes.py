@@ -9,6 +9,8 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from tidegate_core.model.problems import refused
 
+EXACT_FLOAT_MAX = 2**53
+"""Beyond it a float stands for several whole numbers."""
 LARGEST_SIZE_BYTES = 2**63 - 1
 """What a signed 64-bit number holds: the counters of every store and of Spark."""
 
@@ -44,7 +46,13 @@ def format_size(size: int) -> str:
     return f"{number}{name}"
 
 
+def whole_of(value: Any) -> Any:
+    """Returns the whole number that a fraction of nothing is, as writers of JSON that know only floats write it: `20.0`; else the value as it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT_FLOAT_MAX else value
+
+
 def _size_of(value: Any) -> int:
+    value = whole_of(value)
     if isinstance(value, int) and not isinstance(value, bool):
         if 0 <= value <= LARGEST_SIZE_BYTES:
             return value

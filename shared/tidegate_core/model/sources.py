@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -18,6 +19,7 @@ from tidegate_core.sources.record_filter import RecordFilter
 
 DIGITS_MAX = 19
 """Of 2^63 - 1, the largest size."""
+_POINT_ZERO = re.compile(r"\.0+\Z", re.ASCII)
 OWN_NAMESPACE = "tidegate"
 """Of the system itself: no user's events belong to it."""
 
@@ -195,5 +197,6 @@ def wrong_escapes(spec: SourceSpec) -> list[Problem]:
 
 def as_number(name: str, text: str) -> str | int:
     """Returns digits as the number that they are, in the fields that count something: headers are texts."""
+    digits = text.partition(".")[0] if _POINT_ZERO.search(text) else text
     counts = name in {"bytes", "rows"}
-    return int(text) if counts and text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else text
+    return int(digits) if counts and digits.isascii() and digits.isdigit() and len(digits) <= DIGITS_MAX else text

@@ -14,6 +14,7 @@ from tidegate_core.model.event_ids import one_step
 from tidegate_core.model.events import DataPartitionEvent
 from tidegate_core.model.explain import problems_of
 from tidegate_core.model.problems import InvalidInput, Problem, RefusedRecord, internal_problem, shortened
+from tidegate_core.model.sizes import whole_of
 from tidegate_core.model.sources import EventMapping, SourceSpec, TakenFrom, as_number
 from tidegate_core.sources.pointers import MISSING, value_at
 from tidegate_core.sources.record_filter import UNREADABLE
@@ -200,6 +201,7 @@ def _value(label: str, taken: TakenFrom, asked: _Asked) -> Any | Problem:
     if value == "" and label == "id":
         # Else all records without one were repeats of each other, and only the first would count.
         return Problem(label, f"is taken from {where}, which is empty")
+    value = whole_of(value)
     if isinstance(value, int) and not isinstance(value, bool):
         if label in {"bytes", "rows"} and taken.map is None:
             return value

@@ -14,7 +14,7 @@ from pydantic_core import from_json
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.model.cloud_events import CONTENT_TYPE, is_json_event, opened
 from tidegate_core.model.problems import TOO_LARGE, InvalidInput, Problem
-from tidegate_core.model.records import overgrown_text
+from tidegate_core.model.records import overgrown_text, without_mark
 from tidegate_core.model.request_base import MAX_RECORD_BYTES
 from tidegate_core.sources.places import Place
 from tidegate_core.sources.pointers import MISSING, value_at
@@ -139,6 +139,6 @@ def _parsed(value: bytes | None) -> Any:
     if overgrown := overgrown_text(value):
         raise InvalidInput([overgrown], "too_large")
     try:
-        return from_json(value, allow_inf_nan=False)
+        return from_json(without_mark(value), allow_inf_nan=False)
     except ValueError as error:
         raise InvalidInput([Problem("", f"is not JSON, which the pointers need: {error}")]) from error

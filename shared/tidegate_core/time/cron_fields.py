@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from tidegate_core.model.instants import LATEST_INSTANT
 from tidegate_core.time import cron_text, quartz_text
-from tidegate_core.time.cron_items import CronError, Dialect, FieldText
+from tidegate_core.time.cron_items import CronError, Dialect, FieldText, mended
 from tidegate_core.time.special_days import SpecialDay
 
 DayRule: TypeAlias = Literal["and", "or"]
@@ -142,6 +142,10 @@ def parse_cron(
 
     Source: the day rule is Vixie cron's: OR when both day fields are restricted, AND when one begins with `*`.
     """
+    return mended(lambda text: _parsed(text, dialect, day_rule, identity), expression)
+
+
+def _parsed(expression: str, dialect: Dialect, day_rule: DayRule | None, identity: str) -> CronFields:
     if dialect == "quartz":
         return _quartz(quartz_text.checked_fields(expression), day_rule)
     texts = cron_text.checked_fields(expression, dialect, identity)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from tidegate_core.model.problems import nearest
 from tidegate_core.time.special_days import SpecialDay
@@ -17,8 +18,16 @@ MAX_CORRECTIONS = 8
 
 MONTHS = {name: n for n, name in enumerate("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(), start=1)}
 WEEKDAYS = {name: n for n, name in enumerate("SUN MON TUE WED THU FRI SAT".split())}
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,31}", re.ASCII)
+_NAMES = "|".join((*MONTHS, *WEEKDAYS))
+_FIELD_LIKE = re.compile(rf"(?:[-0-9*/,?#LW]|H(?:\([0-9-]+\))?|{_NAMES})+", re.ASCII | re.IGNORECASE)
+"""What may be one more field of another dialect."""
+_STARRED_NUMBER = re.compile(r"\*+/?(\d{1,4})", re.ASCII)
 EVERY_UNITS: Mapping[str, str] = {"second": "s", "minute": "m", "hour": "h"}
 """Fields whose step people take for a period."""
+
+
+_Read = TypeVar("_Read")
 
 
 class FieldKind(NamedTuple):
@@ -55,11 +64,26 @@ class CronError(ValueError):
 
 
 class ItemFault(CronError):
-    """A fault inside one list item, with what would be valid in its place."""
+    """A fault inside one list item, with what may be valid in its place.
 
-    def __init__(self, problem: str, *, start: int, end: int, instead: str | None = None, hint: str = "") -> None:
-        super().__init__(problem, column=start + 1, hint=hint)
-        self.start, self.end, self.instead = start, end, instead
+    Attributes:
+        start, end: What `instead` takes the place of.
+        note: What is to be said beside the nearest valid form.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        start: int,
+        end: int,
+        instead: str | None = None,
+        hint: str = "",
+        note: str = "",
+        column: int | None = None,
+    ) -> None:
+        super().__init__(problem, column=start + 1 if column is None else column, hint=hint)
+        self.start, self.end, self.instead, self.note = start, end, instead, note
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +101,16 @@ class FieldText:
     special: tuple[SpecialDay, ...] = ()
 
 
-def mended(read: Callable[[str], tuple[FieldText, ...]], expression: str) -> tuple[FieldText, ...]:
-    """Returns what `read` makes of an expression; a fault of its is raised again with the nearest valid form as hint."""
+def mended(read: Callable[[str], _Read], expression: str) -> _Read:
+    """Returns what `read` makes of an expression; a fault of its is raised again with the nearest form that `read` takes as hint."""
     try:
         return read(expression)
     except ItemFault as fault:
         corrected = _nearest_valid(read, expression, fault)
         if corrected is None:
             raise
-        raise CronError(fault.problem, column=fault.column, hint=f'nearest valid form: "{corrected}"') from fault
+        hint = f'nearest valid form: "{corrected.strip()}"{fault.note}'
+        raise CronError(fault.problem, column=fault.column, hint=hint) from fault
 
 
 def _nearest_valid(read: Callable[[str], object], expression: str, fault: ItemFault) -> str | None:
@@ -104,9 +129,52 @@ def _nearest_valid(read: Callable[[str], object], expression: str, fault: ItemFa
     return None
 
 
+def is_no_item(item: str, text: str, place: str, start: int, at: int) -> ItemFault:
+    """Returns the fault of an item that is nothing of cron.
+
+    Args:
+        item: As it is written.
+        text: Its field.
+        place: Of the item, for people.
+        start: Of the item in the expression.
+        at: Of the item in its field.
+    """
+    problem = f'{place}: "{item}" is not a number, a name, a range, a step or a list of them'
+    if not item:
+        # One comma too many: a star in its place would name everything.
+        before = 1 if at else 0
+        end = start if before else start + 1
+        return ItemFault(problem, start=start - before, end=end, instead="", column=start + 1)
+    step = _STARRED_NUMBER.fullmatch(item)
+    instead = f"*/{step[1]}" if step else "*" if item.startswith("*") and item == text else None
+    return ItemFault(problem, start=start, end=start + len(item), instead=instead)
+
+
 def check_length(expression: str) -> None:
     if len(expression) > MAX_EXPRESSION_CHARACTERS:
         raise CronError(f"has {len(expression)} characters, at most {MAX_EXPRESSION_CHARACTERS} are allowed")
+
+
+def crontab_line(words: Sequence[str], fields: int, read: Callable[[str], object]) -> str:
+    """Returns what a line of a crontab has behind its expression; empty where it is none.
+
+    Args:
+        words: Of the text.
+        fields: Of an expression.
+        read: Raises CronError for a text that is no expression.
+    """
+    count = 1 if words and words[0].startswith("@") else fields
+    expression, more = " ".join(words[:count]), words[count:]
+    if not more or _FIELD_LIKE.fullmatch(more[0]):
+        return ""
+    try:
+        read(expression)
+    except CronError:
+        return ""
+    line = f'a line of a crontab? Its expression is "{expression}"'
+    if len(more) > 1 and _USER.fullmatch(more[0]):
+        return f'{line}, "{more[0]}" is the user column, and the command belongs into target.program'
+    return f"{line}, and the command belongs into target.program"
 
 
 def without_macro(expression: str, macros: Mapping[str, str]) -> str:
@@ -114,6 +182,8 @@ def without_macro(expression: str, macros: Mapping[str, str]) -> str:
     macro = expression.strip()
     if not macro.startswith("@"):
         return expression
+    if line := crontab_line(macro.split(), 1, lambda text: without_macro(text, macros)):
+        raise CronError(f'"{macro[:64]}" is more than a macro', column=len(macro.split()[0]) + 2, hint=line)
     if macro == "@reboot":
         raise CronError("@reboot names no time", hint="a cluster does not boot; use a trigger of type at")
     if macro not in macros:

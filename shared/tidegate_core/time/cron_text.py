@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from tidegate_core.time.cron_items import (
@@ -19,7 +19,8 @@ from tidegate_core.time.cron_items import (
     ItemFault,
     check_length,
     check_step,
-    mended,
+    crontab_line,
+    is_no_item,
     value_of,
     without_macro,
 )
@@ -37,7 +38,7 @@ MACROS: Mapping[str, str] = {
 _QUARTZ_HINT = "say dialect: quartz, which has seconds first and counts weekdays 1-7 from Sunday"
 
 _ITEM = re.compile(r"(?P<low>\*|[A-Za-z0-9]+)(?:-(?P<high>[A-Za-z0-9]+))?(?:/(?P<step>\d{1,4}))?", re.ASCII)
-_QUARTZ_ITEM = re.compile(r"\?|.*#.*|\d*L(?:-\d+)?|LW|\d+W", re.ASCII | re.IGNORECASE)
+_QUARTZ_ITEM = re.compile(r"\?|.*#.*|\d*L(?:-\d+)?W?|\d+W", re.ASCII | re.IGNORECASE)
 _RANDOM_ITEM = re.compile(r"R(?:\(\d+-\d+\))?(?:/\d+)?", re.ASCII | re.IGNORECASE)
 
 UnixDialect: TypeAlias = Literal["unix5", "unix6"]
@@ -56,12 +57,8 @@ def checked_fields(expression: str, dialect: UnixDialect, identity: str = "") ->
         identity: What `H` is a hash of.
 
     Raises:
-        CronError: With the place of the fault and, where there is one, the nearest valid expression.
+        CronError: With the place of the fault and, where there is one, what may be valid in its place.
     """
-    return mended(lambda text: _fields(text, dialect, identity), expression)
-
-
-def _fields(expression: str, dialect: UnixDialect, identity: str) -> tuple[FieldText, ...]:
     check_length(expression)
     kinds = FIELDS[dialect]
     written = without_macro(expression, MACROS)
@@ -69,14 +66,17 @@ def _fields(expression: str, dialect: UnixDialect, identity: str) -> tuple[Field
         written = f"0 {written}"
     words = list(re.finditer(r"\S+", written))
     if len(words) != len(kinds):
-        raise _wrong_count(expression, len(words), dialect)
+        raise _wrong_count(expression, [word[0] for word in words], dialect)
     return tuple(_field(kind, word[0], word.start(), identity) for kind, word in zip(kinds, words, strict=True))
 
 
-def _wrong_count(expression: str, count: int, dialect: UnixDialect) -> CronError:
+def _wrong_count(expression: str, words: Sequence[str], dialect: UnixDialect) -> CronError:
+    count = len(words)
     expected = len(FIELDS[dialect])
     names = " ".join(kind.name.replace(" ", "-") for kind in FIELDS[dialect])
     problem = f"has {count} fields, dialect {dialect} has {expected} ({names})"
+    if line := crontab_line(words, len(FIELDS[dialect]), lambda text: checked_fields(text, dialect)):
+        return CronError(problem, hint=line)
     if dialect == "unix5" and count in {6, 7}:
         return CronError(
             f"{problem}; with {count} fields the dialect has to be given",
@@ -84,31 +84,31 @@ def _wrong_count(expression: str, count: int, dialect: UnixDialect) -> CronError
             "because Quartz counts weekdays 1-7 from Sunday and the same text would mean other days",
         )
     if dialect == "unix6" and count == 5:
-        return CronError(problem, hint=f'nearest valid form: "0 {expression.strip()}"')
+        start = len(expression) - len(expression.lstrip())
+        return ItemFault(problem, start=start, end=start, instead="0 ", column=0)
     return CronError(problem)
 
 
 def _field(kind: FieldKind, text: str, start: int, identity: str) -> FieldText:
     values: set[int] = set()
+    at = 0
     for item in text.split(","):
         hashed = HASHED_ITEM.fullmatch(item)
-        values.update(_expanded(kind, item, start) if hashed is None else hashed_values(kind, hashed, start, identity))
-        start += len(item) + 1
+        here = start + at
+        values.update(
+            _expanded(kind, item, text, here, at) if hashed is None else hashed_values(kind, hashed, here, identity)
+        )
+        at += len(item) + 1
     return FieldText(text, frozenset(values))
 
 
-def _expanded(kind: FieldKind, item: str, start: int) -> range:
+def _expanded(kind: FieldKind, item: str, text: str, start: int, at: int) -> range:
     place = f"{kind.name} (column {start + 1})"
     end = start + len(item)
     _refuse_other_dialects(item, place, start, end)
     match = _ITEM.fullmatch(item)
     if match is None or (match["low"] == "*" and match["high"] is not None):
-        raise ItemFault(
-            f'{place}: "{item}" is not a number, a name, a range, a step or a list of them',
-            start=start,
-            end=end,
-            instead="*" if item[:1] == "*" or not item else None,
-        )
+        raise is_no_item(item, text, place, start, at)
     if match["low"] == "*":
         low, high = kind.low, min(kind.high, 6) if kind is DAY_OF_WEEK else kind.high
     else:

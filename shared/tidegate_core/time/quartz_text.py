@@ -7,7 +7,7 @@ the two day fields is `?`, as in Quartz itself. Ranges may run over the end of t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from tidegate_core.time.cron_items import (
     DAY_OF_MONTH,
@@ -22,7 +22,8 @@ from tidegate_core.time.cron_items import (
     ItemFault,
     check_length,
     check_step,
-    mended,
+    crontab_line,
+    is_no_item,
     value_of,
     without_macro,
 )
@@ -46,7 +47,7 @@ _MACROS: Mapping[str, str] = {
     "@hourly": "0 0 * * * ?",
 }
 _ITEM = re.compile(r"(?:(?P<low>\*|[A-Za-z0-9]+)(?:-(?P<high>[A-Za-z0-9]+))?)?(?:/(?P<step>\d{1,4}))?", re.ASCII)
-_OF_MONTH = re.compile(r"(?P<last>L)(?:-(?P<before>\d{1,2}))?|(?P<last_weekday>LW)|(?P<near>\d{1,2})W", re.ASCII)
+_OF_MONTH = re.compile(r"L(?:-(?P<before>\d{1,2}))?(?P<weekday>W)?|(?P<near>\d{1,2})W", re.ASCII)
 _OF_WEEK = re.compile(r"(?P<day>[1-7]|[A-Za-z]{3})(?:#(?P<nth>[1-5])|(?P<last>L))", re.ASCII)
 
 
@@ -54,24 +55,24 @@ def checked_fields(expression: str) -> tuple[FieldText, ...]:
     """Returns six or seven fields of an expression, macros replaced; weekdays are 0 to 6 from Sunday, `?` names nothing.
 
     Raises:
-        CronError: With the place of the fault and, where there is one, the nearest valid expression.
+        CronError: With the place of the fault and, where there is one, what may be valid in its place.
     """
-    return mended(_fields, expression)
-
-
-def _fields(expression: str) -> tuple[FieldText, ...]:
     check_length(expression)
     words = list(re.finditer(r"\S+", without_macro(expression, _MACROS)))
     if len(words) not in {6, 7}:
-        raise _wrong_count(expression, len(words))
+        raise _wrong_count(expression, [word[0] for word in words])
     fields = tuple(_field(kind, word[0], word.start()) for kind, word in zip(_KINDS, words, strict=False))
     _check_days(words[3], words[5])
     return fields
 
 
-def _wrong_count(expression: str, count: int) -> CronError:
-    hint = f'with seconds in front: "0 {expression.strip()}", weekdays counted from 1' if count == 5 else ""
-    return CronError(f"has {count} fields, dialect quartz has 6 or 7 ({_NAMES})", hint=hint)
+def _wrong_count(expression: str, words: Sequence[str]) -> CronError:
+    problem = f"has {len(words)} fields, dialect quartz has 6 or 7 ({_NAMES})"
+    if len(words) == 5:
+        note = ", with seconds in front and weekdays counted from 1 = Sunday"
+        start = len(expression) - len(expression.lstrip())
+        return ItemFault(problem, start=start, end=start, instead="0 ", note=note, column=0)
+    return CronError(problem, hint=crontab_line(words, 6, checked_fields))
 
 
 def _check_days(of_month: re.Match[str], of_week: re.Match[str]) -> None:
@@ -95,13 +96,14 @@ def _field(kind: FieldKind, text: str, start: int) -> FieldText:
     if text == "?" and kind in (DAY_OF_MONTH, _WEEKDAY):
         return FieldText(text, frozenset())
     values, special = set[int](), list[SpecialDay]()
+    at = 0
     for item in text.split(","):
-        day = _special_day(kind, item, start)
+        day = _special_day(kind, item, start + at)
         if day is None:
-            values.update(_expanded(kind, item, start))
+            values.update(_expanded(kind, item, text, start + at, at))
         else:
             special.append(day)
-        start += len(item) + 1
+        at += len(item) + 1
     if kind is _WEEKDAY:
         values = {number - 1 for number in values}
     return FieldText(text, frozenset(values), tuple(special))
@@ -110,8 +112,6 @@ def _field(kind: FieldKind, text: str, start: int) -> FieldText:
 def _special_day(kind: FieldKind, item: str, start: int) -> SpecialDay | None:
     place = f"{kind.name} (column {start + 1})"
     if kind is DAY_OF_MONTH and (match := _OF_MONTH.fullmatch(item.upper())) is not None:
-        if match["last_weekday"]:
-            return SpecialDay("last_weekday")
         if match["near"]:
             return SpecialDay("nearest_weekday", value_of(kind, match["near"], place, start))
         before = int(match["before"] or 0)
@@ -120,9 +120,9 @@ def _special_day(kind: FieldKind, item: str, start: int) -> SpecialDay | None:
                 f"{place}: no month has a day {before} before its last",
                 start=start,
                 end=start + len(item),
-                instead="L-30",
+                instead=f"L-30{match['weekday'] or ''}",
             )
-        return SpecialDay("last", before)
+        return SpecialDay("last_weekday" if match["weekday"] else "last", before)
     if kind is _WEEKDAY and (match := _OF_WEEK.fullmatch(item.upper())) is not None:
         weekday = value_of(kind, match["day"], place, start) - 1
         if match["last"]:
@@ -131,7 +131,7 @@ def _special_day(kind: FieldKind, item: str, start: int) -> SpecialDay | None:
     return None
 
 
-def _expanded(kind: FieldKind, item: str, start: int) -> Iterable[int]:
+def _expanded(kind: FieldKind, item: str, text: str, start: int, at: int) -> Iterable[int]:
     place = f"{kind.name} (column {start + 1})"
     end = start + len(item)
     if HASHED_ITEM.fullmatch(item):
@@ -142,8 +142,7 @@ def _expanded(kind: FieldKind, item: str, start: int) -> Iterable[int]:
         return (7,)  # Alone it is the week's last day, a Saturday; after a weekday the month's last one.
     match = _ITEM.fullmatch(item)
     if match is None or not item or (match["low"] == "*" and match["high"] is not None):
-        problem = f'{place}: "{item}" is not a number, a name, a range, a step or a list of them'
-        raise ItemFault(problem, start=start, end=end, instead="*" if item[:1] == "*" or not item else None)
+        raise is_no_item(item, text, place, start, at)
     low, high = kind.low, kind.high
     if match["low"] not in {None, "*"}:
         low = value_of(kind, match["low"], place, start)

@@ -15,8 +15,8 @@ class SpecialDay(NamedTuple):
     """One day of some months.
 
     Attributes:
-        kind: `L` and `L-n`, `LW`, `nW`, `n#k`, `nL`.
-        number: Days before the last (`last`), the date (`nearest_weekday`), or the weekday, 0 to 6 from Sunday.
+        kind: `L` and `L-n`, `LW` and `L-nW`, `nW`, `n#k`, `nL`.
+        number: Days before the last (`last`, `last_weekday`), the date (`nearest_weekday`), or the weekday, 0 to 6 from Sunday.
         nth: For `nth_of_week`: 1 to 5.
     """
 
@@ -31,7 +31,7 @@ class SpecialDay(NamedTuple):
             case "last":
                 return length - self.number if self.number < length else None
             case "last_weekday":
-                return _nearest_weekday(year, month, length, length)
+                return _nearest_weekday(year, month, length - self.number, length) if self.number < length else None
             case "nearest_weekday":
                 # A month without the date has no weekday near it either: 31W does not mean 30 June.
                 return _nearest_weekday(year, month, self.number, length) if self.number <= length else None

@@ -15,7 +15,7 @@ _TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?", re.ASCII)
 def seconds_of(value: Any) -> int:
     match = _TIME_OF_DAY.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        hint = 'write it in quotes, such as "22:00": YAML reads 22:00 as a number'
+        hint = 'write it in quotes, such as "22:00": some readers of YAML take 22:00 for a number'
         raise refused("is not a time of day from 00:00 to 23:59", hint="" if isinstance(value, str) else hint)
     return int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3] or 0)
 

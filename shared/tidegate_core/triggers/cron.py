@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 
@@ -10,6 +10,7 @@ from tidegate_core.model.durations import Duration
 from tidegate_core.model.problems import refused
 from tidegate_core.time.cron_fields import CronFields, DayRule, parse_cron, smallest_gap_seconds
 from tidegate_core.time.cron_items import CronError, Dialect
+from tidegate_core.time.cron_zone import with_zone_of_expression
 from tidegate_core.time.hashed_items import is_hashed
 from tidegate_core.time.wall_clock import WallClock
 from tidegate_core.time.zones import ZoneName, zone_named
@@ -26,7 +27,7 @@ class CronTrigger(WallClockTrigger):
     Attributes:
         expression: Five fields, six with `dialect: unix6`, six or seven with `dialect: quartz`, or a macro such as
             `@daily`; at most 256 characters. In the unix dialects `H` stands for a stable hash of the schedule's id.
-        zone: IANA name or fixed offset.
+        zone: IANA name or fixed offset; `CRON_TZ=` before the expression says the same.
         dialect: `unix5` (minute first), `unix6` (second first) or `quartz` (second first, weekdays from 1); never guessed.
         day_rule: Whether both day fields have to fit or one; by default Vixie cron's rule.
     """
@@ -42,6 +43,11 @@ class CronTrigger(WallClockTrigger):
     zone: ZoneName = "UTC"
     dialect: Dialect = Field(default="unix5")
     day_rule: DayRule | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_zone(cls, given: Any) -> Any:
+        return with_zone_of_expression(given)
 
     @model_validator(mode="after")
     def _readable(self) -> Self:

@@ -16,6 +16,7 @@ from tidegate_core.model.planned import PLATFORM, PlannedKinds, planned
 from tidegate_core.model.problems import refused
 from tidegate_core.time.cron_fields import DayRule, parse_cron
 from tidegate_core.time.cron_items import CronError, Dialect
+from tidegate_core.time.cron_zone import with_zone_of_expression
 from tidegate_core.time.zones import Segment, ZoneName, zone_named
 
 MAX_EXCLUSIONS = 50
@@ -73,6 +74,11 @@ class ExcludedCron(Document):
     dialect: Dialect = Field(default="unix5")
     day_rule: DayRule | None = None
     zone: ZoneName | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_zone(cls, given: Any) -> Any:
+        return with_zone_of_expression(given)
 
     @model_validator(mode="after")
     def _readable(self) -> Self:

@@ -16,6 +16,7 @@ MODULES = frozenset(
     {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "jsonpickle", "jinja2", "mako", "code"}
 )
 LOADERS = frozenset({"load", "load_all", "full_load", "full_load_all", "unsafe_load", "unsafe_load_all"})
+SHARED_LOADER = ("tidegate_ports.core_schema", "CoreSchemaLoader")
 TEMPLATES = frozenset({"Template", "Formatter"})
 USERS_PROGRAM = "shared/tidegate_spark/user_program.py"
 """Runs the user's file, in the program's own process: that is what it is for."""
@@ -28,11 +29,17 @@ def evaluations(source: str) -> list[str]:
 
 
 def _safe_loaders(tree: ast.Module) -> set[str]:
-    """Names of a module's own loaders that are YAML's safe one with more rules."""
+    """Names of a module's loaders that are YAML's safe one with more rules: its own, and the one that several share."""
     return {
         node.name
         for node in tree.body
         if isinstance(node, ast.ClassDef) and [ast.unparse(base) for base in node.bases] == ["yaml.SafeLoader"]
+    } | {
+        alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module == SHARED_LOADER[0]
+        for alias in node.names
+        if alias.name == SHARED_LOADER[1]
     }
 
 
@@ -100,6 +107,7 @@ def test_given_all_sources_then_nothing_is_evaluated_and_nothing_unpickled(root:
         ("builtins.exec(x)", "takes exec"),
         ("runpy.run_path(x)", "takes runpy.run_path"),
         ("yaml.load(text, Loader)", "reads by yaml.load"),
+        ("yaml.load(text, CoreSchemaLoader)", "reads by yaml.load"),
         ("from jinja2 import Environment", "imports jinja2"),
         ("subprocess.run(line, shell=True)", "starts a shell"),
     ],
@@ -113,6 +121,7 @@ def test_given_a_line_that_evaluates_then_it_is_found(source: str, what: str) ->
     [
         "yaml.safe_load(text)",
         "class L(yaml.SafeLoader): ...\nyaml.load(text, L)",
+        "from tidegate_ports.core_schema import CoreSchemaLoader\nyaml.load(text, CoreSchemaLoader)",
         "re.compile(x)",
         "literal_eval(x)",
         "json.loads(x)",

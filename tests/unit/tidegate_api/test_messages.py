@@ -365,3 +365,13 @@ def test_given_a_batch_of_faults_then_only_as_many_are_looked_for_as_are_told(
     answer = process.http.post("/api/v1/messages", json=[{**MESSAGE, "topc": 1}] * 200)
     assert [each["field"] for each in answer.json()["errors"]] == [f"[{n}].topc" for n in range(MAX_PROBLEMS)]
     assert len(parsed) == MAX_PROBLEMS
+
+
+def test_given_a_byte_order_mark_and_decimals_then_the_message_is_sent_with_its_digits(process: Process) -> None:
+    body = json.dumps({**MESSAGE, "payload": {"price": "@"}}).replace('"@"', "19.90").encode()
+    answer = process.http.post(
+        "/api/v1/messages", content=b"\xef\xbb\xbf" + body, headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code == 200
+    (sent,) = process.bus.on(TOPICS.requests)
+    assert sent["payload_text"] == '{"price":19.90}'

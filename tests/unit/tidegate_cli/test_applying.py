@@ -67,7 +67,7 @@ constraints:
 def test_given_keys_and_times_without_quotes_then_they_are_the_texts_that_stand_there(
     api: FakeApi, tmp_path: Path
 ) -> None:
-    """YAML reads `22:00` as 1320, `07` as an octal, and a variable ON as one that is called true."""
+    """YAML 1.1 reads `22:00` as 1320, `07` as an octal, `yes` as true, and a variable ON as one that is called true."""
     api.answers["PUT /schedules/flights/land"] = (200, RECEIPT)
     file = tmp_path / "land.yaml"
     file.write_text(UNQUOTED)
@@ -75,16 +75,16 @@ def test_given_keys_and_times_without_quotes_then_they_are_the_texts_that_stand_
     sent = json.loads(api.asked[0].content)
     program = sent["target"]["program"]
     assert sent["labels"] == {"1": "first", "on": "time"}
-    assert program["env"] == {"ON": True, "NO": 1}
+    assert program["env"] == {"ON": "yes", "NO": "1"}
     assert dict(zip(program["args"][::2], program["args"][1::2], strict=True)) == {
         "--until": "22:00",
         "--month": "07",
         "--next": "08",
         "--after": "-1:30",
         "--span": "10:00:00.5",
-        "--share": 0.5,
-        "--most": 10,
-        "--mask": 16,
+        "--share": "0.5",
+        "--most": "10",
+        "--mask": "0x10",
     }
     assert sent["constraints"] == [{"type": "time_window", "opens": "22:00", "closes": "06:00"}]
     assert main.run(["schedule", "next", "-f", str(file), "--count", "1"]) == 0
@@ -95,7 +95,7 @@ def test_given_yaml_that_is_no_json_then_the_document_is_named_and_nothing_is_se
     api: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str
 ) -> None:
     file = tmp_path / "land.yaml"
-    file.write_text(f"namespace: flights\nname: land\nlabels: {{x: {value}}}\n")
+    file.write_text(f"namespace: flights\nname: land\ntarget: {{payload: {value}}}\n")
     assert main.run(["schedule", "apply", "-f", str(file)]) == 1
     assert f"{file}:1: this cannot be sent as JSON" in capsys.readouterr().err
     assert api.asked == []
@@ -108,7 +108,7 @@ def test_given_yaml_that_is_no_json_then_the_document_is_named_and_nothing_is_se
         ("!!float foo", "cannot be read as !!float"),
         ("!!bool foo", "cannot be read as !!bool"),
         ("!!timestamp foo", "cannot be read as !!timestamp"),
-        ("0x_", "cannot be read as !!int"),
+        ("!!int 0x_", "cannot be read as !!int"),
         ("9" * 5_000, "cannot be read as !!int"),
         ('"\\ud800"', "has half of a character"),
     ],
@@ -117,7 +117,7 @@ def test_given_a_value_that_is_not_what_it_says_then_its_line_is_named(
     api: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str, problem: str
 ) -> None:
     file = tmp_path / "land.yaml"
-    file.write_text(f"namespace: flights\nname: land\nlabels: {{x: {value}}}\n")
+    file.write_text(f"namespace: flights\nname: land\ntarget: {{payload: {value}}}\n")
     for command in (["schedule", "apply"], ["schedule", "next"]):
         assert main.run([*command, "-f", str(file)]) == 2
         assert f"{file}:3: {problem}" in capsys.readouterr().err

@@ -223,3 +223,11 @@ def test_given_nothing_listens_then_one_line_says_what_to_do(
     error = capsys.readouterr().err
     assert "no tidegate API answers at http://127.0.0.1:9; start one" in error
     assert len(error.splitlines()) == 1
+
+
+def test_given_a_payload_with_decimals_then_their_digits_are_sent(api: FakeApi) -> None:
+    assert main.run(["message", "send", "-n", "a", "-t", "t", "--after", "1h", "--payload", '{"price": 19.90}']) in {
+        0,
+        3,
+    }
+    assert b'"price":19.90' in api.asked[0].content

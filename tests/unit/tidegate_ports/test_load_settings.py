@@ -189,7 +189,8 @@ def test_given_a_mistake_then_it_is_named(variable: str, value: str, said: str) 
         ("a: [\n", "cannot be read"),
         ("health: {port: 1}\nshards: 4\nhealth: {host: '::1'}\n", 'the key "health" stands twice'),
         ("quotas:\n  flights: {pending_max: 1}\n  flights: {schedules_max: 2}\n", 'the key "flights" stands twice'),
-        ("shards: 2026-13-01\n", "cannot be read"),
+        ("shards: 2026-13-01\n", "shards: "),
+        ("shards: !!int four\n", "cannot be read"),
     ],
 )
 def test_given_a_file_with_a_mistake_then_it_is_named(tmp_path: Path, text: str, said: str) -> None:

@@ -104,7 +104,7 @@ class TriggerNow:
             status=status,
             namespace=self.request.namespace,
             name=self.request.name,
-            version=None if state is None else state.version,
+            version=None if state is None else state.version or None,
             id=None if job is None else job.id,
             errors=errors,
             at=now,

@@ -160,7 +160,7 @@ class MoveState:
             status=applied.status,
             namespace=self.request.namespace,
             name=self.request.name,
-            version=None if state is None else state.version,
+            version=None if state is None else state.version or None,
             next=applied.next,
             backlog=applied.backlog,
             errors=applied.errors,
@@ -321,7 +321,8 @@ def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Po
         kept_from=None,
         shedding=None,
         cut_through=None,
-        version=state.version + 1,
+        # What never was there has no version: a create after it is the first one.
+        version=state.version if before is None else state.version + 1,
         generation=state.generation + 1,
         spec_hash="",
         actor=request.actor,

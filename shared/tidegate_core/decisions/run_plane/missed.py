@@ -44,6 +44,15 @@ def after_pause(
     return _making_up(state, spec, since, backlog or spec.catchup.after_pause)
 
 
+def made_up_by_apply(spec: ScheduleSpec, before: ScheduleState | None) -> CatchUp:
+    """Returns what an apply, or the first resume of a schedule that began suspended, makes of instants that have passed."""
+    if before is None or before.status == "deleted":
+        return spec.catchup.on_create
+    if before.status == "active":
+        return spec.catchup.after_update
+    return spec.catchup.on_create if before.stopped_by is None else "none"
+
+
 def after_apply(state: ScheduleState, spec: ScheduleSpec, before: ScheduleState | None) -> ScheduleState:
     """Returns the state after an apply, with what its trigger named before to be made up for.
 

@@ -11,7 +11,7 @@ from tidegate_core.decisions.host import Fenced
 from tidegate_core.decisions.lane import Closed, Lane
 from tidegate_core.decisions.log_ends import Untold, find_out
 from tidegate_core.decisions.operations import Operation
-from tidegate_core.decisions.run_plane import control
+from tidegate_core.decisions.run_plane import control, missed
 from tidegate_core.decisions.run_plane.answers import Outcome
 from tidegate_core.decisions.run_plane.by_id import CancelJob, CancelRun, ReleaseRun, TriggerNow
 from tidegate_core.decisions.run_plane.control import Applied, MoveState
@@ -381,7 +381,14 @@ class ApplyRequest(Procedure):
         quota = quota_of(holding.quotas, spec.namespace)
         stays = trigger_stays(how, exists=former is not None)
         minimum_ms = holding.minimum_period_ms
-        errors += check_schedule(spec, now=now, minimum_period_ms=minimum_ms, quota=quota, trigger_stays=stays)
+        errors += check_schedule(
+            spec,
+            now=now,
+            minimum_period_ms=minimum_ms,
+            quota=quota,
+            trigger_stays=stays,
+            making_up=missed.made_up_by_apply(spec, before),
+        )
         if not spec.sends_messages:
             conf = spec.program.conf if isinstance(spec.program, PysparkProgram) else {}
             inspected = yield Inspect(spec.program.type, spec.program.file, conf)

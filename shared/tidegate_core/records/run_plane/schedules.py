@@ -16,7 +16,7 @@ class ScheduleState:
     Attributes:
         status: `active`, `suspended` or `deleted` (a tombstone).
         incarnation: Given when the name is created, new after delete and re-create: ids never repeat.
-        version: Counts 1, 2, 3 ... within the name, tombstones included.
+        version: Counts 1, 2, 3 ... within the name, tombstones included; 0 of a tombstone whose name never existed.
         generation: Raised by every request that ends what is pending; jobs and admissions carry it.
         position: Text of the position of the last applied request; older requests are superseded.
         activated_at: Instant from which time triggers count and before which runs do not.

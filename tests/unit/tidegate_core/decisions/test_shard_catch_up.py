@@ -223,6 +223,66 @@ def test_given_a_start_in_the_past_then_creating_makes_up_for_as_much_as_is_want
     assert len(entries(bench)) == made
 
 
+PAST = every("10m", start=format_instant(NOW - 2 * HOUR), end=format_instant(NOW - HOUR))
+
+
+@pytest.mark.parametrize(("mode", "made"), [("all", 6), ("last", 1), ("coalesce", 1)])
+def test_given_a_closed_range_of_the_past_then_creating_makes_up_for_it_and_nothing_follows(
+    mode: str, made: int
+) -> None:
+    """It was refused, because "nothing would ever fire"."""
+    bench = a_bench({"on_create": mode}, trigger=PAST)
+    assert bench.receipts()["apply-nightly"]["status"] == "accepted"
+    bench.run(2 * HOUR)
+    assert len(entries(bench)) == made
+    again = a_spec(trigger=PAST, overlap="allow", catchup={"on_create": mode})
+    bench.request(an_apply(again, "again"))
+    bench.run(MINUTE)
+    assert bench.receipts()["again"]["status"] == "unchanged"
+
+
+def test_given_a_closed_range_of_the_past_that_begins_suspended_then_its_first_resume_makes_up_for_it() -> None:
+    bench = a_bench({"on_create": "all"}, trigger=PAST, suspended=True)
+    bench.run(MINUTE)
+    assert entries(bench) == []
+    bench.request(a_request("resume"))
+    bench.run(5 * MINUTE)
+    assert len(entries(bench)) == 6
+
+
+@pytest.mark.parametrize(
+    ("catch_up", "status", "made"), [({"on_create": "all"}, "rejected", 0), ({"after_update": "all"}, "accepted", 6)]
+)
+def test_given_an_update_to_a_closed_range_of_the_past_then_after_update_decides(
+    catch_up: Doc, status: str, made: int
+) -> None:
+    """What is made up for of an update begins behind the last occurrence; `on_create` says nothing about it."""
+    bench = a_bench(catch_up, trigger=every("1h", start=format_instant(NOW - MINUTE)))
+    bench.run(HOUR + 30 * MINUTE)
+    before = len(entries(bench))
+    past = every("1m", start=format_instant(bench.now - 8 * MINUTE), end=format_instant(bench.now - 2 * MINUTE))
+    bench.request(an_apply(a_spec(trigger=past, overlap="allow", catchup=catch_up), "update"))
+    bench.run(10 * MINUTE)
+    assert bench.receipts()["update"]["status"] == status
+    assert len(entries(bench)) - before == made
+
+
+@pytest.mark.parametrize(
+    ("catch_up", "told"),
+    [
+        ({}, "nothing would ever fire; to make up for what has passed create it with catchup: {on_create: all}"),
+        ({"on_create": "all", "window": "30m"}, "no time of the trigger lies within catchup.window, 30m"),
+    ],
+)
+def test_given_a_closed_range_of_the_past_that_nothing_makes_up_for_then_the_refusal_says_what_would(
+    catch_up: Doc, told: str
+) -> None:
+    bench = a_bench(catch_up, trigger=PAST)
+    receipt = bench.receipts()["apply-nightly"]
+    assert receipt["status"] == "rejected"
+    assert told in "; ".join(f"{each['problem']}; {each['hint']}" for each in receipt["errors"])
+
+
 def test_given_a_start_in_the_past_and_a_schedule_that_begins_suspended_then_its_first_resume_makes_up_for_it() -> None:
     trigger = every("10m", start=format_instant(NOW - 2 * HOUR))
     bench = a_bench({"on_create": "all"}, trigger=trigger, suspended=True)

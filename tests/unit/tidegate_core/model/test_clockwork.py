@@ -76,3 +76,12 @@ def test_given_a_field_is_null_then_it_is_missing_as_their_clients_write_it(miss
     with pytest.raises(RefusedRecord) as caught:
         request(**{missing: None})
     assert [(problem.field, problem.problem) for problem in caught.value.problems] == [(missing, "is missing")]
+
+
+def test_given_their_record_without_a_client_then_that_is_what_is_missing() -> None:
+    """It was told that `type` is missing, which their records never have."""
+    document = {name: value for name, value in THEIRS.items() if name != "clientId"}
+    with pytest.raises(RefusedRecord) as caught:
+        parse_request(json.dumps(document).encode())
+    assert [str(problem) for problem in caught.value.problems] == ["clientId: is missing"]
+    assert caught.value.key == "order1-create"

@@ -18,16 +18,17 @@ from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.schedule_checks import check_schedule, schedule_warnings
 from tidegate_core.triggers import TimeTrigger, Trigger
 from tidegate_core.triggers.preview import preview
+from tidegate_ports.core_schema import CoreSchemaLoader
 
 PAGE = (Path(__file__).parents[4] / "docs" / "schedules.md").read_text(encoding="utf-8")
 NOW = parse_instant("2026-11-20T22:00:00Z")
-SHOWN: list[Doc] = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
+SHOWN: list[Doc] = [yaml.load(text, CoreSchemaLoader) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
 SCHEDULES = [pytest.param(each, id=each["name"]) for each in SHOWN if "kind" in each]
 FRAGMENTS = [
     pytest.param(each, id=f"{number}-{next(iter(each))}") for number, each in enumerate(SHOWN) if "kind" not in each
 ]
 IN_TABLES: list[Doc] = [
-    yaml.safe_load(text) for text in re.findall(r"^\| `\w+` \| `(\{type: .*?\})` \|", PAGE, re.MULTILINE)
+    yaml.load(text, CoreSchemaLoader) for text in re.findall(r"^\| `\w+` \| `(\{type: .*?\})` \|", PAGE, re.MULTILINE)
 ]
 PROGRAM = {"program": {"type": "python", "file": "jobs/a.py"}}
 POLICIES = ("overlap", "priority", "catchup", "retry", "pending_timeout", "pending_timeout_action", "suspend_mode", "on_update", "preset", "labels")  # fmt: skip

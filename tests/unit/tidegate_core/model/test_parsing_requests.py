@@ -367,3 +367,60 @@ def test_given_a_header_whose_name_has_a_nul_then_the_message_is_refused() -> No
     with pytest.raises(InvalidInput) as refused:
         parse_schedule(spec)
     assert [problem.field for problem in refused.value.problems] == ["target.headers"]
+
+
+MARK = b"\xef\xbb\xbf"
+
+
+def test_given_a_byte_order_mark_before_a_record_then_it_is_skipped() -> None:
+    """As .NET and PowerShell write JSON; it was "not JSON"."""
+    assert parse_request(MARK + record()) == parse_request(record())
+    event = b'{"type": "custom.x", "namespace": "n"}'
+    assert parse_events(MARK + event) == parse_events(event)
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        pytest.param(
+            b'{"id": "r-1", "type": "message.send", "namespace": "orders", "after": 1h}', "not JSON", id="no JSON"
+        ),
+        pytest.param(
+            b'{"id": "r-1", "type": "message.send", "namespace": "orders",}', "not JSON", id="a comma too many"
+        ),
+        pytest.param(
+            b'{"id": "r-1",\n"type": "message.send",\n"namespace": "orders",\nx: 1}', "not JSON", id="in line 4"
+        ),
+        pytest.param(b'{"id": "r-1", "type": "message.send", "namespace": "orders"', "not JSON", id="cut off"),
+        pytest.param(b'{"id": "r-1", "type": "message.send", "namespace": "orders", "x": NaN}', "not JSON", id="NaN"),
+        pytest.param(
+            b'{"id": "r-1", "type": "message.send", "namespace": "orders", "x": "\xff"}', "not JSON", id="Latin 1"
+        ),
+        pytest.param(
+            b'{"id": "r-1", "type": "message.send", "namespace": "orders", "payload": [' + b"[]," * 140_000 + b"1]}",
+            "lists and objects",
+            id="too many lists",
+        ),
+    ],
+)
+def test_given_a_record_that_is_not_read_whose_id_comes_before_the_fault_then_its_sender_is_told(
+    value: bytes, problem: str
+) -> None:
+    """Whoever waited for a receipt waited for ever."""
+    refused = refusal(value)
+    assert (refused.request_id, refused.type, refused.namespace) == ("r-1", "message.send", "orders")
+    assert problem in str(refused)
+
+
+def test_given_an_id_that_is_a_number_then_the_refusal_is_answered_under_it() -> None:
+    refused = refusal(record(id=17))
+    assert refused.request_id == "17"
+    assert fields_of(refused) == ["id"]
+
+
+def test_given_a_number_as_id_that_is_cut_off_then_nobody_is_answered_under_a_part_of_it() -> None:
+    assert refusal(b'{"type": "message.send", "id": 17').request_id is None
+
+
+def test_given_an_envelope_of_another_type_then_the_id_of_its_data_is_answered() -> None:
+    assert refusal(record(id="r-9"), {"ce_type": "com.acme.order"}).request_id == "r-9"

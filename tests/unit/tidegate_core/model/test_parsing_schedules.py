@@ -302,7 +302,10 @@ def test_given_parsed_document_then_it_is_left_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"suspended": "yes"}, "suspended: is neither true nor false"),
+        (
+            {"suspended": "yes"},
+            "suspended: is neither true nor false; write true or false; yes, no, on and off are texts",
+        ),
         (
             {"constraints": {"type": "concurrency"}},
             "constraints: is not a list; write it in brackets, also a single entry: [...]",

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from tidegate_core.model.events import DataPartitionEvent
 from tidegate_core.model.sizes import LARGEST_SIZE_BYTES, SizeField, format_size, parse_size
 
 FIELD: TypeAdapter[int] = TypeAdapter(SizeField)
@@ -35,7 +36,19 @@ def test_given_size_then_it_is_read(text: str, size: int, shortest: str) -> None
     assert FIELD.validate_python(text) == FIELD.validate_python(size) == size
 
 
-@pytest.mark.parametrize("value", ["100", "100gb", "1.5GB", "-1B", "", "9EiB", -1, 2**63, True, 1.5, None])
+@pytest.mark.parametrize(
+    "value", ["100", "100gb", "1.5GB", "-1B", "", "9EiB", -1, 2**63, True, 1.5, 2.0**54, -20.0, None]
+)
 def test_given_anything_else_then_it_is_refused(value: Any) -> None:
     with pytest.raises(ValidationError):
         FIELD.validate_python(value)
+
+
+def test_given_a_fraction_of_nothing_then_it_is_the_whole_number() -> None:
+    """Writers of JSON that know only floats send 20 bytes as 20.0."""
+    assert FIELD.validate_python(20.0) == 20
+    event = DataPartitionEvent.model_validate({**DataPartitionEvent.EXAMPLE, "bytes": 20.0, "rows": 7.0})
+    assert (event.bytes, event.rows) == (20, 7)
+    assert type(event.rows) is int
+    with pytest.raises(ValidationError):
+        DataPartitionEvent.model_validate({**DataPartitionEvent.EXAMPLE, "rows": 7.5})

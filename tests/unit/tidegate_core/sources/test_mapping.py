@@ -153,3 +153,14 @@ def test_given_an_empty_id_then_the_record_is_refused_and_no_repeat_of_another()
 def test_given_a_header_that_is_no_text_then_the_problem_is_the_fields() -> None:
     (problem,) = problems(a_spec(id={"header": "commit"}), {"day": "d1"}, (("commit", b"\xff"),))
     assert problem == "id: is taken from the header commit, which is not UTF-8"
+
+
+@pytest.mark.parametrize("value", [20, 20.0, "20", "20.0"])
+def test_given_a_size_of_20_0_then_it_is_20(value: object) -> None:
+    spec = a_spec(bytes={"pointer": "/size"}, rows={"header": "rows"})
+    event = mapped(spec, {"day": "d", "size": value}, (("rows", str(value).encode()),))
+    assert (event.bytes, event.rows) == (20, 20)
+
+
+def test_given_a_byte_order_mark_before_the_json_then_the_pointers_lead_on() -> None:
+    assert mapped(a_spec(), b'\xef\xbb\xbf{"day": "d"}').data_partition == "d"

@@ -96,7 +96,10 @@ def test_given_macro_then_it_stands_for_its_fields(macro: str, meaning: str) -> 
         ("0 0 * * SAT-1", 9, "0 0 * * SAT,sun-1"),
         ("0 0 31-1 * *", 5, "0 0 31,1 * *"),
         ("0 0 * nov-feb *", 7, "0 0 * nov-dec,jan-feb *"),
-        ("1,,2 * * * *", 3, None),
+        ("0,,5 * * * *", 3, "0,5 * * * *"),
+        (",0 * * * *", 1, "0 * * * *"),
+        ("0 6, * * *", 5, "0 6 * * *"),
+        ("*5 * * * *", 1, "*/5 * * * *"),
         ("*-5 * * * *", 1, "* * * * *"),
     ],
 )
@@ -109,6 +112,63 @@ def test_given_faulty_item_then_error_names_column_and_nearest_valid_form(
     if nearest is not None:
         assert error.hint == f'nearest valid form: "{nearest}"'
         parse_cron(nearest)
+
+
+@pytest.mark.parametrize("expression", [", * * * *", "0,**,5 * * * *", "0 0 32 2 *", "0 0 0 4,6 *,x"])
+def test_given_a_fault_whose_mended_form_is_none_either_or_means_everything_then_nothing_is_suggested(
+    expression: str,
+) -> None:
+    """`0,,5` was answered with `0,*,5`, which is each minute, and 32 February with the 31st."""
+    assert "nearest" not in refusal(expression).hint
+
+
+@pytest.mark.parametrize(
+    ("expression", "dialect", "nearest"),
+    [
+        ("0 6 * * *", "unix6", "0 0 6 * * *"),
+        ("61 6 * * *", "unix6", "0 59 6 * * *"),
+        ("0 6 * * *", "quartz", "0 0 6 * * ?"),
+        ("0 6 * * mon", "quartz", "0 0 6 ? * mon"),
+    ],
+)
+def test_given_a_field_too_few_then_the_form_with_seconds_is_one_that_is_taken(
+    expression: str, dialect: Dialect, nearest: str
+) -> None:
+    assert f'nearest valid form: "{nearest}"' in refusal(expression, dialect).hint
+    parse_cron(nearest, dialect)
+
+
+@given(
+    st.lists(
+        st.text("0159,-/*?LW#H", min_size=1, max_size=6) | st.sampled_from(["mon", "feb", "32", "70", "*/0"]),
+        min_size=4,
+        max_size=7,
+    ),
+    st.sampled_from(["unix5", "unix6", "quartz"]),
+)
+def test_given_any_text_then_what_is_suggested_is_taken(words: list[str], dialect: Dialect) -> None:
+    try:
+        parse_cron(" ".join(words), dialect)
+    except CronError as error:
+        if error.hint.startswith("nearest valid form"):
+            parse_cron(error.hint.split('"')[1], dialect)
+
+
+@pytest.mark.parametrize(
+    ("line", "dialect", "told"),
+    [
+        ("0 6 * * * root /usr/bin/backup --all", "unix5", '"0 6 * * *", "root" is the user column, and the command'),
+        ("0 6 * * * /usr/bin/backup", "unix5", '"0 6 * * *", and the command belongs into target.program'),
+        ("@daily www-data /usr/bin/backup", "unix5", '"@daily", "www-data" is the user column'),
+        ("0 0 6 * * * root run", "unix6", '"0 0 6 * * *", "root" is the user column'),
+        ("0 0 6 * * ? root run", "quartz", '"0 0 6 * * ?", "root" is the user column'),
+    ],
+)
+def test_given_a_line_of_a_crontab_then_expression_user_and_command_are_named(
+    line: str, dialect: Dialect, told: str
+) -> None:
+    """It was taken for seven fields of another dialect."""
+    assert told in refusal(line, dialect).hint
 
 
 def test_given_a_range_that_begins_beyond_its_field_then_no_form_is_near() -> None:

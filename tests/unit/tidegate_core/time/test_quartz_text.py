@@ -29,6 +29,10 @@ def days(expression: str, count: int = 4, after: str = "2026-01-01T00:00:00Z") -
         pytest.param("0 0 0 L-2 * ?", ["2026-01-29", "2026-02-26", "2026-03-29", "2026-04-28"], id="two before it"),
         pytest.param("0 0 0 L-30 * ?", ["2026-01-01", "2026-03-01", "2026-05-01", "2026-07-01"], id="not in all"),
         pytest.param("0 0 0 LW * ?", ["2026-01-30", "2026-02-27", "2026-03-31", "2026-04-30"], id="last weekday"),
+        pytest.param("0 0 0 L-3W * ?", ["2026-01-28", "2026-02-25", "2026-03-27", "2026-04-27"], id="weekday near L-3"),
+        pytest.param(
+            "0 0 0 L-30W * ?", ["2026-01-01", "2026-03-02", "2026-05-01", "2026-07-01"], id="never another month"
+        ),
         pytest.param("0 0 0 15W * ?", ["2026-01-15", "2026-02-16", "2026-03-16", "2026-04-15"], id="nearest weekday"),
         pytest.param(
             "0 0 0 1W 8 ?", ["2026-08-03", "2027-08-02", "2028-08-01", "2029-08-01"], id="never the month before"
@@ -84,7 +88,12 @@ def test_given_years_that_have_passed_then_nothing_follows() -> None:
         ("0 0 0 * * ? 2030-2028", 13, "runs backwards", ""),
         ("0 0 0 * * ? 1969", 13, "1969 is not in 1970-2099", ""),
         ("0 0 0 30 2 ?", 0, "impossible date", "its last day is 29"),
-        ("0 6 * * ?", 0, "has 5 fields", 'with seconds in front: "0 0 6 * * ?", weekdays counted from 1'),
+        (
+            "0 6 * * ?",
+            0,
+            "has 5 fields",
+            'nearest valid form: "0 0 6 * * ?", with seconds in front and weekdays counted from 1',
+        ),
         ("@dayly", 1, "is no macro", "did you mean @daily?"),
     ],
 )

@@ -98,3 +98,23 @@ def test_given_a_fault_then_it_is_refused(fields: dict[str, Any]) -> None:
 
 def test_given_trigger_then_smallest_gap_is_told_in_milliseconds() -> None:
     assert cron().smallest_gap_ms() == DAY_MS
+
+
+@pytest.mark.parametrize("name", ["CRON_TZ", "TZ"])
+def test_given_a_zone_before_the_expression_then_it_is_the_triggers_zone(name: str) -> None:
+    """As crontabs and Kubernetes write it; it was told as a field too many."""
+    given = CronTrigger.model_validate({"type": "cron", "expression": f"{name}=Europe/Rome 0 6 * * *"})
+    assert given == cron()
+    assert cron(expression=f"{name}=Europe/Rome 0 6 * * *") == cron()
+
+
+def test_given_another_zone_before_the_expression_than_in_zone_then_it_is_refused() -> None:
+    with pytest.raises(ValidationError, match="stands before the expression, and zone differs"):
+        cron(expression="CRON_TZ=Asia/Tokyo 0 6 * * *")
+    with pytest.raises(ValidationError, match="is an abbreviation"):
+        CronTrigger.model_validate({"type": "cron", "expression": "CRON_TZ=CET 0 6 * * *"})
+
+
+def test_given_a_zone_before_an_excluded_expression_then_it_is_the_exclusions_zone() -> None:
+    given = cron(exclude=[{"type": "cron", "expression": "CRON_TZ=Asia/Tokyo * * 25 12 *"}])
+    assert given == cron(exclude=[{"type": "cron", "expression": "* * 25 12 *", "zone": "Asia/Tokyo"}])

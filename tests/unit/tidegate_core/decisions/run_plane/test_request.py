@@ -240,9 +240,11 @@ def test_given_deletes_of_names_that_never_were_then_their_tombstones_go_and_a_c
     bench: Bench,
 ) -> None:
     """CD-015."""
-    assert answer(bench, a_request("delete", request_id="1"))["status"] == "not_found"
-    bench.months(1)
-    assert answer(bench, a_request("delete", request_id="2"))["status"] == "not_found"
+    for request_id, months in (("1", 1), ("2", 2)):
+        receipt = answer(bench, a_request("delete", request_id=request_id))
+        assert (receipt["status"], receipt.get("version")) == ("not_found", None), "it told of a version 1"
+        if months == 1:
+            bench.months(months)
     bench.months(2)
     assert bench.rows("S#") == []
     assert answer(bench, an_apply(a_spec(), "3"))["version"] == 1
@@ -268,3 +270,10 @@ def test_given_a_run_now_that_is_older_than_the_schedule_then_it_is_superseded(b
     bench.run(5 * SECOND)
     assert bench.status_of("it") == "superseded"
     assert bench.started == []
+
+
+def test_given_a_create_after_a_delete_of_a_name_that_never_was_then_it_is_version_one(bench: Bench) -> None:
+    answer(bench, a_request("delete", request_id="1"))
+    assert answer(bench, an_apply(a_spec(), "2", expected_version=0))["version"] == 1
+    assert answer(bench, a_request("delete", request_id="3"))["version"] == 2
+    assert answer(bench, a_request("delete", request_id="4"))["version"] == 2
