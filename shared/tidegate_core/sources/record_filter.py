@@ -30,7 +30,7 @@ class Values(Protocol):
         ...
 
 
-class RecordFilter(Place, Comparison):
+class RecordFilter(Comparison, Place):
     """One comparison of what a header or a JSON pointer leads to, or a combination of filters by `all_of`, `any_of` or `not`.
 
     Attributes:

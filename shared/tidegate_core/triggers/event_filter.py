@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias
 from pydantic import AfterValidator, Field, Strict, StringConstraints, model_validator
 
 from tidegate_core.model.comparison import MAX_COMPARISONS, Comparison
-from tidegate_core.model.document import AtMost
+from tidegate_core.model.document import AtMost, Document
 from tidegate_core.model.events import CustomEvent, DataPartitionEvent
 from tidegate_core.model.problems import refused
 from tidegate_core.sources.pointers import MISSING, value_at
@@ -33,11 +33,20 @@ def _known_field(name: str) -> str:
 FieldName = Annotated[str, Strict(), StringConstraints(min_length=1, max_length=256), AfterValidator(_known_field)]
 
 
-class Filter(Comparison):
-    """One comparison of a `field`, or a combination of filters by `all_of`, `any_of` or `not`.
+class EventField(Document):
+    """What of an event is compared.
 
     Attributes:
         field: `partition`, `kind`, `version`, `producer`, `bytes`, `rows`, `subject`, or a JSON pointer such as `/data/day`.
+    """
+
+    field: FieldName | None = None
+
+
+class Filter(Comparison, EventField):
+    """One comparison of a `field`, or a combination of filters by `all_of`, `any_of` or `not`.
+
+    Attributes:
         all_of: All of these hold.
         any_of: One of these holds.
         negated: This does not hold; `not` in JSON.
@@ -50,7 +59,6 @@ class Filter(Comparison):
         ]
     }
 
-    field: FieldName | None = None
     all_of: Annotated[tuple[Filter, ...], Field(min_length=1), AtMost(MAX_COMPARISONS)] | None = None
     any_of: Annotated[tuple[Filter, ...], Field(min_length=1), AtMost(MAX_COMPARISONS)] | None = None
     negated: Filter | None = Field(default=None, alias="not")

@@ -42,7 +42,7 @@ def told(trigger: dict[str, Any], **fields: Any) -> Problem:
         ({**DAILY, "flexible": "25h"}, "trigger.flexible", "at most", ""),
         ({**DAILY, "flexible": 900}, "trigger.flexible", "not a duration", "unit"),
         ({**DAILY, "flexible": "24h"}, "trigger.flexible", "not shorter than pending_timeout, 1d", "expire"),
-        ({**DAILY, "dialect": "quartz"}, "trigger.expression", "has 5 fields", '"0 0 6 * * *"'),
+        ({**DAILY, "dialect": "quartz"}, "trigger.expression", "has 5 fields", '"0 0 6 * * ?"'),
         ({**DAILY, "exclude": [{"type": "dates"}]}, "trigger.exclude[0].first", "is missing", ""),
         ({**DAILY, "exclude": [{"type": "date"}]}, "trigger.exclude[0].type", "is unknown", "dates?"),
         (
