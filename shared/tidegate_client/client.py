@@ -14,9 +14,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any, Literal
 
-from tidegate_client.calls import BASE, given, saying, text_of
+from tidegate_client.calls import BASE, PAGE_SIZE_MAX, given, saying, text_of
 from tidegate_client.errors import AnswerPending, Conflict, InvalidRequest, NotFound, TidegateError
 from tidegate_client.operating import OperatorCalls
 from tidegate_client.paths import job_path, run_path, schedule_path, source_path
@@ -281,11 +282,33 @@ class Client(OperatorCalls):
         return self._write("POST", f"{job_path(job_id)}/cancel", given(fields), {}, request_id)
 
     def runs(
-        self, namespace: str | None = None, schedule: str | None = None, state: str | None = None, limit: int = 50
+        self,
+        namespace: str | None = None,
+        schedule: str | None = None,
+        state: str | Sequence[str] | None = None,
+        limit: int = 50,
+        since: datetime | None = None,
+        until: datetime | None = None,
     ) -> list[RunView]:
-        """The newest runs, open ones included."""
-        query = {"namespace": namespace, "schedule": schedule, "state": state, "limit": limit}
-        return self._transport.ask(Page[RunView].model_validate, "GET", f"{BASE}/runs", query=query).items
+        """The newest runs: open ones, then those that ended in the last 30 days, newest end first.
+
+        Args:
+            namespace: Only of this one.
+            schedule: Only of schedules with this name.
+            state: Only in this state, or in one of these.
+            limit: Most runs.
+            since: Only what ended then or later, or is open.
+            until: Only what ended before then.
+        """
+        states = [state] if isinstance(state, str) else state
+        query = {
+            "namespace": namespace,
+            "schedule": schedule,
+            "state": None if states is None else list(states),
+            "since": text_of(since),
+            "until": text_of(until),
+        }
+        return list(islice(self._all("/runs", RunView, query, min(limit, PAGE_SIZE_MAX)), limit))
 
     def run(self, run_id: str) -> RunView:
         return self._get(run_path(run_id), RunView)

@@ -160,17 +160,6 @@ def as_concluded(run: Run) -> Run:
     return replace(run, state=state, ended_at=None, exit_code=None, reason=None, error_class=None)
 
 
-def run_of_ledger(row: LedgerRow) -> RunView:
-    """What is left of a run once its own row has expired."""
-    return RunView(
-        **_shared(row),
-        id=row.job_id,
-        state=row.state or "closed",
-        lateness_ms=None if row.started_at is None else row.started_at - row.nominal,
-        reason=row.detail,
-    )
-
-
 def occurrence_view(row: LedgerRow) -> OccurrenceView:
     return OccurrenceView(
         **_shared(row),

@@ -16,10 +16,11 @@ from tidegate_cli.commands.arguments import (
     RunOrScheduleArgument,
     ScheduleOption,
     chosen,
+    recent_moment_of,
     seconds_of,
 )
 from tidegate_cli.context import api_client
-from tidegate_cli.output import Format, OutputOption, show, show_list
+from tidegate_cli.output import Format, OutputOption, show, show_first
 
 if TYPE_CHECKING:
     from tidegate_client.views import RunView
@@ -36,13 +37,25 @@ def list_runs(
     namespace: NamespaceOption = None,
     schedule: ScheduleOption = None,
     state: Annotated[
-        str | None,
-        typer.Option(help="Only runs in this state, such as failed, of each schedule's newest 5,000 occurrences."),
+        list[str] | None, typer.Option(help="Only runs in this state, such as failed; several may be given.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many of the newest.")] = 50,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME|DURATION",
+            help="Only runs that ended then or later, or are open: RFC 3339, or so long ago, such as 12h.",
+        ),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME|DURATION", help="Only runs that ended before then; as --since.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many of the newest.")] = 50,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """List the newest runs, open ones included."""
+    """List runs: open ones, then those that ended in the last 30 days, newest end first.
+
+    What failed tonight, on all of the cluster: tidegate run list --state failed --state timed_out --since 12h
+    """
     columns = [
         ("run", lambda view: view.id),
         ("schedule", lambda view: f"{view.namespace}/{view.schedule}"),
@@ -55,7 +68,14 @@ def list_runs(
         ("reason", _reason),
     ]
     with api_client() as api:
-        show_list(api.runs(**chosen(namespace, schedule), state=state, limit=limit), columns, output)
+        found = api.runs(
+            **chosen(namespace, schedule),
+            state=state,
+            limit=limit + 1,
+            since=recent_moment_of("--since", since),
+            until=recent_moment_of("--until", until),
+        )
+    show_first(found, limit, columns, output, "--schedule, --state and --since")
 
 
 @app.command()

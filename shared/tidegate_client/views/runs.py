@@ -20,7 +20,7 @@ class RunView(View):
         exit_code: 128 + n when signal n ended the program; None where nobody saw its end.
         signal: Name of that signal, such as `SIGKILL`, of a program that could not report its end itself.
         outputs: What the program reported.
-        program: Type, file, args, conf and properties with all templates resolved; None when only the ledger is left.
+        program: Type, file, args, conf and properties with all templates resolved.
         disposition: `<disposition>/<reason>` of a run that was closed before the start gate.
         last_failure: How the attempt before the present one ended, when a retry followed on it.
         next_attempt_at: When the next attempt begins, while the run waits for it.

@@ -49,7 +49,7 @@ PROBLEM = "application/problem+json"
     [
         ("GET", "/nothing", 404),
         ("PATCH", "/api/v1/runs", 405),
-        ("GET", "/api/v1/runs?limit=0", 400),
+        ("GET", "/api/v1/runs?page_size=0", 400),
         ("GET", "/api/v1/runs/not-a-run", 400),
         ("GET", "/api/v1/schedules?page_size=x", 400),
         ("GET", "/api/v1/occurrences", 400),

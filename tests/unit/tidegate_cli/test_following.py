@@ -178,7 +178,7 @@ def test_given_schedule_instead_of_a_run_then_its_newest_run_is_meant(
     assert main.run(["run", "logs", "flights/land"]) == 0
     assert capsys.readouterr().out == "one\n"
     asked = api.asked[0].url.params
-    assert (asked["namespace"], asked["schedule"], asked["limit"]) == ("flights", "land", "1")
+    assert (asked["namespace"], asked["schedule"], asked["page_size"]) == ("flights", "land", "1")
     assert main.run(["run", "get", "flights/land", "-o", "name"]) == 0
     assert capsys.readouterr().out == f"{RUN}\n"
 
