@@ -202,6 +202,9 @@ def _shared(record: Run | LedgerRow) -> dict[str, Any]:
         "ended_at": moment(record.ended_at),
         "node": record.node,
         "forced": None if record.forced is None else _unmet(record.forced),
+        "covered_count": record.covered,
+        "covered_from": moment(record.covered_from),
+        "covered_to": None if record.covered is None else as_datetime(record.nominal),
     }
 
 

@@ -25,6 +25,9 @@ class RunView(View):
         last_failure: How the attempt before the present one ended, when a retry followed on it.
         next_attempt_at: When the next attempt begins, while the run waits for it.
         forced: What did not hold when the pending time-out had it admitted all the same (`pending_timeout_action: force`).
+        covered_count: Instants that it stands for, where these are several.
+        covered_from: The first of these instants.
+        covered_to: The last of them.
     """
 
     id: str
@@ -56,6 +59,9 @@ class RunView(View):
     last_failure: dict[str, Any] | None = None
     next_attempt_at: Moment | None = None
     forced: Unmet | None = None
+    covered_count: int | None = None
+    covered_from: Moment | None = None
+    covered_to: Moment | None = None
 
     @property
     def is_ended(self) -> bool:
@@ -94,6 +100,9 @@ class OccurrenceView(View):
         state: Final state of its run, where it had one.
         at: When it was decided.
         forced: What did not hold when the pending time-out had it admitted all the same (`pending_timeout_action: force`).
+        covered_count: Instants that it stands for: of an outage, whose others have no row, or of jobs that were merged into it.
+        covered_from: The first of these instants.
+        covered_to: The last of them.
     """
 
     namespace: str
@@ -115,3 +124,6 @@ class OccurrenceView(View):
     node: str | None = None
     detail: str | None = None
     forced: Unmet | None = None
+    covered_count: int | None = None
+    covered_from: Moment | None = None
+    covered_to: Moment | None = None
