@@ -267,9 +267,25 @@ class Client(OperatorCalls):
 
     # -- jobs, runs, occurrences --------------------------------------------------------------------------------------
 
-    def jobs(self, namespace: str | None = None, schedule: str | None = None) -> Iterator[JobView]:
-        """All open jobs, those that still gather evidence included."""
-        return self._all("/jobs", JobView, {"namespace": namespace, "schedule": schedule})
+    def jobs(
+        self,
+        namespace: str | None = None,
+        schedule: str | None = None,
+        state: str | Sequence[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Iterator[JobView]:
+        """All open jobs, those that still gather evidence first; in no order of time.
+
+        Args:
+            namespace: Only of this one.
+            schedule: Only of schedules with this name.
+            state: Only in this state, or in one of these.
+            since: Only of this nominal instant or a later one.
+            until: Only before this one.
+        """
+        query = {"namespace": namespace, "schedule": schedule, "state": _listed(state)}
+        return self._all("/jobs", JobView, {**query, "since": text_of(since), "until": text_of(until)})
 
     def job(self, job_id: str) -> JobView:
         return self._get(job_path(job_id), JobView)
@@ -300,11 +316,10 @@ class Client(OperatorCalls):
             since: Only what ended then or later, or is open.
             until: Only what ended before then.
         """
-        states = [state] if isinstance(state, str) else state
         query = {
             "namespace": namespace,
             "schedule": schedule,
-            "state": None if states is None else list(states),
+            "state": _listed(state),
             "since": text_of(since),
             "until": text_of(until),
         }
@@ -326,9 +341,10 @@ class Client(OperatorCalls):
         stream: Literal["stdout", "stderr"] = "stdout",
         offset: int = 0,
         attempt: int | None = None,
+        tail: int | None = None,
     ) -> LogView:
-        """Returns the piece of the log that begins at `offset` (bytes); follow `next_offset`."""
-        query = {"stream": stream, "offset": offset, "attempt": attempt}
+        """Returns the piece of the log that begins at `offset` (bytes), or `tail` lines before the end; follow `next_offset`."""
+        query = {"stream": stream, "offset": offset if tail is None else None, "attempt": attempt, "tail": tail}
         return self._transport.ask(LogView.model_validate, "GET", f"{BASE}{run_path(run_id)}/logs", query=query)
 
     def occurrences(
@@ -391,6 +407,10 @@ class Client(OperatorCalls):
 
 
 _RECEIPTS = Page[ReceiptView].model_validate
+
+
+def _listed(state: str | Sequence[str] | None) -> list[str] | None:
+    return [state] if isinstance(state, str) else None if state is None else list(state)
 
 
 def _with_null(fields: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -208,6 +208,18 @@ def test_given_a_night_then_what_failed_is_asked_for_in_one_call_and_a_cut_list_
     assert (request.url.params["since"], request.url.params["page_size"]) == ("2026-03-01T18:00:00Z", "3")
 
 
+def test_given_very_many_jobs_then_the_list_is_cut_and_says_so(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = {"namespace": "flights", "schedule": "land", "version": 1, "state": "pending_constraint", "trigger": "time"}
+    jobs = [{**job, "id": RUN.replace("0001", f"{number:04}")} for number in range(200)]
+    api.answers["GET /jobs"] = (200, {"items": jobs, "next_page_token": "more"})
+    assert main.run(["job", "list", "--state", "pending_constraint", "-o", "name"]) == 0
+    said = capsys.readouterr()
+    assert (len(said.out.splitlines()), "> 100 of more; --limit" in said.err) == (100, True)
+    assert [request.url.params["state"] for request in api.asked] == ["pending_constraint"]
+
+
 def test_given_a_duration_then_the_list_begins_so_long_ago(api: FakeApi) -> None:
     api.answers["GET /runs"] = (200, {"items": []})
     assert main.run(["run", "list", "--since", "12h", "--until", "90m"]) == 0
