@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
-from tidegate_api.logs import LogUnreadable, Piece, Stream
+from tidegate_api.logs import TAIL_LINES_MAX, LogUnreadable, Piece, Stream
 from tidegate_api.openapi import body, fields
 from tidegate_api.page_tokens import place_of
 from tidegate_api.parts import Services
@@ -24,6 +24,7 @@ from tidegate_api.routes.common import (
     instant_of,
 )
 from tidegate_client.views import LogView, Page, ReceiptView, RunView
+from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.states import RunState
 from tidegate_ports.program_files import FileSystemSilent
 
@@ -73,15 +74,22 @@ async def get_logs(
     stream: Stream = "stdout",
     offset: Annotated[int, Query(ge=0, description="First byte")] = 0,
     attempt: Annotated[int | None, Query(ge=1, le=ATTEMPTS_MAX, description="The current one by default")] = None,
+    tail: Annotated[
+        int | None, Query(ge=0, le=TAIL_LINES_MAX, description="Instead of offset: begin so many lines before the end")
+    ] = None,
 ) -> LogView:
     """A piece of at most 256 KiB; go on at `next_offset` until `ended` and `next_offset` is `size`.
 
+    With `tail` the piece begins so many lines before the end, at most 8 MiB before it.
+
     Where `attempts` is more than `attempt` by then, the next attempt has a log of its own.
     """
+    if tail is not None and offset:
+        raise InvalidInput([Problem("tail", "says where to begin, as offset does", "give one of them")])
     run = await services.runs.one(run_id)
     number = run.attempt if attempt is None else attempt
     ended = run.is_ended or number < run.attempt
-    piece = await _piece(services, run_id, number, stream, offset, ended=ended)
+    piece = await _piece(services, run_id, number, stream, offset, ended=ended, tail=tail)
     if piece is None and not ended and (run.started_at is None or RunState(run.state).is_before_gate):
         piece = Piece(0, 0, 0, "")  # Nothing has been written yet: whoever follows waits for the start.
     if piece is None and run.started_at is None:
@@ -104,7 +112,7 @@ async def get_logs(
 
 
 async def _piece(
-    services: Services, run_id: str, attempt: int, stream: Stream, offset: int, *, ended: bool
+    services: Services, run_id: str, attempt: int, stream: Stream, offset: int, *, ended: bool, tail: int | None
 ) -> Piece | None:
     """Returns what is there of a log, None where nothing is. Raises ApiProblem: 404, it cannot be read here; 503, not now."""
     subject = f"run {run_id} attempt {attempt}"
@@ -112,7 +120,7 @@ async def _piece(
         return await services.pools.logs.of(
             f"{subject}: its {stream}",
             "this API process",
-            lambda: services.logs.read(run_id, attempt, stream, offset, ended=ended),
+            lambda: services.logs.read(run_id, attempt, stream, offset, ended=ended, tail=tail),
         )
     except FileSystemSilent as silent:
         raise unavailable(f"{silent}; repeat the request") from silent

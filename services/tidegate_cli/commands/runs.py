@@ -98,13 +98,16 @@ def logs(
     ] = False,
     stderr: Annotated[bool, typer.Option("--stderr", help="The error stream instead of the output.")] = False,
     attempt: Annotated[int | None, typer.Option(min=1, help="The current one by default.")] = None,
+    tail: Annotated[
+        int | None, typer.Option(min=0, max=10_000, metavar="N", help="Begin with the Nth line from the end.")
+    ] = None,
 ) -> None:
     """Print what a run's program has written. Under spark-submit the driver's errors stand in the output."""
     from tidegate_cli.watching import print_log, run_meant
 
     stream: Literal["stdout", "stderr"] = "stderr" if stderr else "stdout"
     with api_client() as api:
-        print_log(api, run_meant(api, run, wait=follow), stream, attempt, follow=follow)
+        print_log(api, run_meant(api, run, wait=follow), stream, attempt, follow=follow, tail=tail)
 
 
 @app.command()
