@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from tidegate_api.problems import ApiProblem, invalid, not_found, unavailable
+from tidegate_api.reads.places import ended_run
 from tidegate_core.effects import Committed, Refused
 from tidegate_core.model.problems import TOO_LARGE, InvalidInput, Problem, both_ends
 from tidegate_core.records.codec import from_item
@@ -123,8 +124,7 @@ class Gate:
         raise unavailable("the store did not say in time whether the write was applied; repeat it, that is harmless")
 
     def _ended(self, run_id: str) -> Item | None:
-        key = keys.ended_run(keys.shard_of_run(run_id), run_id)
-        return self._store.get([key]).get(key)
+        return ended_run(self._store, keys.shard_of_run(run_id), run_id)
 
     def _refuse(self, action: str, run_id: str, attempt: int, driver: str, item: Item | None) -> None:
         known = item if item is not None else self._ended(run_id)

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import BinaryIO, Final, Literal, Protocol, TypeAlias
 
 from tidegate_ports.run_folders import LogPaths
 
@@ -19,6 +19,10 @@ _FOLDER: Final = os.O_DIRECTORY | getattr(os, "O_PATH", os.O_RDONLY)
 """Opens a folder to go through it, which one may also where one may not list it, if the system has words for that."""
 PIECE_BYTES_MAX = 256 * 1024
 """Of one answer; a reader follows `next_offset`."""
+TAIL_BYTES_MAX = 8 * 1024**2
+"""How far from its end a log is looked through for its last lines."""
+TAIL_BLOCK_BYTES = 64 * 1024
+TAIL_LINES_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,9 @@ class LogUnreadable(Exception):
 class RunLogs(Protocol):
     """Where runs' logs are read. Blocking, for as long as their file system likes."""
 
-    def read(self, run_id: str, attempt: int, stream: Stream, offset: int, *, ended: bool) -> Piece | None:
+    def read(
+        self, run_id: str, attempt: int, stream: Stream, offset: int, *, ended: bool, tail: int | None = None
+    ) -> Piece | None:
         """Returns the piece from `offset` on, or None when there is no such log here.
 
         Args:
@@ -55,6 +61,7 @@ class RunLogs(Protocol):
             stream: Which of its two logs.
             offset: First byte wanted; beyond the end is the end.
             ended: Nothing comes any more: a half character at the end is given out, too.
+            tail: Instead of the offset: begin with this line from the end, 8 MiB before it at most.
 
         Raises:
             LogUnreadable: It cannot be read.
@@ -68,14 +75,16 @@ class FileLogs:
     def __init__(self, paths: Callable[[str, int], LogPaths]) -> None:
         self._paths = paths
 
-    def read(self, run_id: str, attempt: int, stream: Stream, offset: int, *, ended: bool) -> Piece | None:
+    def read(
+        self, run_id: str, attempt: int, stream: Stream, offset: int, *, ended: bool, tail: int | None = None
+    ) -> Piece | None:
         path = Path(getattr(self._paths(run_id, attempt), stream))
         try:
             with open(path, "rb", opener=_itself) as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     raise _no_file(path)
                 size = file.seek(0, 2)
-                start = min(offset, size)
+                start = min(offset, size) if tail is None else begin_of_last_lines(file, size, tail)
                 file.seek(start)
                 data = file.read(PIECE_BYTES_MAX)
         except (FileNotFoundError, NotADirectoryError):
@@ -92,6 +101,25 @@ class FileLogs:
             raise LogUnreadable(detail, for_now=True) from failure
         text, used = decoded(data, whole=ended and start + len(data) >= size)
         return Piece(start, start + used, size, text)
+
+
+def begin_of_last_lines(file: BinaryIO, size: int, lines: int) -> int:
+    """Returns where the last lines of a file begin; of lines that are too long for `TAIL_BYTES_MAX` the first one is cut."""
+    if lines == 0:
+        return size
+    begin, earliest = size, max(0, size - TAIL_BYTES_MAX)
+    while begin > earliest:
+        block_begin = max(earliest, begin - TAIL_BLOCK_BYTES)
+        file.seek(block_begin)
+        block = file.read(begin - block_begin)
+        # A line break at the very end ends the last line, and begins none.
+        at = len(block) - (begin == size)
+        while (at := block.rfind(b"\n", 0, at)) >= 0:
+            lines -= 1
+            if lines == 0:
+                return block_begin + at + 1
+        begin = block_begin
+    return earliest
 
 
 def _itself(path: str, flags: int) -> int:

@@ -52,23 +52,29 @@ class RequestFrame:
         started = time.monotonic()
         status = 0
 
+        is_head = scope["method"] == "HEAD"
+        # Routes know GET: a HEAD is answered as one, without the body.
+        inside = {**scope, "method": "GET"} if is_head else scope
+
         async def send_with_id(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 MutableHeaders(scope=message)["X-Request-Id"] = request_id
+            elif is_head and message["type"] == "http.response.body":
+                message = {**message, "body": b""}
             await send(message)
 
         try:
-            with bounded(scope, receive, self._room) as counted:
-                await inner(scope, counted, send_with_id)
+            with bounded(inside, receive, self._room) as counted:
+                await inner(inside, counted, send_with_id)
         except Exception as error:
             self._notices("api_bug", request_id=request_id, path=scope["path"], problem=repr(error))
             if status == 0:
                 await bug_document(Request(scope))(scope, receive, send_with_id)
             raise  # The server logs the traceback.
         finally:
-            self._count(scope, status, time.monotonic() - started, request_id)
+            self._count({**scope, "route": inside.get("route")}, status, time.monotonic() - started, request_id)
 
     def _count(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
         route = getattr(scope.get("route"), "path", "unknown")

@@ -202,5 +202,7 @@ def bug_document(request: Request) -> JSONResponse:
 
 def _path(location: Any) -> str:
     """The place in the request without FastAPI's words for its parts."""
+    if location[:1] == ("query",):
+        location = location[:2]  # A parameter that may be repeated has no place of its own in the query.
     parts = [str(part) for part in location if part not in ("body", "query", "path", "header")]
     return ".".join(parts)

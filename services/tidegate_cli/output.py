@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -47,6 +48,24 @@ def show_list(views: Iterable[BaseModel], columns: Sequence[Column], output: For
         show_table([heading for heading, _ in columns], [[_cell(take(item)) for _, take in columns] for item in items])
     else:
         dump([item.model_dump(mode="json") for item in items], output)
+
+
+def show_first(
+    views: Iterable[BaseModel], limit: int, columns: Sequence[Column], output: Format, narrower: str
+) -> None:
+    """Shows the first ones of a list, and says on stderr whether there are more.
+
+    Args:
+        views: At least one more than `limit`, where there are more.
+        limit: How many are shown.
+        columns: As of `show_list`.
+        output: As of `show_list`.
+        narrower: Options that make the list shorter, for the note.
+    """
+    items = list(islice(views, limit + 1))
+    show_list(items[:limit], columns, output)
+    if len(items) > limit:
+        note(f"> {limit} of more; --limit shows more of them, {narrower} fewer")
 
 
 def show(view: BaseModel, output: Format) -> None:

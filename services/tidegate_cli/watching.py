@@ -55,9 +55,10 @@ def print_log(
     attempt: int | None,
     *,
     follow: bool,
+    tail: int | None = None,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Writes a log to stdout, from its beginning to its end as it is now; or until the run has ended, attempt after attempt where
+    """Writes a log to stdout, from its beginning (or `tail` lines before its end) to its end as it is now; or until the run has ended, attempt after attempt where
     none is named.
 
     Where the output is empty but the error stream is not, a note says so. While following, an API that does not answer for a
@@ -67,7 +68,7 @@ def print_log(
     begun = silent = False
     while True:
         try:
-            piece = api.run_logs(run_id, stream, offset, number)
+            piece = api.run_logs(run_id, stream, offset, number, tail)
         except (ApiUnreachable, ApiUnavailable) as silence:
             if not (follow and begun):
                 raise
@@ -80,10 +81,11 @@ def print_log(
             # An attempt that its launcher never began has no log, and the next one may be under way.
             if not follow or attempt is not None or number is None or api.run(run_id).attempt <= number:
                 raise
-            number, offset = number + 1, 0
+            number, offset, tail = number + 1, 0, None
             note(f"{nothing}\nattempt {number}")
             continue
-        begun, silent = True, False
+        # From here on by bytes; another attempt's log is shown whole.
+        begun, silent, tail = True, False, None
         if not write(piece.text, nl=False):
             return
         at_end = piece.next_offset >= piece.size or piece.next_offset == offset

@@ -21,6 +21,8 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 BASE = "/api/v1"
 PAGE_SIZE = 200
 """Items asked for at once by the methods that go through all pages."""
+PAGE_SIZE_MAX = 1_000
+"""Items that the API gives at once."""
 
 _View = TypeVar("_View", bound=BaseModel)
 
@@ -65,10 +67,12 @@ class Calls:
                 ReceiptView.model_validate, method, BASE + path, query=query, body=body, headers=headers
             )
 
-    def _all(self, path: str, view: type[_View], query: Mapping[str, Any]) -> Iterator[_View]:
+    def _all(
+        self, path: str, view: type[_View], query: Mapping[str, Any], page_size: int = PAGE_SIZE
+    ) -> Iterator[_View]:
         token = ""
         while True:
-            wanted = {**query, "page_size": PAGE_SIZE, "page_token": token or None}
+            wanted = {**query, "page_size": page_size, "page_token": token or None}
             page = self._transport.ask(Page[view].model_validate, "GET", BASE + path, query=wanted)  # type: ignore[valid-type]
             yield from page.items
             token = page.next_page_token

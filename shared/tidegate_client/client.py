@@ -14,9 +14,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any, Literal
 
-from tidegate_client.calls import BASE, given, saying, text_of
+from tidegate_client.calls import BASE, PAGE_SIZE_MAX, given, saying, text_of
 from tidegate_client.errors import AnswerPending, Conflict, InvalidRequest, NotFound, TidegateError
 from tidegate_client.operating import OperatorCalls
 from tidegate_client.paths import job_path, run_path, schedule_path, source_path
@@ -266,9 +267,25 @@ class Client(OperatorCalls):
 
     # -- jobs, runs, occurrences --------------------------------------------------------------------------------------
 
-    def jobs(self, namespace: str | None = None, schedule: str | None = None) -> Iterator[JobView]:
-        """All open jobs, those that still gather evidence included."""
-        return self._all("/jobs", JobView, {"namespace": namespace, "schedule": schedule})
+    def jobs(
+        self,
+        namespace: str | None = None,
+        schedule: str | None = None,
+        state: str | Sequence[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Iterator[JobView]:
+        """All open jobs, those that still gather evidence first; in no order of time.
+
+        Args:
+            namespace: Only of this one.
+            schedule: Only of schedules with this name.
+            state: Only in this state, or in one of these.
+            since: Only of this nominal instant or a later one.
+            until: Only before this one.
+        """
+        query = {"namespace": namespace, "schedule": schedule, "state": _listed(state)}
+        return self._all("/jobs", JobView, {**query, "since": text_of(since), "until": text_of(until)})
 
     def job(self, job_id: str) -> JobView:
         return self._get(job_path(job_id), JobView)
@@ -281,11 +298,32 @@ class Client(OperatorCalls):
         return self._write("POST", f"{job_path(job_id)}/cancel", given(fields), {}, request_id)
 
     def runs(
-        self, namespace: str | None = None, schedule: str | None = None, state: str | None = None, limit: int = 50
+        self,
+        namespace: str | None = None,
+        schedule: str | None = None,
+        state: str | Sequence[str] | None = None,
+        limit: int = 50,
+        since: datetime | None = None,
+        until: datetime | None = None,
     ) -> list[RunView]:
-        """The newest runs, open ones included."""
-        query = {"namespace": namespace, "schedule": schedule, "state": state, "limit": limit}
-        return self._transport.ask(Page[RunView].model_validate, "GET", f"{BASE}/runs", query=query).items
+        """The newest runs: open ones, then those that ended in the last 30 days, newest end first.
+
+        Args:
+            namespace: Only of this one.
+            schedule: Only of schedules with this name.
+            state: Only in this state, or in one of these.
+            limit: Most runs.
+            since: Only what ended then or later, or is open.
+            until: Only what ended before then.
+        """
+        query = {
+            "namespace": namespace,
+            "schedule": schedule,
+            "state": _listed(state),
+            "since": text_of(since),
+            "until": text_of(until),
+        }
+        return list(islice(self._all("/runs", RunView, query, min(limit, PAGE_SIZE_MAX)), limit))
 
     def run(self, run_id: str) -> RunView:
         return self._get(run_path(run_id), RunView)
@@ -303,9 +341,10 @@ class Client(OperatorCalls):
         stream: Literal["stdout", "stderr"] = "stdout",
         offset: int = 0,
         attempt: int | None = None,
+        tail: int | None = None,
     ) -> LogView:
-        """Returns the piece of the log that begins at `offset` (bytes); follow `next_offset`."""
-        query = {"stream": stream, "offset": offset, "attempt": attempt}
+        """Returns the piece of the log that begins at `offset` (bytes), or `tail` lines before the end; follow `next_offset`."""
+        query = {"stream": stream, "offset": offset if tail is None else None, "attempt": attempt, "tail": tail}
         return self._transport.ask(LogView.model_validate, "GET", f"{BASE}{run_path(run_id)}/logs", query=query)
 
     def occurrences(
@@ -368,6 +407,10 @@ class Client(OperatorCalls):
 
 
 _RECEIPTS = Page[ReceiptView].model_validate
+
+
+def _listed(state: str | Sequence[str] | None) -> list[str] | None:
+    return [state] if isinstance(state, str) else None if state is None else list(state)
 
 
 def _with_null(fields: Mapping[str, Any], name: str) -> dict[str, Any]:

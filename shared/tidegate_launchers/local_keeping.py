@@ -1,4 +1,5 @@
-"""Removes the folders of attempts that ended: by age, and the oldest first where they take more room than they may.
+"""Removes the folders of attempts that ended: by age, and where they take more room than they may: first those of runs that have more than
+a tenth of it, the largest first, then the oldest.
 
 Nobody needs such a folder but people who read its logs: what the attempt came to is in the store once its owner has seen the end. So
 that owners see it first, whoever asks says up to when they have, and no age is less than `AGE_S_MIN`; a folder that records no end goes
@@ -11,7 +12,7 @@ import contextlib
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -24,6 +25,8 @@ from tidegate_ports.run_folders import Swept
 
 AGE_S_MIN: Final = 3_600.0
 """A run whose folder went before its owner saw the end would be told as one that never started here."""
+SHARE_MAX: Final = 0.1
+"""Of the room for all runs, up to which the folders of one run count: an endless log would be the end of all others."""
 GOING: Final = ".going-"
 """What a folder's name begins with while it is removed: nobody reads half of one."""
 BLOCK_BYTES: Final = 512
@@ -46,6 +49,11 @@ class _Attempt:
     since_s: float
     has_ended: bool
     size: int
+
+    @property
+    def run(self) -> Path:
+        """The folder of all attempts of its run."""
+        return self.folder.path.parent
 
 
 class LocalKeeping:
@@ -75,12 +83,26 @@ class LocalKeeping:
         alive = living(MARKER_VARIABLE.encode())
         left = sum(each.size for each in attempts)
         kept, removed, removed_bytes = len(attempts), 0, 0
-        for attempt in attempts:
+        gone: set[Path] = set()
+        room = self._settings.keep_runs_bytes
+        share = int(room * SHARE_MAX)
+        of_run = _sizes_by_run(attempts)
+
+        # What one run has beyond its share pushes out nothing of others: it goes itself, or stays and is not counted.
+        counted = sum(min(size, share) for size in of_run.values())
+        largest_first = sorted(attempts, key=lambda each: (-of_run[each.run], each.since_s))
+        for attempt in [*(each for each in largest_first if of_run[each.run] > share), *attempts]:
+            if attempt.folder.path in gone:
+                continue
             is_old = now_s - attempt.since_s >= max(self._settings.keep_runs_for_s, AGE_S_MIN)
-            is_too_much = left > self._settings.keep_runs_bytes
+            is_too_much = left > room and (of_run[attempt.run] > share or counted > room)
             is_seen = attempt.has_ended and attempt.since_s <= seen_through_s
             if (is_old or (is_too_much and is_seen)) and not _lives(attempt, alive, self._boot_id):
                 _remove(attempt.folder.path)
+                gone.add(attempt.folder.path)
+                before = of_run[attempt.run]
+                of_run[attempt.run] -= attempt.size
+                counted -= min(before, share) - min(of_run[attempt.run], share)
                 left -= attempt.size
                 removed_bytes += attempt.size
                 kept, removed = kept - 1, removed + 1
@@ -103,6 +125,13 @@ class LocalKeeping:
             return None
         size, changed_s = _size_of(folder.path)
         return _Attempt(folder, record, changed_s if ended is None else ended.at / 1000, ended is not None, size)
+
+
+def _sizes_by_run(attempts: Iterable[_Attempt]) -> dict[Path, int]:
+    sizes: dict[Path, int] = {}
+    for attempt in attempts:
+        sizes[attempt.run] = sizes.get(attempt.run, 0) + attempt.size
+    return sizes
 
 
 def _folders_in(path: Path) -> list[Path]:

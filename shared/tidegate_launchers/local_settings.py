@@ -60,7 +60,7 @@ class LocalSettings:
         poll_interval_s: Seconds between looks at a running program. Only ends without a report wait for it, and
             one look costs 0.1 ms.
         keep_runs_for_s: Seconds for which the folder of an attempt that ended is kept, at least an hour; a week of logs to read.
-        keep_runs_bytes: Room for all folders of runs; beyond it the oldest that ended go, once the store has answered for an hour behind their end.
+        keep_runs_bytes: Room for all folders of runs; beyond it those of runs with more than a tenth of it go, then the oldest that ended, once the store has answered for an hour behind their end.
     """
 
     data_dir: Path

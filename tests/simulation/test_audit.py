@@ -72,6 +72,7 @@ def removals(world: World) -> Iterator[tuple[Key, str]]:
     yield next(key for key in history if key.sk.startswith("L#")), "entry_gone"
     yield next(key for key in history if key.sk.startswith("LJ#")), "place_gone"
     yield next(key for key in history if key.sk.startswith("R#")), "run_gone"
+    yield next(key for key in history if key.sk.startswith("RE#")), "end_gone"
     rows = [Key(str(item["pk"]), str(item["sk"])) for item in world.cluster.store.memory.stored()]
     yield next(key for key in rows if key.sk.startswith("S#")), "state_gone"
     live = {str(item["id"]) for item in world.cluster.store.memory.stored() if str(item["sk"]).startswith("G#")}

@@ -180,17 +180,6 @@ def as_concluded(run: Run) -> Run:
     return replace(run, state=state, ended_at=None, exit_code=None, reason=None, error_class=None)
 
 
-def run_of_ledger(row: LedgerRow) -> RunView:
-    """What is left of a run once its own row has expired."""
-    return RunView(
-        **_shared(row),
-        id=row.job_id,
-        state=row.state or "closed",
-        lateness_ms=None if row.started_at is None else row.started_at - row.nominal,
-        reason=row.detail,
-    )
-
-
 def occurrence_view(row: LedgerRow) -> OccurrenceView:
     return OccurrenceView(
         **_shared(row),
@@ -233,6 +222,9 @@ def _shared(record: Run | LedgerRow) -> dict[str, Any]:
         "ended_at": moment(record.ended_at),
         "node": record.node,
         "forced": None if record.forced is None else _unmet(record.forced),
+        "covered_count": record.covered,
+        "covered_from": moment(record.covered_from),
+        "covered_to": None if record.covered is None else as_datetime(record.nominal),
     }
 
 

@@ -6,6 +6,8 @@ A job's row stays as `pending_launch` until its run has ended; how far the launc
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from tidegate_api.cluster_map import MapReader
 from tidegate_api.page_tokens import Place
@@ -25,6 +27,42 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
+
+ShownState: TypeAlias = Literal["pending_trigger", "pending_constraint", "pending_launch", "launched"]
+"""States in which an open job is shown; `launched` until its run has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedJobs:
+    """Which jobs are asked for.
+
+    Attributes:
+        states: As they are shown; none: any.
+        since: Only of this nominal instant or a later one; of a job that gathers, its first event counts.
+        until: Only before this one.
+    """
+
+    namespace: str | None = None
+    schedule: str | None = None
+    states: frozenset[ShownState] = frozenset()
+    since: int | None = None
+    until: int | None = None
+
+    def may_have(self, item: Item) -> bool:
+        """Whether a row of evidence, or a job's, may be asked for."""
+        if self.namespace not in (None, item["namespace"]) or self.schedule not in (None, item["name"]):
+            return False
+        at = item["first_at" if _is_evidence(item) else "nominal"]
+        assert isinstance(at, int)
+        if (self.since is not None and at < self.since) or (self.until is not None and at >= self.until):
+            return False
+        if not self.states:
+            return True
+        if _is_evidence(item):
+            return "pending_trigger" in self.states
+        if item["state"] == JobState.PENDING_LAUNCH:
+            return bool(self.states & {"pending_launch", "launched"})
+        return item["state"] in self.states
 
 
 class JobReads:
@@ -46,8 +84,9 @@ class JobReads:
         self._schedules = schedules
         self._clock = clock
 
-    async def page(self, namespace: str | None, schedule: str | None, place: Place, size: int) -> Page[JobView]:
-        """Gathering ones first."""
+    async def page(self, wanted: WantedJobs, place: Place, size: int) -> Page[JobView]:
+        """Returns gathering ones first; within each part as they are stored, by shard and id."""
+        namespace, schedule = wanted.namespace, wanted.schedule
         cluster = await self._cluster.current()
         shards: Sequence[int] = range(cluster.shards)
         prefix = prefix_of(namespace, None if namespace is None else schedule)
@@ -58,13 +97,16 @@ class JobReads:
         def keep(item: Item) -> bool:
             if _is_evidence(item) and item.get("job", False):
                 return False  # Its job has a row of its own.
-            return namespace in (None, item["namespace"]) and schedule in (None, item["name"])
+            return wanted.may_have(item)
 
         spans = [Span.of_prefix(f"E#{prefix}"), Span.of_prefix("J#")]
         found, after = await self._ranges.listed(shards, spans, place, size, keep)
         views: list[JobView] = []
         for first in range(0, len(found), DEFINITIONS_AT_ONCE):
             views += await self._views(found[first : first + DEFINITIONS_AT_ONCE])
+        if wanted.states:
+            # Of a job that was admitted its run tells how far it is.
+            views = [view for view in views if view.state in wanted.states]
         return Page(items=views, next_page_token="" if after is None else after.text())
 
     async def one(self, job_id: str) -> JobView:

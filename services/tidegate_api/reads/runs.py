@@ -1,51 +1,96 @@
-"""Runs: open ones from the shards, ended ones from the history, newest first."""
+"""Runs: open ones from the shards, newest admission first; behind them ended ones from the history, newest end first."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from heapq import nlargest
+from typing import Final
 
 from tidegate_api.cluster_map import ClusterMap, MapReader
+from tidegate_api.page_tokens import Place
 from tidegate_api.pools import Pools
 from tidegate_api.problems import ApiProblem, not_found
-from tidegate_api.reads.convert import as_concluded, run_of_ledger, run_view
-from tidegate_api.reads.ranges import RangeReader, Span, outline
-from tidegate_api.reads.schedules import prefix_of
+from tidegate_api.reads.convert import as_concluded, run_view
+from tidegate_api.reads.newest import NewestReader, SortedRange
+from tidegate_api.reads.places import ended_run
+from tidegate_api.reads.ranges import PAGES_MAX, RangeReader, Span, outline
 from tidegate_api.routing import run_shard
-from tidegate_client.views import RunView
+from tidegate_client.views import Page, RunView
+from tidegate_core.model.names import RUN_ID_PATTERN
+from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.model.states import RunState
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import LedgerRow, Run
+from tidegate_core.records.run_plane import Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key
 from tidegate_ports.store import Store
 
-RUNS_MAX = 1_000
-"""Newest runs of one answer; all of them, in pages, are in the ledger (`/occurrences`)."""
-OPEN_MAX = 10_000
-"""Open runs of one answer, before the newest are chosen."""
-OUTLINE = outline("sk", "id", "admitted_at", "nominal")
-"""What tells the newest: 80,000 that 16 shards give at once take 50 MB so, and 400 MB with all that their runs have."""
-OF_OPEN_RUNS = frozenset({RunState.SUBMITTING, RunState.SUBMITTED, RunState.RUNNING, RunState.LOST})
-"""States in which no run ends, so that no ledger has them."""
-SCHEDULES_MAX = 500
-"""Schedules whose ledgers are looked at for one answer."""
-LEDGER_ROWS_MIN = 50
-"""Rows of one schedule's ledger from which the newest are chosen, however few are asked for: it is sorted by nominal, and what was made up for
-was admitted behind what has a later one. A page of the store has as many anyhow."""
-LEDGER_ROWS_MAX = 5_000
-"""Rows of one schedule's ledger looked at for a state that is rare."""
-LEDGERS_AT_ONCE = 16
-"""Read together, as many as there are threads for reads, before the newest of them are chosen. A row takes 2.7 KB here: of 500 schedules with
-1,000 rows each all of them are 1.3 GB, and the chart gives a pod 512 MB."""
+OPEN, ENDED = 0, 1
+"""Parts of the list, as page tokens number them."""
+OUTLINE = outline("sk", "id", "admitted_at")
+"""What is held of an open run while the newest are looked for: 80,000 that 16 shards give at once take 50 MB so, and 400 MB with all that
+their runs have."""
+OPEN_AT_ONCE = 10_000
+"""Outlines of open runs that are held together: 6 MB."""
+OUTLINE_OF_END = outline("sk", "id", "namespace", "name", "state")
+OF_OPEN_RUNS: Final = frozenset({RunState.SUBMITTING, RunState.SUBMITTED, RunState.RUNNING, RunState.LOST})
+"""States in which no run ends, so that the history has none of them."""
 SHOWN_AT_ONCE = 50
 """Runs that are read and made ready together: 20 MB where each has the 400 KB that an item may have."""
 SHOWN_CHARACTERS_MAX = 20 * 1_048_576
-"""Of the texts of an answer's runs: as many as are shown by default may have that. It takes eight times as much while it is written, and a thousand
-runs with all the outputs that one may report would be the end of a pod of 512 MB, start gate and all."""
+"""Of the texts of a page's runs; `SHOWN_AT_ONCE` of them may have that. An answer takes eight times as much while it is written, and a
+thousand runs with all the outputs that one may report would be the end of a pod of 512 MB, start gate and all."""
+_POSITION = re.compile(rf"\d{{{keys.INSTANT_DIGITS}}}#{RUN_ID_PATTERN.strip('^$')}", re.ASCII)
+"""Of a run in its part of the list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which runs are asked for.
+
+    Attributes:
+        states: As they are shown; none: any.
+        since: Only what ended at this instant or later, or is open.
+        until: Only what ended before this instant.
+    """
+
+    namespace: str | None = None
+    schedule: str | None = None
+    states: frozenset[RunState] = frozenset()
+    since: int | None = None
+    until: int | None = None
+
+    @property
+    def may_be_open(self) -> bool:
+        """Whether the row of a run that its owner has not dealt with may be shown so: success counts from its report."""
+        return not self.states or bool(self.states & (OF_OPEN_RUNS | {RunState.SUCCEEDED}))
+
+    @property
+    def ends(self) -> list[bool]:
+        """Returns which parts of the history have such runs: those that succeeded, and the others."""
+        ended = self.states - OF_OPEN_RUNS if self.states else frozenset(RunState)
+        return [each for each in (True, False) if any((state == RunState.SUCCEEDED) == each for state in ended)]
+
+    def is_of(self, item: Item) -> bool:
+        """Whether an item is of such a schedule."""
+        return self.namespace in (None, item["namespace"]) and self.schedule in (None, item["name"])
+
+    def has_end(self, item: Item) -> bool:
+        """Whether an ended run, of which the range has the times, is asked for."""
+        return self.is_of(item) and (not self.states or item["state"] in self.states)
+
+    def has(self, run: Run) -> bool:
+        """Whether an open run is asked for, as it is shown."""
+        shown = as_concluded(run)
+        if self.states and shown.state not in self.states:
+            return False
+        if self.since is not None and shown.ended_at is not None and shown.ended_at < self.since:
+            return False
+        return self.until is None or (shown.ended_at is not None and shown.ended_at < self.until)
 
 
 class RunReads:
@@ -56,162 +101,159 @@ class RunReads:
         self._pools = pools
         self._cluster = cluster
         self._ranges = ranges
+        self._newest = NewestReader(store, pools)
 
     async def one(self, run_id: str) -> RunView:
         """Raises ApiProblem (404), InvalidInput (no such shard)."""
         shard = run_shard(run_id, (await self._cluster.current()).shards)
+        item = await self._pools.read(lambda: self._one(shard, run_id))
+        if item is None:
+            raise not_found(
+                f"run {run_id}: there is none; ended runs are kept 30 days, and a job that waits is no run yet"
+            )
+        return run_view(from_item(Run, item))
+
+    def _one(self, shard: int, run_id: str) -> Item | None:
         # One after the other, as a run moves: a batch is no snapshot, and may miss one that ends in between in both.
-        for key in (keys.run(shard, run_id), keys.ended_run(shard, run_id)):
-            if (item := await self._pools.read(partial(self._one, key))) is not None:
-                return run_view(from_item(Run, item))
-        raise not_found(f"run {run_id}: there is none; ended runs are kept 30 days, and a job that waits is no run yet")
+        key = keys.run(shard, run_id)
+        item = self._store.get([key]).get(key)
+        return item if item is not None else ended_run(self._store, shard, run_id)
 
-    def _one(self, key: Key) -> Item | None:
-        return self._store.get([key]).get(key)
+    async def page(self, wanted: Wanted, place: Place, size: int) -> Page[RunView]:
+        """Returns open runs, the newest admission first; then ended ones, the newest end first.
 
-    async def newest(self, namespace: str | None, schedule: str | None, state: str | None, limit: int) -> list[RunView]:
-        """Returns the newest runs by admission.
-
-        Of each schedule the newest by nominal are looked at, as many as are asked for and at least `LEDGER_ROWS_MIN`: an ended run that
-        was admitted so late (made up for, say) that more than these have a later nominal is not among them.
+        Raises:
+            ApiProblem: There are too many open runs to look through (400).
+            InvalidInput: The place is not within the list.
         """
+        _check(place)
         cluster = await self._cluster.current()
         # One after the other, as a run moves: read at the same time, one that ends in between may be missed in both. So it is in both
         # at most.
-        of_open = await self._open(cluster, namespace, schedule, state)
-        rows = [] if state in OF_OPEN_RUNS else await self._ledger(cluster, namespace, schedule, state, limit)
+        of_open: list[Item] = []
+        if place.part == OPEN and wanted.may_be_open:
+            of_open = await self._open(cluster, wanted, place.after, size + 1)
+        chosen: dict[str, Key | None] = {str(item["id"]): None for item in of_open[:size]}
+        places = {str(item["id"]): Place(OPEN, after=_position(item)) for item in of_open[:size]}
+        if len(of_open) > size:
+            following: Place | None = places[str(of_open[size - 1]["id"])]
+        elif len(of_open) == size:
+            following = Place(ENDED)
+        else:
+            before = place.after if place.part == ENDED else None
+            ranges = _ranges(cluster, wanted, before)
+            ended = await self._newest.page(ranges, size - len(of_open), wanted.has_end, OUTLINE_OF_END)
+            for shard, item in ended.rows:
+                # A run that ended in between is in both lists, and its end is newer.
+                chosen.pop(str(item["id"]), None)
+                key, text = _key_and_position(shard, item)
+                chosen[str(item["id"])], places[str(item["id"])] = key, Place(ENDED, after=text)
+            following = None if ended.before is None else Place(ENDED, after=ended.before)
         # On a thread: of 60 schedules with 500 ended runs each it took 3 s, in which no program could start.
-        return await self._pools.read(lambda: self._views(newest_of(of_open, rows, limit), state))
+        views, cut_at = await self._pools.read(partial(self._views, chosen, wanted))
+        if cut_at is not None:
+            following = places[cut_at]
+        return Page(items=views, next_page_token="" if following is None else following.text())
 
-    async def _open(
-        self, cluster: ClusterMap, namespace: str | None, schedule: str | None, state: str | None
-    ) -> list[Item]:
-        shards = _shards(cluster, namespace, schedule)
-
-        def keep(item: Item) -> bool:
-            return namespace in (None, item["namespace"]) and schedule in (None, item["name"]) and _is_in(state, item)
-
-        found = await self._ranges.all_of(shards, Span.of_prefix("R#"), OPEN_MAX, keep, OUTLINE)
-        return [item for _, item in found]
-
-    async def _ledger(
-        self, cluster: ClusterMap, namespace: str | None, schedule: str | None, state: str | None, limit: int
-    ) -> list[Item]:
-        """The newest rows of all, out of the newest of each schedule: the ledger is sorted by nominal within a schedule only."""
-        chosen = await self._schedules(cluster, namespace, schedule)
-        rows = max(limit, LEDGER_ROWS_MIN)
+    async def _open(self, cluster: ClusterMap, wanted: Wanted, before: str | None, most: int) -> list[Item]:
+        """Returns outlines of the newest open runs by admission. They are looked through whole: they lie by their ids."""
+        shards = _shards(cluster, wanted)
+        is_plain = not wanted.states and wanted.since is None and wanted.until is None
 
         def keep(item: Item) -> bool:
-            # Without a state there was no run; every run has one.
-            return item.get("state") is not None and state in (None, item["state"])
-
-        spans = [(shard, Span.of_prefix(f"L#{ref}#", "history")) for shard, ref in chosen]
-
-        async def newest_with(before: list[Item], some: Sequence[tuple[int, Span]]) -> list[Item]:
-            pages = await asyncio.gather(
-                *(self._ranges.newest(shard, span, rows, keep, LEDGER_ROWS_MAX) for shard, span in some)
-            )
-            return await self._pools.read(partial(newest_rows, [before, *pages], limit))
+            if not wanted.is_of(item) or (before is not None and _position(item) >= before):
+                return False
+            return is_plain or wanted.has(from_item(Run, item))
 
         newest: list[Item] = []
-        for first in range(0, len(spans), LEDGERS_AT_ONCE):
-            newest = await newest_with(newest, spans[first : first + LEDGERS_AT_ONCE])
-        return newest
+        place: Place | None = Place()
+        for _ in range(PAGES_MAX):
+            assert place is not None
+            found, place = await self._ranges.listed(shards, [Span.of_prefix("R#")], place, OPEN_AT_ONCE, keep, OUTLINE)
+            newest = nlargest(most, [*newest, *(item for _, item in found)], key=_position)
+            if place is None:
+                return newest
+        raise ApiProblem(400, "there are too many open runs to look through; name a schedule, or states of ended runs")
 
-    async def _schedules(
-        self, cluster: ClusterMap, namespace: str | None, schedule: str | None
-    ) -> list[tuple[int, str]]:
-        if namespace is not None and schedule is not None:
-            return [(schedule_shard(namespace, schedule, cluster.shards), f"{namespace}/{schedule}")]
-        span = Span.of_prefix(f"S#{prefix_of(namespace)}")
-        found = await self._ranges.all_of(
-            range(cluster.shards), span, SCHEDULES_MAX + 1, lambda item: schedule in (None, item["name"])
-        )
-        if len(found) > SCHEDULES_MAX:
-            states = ", ".join(sorted(OF_OPEN_RUNS))
-            detail = f"more than {SCHEDULES_MAX} schedules have runs; name a namespace, a schedule, or a state of open runs ({states})"
-            raise ApiProblem(400, detail)
-        return [(shard, str(item["sk"]).removeprefix("S#")) for shard, item in found]
-
-    def _views(self, chosen: Mapping[str, Item | None], state: str | None) -> list[RunView]:
-        """Runs with all that is kept of them, an ended one's for 30 days; older ones as the ledger has them. Blocking.
+    def _views(self, chosen: Mapping[str, Key | None], wanted: Wanted) -> tuple[list[RunView], str | None]:
+        """Returns the runs with all that is kept of them, and the last one's id where not all of them fit on a page. Blocking.
 
         Args:
-            chosen: Rows of the ledger, by the runs' ids; None of an open one.
-            state: What an open one has to be in still.
-
-        Raises:
-            ApiProblem: They have too much together (400).
+            chosen: Keys of ended runs by the runs' ids; None for an open one.
+            wanted: What an open one has to be still.
         """
         views: list[RunView] = []
-        ids, left = list(chosen), SHOWN_CHARACTERS_MAX
+        ids, taken = list(chosen), 0
         for first in range(0, len(ids), SHOWN_AT_ONCE):
-            some = {each: chosen[each] for each in ids[first : first + SHOWN_AT_ONCE]}
-            runs = self._runs(some)
-            left -= sum(map(_characters_of, runs.values()))
-            if left < 0:
-                detail = f"the newest {len(ids)} runs have more than {SHOWN_CHARACTERS_MAX} characters of outputs and orders together"
-                raise ApiProblem(400, f"{detail}; ask for fewer (limit)")
-            views += _views_of(some, runs)
-        return [view for view in views if chosen[view.id] is not None or state in (None, view.state)]
+            some = ids[first : first + SHOWN_AT_ONCE]
+            runs = self._runs({each: chosen[each] for each in some})
+            shown = [runs[each] for each in some if each in runs]
+            taken += sum(map(_characters_of, shown))
+            if first and taken > SHOWN_CHARACTERS_MAX:
+                return views, ids[first - 1]
+            views += [run_view(run) for run in shown if chosen[run.id] is not None or wanted.has(run)]
+        return views, None
 
-    def _runs(self, chosen: Mapping[str, Item | None]) -> dict[str, Run]:
-        """Returns those of which more is left than the ledger's row."""
-        still_open = self._found({keys.run(keys.shard_of_run(each), each): each for each in chosen if not chosen[each]})
-        # Behind it, as a run moves.
-        ended = self._found(
-            {keys.ended_run(keys.shard_of_run(each), each): each for each in chosen if each not in still_open}
+    def _runs(self, chosen: Mapping[str, Key | None]) -> dict[str, Run]:
+        still_open = self._found(
+            {keys.run(keys.shard_of_run(each), each): each for each, key in chosen.items() if key is None}
         )
-        return ended | still_open
+        ended = self._found({key: each for each, key in chosen.items() if key is not None})
+        # Behind it, as a run moves.
+        moved = [each for each, key in chosen.items() if key is None and each not in still_open]
+        since = {each: ended_run(self._store, keys.shard_of_run(each), each) for each in moved}
+        return {
+            **{each: from_item(Run, item) for each, item in since.items() if item is not None},
+            **ended,
+            **still_open,
+        }
 
     def _found(self, wanted: Mapping[Key, str]) -> dict[str, Run]:
         items = self._store.get(list(wanted)) if wanted else {}
         return {wanted[key]: from_item(Run, item) for key, item in items.items()}
 
 
-def _views_of(chosen: Mapping[str, Item | None], runs: Mapping[str, Run]) -> list[RunView]:
-    views: list[RunView] = []
-    for run_id, row in chosen.items():
-        run = runs.get(run_id)
-        if run is not None:
-            views.append(run_view(run))
-        elif row is not None:
-            views.append(run_of_ledger(from_item(LedgerRow, row)))
-    return views
+def _check(place: Place) -> None:
+    fits = place.part in (OPEN, ENDED) and (place.after is None or _POSITION.fullmatch(place.after))
+    if not fits:
+        problem = Problem("page_token", "belongs to another list", "repeat the filters of the first page")
+        raise InvalidInput([problem])
+
+
+def _ranges(cluster: ClusterMap, wanted: Wanted, before: str | None) -> list[SortedRange]:
+    since = "" if wanted.since is None else keys.instant_text(max(0, wanted.since))
+    until = None if wanted.until is None else keys.instant_text(max(0, wanted.until))
+    # Positions go on after the instant, so its bare text lies just before all of them.
+    end = min((each for each in (before, until) if each is not None), default=None)
+    found: list[SortedRange] = []
+    for succeeded in wanted.ends:
+        prefix = keys.run_ends(succeeded)
+        if wanted.namespace is not None and wanted.schedule is not None:
+            prefix = keys.ended_runs_of(wanted.namespace, wanted.schedule, succeeded)
+        found += [SortedRange(shard, prefix, since, end) for shard in _shards(cluster, wanted)]
+    return found
+
+
+def _shards(cluster: ClusterMap, wanted: Wanted) -> Sequence[int]:
+    if wanted.namespace is not None and wanted.schedule is not None:
+        return [schedule_shard(wanted.namespace, wanted.schedule, cluster.shards)]
+    return range(cluster.shards)
+
+
+def _position(item: Item) -> str:
+    """Returns where an open run stands in its part of the list."""
+    admitted_at = item["admitted_at"]
+    assert isinstance(admitted_at, int)
+    return keys.moment_text(admitted_at, str(item["id"]))
+
+
+def _key_and_position(shard: int, item: Item) -> tuple[Key, str]:
+    """Returns the key of an ended run, and where it stands in its part of the list; both are told by its sort key, or by that of its end."""
+    _, ended_at, run_id = str(item["sk"]).rsplit("#", 2)
+    succeeded = item["state"] == RunState.SUCCEEDED
+    key = keys.ended_run(shard, str(item["namespace"]), str(item["name"]), succeeded, int(ended_at), run_id)
+    return key, keys.moment_text(int(ended_at), run_id)
 
 
 def _characters_of(run: Run) -> int:
     return sum(len(text) for text in (run.order, run.outputs, run.failure) if text is not None)
-
-
-def newest_rows(pages: Sequence[Sequence[Item]], limit: int) -> list[Item]:
-    """Returns the rows of the `limit` newest runs by admission, each run once."""
-    rows = {str(row["job_id"]): row for page in pages for row in page}
-    return [rows[run_id] for _, run_id in nlargest(limit, _by_admission(rows))]
-
-
-def newest_of(of_open: Sequence[Item], rows: Sequence[Item], limit: int) -> dict[str, Item | None]:
-    """Returns the newest runs by admission, of outlines of open ones and of the ledger's rows: of each its row, None of an open one."""
-    ended = {str(row["job_id"]): row for row in rows}
-    # A run that ended in between is in both lists, and its end is newer.
-    still_open = {str(item["id"]): item for item in of_open if item["id"] not in ended}
-    chosen = nlargest(limit, [*_by_admission(still_open), *_by_admission(ended)])
-    return {run_id: ended.get(run_id) for _, run_id in chosen}
-
-
-def _by_admission(items: Mapping[str, Item]) -> Iterator[tuple[int, str]]:
-    """Yields what the runs are sorted by: ids as well, so that the order is always the same."""
-    for run_id, item in items.items():
-        instant = item.get("admitted_at") or item["nominal"]
-        assert isinstance(instant, int)
-        yield instant, run_id
-
-
-def _is_in(state: str | None, item: Item) -> bool:
-    return state is None or as_concluded(from_item(Run, item)).state == state
-
-
-def _shards(cluster: ClusterMap, namespace: str | None, schedule: str | None) -> Sequence[int]:
-    if namespace is not None and schedule is not None:
-        return [schedule_shard(namespace, schedule, cluster.shards)]
-    return range(cluster.shards)

@@ -12,6 +12,7 @@ from tidegate_api.pools import Pools
 from tidegate_api.problems import not_found, unavailable
 from tidegate_api.reads.convert import why_view
 from tidegate_api.reads.definitions import is_of_definition, unreadable
+from tidegate_api.reads.places import ended_run
 from tidegate_api.reads.why_facts import (
     JobMovedOn,
     answered,
@@ -120,12 +121,12 @@ def explain_job(store: Store, cluster: ClusterMap, shard: int, job_id: str, now:
 
 def _explain_job(store: Store, cluster: ClusterMap, shard: int, job_id: str, now: Instant) -> Explanation | None:
     """Raises JobMovedOn: it became something else between two reads."""
-    open_job, ended_run = keys.job(shard, job_id), keys.ended_run(shard, job_id)
-    found = store.get([open_job, ended_run])
-    if ended_run in found:
-        run = from_item(Run, found[ended_run])
-        return why_ended(ledger_row(run, run.ended_at or now), run)
+    open_job = keys.job(shard, job_id)
+    found = store.get([open_job])
     row = found.get(open_job)
+    if row is None and (run := ended_run(store, shard, job_id)) is not None:
+        ended_as = from_item(Run, run)
+        return why_ended(ledger_row(ended_as, ended_as.ended_at or now), ended_as)
     if row is None and (ended := ended_in(store, shard, job_id)) is not None:
         return why_ended(ended)
     row = row or evidence_in(store, shard, job_id)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from tidegate_api.cluster_map import ClusterMap
+from tidegate_api.reads.places import place_of_job
 from tidegate_core.decisions.outage_watch import SERVED, sign_name
 from tidegate_core.decisions.outages import last_sign
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT
@@ -16,7 +17,7 @@ from tidegate_core.model.states import Disposition
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.controls import NO_CONTROLS, StoredControls
 from tidegate_core.records.outages import outages_of
-from tidegate_core.records.run_plane import Definition, Evidence, Job, LedgerPlace, LedgerRow, Run, ScheduleState
+from tidegate_core.records.run_plane import Definition, Evidence, Job, LedgerRow, Run, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Key, RangeRead, Table
 from tidegate_core.transactions.map import FIRST_VERSION
@@ -171,11 +172,10 @@ def evidence_in(store: Store, shard: int, job_id: str) -> Item | None:
 
 def ended_in(store: Store, shard: int, job_id: str) -> LedgerRow | None:
     """Returns the ledger's entry of a job that has ended, or None."""
-    place = keys.ledger_place(shard, job_id)
-    found = store.get([place]).get(place)
-    if found is None:
+    place = place_of_job(store, shard, job_id)
+    if place is None:
         return None
-    entry = Key(place.pk, from_item(LedgerPlace, found).entry, place.table)
+    entry = place.entry_key(shard)
     row = store.get([entry]).get(entry)
     return None if row is None else from_item(LedgerRow, row)
 

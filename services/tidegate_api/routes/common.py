@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import Depends, Header, Path, Query, Request
 from fastapi.dependencies.models import Dependant
@@ -43,7 +43,11 @@ IdempotencyKey = Annotated[
 ]
 Actor = Annotated[str | None, Query(max_length=1_024, description="Who wants it, for the record")]
 ExpectedVersion = Annotated[int | None, Query(ge=0, description="Compare-and-set; 0: must not exist")]
-IfMatch = Annotated[str | None, Header(description="ETag of the version that is to be replaced; 412 if it is another")]
+IfMatch = Annotated[
+    str | None,
+    Header(description="ETag of the version that is to be replaced, or * for any that exists; 412 if it is another"),
+]
+IfNoneMatch = Annotated[str | None, Header(description="*: it must not exist; 412 if it does")]
 Time = Annotated[str | None, Query(max_length=64, description="RFC 3339 time with offset")]
 Reason = Annotated[str | None, Query(max_length=1_024, description="Why, for the record")]
 PAGE_SIZE = PAGE_SIZE_DEFAULT
@@ -164,22 +168,52 @@ def placed(number: int, problems: Sequence[Problem]) -> list[Problem]:
     ]
 
 
-def version_expected(expected_version: int | None, if_match: str | None) -> int | None:
-    """Returns the version that a write expects, however that was said. Raises InvalidInput when both ways say it and differ."""
-    of_etag = version_of_etag(if_match)
-    if None not in (expected_version, of_etag) and expected_version != of_etag:
-        raise InvalidInput([Problem("expected_version", "differs from the header If-Match", "give one of them")])
-    return of_etag if expected_version is None else expected_version
+class Precondition(NamedTuple):
+    """The version that a write expects.
+
+    Attributes:
+        version: As a request has it (`expected_version`); None is no check.
+        of_header: Whether a header says it: a failure is 412 then, and not 409.
+    """
+
+    version: int | Literal["any"] | None
+    of_header: bool
 
 
-def version_of_etag(if_match: str | None) -> int | None:
-    """Returns the version that an If-Match header names; `*` names any that exists and is no check here.
+def precondition(
+    expected_version: ExpectedVersion = None, if_match: IfMatch = None, if_none_match: IfNoneMatch = None
+) -> Precondition:
+    """Returns the version that a write expects, however that was said.
+
+    Raises:
+        InvalidInput: Two ways say it and differ, or a header names no version.
+    """
+    if if_none_match is not None and if_none_match.strip() != "*":
+        raise InvalidInput([Problem("If-None-Match", "is not *", "give *, or the version that is meant as If-Match")])
+    of_header = version_of_etag(if_match)
+    if if_none_match is not None:
+        if of_header is not None:
+            raise InvalidInput([Problem("If-None-Match", "contradicts the header If-Match", "give one of them")])
+        of_header = 0
+    if None not in (expected_version, of_header) and expected_version != of_header:
+        header = "If-Match" if if_none_match is None else "If-None-Match"
+        raise InvalidInput([Problem("expected_version", f"differs from the header {header}", "give one of them")])
+    return Precondition(expected_version if of_header is None else of_header, of_header is not None)
+
+
+PreconditionOf = Annotated[Precondition, Depends(precondition)]
+
+
+def version_of_etag(if_match: str | None) -> int | Literal["any"] | None:
+    """Returns the version that an If-Match header names; `*` names any that exists.
 
     Raises:
         InvalidInput: It is no version's ETag.
     """
-    if if_match is None or if_match.strip() == "*":
+    if if_match is None:
         return None
+    if if_match.strip() == "*":
+        return "any"
     text = if_match.strip().removeprefix("W/").strip('"')
     if not text.isdecimal() or len(text) > VERSION_DIGITS_MAX:
         raise InvalidInput(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
 from tidegate_api.openapi import body, fields
 from tidegate_api.page_tokens import place_of
+from tidegate_api.reads.jobs import ShownState, WantedJobs
 from tidegate_api.routes.common import (
     PAGE_SIZE,
     NamespaceFilter,
@@ -16,10 +19,23 @@ from tidegate_api.routes.common import (
     RunPath,
     ScheduleFilter,
     ServicesOf,
+    instant_of,
 )
 from tidegate_client.views import JobView, Page, ReceiptView, WhyView
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
+
+States = Annotated[
+    list[ShownState] | None, Query(description="Only jobs in this state, or in one of these: repeat the parameter")
+]
+Since = Annotated[
+    str | None,
+    Query(
+        max_length=64,
+        description="Only of this nominal instant or later; of a job that gathers, its first event counts",
+    ),
+]
+Until = Annotated[str | None, Query(max_length=64, description="Only before this instant")]
 
 
 @router.get("/jobs", response_model=Page[JobView], summary="List open jobs")
@@ -27,11 +43,21 @@ async def list_jobs(
     services: ServicesOf,
     namespace: NamespaceFilter = None,
     schedule: ScheduleFilter = None,
+    state: States = None,
+    since: Since = None,
+    until: Until = None,
     page_token: PageToken = None,
     page_size: PageSize = PAGE_SIZE,
 ) -> Page[JobView]:
-    """Those that gather evidence (`pending_trigger`) first, with what is missing; then those that wait or launch."""
-    return await services.jobs.page(namespace, schedule, place_of(page_token), page_size)
+    """Those that gather evidence (`pending_trigger`) first, with what is missing; then those that wait or launch.
+
+    Within each part they come as they are stored, in no order of time. Where the filters keep little, a page may have few items or none and
+    still name the next one.
+    """
+    wanted = WantedJobs(
+        namespace, schedule, frozenset(state or ()), instant_of("since", since), instant_of("until", until)
+    )
+    return await services.jobs.page(wanted, place_of(page_token), page_size)
 
 
 @router.get("/jobs/{job_id}", response_model=JobView, summary="Show an open job")

@@ -7,30 +7,37 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
-from tidegate_api.logs import LogUnreadable, Piece, Stream
+from tidegate_api.logs import TAIL_LINES_MAX, LogUnreadable, Piece, Stream
 from tidegate_api.openapi import body, fields
+from tidegate_api.page_tokens import place_of
 from tidegate_api.parts import Services
 from tidegate_api.problems import not_found, unavailable
-from tidegate_api.reads.runs import RUNS_MAX
+from tidegate_api.reads.runs import Wanted
 from tidegate_api.routes.common import (
     NamespaceFilter,
+    PageSize,
+    PageToken,
     RawRequestOf,
     RunPath,
     ScheduleFilter,
     ServicesOf,
+    instant_of,
 )
 from tidegate_client.views import LogView, Page, ReceiptView, RunView
+from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.states import RunState
 from tidegate_ports.program_files import FileSystemSilent
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
 
-State = Annotated[
-    RunState | None,
-    Query(description="Only runs in this state; of ended ones each schedule's newest 5,000 occurrences are looked at"),
+States = Annotated[
+    list[RunState] | None, Query(description="Only runs in this state, or in one of these: repeat the parameter")
 ]
-Limit = Annotated[int, Query(ge=1, le=RUNS_MAX, description="Most runs")]
-LimitDefault = 50
+Since = Annotated[
+    str | None, Query(max_length=64, description="Only runs that ended at this RFC 3339 time or later, or are open")
+]
+Until = Annotated[str | None, Query(max_length=64, description="Only runs that ended before this RFC 3339 time")]
+RUNS_OF_A_PAGE = 50
 ATTEMPTS_MAX = 9_999
 """Four digits: it names files."""
 
@@ -40,16 +47,19 @@ async def list_runs(
     services: ServicesOf,
     namespace: NamespaceFilter = None,
     schedule: ScheduleFilter = None,
-    state: State = None,
-    limit: Limit = LimitDefault,
+    state: States = None,
+    since: Since = None,
+    until: Until = None,
+    page_token: PageToken = None,
+    page_size: PageSize = RUNS_OF_A_PAGE,
 ) -> Page[RunView]:
-    """Open and ended ones, newest admission first, in one page. All of the past is in `/occurrences`.
+    """Open ones first, newest admission first; then those that ended in the last 30 days, newest end first.
 
-    Of more than 500 schedules name a namespace, a schedule, or a state of open runs (400 otherwise). Runs that have very much in
-    outputs and orders together are refused as well: ask for fewer; 50 always fit.
+    All of the past 90 days is in `/occurrences`. A run that ends while pages are read may stand on two of them. Where the filters keep little,
+    or runs have very much in outputs, a page may have few items or none and still name the next one.
     """
-    chosen = None if state is None else state.value
-    return Page(items=await services.runs.newest(namespace, schedule, chosen, limit))
+    wanted = Wanted(namespace, schedule, frozenset(state or ()), instant_of("since", since), instant_of("until", until))
+    return await services.runs.page(wanted, place_of(page_token), page_size)
 
 
 @router.get("/runs/{run_id}", response_model=RunView, summary="Show a run")
@@ -64,15 +74,22 @@ async def get_logs(
     stream: Stream = "stdout",
     offset: Annotated[int, Query(ge=0, description="First byte")] = 0,
     attempt: Annotated[int | None, Query(ge=1, le=ATTEMPTS_MAX, description="The current one by default")] = None,
+    tail: Annotated[
+        int | None, Query(ge=0, le=TAIL_LINES_MAX, description="Instead of offset: begin so many lines before the end")
+    ] = None,
 ) -> LogView:
     """A piece of at most 256 KiB; go on at `next_offset` until `ended` and `next_offset` is `size`.
 
+    With `tail` the piece begins so many lines before the end, at most 8 MiB before it.
+
     Where `attempts` is more than `attempt` by then, the next attempt has a log of its own.
     """
+    if tail is not None and offset:
+        raise InvalidInput([Problem("tail", "says where to begin, as offset does", "give one of them")])
     run = await services.runs.one(run_id)
     number = run.attempt if attempt is None else attempt
     ended = run.is_ended or number < run.attempt
-    piece = await _piece(services, run_id, number, stream, offset, ended=ended)
+    piece = await _piece(services, run_id, number, stream, offset, ended=ended, tail=tail)
     if piece is None and not ended and (run.started_at is None or RunState(run.state).is_before_gate):
         piece = Piece(0, 0, 0, "")  # Nothing has been written yet: whoever follows waits for the start.
     if piece is None and run.started_at is None:
@@ -95,7 +112,7 @@ async def get_logs(
 
 
 async def _piece(
-    services: Services, run_id: str, attempt: int, stream: Stream, offset: int, *, ended: bool
+    services: Services, run_id: str, attempt: int, stream: Stream, offset: int, *, ended: bool, tail: int | None
 ) -> Piece | None:
     """Returns what is there of a log, None where nothing is. Raises ApiProblem: 404, it cannot be read here; 503, not now."""
     subject = f"run {run_id} attempt {attempt}"
@@ -103,7 +120,7 @@ async def _piece(
         return await services.pools.logs.of(
             f"{subject}: its {stream}",
             "this API process",
-            lambda: services.logs.read(run_id, attempt, stream, offset, ended=ended),
+            lambda: services.logs.read(run_id, attempt, stream, offset, ended=ended, tail=tail),
         )
     except FileSystemSilent as silent:
         raise unavailable(f"{silent}; repeat the request") from silent

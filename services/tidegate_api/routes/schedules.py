@@ -17,14 +17,13 @@ from tidegate_api.receipt_answers import answer_with
 from tidegate_api.routes.common import (
     PAGE_SIZE,
     Actor,
-    ExpectedVersion,
     IdempotencyKey,
-    IfMatch,
     NamePath,
     NamespaceFilter,
     NamespacePath,
     PageSize,
     PageToken,
+    PreconditionOf,
     RawRequestOf,
     Reason,
     ServicesOf,
@@ -32,7 +31,6 @@ from tidegate_api.routes.common import (
     instant_of,
     known,
     request_of,
-    version_expected,
     write,
 )
 from tidegate_client.views import DryRun, Page, ReceiptView, ScheduleView, WhyView
@@ -77,7 +75,9 @@ async def list_schedules(
     page_token: PageToken = None,
     page_size: PageSize = PAGE_SIZE,
 ) -> Page[ScheduleView]:
-    """With `suspended_from` or `suspended_to` those that somebody suspended then (`suspended_from` <= since <
+    """In the order of their shards, and within one by namespace and name: sort all pages by name where that is wanted.
+
+    With `suspended_from` or `suspended_to` those that somebody suspended then (`suspended_from` <= since <
     `suspended_to`), and are suspended still; never one that began suspended. A page may have few items, or none, and still
     name the next one.
     """
@@ -117,36 +117,34 @@ async def apply_schedule(
     name: NamePath,
     request: Request,
     services: ServicesOf,
-    expected_version: ExpectedVersion = None,
+    precondition: PreconditionOf,
     dry_run: bool = False,
     on_update: UpdateMode = None,
     actor: Actor = None,
     reason: Reason = None,
-    if_match: IfMatch = None,
     idempotency_key: IdempotencyKey = None,
 ) -> Any:
     """The body is the definition. `dry_run` checks it and says what would happen, without a request.
 
     A dry run looks for the program's file where this API process runs; at the apply a node looks for it on its own host.
     """
-    version = version_expected(expected_version, if_match)
     document = {
         "type": "schedule.apply",
         "namespace": namespace,
         "name": name,
         "spec": await read_object(request),
-        **known(expected_version=version, actor=actor, reason=reason, on_update=on_update),
+        **known(expected_version=precondition.version, actor=actor, reason=reason, on_update=on_update),
     }
     wanted = request_of(document, idempotency_key)
     assert isinstance(wanted, ScheduleApply)
     # Read before anything is sent: what cannot be read then is no answer to an apply that was made.
     warnings = await warnings_of(services.schedules, services.pools, wanted.spec, services.clock.now_ms())
     if dry_run:
-        return (await check_apply(services, wanted, if_match=if_match is not None)).model_copy(
+        return (await check_apply(services, wanted, if_match=precondition.of_header)).model_copy(
             update={"warnings": warnings}
         )
     answer = await services.submission.submit(wanted)
-    return answer_with(answer, if_match=if_match is not None, warnings=warnings)
+    return answer_with(answer, if_match=precondition.of_header, warnings=warnings)
 
 
 @router.delete(
@@ -159,24 +157,24 @@ async def delete_schedule(
     namespace: NamespacePath,
     name: NamePath,
     services: ServicesOf,
-    expected_version: ExpectedVersion = None,
+    precondition: PreconditionOf,
     actor: Actor = None,
     reason: Reason = None,
     cancel_running: bool = False,
-    if_match: IfMatch = None,
     idempotency_key: IdempotencyKey = None,
 ) -> JSONResponse:
     """Its jobs and the runs before the start gate are cancelled; runs past it are listed as `running` and go on, unless
     `cancel_running`.
     """
-    version = version_expected(expected_version, if_match)
     document = {
         "type": "schedule.delete",
         "namespace": namespace,
         "name": name,
-        **known(expected_version=version, actor=actor, reason=reason, cancel_running=cancel_running or None),
+        **known(
+            expected_version=precondition.version, actor=actor, reason=reason, cancel_running=cancel_running or None
+        ),
     }
-    return await write(services, document, idempotency_key, if_match=if_match is not None)
+    return await write(services, document, idempotency_key, if_match=precondition.of_header)
 
 
 @router.post(

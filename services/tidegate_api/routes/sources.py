@@ -11,16 +11,14 @@ from tidegate_api.bodies import read_object
 from tidegate_api.openapi import body, ref
 from tidegate_api.routes.common import (
     Actor,
-    ExpectedVersion,
     IdempotencyKey,
-    IfMatch,
     NamePath,
     NamespaceFilter,
     NamespacePath,
+    PreconditionOf,
     Reason,
     ServicesOf,
     known,
-    version_expected,
     write,
 )
 from tidegate_client.views import Page, ReceiptView, SourceView
@@ -53,22 +51,20 @@ async def apply_source(
     name: NamePath,
     request: Request,
     services: ServicesOf,
-    expected_version: ExpectedVersion = None,
+    precondition: PreconditionOf,
     actor: Actor = None,
     reason: Reason = None,
-    if_match: IfMatch = None,
     idempotency_key: IdempotencyKey = None,
 ) -> JSONResponse:
     """The body is the definition. A new source begins where its topic ends; what is produced after the answer is read."""
-    version = version_expected(expected_version, if_match)
     document: dict[str, Any] = {
         "type": "source.apply",
         "namespace": namespace,
         "name": name,
         "spec": await read_object(request),
-        **known(expected_version=version, actor=actor, reason=reason),
+        **known(expected_version=precondition.version, actor=actor, reason=reason),
     }
-    return await write(services, document, idempotency_key, if_match=if_match is not None)
+    return await write(services, document, idempotency_key, if_match=precondition.of_header)
 
 
 @router.delete(
@@ -78,18 +74,16 @@ async def delete_source(
     namespace: NamespacePath,
     name: NamePath,
     services: ServicesOf,
-    expected_version: ExpectedVersion = None,
+    precondition: PreconditionOf,
     actor: Actor = None,
     reason: Reason = None,
-    if_match: IfMatch = None,
     idempotency_key: IdempotencyKey = None,
 ) -> JSONResponse:
     """Nothing that is produced after the answer becomes an event."""
-    version = version_expected(expected_version, if_match)
     document = {
         "type": "source.delete",
         "namespace": namespace,
         "name": name,
-        **known(expected_version=version, actor=actor, reason=reason),
+        **known(expected_version=precondition.version, actor=actor, reason=reason),
     }
-    return await write(services, document, idempotency_key, if_match=if_match is not None)
+    return await write(services, document, idempotency_key, if_match=precondition.of_header)

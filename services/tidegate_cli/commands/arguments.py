@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
@@ -35,6 +35,15 @@ SuspendedFromOption = Annotated[
 ]
 SuspendedToOption = Annotated[str | None, typer.Option("--suspended-to", help="... and before then.")]
 
+
+class Chosen(TypedDict):
+    """Filters of lists."""
+
+    namespace: str | None
+    schedule: str | None
+
+
+_DURATION = re.compile(r"\d{1,9}[a-z]{1,2}", re.ASCII)
 _NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
 
 
@@ -46,7 +55,7 @@ def split_schedule(text: str, kind: str = "schedule") -> tuple[str, str]:
     return namespace, name
 
 
-def chosen(namespace: str | None, schedule: str | None) -> dict[str, str | None]:
+def chosen(namespace: str | None, schedule: str | None) -> Chosen:
     """Returns the filters of lists: a schedule names its namespace itself."""
     if schedule is None:
         return {"namespace": namespace, "schedule": None}
@@ -89,6 +98,20 @@ def moment_of(option: str, text: str | None) -> datetime | None:
     try:
         return None if text is None else as_datetime(parse_instant(text))
     except ValueError as error:
+        raise CommandFailed(f"{option}: {text} {error}", Exit.USAGE) from error
+
+
+def recent_moment_of(option: str, text: str | None) -> datetime | None:
+    """Returns the time of an option that also takes a duration, such as `12h`: so long ago. Raises CommandFailed (usage)."""
+    from datetime import UTC, datetime, timedelta
+
+    from tidegate_core.model.durations import parse_duration
+
+    if text is None or not _DURATION.fullmatch(text):
+        return moment_of(option, text)
+    try:
+        return datetime.now(UTC) - timedelta(milliseconds=parse_duration(text))
+    except (ValueError, OverflowError) as error:
         raise CommandFailed(f"{option}: {text} {error}", Exit.USAGE) from error
 
 

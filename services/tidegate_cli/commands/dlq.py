@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidegate_cli.commands.arguments import ActorOption, ReasonOption, moment_of
+from tidegate_cli.commands.arguments import ActorOption, ReasonOption, recent_moment_of
 from tidegate_cli.context import api_client
 from tidegate_cli.exits import CommandFailed, Exit, exit_of
-from tidegate_cli.output import Format, OutputOption, note, show, show_list, write_bytes
+from tidegate_cli.output import Format, OutputOption, note, show, show_first, show_list, write_bytes
 
 if TYPE_CHECKING:
     from tidegate_client.views import DeadLetterAnswer
@@ -45,7 +45,9 @@ def list_letters(
         str | None, typer.Option("--topic", "-t", help="Only records that stood there, or were to be delivered there.")
     ] = None,
     error_class: Annotated[str | None, typer.Option("--error-class", help="Only these, such as invalid.")] = None,
-    since: Annotated[str | None, typer.Option("--since", help="Given up then or later, RFC 3339.")] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", help="Given up then or later: RFC 3339, or so long ago, such as 12h.")
+    ] = None,
     namespace: Annotated[
         str | None, typer.Option("--namespace", "-n", help="Only of this namespace; messages do not say theirs.")
     ] = None,
@@ -54,8 +56,6 @@ def list_letters(
     output: OutputOption = Format.TABLE,
 ) -> None:
     """List dead letters, the oldest of each topic partition first. `-o name` prints ids for replay and drop."""
-    from itertools import islice
-
     columns = [
         ("letter", lambda view: view.id),
         ("at", lambda view: view.at),
@@ -66,7 +66,7 @@ def list_letters(
         ("handled", lambda view: view.mark.state if view.mark else None),
         ("message", lambda view: view.message),
     ]
-    begin = moment_of("--since", since)
+    begin = recent_moment_of("--since", since)
     with api_client() as api:
         found = api.dead_letters(
             None if queue is None else queue.value,
@@ -76,10 +76,7 @@ def list_letters(
             since=begin,
             handled=handled,
         )
-        letters = list(islice(found, limit + 1))
-    show_list(letters[:limit], columns, output)
-    if len(letters) > limit:
-        note(f"there are more than {limit}; name a queue, a class or --since, or raise --limit")
+        show_first(found, limit, columns, output, "--queue, --error-class and --since")
 
 
 @app.command("show")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,9 +14,10 @@ from tidegate_cli.commands.arguments import (
     ReasonOption,
     ScheduleOption,
     chosen,
+    recent_moment_of,
 )
 from tidegate_cli.context import api_client
-from tidegate_cli.output import Format, OutputOption, show, show_list, write
+from tidegate_cli.output import Format, OutputOption, show, show_first, show_list, write
 
 if TYPE_CHECKING:
     from tidegate_client.views import JobView
@@ -28,9 +29,22 @@ app = typer.Typer(
 
 @app.command("list")
 def list_jobs(
-    namespace: NamespaceOption = None, schedule: ScheduleOption = None, output: OutputOption = Format.TABLE
+    namespace: NamespaceOption = None,
+    schedule: ScheduleOption = None,
+    state: Annotated[
+        list[str] | None, typer.Option(help="Only jobs in this state, such as pending_trigger; several may be given.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME|DURATION", help="Only of this nominal instant or later: RFC 3339, or so long ago."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME|DURATION", help="Only before this instant; as --since.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="Most jobs.")] = 100,
+    output: OutputOption = Format.TABLE,
 ) -> None:
-    """List open jobs."""
+    """List open jobs: those that gather evidence, then those that wait or launch, in no order of time."""
     columns = [
         ("job", lambda view: view.id),
         ("schedule", lambda view: f"{view.namespace}/{view.schedule}"),
@@ -42,7 +56,13 @@ def list_jobs(
         ("next check", lambda view: None if view.unmet is None else view.unmet.until),
     ]
     with api_client() as api:
-        show_list(api.jobs(**chosen(namespace, schedule)), columns, output)
+        found = api.jobs(
+            **chosen(namespace, schedule),
+            state=state,
+            since=recent_moment_of("--since", since),
+            until=recent_moment_of("--until", until),
+        )
+        show_first(found, limit, columns, output, "--schedule, --state and --since")
 
 
 @app.command()

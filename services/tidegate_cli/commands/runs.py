@@ -16,10 +16,11 @@ from tidegate_cli.commands.arguments import (
     RunOrScheduleArgument,
     ScheduleOption,
     chosen,
+    recent_moment_of,
     seconds_of,
 )
 from tidegate_cli.context import api_client
-from tidegate_cli.output import Format, OutputOption, show, show_list, write
+from tidegate_cli.output import Format, OutputOption, show, show_first, write
 from tidegate_telemetry.plain_text import in_plain_text
 
 if TYPE_CHECKING:
@@ -37,13 +38,25 @@ def list_runs(
     namespace: NamespaceOption = None,
     schedule: ScheduleOption = None,
     state: Annotated[
-        str | None,
-        typer.Option(help="Only runs in this state, such as failed, of each schedule's newest 5,000 occurrences."),
+        list[str] | None, typer.Option(help="Only runs in this state, such as failed; several may be given.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="How many of the newest.")] = 50,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME|DURATION",
+            help="Only runs that ended then or later, or are open: RFC 3339, or so long ago, such as 12h.",
+        ),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME|DURATION", help="Only runs that ended before then; as --since.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="How many of the newest.")] = 50,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """List the newest runs, open ones included."""
+    """List runs: open ones, then those that ended in the last 30 days, newest end first.
+
+    What failed tonight, on all of the cluster: tidegate run list --state failed --state timed_out --since 12h
+    """
     columns = [
         ("run", lambda view: view.id),
         ("schedule", lambda view: f"{view.namespace}/{view.schedule}"),
@@ -56,7 +69,14 @@ def list_runs(
         ("reason", _reason),
     ]
     with api_client() as api:
-        show_list(api.runs(**chosen(namespace, schedule), state=state, limit=limit), columns, output)
+        found = api.runs(
+            **chosen(namespace, schedule),
+            state=state,
+            limit=limit + 1,
+            since=recent_moment_of("--since", since),
+            until=recent_moment_of("--until", until),
+        )
+    show_first(found, limit, columns, output, "--schedule, --state and --since")
 
 
 @app.command()
@@ -90,13 +110,16 @@ def logs(
     ] = False,
     stderr: Annotated[bool, typer.Option("--stderr", help="The error stream instead of the output.")] = False,
     attempt: Annotated[int | None, typer.Option(min=1, help="The current one by default.")] = None,
+    tail: Annotated[
+        int | None, typer.Option(min=0, max=10_000, metavar="N", help="Begin with the Nth line from the end.")
+    ] = None,
 ) -> None:
     """Print what a run's program has written. Under spark-submit the driver's errors stand in the output."""
     from tidegate_cli.watching import print_log, run_meant
 
     stream: Literal["stdout", "stderr"] = "stderr" if stderr else "stdout"
     with api_client() as api:
-        print_log(api, run_meant(api, run, wait=follow), stream, attempt, follow=follow)
+        print_log(api, run_meant(api, run, wait=follow), stream, attempt, follow=follow, tail=tail)
 
 
 @app.command()

@@ -20,6 +20,7 @@ from tidegate_core.records.run_plane import (
     LedgerRow,
     PastGeneration,
     Run,
+    RunEnd,
     ScheduleState,
 )
 from tidegate_core.store import keys
@@ -95,6 +96,7 @@ def read_shard(reader: Reader, shard: int, window: Window, namespace: str | None
     runs = reader.records(Run, shard, "R#")
     places = reader.records(LedgerPlace, shard, "LJ#", "history")
     ended = reader.records(Run, shard, "R#", "history")
+    ends = reader.records(RunEnd, shard, "RE#", "history")
     refs = {keys.schedule_ref(state.namespace, state.name) for state in states}
     refs |= {ref for place in places if (ref := place.entry.split("#")[1]).startswith(of)}
     return ShardFacts(
@@ -108,6 +110,7 @@ def read_shard(reader: Reader, shard: int, window: Window, namespace: str | None
         runs=runs,
         places=places,
         ended=ended,
+        ends=ends,
         ledger=[row for ref in sorted(refs) for row in _ledger(reader, shard, ref, window)],
         controls=_controls(reader),
     )

@@ -20,7 +20,7 @@ class RunView(View):
         exit_code: 128 + n when signal n ended the program; None where nobody saw its end.
         signal: Name of that signal, such as `SIGKILL`, of a program that could not report its end itself.
         outputs: What the program reported.
-        program: Type, file, args, conf and properties with all templates resolved; None when only the ledger is left.
+        program: Type, file, args, conf and properties with all templates resolved.
         last_lines: The end of its program's error output, where its launcher saw the end: at most 1 KiB, without frames of Java.
         disposition: `<disposition>/<reason>` of a run that was closed before the start gate.
         last_failure: How the attempt before the present one ended, when a retry followed on it.
@@ -28,6 +28,9 @@ class RunView(View):
             With attempt, instant (`at`), `exit_code`, `error_class`, `reason` and `last_lines`.
         next_attempt_at: When the next attempt begins, while the run waits for it.
         forced: What did not hold when the pending time-out had it admitted all the same (`pending_timeout_action: force`).
+        covered_count: Instants that it stands for, where these are several.
+        covered_from: The first of these instants.
+        covered_to: The last of them.
     """
 
     id: str
@@ -61,6 +64,9 @@ class RunView(View):
     last_setback: dict[str, Any] | None = None
     next_attempt_at: Moment | None = None
     forced: Unmet | None = None
+    covered_count: int | None = None
+    covered_from: Moment | None = None
+    covered_to: Moment | None = None
 
     @property
     def is_ended(self) -> bool:
@@ -99,6 +105,9 @@ class OccurrenceView(View):
         state: Final state of its run, where it had one.
         at: When it was decided.
         forced: What did not hold when the pending time-out had it admitted all the same (`pending_timeout_action: force`).
+        covered_count: Instants that it stands for: of an outage, whose others have no row, or of jobs that were merged into it.
+        covered_from: The first of these instants.
+        covered_to: The last of them.
     """
 
     namespace: str
@@ -120,3 +129,6 @@ class OccurrenceView(View):
     node: str | None = None
     detail: str | None = None
     forced: Unmet | None = None
+    covered_count: int | None = None
+    covered_from: Moment | None = None
+    covered_to: Moment | None = None

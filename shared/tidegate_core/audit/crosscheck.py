@@ -33,6 +33,7 @@ def crosscheck(facts: ShardFacts, window: Window, now: int) -> Findings:
     _check_states(facts, findings)
     _check_places(facts, window, rows, findings)
     _check_runs(facts, window, rows, now, findings)
+    _check_ends(facts, window, now, findings)
     return findings
 
 
@@ -72,6 +73,16 @@ def _check_runs(facts: ShardFacts, window: Window, rows: list[LedgerRow], now: i
     for row in rows:
         if row.admitted_at is not None and row.at + RUNS_KEPT_MS > now and row.job_id not in ended:
             findings.differs("run_gone", _ref(row), row.job_id, "its ended run (R#)", "nothing")
+
+
+def _check_ends(facts: ShardFacts, window: Window, now: int, findings: Findings) -> None:
+    """Both rows of an ended run expire at the same time, and the store removes them one by one."""
+    listed = {end.run_key(facts.shard) for end in facts.ends}
+    for run in facts.ended:
+        is_kept = run.expires_at is None or run.expires_at * 1_000 > now
+        is_asked_for = window.has(run.nominal) and _is_of(run.ref, facts.namespace)
+        if is_kept and is_asked_for and run.ended_key(facts.shard) not in listed:
+            findings.differs("end_gone", run.ref, run.id, "its end in the shard's list (RE#)", "nothing")
 
 
 def _told_otherwise(row: LedgerRow, run: Run) -> tuple[str, str] | None:

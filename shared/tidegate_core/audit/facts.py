@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tidegate_core.records.controls import NO_CONTROLS, Controls
-from tidegate_core.records.run_plane import Job, LedgerPlace, LedgerRow, PastGeneration, Run, ScheduleState
+from tidegate_core.records.run_plane import Job, LedgerPlace, LedgerRow, PastGeneration, Run, RunEnd, ScheduleState
 
 
 class Window(NamedTuple):
@@ -29,6 +29,7 @@ class ShardFacts:
         specs: Canonical JSON of the versions that are there, by `<ns>/<name>` and version.
         ledger: Entries from the window's begin on; later ones may stand for instants within.
         ended: Runs of the history.
+        ends: The same runs as the list of the shard has them.
     """
 
     shard: int
@@ -42,3 +43,4 @@ class ShardFacts:
     ledger: Sequence[LedgerRow] = ()
     places: Sequence[LedgerPlace] = ()
     ended: Sequence[Run] = ()
+    ends: Sequence[RunEnd] = ()

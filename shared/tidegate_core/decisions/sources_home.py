@@ -290,7 +290,7 @@ def _problems(before: Sources, request: SourceApply, entry: Source | None, body:
 def _conflict(request: SourceRequest, entry: Source | None) -> Problem | None:
     expected = request.expected_version
     present = _shown(entry) or 0
-    if expected is None or expected == present:
+    if expected in (None, present) or (expected == "any" and present):
         return None
     is_now = f"is at version {present}" if present else "does not exist"
     return Problem("expected_version", f"is {expected}, the source {is_now}", "read it and decide anew")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import BeforeValidator, WithJsonSchema
 
 from tidegate_core.model.controls import ControlRequest, ControlResume, ControlSuspend
-from tidegate_core.model.document import Flag, Whole
+from tidegate_core.model.document import Flag
 from tidegate_core.model.instants import InstantField
 from tidegate_core.model.messages import (
     MAX_PAYLOAD_BYTES,
@@ -19,6 +19,7 @@ from tidegate_core.model.messages import (
 from tidegate_core.model.modes import Backlog, OnUpdate, SuspendMode
 from tidegate_core.model.names import Name, Namespace, RunId
 from tidegate_core.model.planned import LANGUAGE, PLATFORM, planned
+from tidegate_core.model.problems import refused
 from tidegate_core.model.request_base import MAX_RECORD_BYTES, RequestBase
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.sources import SourceSpec
@@ -57,17 +58,32 @@ SCHEDULE_BYTES_MAX = 65_536
 """Of an apply as it is kept: its program's order, with arguments of an upstream run beside it, stays far below an item's 400 KB."""
 
 
+def _version_or_any(value: Any) -> Any:
+    """One problem for both: of a union each part would tell its own."""
+    if value == "any" or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+        return value
+    raise refused("is no version: a whole number, or any", hint="0: it must not exist; any: it must exist")
+
+
+ExpectedVersion: TypeAlias = Annotated[
+    int | Literal["any"],
+    BeforeValidator(_version_or_any),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "const": "any"}]}),
+]
+"""The version that a request expects; `any` is each one that exists."""
+
+
 class ScheduleRequest(RequestBase):
     """A request about one schedule.
 
     Attributes:
         name: The schedule's.
-        expected_version: Compare-and-set: None is no check, 0 means that it must not exist.
+        expected_version: Compare-and-set: None is no check, 0 means that it must not exist, `any` that it must.
     """
 
     namespace: Namespace
     name: Name
-    expected_version: Annotated[Whole, Field(ge=0)] | None = None
+    expected_version: ExpectedVersion | None = None
 
 
 class ScheduleApply(ScheduleRequest):
@@ -165,12 +181,12 @@ class SourceRequest(RequestBase):
 
     Attributes:
         name: The source's.
-        expected_version: Compare-and-set: None is no check, 0 means that it must not exist.
+        expected_version: Compare-and-set: None is no check, 0 means that it must not exist, `any` that it must.
     """
 
     namespace: Namespace
     name: Name
-    expected_version: Annotated[Whole, Field(ge=0)] | None = None
+    expected_version: ExpectedVersion | None = None
 
 
 class SourceApply(SourceRequest):

@@ -33,7 +33,8 @@ messages, data partitions, correlation values) enters a key only as a hash.
 Other partition keys of `main`: `MAP`, `SCHEMA`, `CONTROLS`, `SOURCES`, `NS#<namespace>` (`COUNT` of its schedules, under a quota), `TP#...`, `IX#<0-63>`, `VEC#<id>`, `LIMIT#...` (`LIMIT` and, above 16 holders,
 `PERMIT#<run id>`), `NODE#<owner>` (`NODE`, its signs of life;
 `DRAIN`, an order to give everything back), `NODES` (a card of each process, by owner), `DD#<namespace>#<hash>`, `DLQ#<origin>` (what became of a dead letter).
-`history`: pk `SH#...` with `L#<ns>/<name>#...` (ledger), `LJ#<job id>` (where in it), `R#<run id>` (ended runs), `Y#<minute>` (closed tallies),
+`history`: pk `SH#...` with `L#<ns>/<name>#...` (ledger), `LJ#<job id>` (where in it, and where the ended run is), `R#<ns>/<name>#<0 or 1>#<end>#<run id>`
+(ended runs; 1: not succeeded), `RE#<0 or 1>#<end>#<run id>` (the same of all schedules of the shard, by their ends), `Y#<minute>` (closed tallies),
 `V#<ns>/<name>#<generation>` (generations of a schedule that have ended).
 """
 
@@ -231,8 +232,35 @@ def ledger_place(shard: int, job_id: str) -> Key:
     return Key(shard_pk(shard), f"LJ#{job_id}", "history")
 
 
-def ended_run(shard: int, run_id: str) -> Key:
-    return Key(shard_pk(shard), f"R#{run_id}", "history")
+def ended_run(shard: int, namespace: str, name: str, succeeded: bool, ended_at: int, run_id: str) -> Key:
+    """Sorted by the end within a schedule; runs that did not succeed lie apart, so that few of them among many others are one range."""
+    return Key(
+        shard_pk(shard), f"{ended_runs_of(namespace, name, succeeded)}{moment_text(ended_at, run_id)}", "history"
+    )
+
+
+def run_end(shard: int, succeeded: bool, ended_at: int, run_id: str) -> Key:
+    """The same order over all schedules of a shard."""
+    return Key(shard_pk(shard), f"{run_ends(succeeded)}{moment_text(ended_at, run_id)}", "history")
+
+
+def ended_runs_of(namespace: str, name: str, succeeded: bool) -> str:
+    """Returns what the sort keys of a schedule's ended runs begin with; `moment_text` follows."""
+    return f"R#{schedule_ref(namespace, name)}#{_by_success(succeeded)}#"
+
+
+def run_ends(succeeded: bool) -> str:
+    """Returns what the sort keys of the ends of a shard's runs begin with; `moment_text` follows."""
+    return f"RE#{_by_success(succeeded)}#"
+
+
+def moment_text(instant: int, run_id: str) -> str:
+    """Returns a run's place among others by an instant of each."""
+    return f"{instant_text(instant)}#{run_id}"
+
+
+def _by_success(succeeded: bool) -> str:
+    return "0" if succeeded else "1"
 
 
 def past_generation(shard: int, namespace: str, name: str, generation: int) -> Key:

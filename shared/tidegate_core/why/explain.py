@@ -16,15 +16,15 @@ from tidegate_core.triggers.search import Search
 from tidegate_core.why.asked import Asked, asked
 from tidegate_core.why.facts import Facts
 from tidegate_core.why.instants import at_instant, being_made, max_fires, not_found_yet
-from tidegate_core.why.jobs import asks_for_a_job, of_evidence, of_job
+from tidegate_core.why.jobs import asks_for_a_job, first_of, of_evidence, of_job
 from tidegate_core.why.ledger import of_ledger
 from tidegate_core.why.looking import Views, line_of
-from tidegate_core.why.reason import Explanation, Reason
+from tidegate_core.why.reason import Explanation, Reason, further
 from tidegate_core.why.runs import of_run, why_it_ended
 from tidegate_core.why.standing import standing
 
-SHOWN_MAX = 10
-"""Jobs, runs and evidence of one schedule that an explanation names; `job list` has them all."""
+SHOWN_MAX = 3
+"""Jobs, runs and pieces of evidence of one schedule that an explanation names, each with all its reasons. The others are counted by reason."""
 
 
 def why_schedule(views: Views, facts: Facts) -> Explanation:
@@ -35,11 +35,14 @@ def why_schedule(views: Views, facts: Facts) -> Explanation:
     """
     reasons = standing(facts)
     said = {each.code for each in reasons}
-    reasons += [of_run(run, facts.now) for run in facts.runs[:SHOWN_MAX]]
+    runs = [of_run(run, facts.now) for run in facts.runs]
+    reasons += [*runs[:SHOWN_MAX], *further(runs[SHOWN_MAX:], "runs", f"tidegate run list --schedule {facts.ref}")]
     line = line_of(views, facts)
     for job in line.jobs[:SHOWN_MAX]:
         # What holds for all of them is said once.
         reasons += [each for each in of_job(views, facts, job, line) if each.code not in said]
+    firsts = [first_of(job, line) for job in line.jobs[SHOWN_MAX:]]
+    reasons += further(firsts, "jobs", f"tidegate job list --schedule {facts.ref}")
     reasons += _trigger(facts)
     reasons += _lately(facts)
     return Explanation(f"schedule {facts.ref}", facts.now, tuple(reasons))
@@ -152,9 +155,10 @@ def _trigger(facts: Facts) -> list[Reason]:
 
 def _events(facts: Facts) -> list[Reason]:
     gathering = [each for each in facts.evidence if not each.job]
-    found = [of_evidence(facts, each) for each in gathering[:SHOWN_MAX]]
+    found = [of_evidence(facts, each) for each in gathering]
     if found:
-        return found
+        rest = further(found[SHOWN_MAX:], "jobs", f"tidegate job list --schedule {facts.ref}")
+        return [*found[:SHOWN_MAX], *rest]
     since = format_instant(facts.state.activated_at)
     reminder, tick = facts.reminder, facts.state.next_tick
     if facts.controls.covers(facts.state.namespace):

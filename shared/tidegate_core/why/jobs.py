@@ -45,6 +45,14 @@ def of_job(views: Views, facts: Facts, job: Job, line: Line | None = None) -> li
     return [_about(reason, job) for reason in reasons or [_decided(look)]]
 
 
+def first_of(job: Job, line: Line) -> Reason:
+    """Returns the first of the reasons why one of many waiting jobs does not run yet, as the look at all of them has it."""
+    look = line.look_of(job)
+    if not look.was_reached:
+        return Reason("behind", CODES["behind"])
+    return look.holds[0] if look.holds else _decided(look)
+
+
 def of_schedule(facts: Facts) -> list[Reason]:
     """Returns what holds back all of the schedule's jobs: one that is drained launches what waits."""
     return [each for each in standing(facts) if each.code != "suspended" or not launches(facts.state)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegate_core.constraints.base import Compared
 from tidegate_core.model.instants import Instant
+from tidegate_core.why.codes import CODES
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,26 @@ class Explanation:
     def next_change(self) -> Instant | None:
         """The earliest instant at which one of the reasons can change."""
         return earliest(self.reasons)
+
+
+def further(reasons: Sequence[Reason], what: str, command: str) -> list[Reason]:
+    """Returns one reason for each code, that says how many things have it: of very many the first few are told one by one.
+
+    Args:
+        reasons: One of each thing that is not told by itself.
+        what: They are, such as `jobs`.
+        command: Shows them one by one.
+    """
+    counts = Counter(each.code for each in reasons)
+    return [
+        Reason(
+            code,
+            f"{count} further {what}: {CODES[code]}; {command} shows each",
+            earliest([each for each in reasons if each.code == code]),
+            {what: count},
+        )
+        for code, count in counts.items()
+    ]
 
 
 def earliest(reasons: Sequence[Reason]) -> Instant | None:

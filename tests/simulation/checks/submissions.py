@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from tests.simulation.checks.request_history import SKEW_MS
+from tests.support.ended_runs import ended_row
 from tidegate_core.decisions.run_plane import launching, runs, setbacks
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Run
@@ -161,7 +162,6 @@ def _may_be_parked(case: Case, row: LedgerRow, attempt: int) -> bool:
 
 
 def _ended(case: Case, run_id: str) -> Run:
-    key = keys.ended_run(keys.shard_of_run(run_id), run_id)
-    item = case.world.cluster.store.memory.look(key)
+    item = ended_row(case.world.cluster.store.memory.look, run_id)
     assert item is not None
     return from_item(Run, item)

@@ -18,13 +18,14 @@ from tidegate_api.logs import FileLogs
 from tidegate_api.parts import Parts
 from tidegate_api.submission import Timing
 from tidegate_api.tokens import run_token
+from tidegate_core.decisions.run_plane.run_ends import end_of, ledger_row
 from tidegate_core.effects import EndOffsets, NotProduced, Outcome, Produce, Produced, Unavailable
 from tidegate_core.model.identity import run_id
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.records.codec import to_item
-from tidegate_core.records.run_plane import Definition, Run, ScheduleState
+from tidegate_core.records.run_plane import Definition, LedgerPlace, Run, ScheduleState
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Check, Key, Put, Transaction
 from tidegate_core.transactions.settlement import Verdict
@@ -213,6 +214,15 @@ class Process:
 
     def put(self, record: Any, key: Key) -> None:
         self.store.write([Put(key, {**to_item(record, key), "rev": 1})])
+
+    def put_ended(self, run: Run) -> None:
+        """Stores a run that has ended as the finishing transaction does, without its entry in the ledger."""
+        shard = shard_of(run)
+        key, end = run.ended_key(shard), end_of(run)
+        self.put(run, key)
+        self.put(end, end.key(shard))
+        place = LedgerPlace(job_id=run.id, entry=ledger_row(run, NOW).key(shard).sk, run=key.sk)
+        self.put(place, place.key(shard))
 
     def report(self, run: Run, action: str, **fields: Any) -> Any:
         """Posts a report with the right token, as driver `d-1` of the run's attempt."""

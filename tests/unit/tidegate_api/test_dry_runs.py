@@ -186,6 +186,25 @@ def test_given_dry_run_with_if_match_then_another_version_is_412_as_of_the_apply
         assert answer.status_code == status
 
 
+@pytest.mark.parametrize(
+    ("exists", "headers", "status"),
+    [
+        (True, {"If-None-Match": "*"}, 412),
+        (False, {"If-None-Match": "*"}, 200),
+        (True, {"If-Match": "*"}, 200),
+        (False, {"If-Match": "*"}, 412),
+    ],
+)
+def test_given_dry_run_of_an_apply_that_must_create_or_must_replace_then_412_where_it_would_not(
+    process: Process, exists: bool, headers: dict[str, str], status: int
+) -> None:
+    spec = runnable(process)
+    if exists:
+        put_schedule(process, spec, version=2)
+    answer = process.http.put(PUT_SCHEDULE, json=spec, params={"dry_run": "true"}, headers=headers)
+    assert answer.status_code == status
+
+
 def test_given_dry_run_that_expects_another_version_then_409_as_the_apply(process: Process) -> None:
     spec = runnable(process)
     put_schedule(process, spec, version=2)

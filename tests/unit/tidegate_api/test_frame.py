@@ -49,7 +49,7 @@ PROBLEM = "application/problem+json"
     [
         ("GET", "/nothing", 404),
         ("PATCH", "/api/v1/runs", 405),
-        ("GET", "/api/v1/runs?limit=0", 400),
+        ("GET", "/api/v1/runs?page_size=0", 400),
         ("GET", "/api/v1/runs/not-a-run", 400),
         ("GET", "/api/v1/schedules?page_size=x", 400),
         ("GET", "/api/v1/occurrences", 400),
@@ -666,3 +666,20 @@ async def _status(hosts: Hosts, method: str, headers: dict[str, str]) -> int:
     await frame({**scope, "query_string": b""}, empty, send)
     status: int = answered[0]["status"]
     return status
+
+
+@pytest.mark.parametrize(
+    "path", ["/livez", "/metrics", "/api/v1/schedules", PUT_SCHEDULE, "/openapi.json", "/api/v1/nothing"]
+)
+def test_given_head_then_it_is_answered_as_get_without_the_body(process: Process, path: str) -> None:
+    """It was 405: clients and proxies ask so whether something is there, and by its ETag whether it has changed."""
+    put_schedule(process)
+    head, get = process.http.head(path), process.http.get(path)
+    assert (head.status_code, head.content) == (get.status_code, b"")
+    told = [{name: value for name, value in answer.headers.items() if name != "x-request-id"} for answer in (head, get)]
+    assert told[0].keys() == told[1].keys()
+    assert head.headers.get("ETag") == get.headers.get("ETag")
+
+
+def test_given_head_of_what_only_takes_writes_then_405(process: Process) -> None:
+    assert process.http.head(f"{PUT_SCHEDULE}/suspend").status_code == 405

@@ -19,7 +19,6 @@ from tidegate_core.model.facts import RunFact
 from tidegate_core.model.problems import InvalidInput
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import Run
-from tidegate_core.store import keys
 from tidegate_spark.gate import Answer
 
 
@@ -100,7 +99,7 @@ def test_given_it_must_not_run_then_409_says_why(
 
 def test_given_run_closed_and_gone_to_the_history_then_409(process: Process) -> None:
     run = a_run(state="closed", ended_at=NOW, outcome="closed", disposition="cancelled/schedule_deleted")
-    process.put(run, keys.ended_run(shard_of(run), run.id))
+    process.put_ended(run)
     answer = process.report(run, "start")
     assert (answer.status_code, answer.json()["reason"]) == (409, "closed")
     assert "schedule_deleted" in answer.json()["detail"]
@@ -181,7 +180,7 @@ def test_given_an_exit_code_that_no_system_has_then_400_names_the_field(
 
 def test_given_finished_again_when_the_owner_has_moved_the_run_to_the_history_then_200(process: Process) -> None:
     run = a_run(state="succeeded", driver="d-1", ended_at=NOW, outcome="succeeded")
-    process.put(run, keys.ended_run(shard_of(run), run.id))
+    process.put_ended(run)
     assert process.report(run, "finished", outcome="succeeded").status_code == 200
 
 
@@ -192,7 +191,10 @@ def test_given_a_report_after_the_owner_settled_the_run_otherwise_then_409_says_
     run = a_run(
         state="lost" if in_history else "running", driver="d-1", ended_at=NOW, outcome="lost", reason="host is gone"
     )
-    process.put(run, keys.ended_run(shard_of(run), run.id) if in_history else run.key(shard_of(run)))
+    if in_history:
+        process.put_ended(run)
+    else:
+        process.put(run, run.key(shard_of(run)))
     answer = process.report(run, "finished", outcome="succeeded")
     assert (answer.status_code, answer.json()["reason"]) == (409, "ended")
     assert "the run has ended as lost (host is gone)" in answer.json()["detail"]

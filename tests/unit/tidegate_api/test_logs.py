@@ -42,6 +42,51 @@ def hung_mount(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     answers.set()
 
 
+def lines(first: int, last: int) -> str:
+    return "".join(f"line {number} é\n" for number in range(first, last + 1))
+
+
+@pytest.mark.parametrize(
+    ("written", "tail", "shown"),
+    [
+        ("", 3, ""),
+        (lines(1, 2), 3, lines(1, 2)),
+        (lines(1, 9), 3, lines(7, 9)),
+        (lines(1, 9) + "half", 1, "half"),
+        (lines(1, 9) + "half", 2, lines(9, 9) + "half"),
+        (lines(1, 9), 0, ""),
+        (lines(1, 100_000), 10, lines(99_991, 100_000)),
+        ("\n\n\n", 2, "\n\n"),
+    ],
+)
+def test_given_a_tail_then_a_log_begins_so_many_lines_before_its_end(
+    process: Process, log: Path, written: str, tail: int, shown: str
+) -> None:
+    log.write_text(written, encoding="utf-8")
+    piece = process.http.get(url_of(log), params={"tail": tail}).json()
+    size = len(written.encode())
+    assert (piece["text"], piece["next_offset"], piece["size"]) == (shown, size, size)
+
+
+def test_given_a_tail_of_lines_that_take_pieces_then_what_follows_is_read_by_its_offset(
+    process: Process, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.write_text(lines(1, 30_000), encoding="utf-8")
+    monkeypatch.setattr("tidegate_api.logs.PIECE_BYTES_MAX", 1_000)
+    first = process.http.get(url_of(log), params={"tail": 100}).json()
+    second = process.http.get(url_of(log), params={"offset": first["next_offset"]}).json()
+    assert f"{first['text']}{second['text']}" == lines(29_901, 30_000)[: len(first["text"] + second["text"])]
+    monkeypatch.setattr("tidegate_api.logs.TAIL_BYTES_MAX", 100)
+    bounded = process.http.get(url_of(log), params={"tail": 10_000}).json()
+    assert bounded["offset"] == bounded["size"] - 100
+
+
+def test_given_a_tail_and_an_offset_then_neither_is_dropped_in_silence(process: Process, log: Path) -> None:
+    log.write_text(lines(1, 9), encoding="utf-8")
+    answer = process.http.get(url_of(log), params={"tail": 3, "offset": 5})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "tail")
+
+
 @pytest.mark.usefixtures("hung_mount")
 def test_given_logs_on_a_file_system_that_hangs_then_503_and_nothing_else_waits_for_them(
     process: Process, log: Path

@@ -184,11 +184,11 @@ def test_given_ledger_then_pages_show_every_row_in_order_and_between_instants(pr
 
 
 def test_given_query_that_cannot_be_read_then_it_is_said_in_plain_words(process: Process) -> None:
-    query = {"limit": "many", "namespace": "A/b", "state": "dead"}
+    query = {"page_size": "many", "namespace": "A/b", "state": "dead"}
     told = {
         error["field"]: error["problem"] for error in process.http.get("/api/v1/runs", params=query).json()["errors"]
     }
-    assert told["limit"] == "is not a whole number"
+    assert told["page_size"] == "is not a whole number"
     assert told["namespace"] == "is not a name: 1 to 128 of a-z 0-9 - _ . that begin with a letter or digit"
     assert told["state"].startswith("is not one of: 'submitting', ")
 
@@ -240,6 +240,22 @@ def put_ledger(process: Process, count: int) -> None:
         process.put(row, row.key(shard_of(run)))
 
 
+def test_given_an_entry_that_stands_for_several_instants_then_it_shows_from_to_and_how_many(process: Process) -> None:
+    run = a_run(state="succeeded", ended_at=NOW, outcome="succeeded", covered=4, covered_from=NOW - 10_800_000)
+    alone = a_run(nominal=NOW + 3_600_000, state="succeeded", ended_at=NOW, outcome="succeeded")
+    for each in (run, alone):
+        row = ledger_row(each, NOW)
+        process.put(row, row.key(shard_of(each)))
+        process.put_ended(each)
+    query = {"namespace": "flights", "schedule": "join-day"}
+    told = {"covered_count": 4, "covered_from": "2025-11-20T19:00:00Z", "covered_to": "2025-11-20T22:00:00Z"}
+    first, second = process.http.get("/api/v1/occurrences", params=query).json()["items"]
+    assert {name: first[name] for name in told} == told
+    assert [second[name] for name in told] == [None] * 3
+    shown = process.http.get(f"/api/v1/runs/{run.id}").json()
+    assert {name: shown[name] for name in told} == told
+
+
 @pytest.mark.parametrize("size", [1, 7, 100])
 def test_given_a_filter_that_keeps_little_then_a_page_looks_at_so_many_rows_and_says_where_to_go_on(
     process: Process, monkeypatch: pytest.MonkeyPatch, size: int
@@ -276,15 +292,15 @@ def test_given_more_rows_than_a_look_through_everything_takes_then_400_says_what
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ranges, "SCANNED_OF_SHARD_MAX", 10)
-    monkeypatch.setattr(ranges, "PAGES_MAX", 2)
-    monkeypatch.setattr(runs, "OPEN_MAX", 60)
+    monkeypatch.setattr(runs, "PAGES_MAX", 2)
+    monkeypatch.setattr(runs, "OPEN_AT_ONCE", 60)
     for number in range(600):
         run = a_run("join-day", NOW + number)
         process.put(run, run.key(shard_of(run)))
-    assert process.http.get("/api/v1/runs?namespace=flights&schedule=join-day").status_code == 200
+    assert process.http.get("/api/v1/runs?namespace=flights&state=failed").status_code == 200
     answer = process.http.get("/api/v1/runs?namespace=other")
     assert answer.status_code == 400
-    assert "name a namespace and a schedule" in answer.json()["detail"]
+    assert "name a schedule, or states of ended runs" in answer.json()["detail"]
 
 
 def test_given_id_of_a_shard_that_is_not_there_then_400(process: Process) -> None:

@@ -8,8 +8,6 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.tidegate_api.conftest import EVENT_SPEC, NOW, SPEC, Process, a_run, put_schedule, shard_of
-from tidegate_core.decisions.run_plane.run_ends import ledger_row
-from tidegate_core.store import keys
 
 
 def test_given_open_and_ended_runs_then_the_newest_come_first(process: Process) -> None:
@@ -20,14 +18,12 @@ def test_given_open_and_ended_runs_then_the_newest_come_first(process: Process) 
             ("join-day", "land-day")[number % 2],
             NOW + number * 1_000,
             started_at=NOW + number * 1_000 + 50,
-            ended_at=NOW + 9_000,
+            ended_at=NOW + 9_000 + number,
             outcome=("succeeded", "failed")[number % 2],
             outputs='{"rows": 3}',
         )
         run = replace(run, state=str(run.outcome))
-        process.put(run, keys.ended_run(shard_of(run), run.id))
-        row = ledger_row(run, NOW + 9_000)
-        process.put(row, row.key(shard_of(run)))
+        process.put_ended(run)
     waiting = a_run("join-day", NOW + 60_000)
     process.put(waiting, waiting.key(shard_of(waiting)))
     runs = process.http.get("/api/v1/runs").json()["items"]
@@ -42,18 +38,9 @@ def test_given_open_and_ended_runs_then_the_newest_come_first(process: Process) 
     assert (runs[0]["state"], runs[1]["outputs"], runs[1]["lateness_ms"]) == ("submitted", {"rows": 3}, 50)
     failed = process.http.get("/api/v1/runs", params={"state": "failed"}).json()["items"]
     assert {run["schedule"] for run in failed} == {"land-day"}
-    of_one = process.http.get("/api/v1/runs", params={"namespace": "flights", "schedule": "join-day", "limit": 2})
+    of_one = process.http.get("/api/v1/runs", params={"namespace": "flights", "schedule": "join-day", "page_size": 2})
     assert [run["state"] for run in of_one.json()["items"]] == ["submitted", "succeeded"]
     assert process.http.get(f"/api/v1/runs/{runs[2]['id']}").json()["state"] == "failed"
-
-
-def test_given_run_row_has_expired_then_the_ledger_still_shows_it(process: Process) -> None:
-    put_schedule(process, EVENT_SPEC)
-    run = a_run(state="succeeded", ended_at=NOW, outcome="succeeded")
-    row = ledger_row(run, NOW)
-    process.put(row, row.key(shard_of(run)))
-    (shown,) = process.http.get("/api/v1/runs").json()["items"]
-    assert (shown["id"], shown["state"], shown["program"]) == (run.id, "succeeded", None)
 
 
 def test_given_a_success_that_the_owner_has_not_seen_then_it_is_shown(process: Process) -> None:
@@ -103,14 +90,14 @@ def test_given_an_end_that_the_program_did_not_report_then_the_signal_behind_its
     process: Process, reason: str, exit_code: int | None, signal: str | None
 ) -> None:
     run = a_run(state="failed", ended_at=NOW, outcome="failed", reason=reason, exit_code=exit_code)
-    process.put(run, keys.ended_run(shard_of(run), run.id))
+    process.put_ended(run)
     shown = process.http.get(f"/api/v1/runs/{run.id}").json()
     assert (shown["reason"], shown["exit_code"], shown["signal"]) == (reason, exit_code, signal)
 
 
 def test_given_a_run_whose_program_was_never_started_then_its_logs_say_so(process: Process) -> None:
     run = a_run(state="failed", ended_at=NOW, outcome="failed", reason="start_timeout")
-    process.put(run, keys.ended_run(shard_of(run), run.id))
+    process.put_ended(run)
     answer = process.http.get(f"/api/v1/runs/{run.id}/logs")
     assert answer.status_code == 404
     assert "its program was never started (start_timeout), so there is no log" in answer.json()["detail"]
@@ -148,7 +135,7 @@ def test_given_a_run_that_waits_for_its_next_attempt_then_the_logs_of_both_can_b
 
 def test_given_ended_run_then_a_half_character_at_the_end_of_its_log_is_given_out(process: Process) -> None:
     run = a_run(state="killed", ended_at=NOW, outcome="killed")
-    process.put(run, keys.ended_run(shard_of(run), run.id))
+    process.put_ended(run)
     (process.data / f"{run.id}-1.out").write_bytes(b"x\xc3")
     piece = process.http.get(f"/api/v1/runs/{run.id}/logs").json()
     assert (piece["text"], piece["next_offset"], piece["ended"]) == ("x\ufffd", 2, True)

@@ -22,6 +22,7 @@ from tidegate_core.model.problems import Problem
 from tidegate_core.model.receipts import ReceiptStatus
 from tidegate_core.model.requests import MessageSend
 from tidegate_core.model.shards import schedule_shard
+from tidegate_core.model.sources import SourceSpec
 
 
 def test_given_schedule_then_its_request_lies_in_the_owners_topic_partition(process: Process) -> None:
@@ -156,6 +157,42 @@ def test_given_if_match_then_a_conflict_is_412(process: Process) -> None:
     answer = process.http.put(PUT_SCHEDULE, json=SPEC, headers={"If-Match": '"4"'})
     assert answer.status_code == 412
     assert process.bus.on(TOPICS.requests)[0]["expected_version"] == 4
+
+
+@pytest.mark.parametrize(
+    ("path", "spec"), [(PUT_SCHEDULE, SPEC), ("/api/v1/sources/flights/landed-files", SourceSpec.EXAMPLE)]
+)
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+@pytest.mark.parametrize(("header", "expected"), [("If-None-Match", 0), ("If-Match", "any")])
+def test_given_a_star_then_the_owner_is_asked_to_create_only_or_to_replace_only_and_else_it_is_412(
+    process: Process, path: str, spec: dict[str, Any], method: str, header: str, expected: object
+) -> None:
+    """`If-None-Match: *` overwrote what was there, and `If-Match: *` created what was not."""
+    document = spec if method == "PUT" else None
+    assert process.http.request(method, path, json=document, headers={header: " * "}).status_code == 200
+    process.bus.owner = lambda document: accepted(document, status=ReceiptStatus.CONFLICT)
+    answer = process.http.request(method, path, json=document, headers={header: "*"})
+    assert (answer.status_code, answer.json()["reason"]) == (412, "conflict")
+    assert [each["expected_version"] for each in process.bus.on(TOPICS.requests)] == [expected] * 2
+
+
+@pytest.mark.parametrize(
+    ("headers", "version", "named"),
+    [
+        ({"If-None-Match": '"3"'}, None, "If-None-Match"),
+        ({"If-None-Match": "*", "If-Match": "*"}, None, "If-None-Match"),
+        ({"If-None-Match": "*", "If-Match": '"3"'}, None, "If-None-Match"),
+        ({"If-None-Match": "*"}, 3, "expected_version"),
+        ({"If-Match": "*"}, 3, "expected_version"),
+    ],
+)
+def test_given_preconditions_that_contradict_each_other_then_none_is_dropped_in_silence(
+    process: Process, headers: dict[str, str], version: int | None, named: str
+) -> None:
+    query = {} if version is None else {"expected_version": version}
+    answer = process.http.put(PUT_SCHEDULE, json=SPEC, params=query, headers=headers)
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, named)
+    assert process.bus.produced == []
 
 
 def test_given_a_release_then_its_request_has_who_wants_it_and_lies_with_the_runs_shard(process: Process) -> None:

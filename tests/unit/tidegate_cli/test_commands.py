@@ -12,6 +12,7 @@ import pytest
 
 from tests.unit.tidegate_cli.conftest import RECEIPT, RUN, FakeApi, a_run
 from tidegate_cli import context, main
+from tidegate_core.model.instants import parse_instant
 
 
 def test_given_schedules_then_they_are_a_plain_table_or_json_or_yaml(
@@ -191,6 +192,40 @@ def test_given_output_name_then_only_what_other_commands_take_is_printed(
     assert capsys.readouterr().out == f"{RUN}\n{RUN.replace('0001', '0002')}\n"
     assert main.run(["schedule", "list", "-o", "name"]) == 0
     assert capsys.readouterr().out == "flights/land\n"
+
+
+def test_given_a_night_then_what_failed_is_asked_for_in_one_call_and_a_cut_list_says_so(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [a_run(id=RUN.replace("0001", f"{number:04}"), state="failed") for number in range(3)]
+    api.answers["GET /runs"] = (200, {"items": runs, "next_page_token": "more"})
+    asked = ["run", "list", "--state", "failed", "--state", "timed_out", "--since", "2026-03-01T18:00:00Z"]
+    assert main.run([*asked, "--limit", "2", "-o", "name"]) == 0
+    said = capsys.readouterr()
+    assert (len(said.out.splitlines()), "> 2 of more; --limit" in said.err) == (2, True)
+    (request,) = api.asked
+    assert request.url.params.get_list("state") == ["failed", "timed_out"]
+    assert (request.url.params["since"], request.url.params["page_size"]) == ("2026-03-01T18:00:00Z", "3")
+
+
+def test_given_very_many_jobs_then_the_list_is_cut_and_says_so(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = {"namespace": "flights", "schedule": "land", "version": 1, "state": "pending_constraint", "trigger": "time"}
+    jobs = [{**job, "id": RUN.replace("0001", f"{number:04}")} for number in range(200)]
+    api.answers["GET /jobs"] = (200, {"items": jobs, "next_page_token": "more"})
+    assert main.run(["job", "list", "--state", "pending_constraint", "-o", "name"]) == 0
+    said = capsys.readouterr()
+    assert (len(said.out.splitlines()), "> 100 of more; --limit" in said.err) == (100, True)
+    assert [request.url.params["state"] for request in api.asked] == ["pending_constraint"]
+
+
+def test_given_a_duration_then_the_list_begins_so_long_ago(api: FakeApi) -> None:
+    api.answers["GET /runs"] = (200, {"items": []})
+    assert main.run(["run", "list", "--since", "12h", "--until", "90m"]) == 0
+    asked = api.asked[0].url.params
+    assert parse_instant(asked["until"]) - parse_instant(asked["since"]) == pytest.approx(10.5 * 3_600_000, abs=60_000)
+    assert main.run(["run", "list", "--since", "99999999d"]) == main.run(["run", "list", "--since", "yesterday"]) == 2
 
 
 def test_given_running_local_stack_then_its_address_is_used(tmp_path: Path) -> None:

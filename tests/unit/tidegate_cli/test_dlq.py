@@ -49,7 +49,7 @@ def test_given_more_than_the_limit_then_it_says_so(api: FakeApi, capsys: pytest.
     api.answers["GET /dlq"] = (200, {"items": [LETTER, LETTER], "next_page_token": ""})
     assert main.run(["dlq", "list", "--limit", "1", "-o", "name"]) == 0
     said = capsys.readouterr()
-    assert (said.out, "more than 1" in said.err) == ("requests-0-1\n", True)
+    assert (said.out, "> 1 of more; --limit" in said.err) == ("requests-0-1\n", True)
 
 
 def test_given_a_letter_then_its_value_comes_out_as_it_is(

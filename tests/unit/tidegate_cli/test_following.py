@@ -205,6 +205,16 @@ def test_given_follow_of_one_attempt_then_the_next_ones_log_is_not_printed(
     assert capsys.readouterr() == ("failed\n", "")
 
 
+def test_given_a_tail_then_the_log_is_asked_for_from_there_and_followed_by_its_offset(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.answers[f"GET /runs/{RUN}/logs"] = [a_piece("two\n", 4, 12, ended=True), a_piece("six\n", 8, 12, ended=True)]
+    assert main.run(["run", "logs", RUN, "--tail", "2"]) == 0
+    assert capsys.readouterr().out == "two\nsix\n"
+    asked = [{name: request.url.params.get(name) for name in ("tail", "offset")} for request in api.asked]
+    assert asked == [{"tail": "2", "offset": None}, {"tail": None, "offset": "8"}]
+
+
 def test_given_schedule_instead_of_a_run_then_its_newest_run_is_meant(
     api: FakeApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -214,7 +224,7 @@ def test_given_schedule_instead_of_a_run_then_its_newest_run_is_meant(
     assert main.run(["run", "logs", "flights/land"]) == 0
     assert capsys.readouterr().out == "one\n"
     asked = api.asked[0].url.params
-    assert (asked["namespace"], asked["schedule"], asked["limit"]) == ("flights", "land", "1")
+    assert (asked["namespace"], asked["schedule"], asked["page_size"]) == ("flights", "land", "1")
     assert main.run(["run", "get", "flights/land", "-o", "name"]) == 0
     assert capsys.readouterr().out == f"{RUN}\n"
 

@@ -100,6 +100,29 @@ def test_given_too_little_room_then_those_that_ended_first_go_until_there_is_eno
     assert sweep(settings).removed == 0
 
 
+def test_given_a_run_that_wrote_more_than_there_is_room_then_it_goes_and_the_logs_of_others_stay(
+    settings: LocalSettings,
+) -> None:
+    """The oldest went first, so that the endless log of one run was the last one there was."""
+    roomy = replace(settings, keep_runs_bytes=20 * MIB)
+    others = [an_attempt(roomy, f"r-{age}", ended_s=age * HOUR_S, mib=1) for age in (9, 8, 7, 6)]
+    endless = [an_attempt(roomy, "endless", number, ended_s=(4 - number) * HOUR_S, mib=12) for number in (1, 2)]
+    swept = sweep(roomy)
+    assert (swept.removed, swept.is_over) == (1, False)
+    assert [folder.path.exists() for folder in (*others, *endless)] == [True] * 4 + [False, True]
+
+
+def test_given_a_run_that_goes_on_and_has_more_than_there_is_room_then_the_logs_of_others_stay(
+    settings: LocalSettings,
+) -> None:
+    roomy = replace(settings, keep_runs_bytes=20 * MIB)
+    others = [an_attempt(roomy, f"r-{age}", ended_s=age * HOUR_S, mib=1) for age in (9, 8, 7, 6)]
+    endless = an_attempt(roomy, "endless", mib=30)
+    swept = sweep(roomy)
+    assert (swept.removed, swept.is_over) == (0, True)
+    assert all(folder.path.exists() for folder in (*others, endless))
+
+
 @pytest.mark.parametrize(
     ("ended_s", "is_removed"), [pytest.param(HOUR_S, True, id="an hour"), pytest.param(HOUR_S - 1, False)]
 )

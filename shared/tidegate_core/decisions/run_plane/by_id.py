@@ -279,11 +279,12 @@ def _concluded(unit: UnitOfWork, run_id: str, namespace: str | None, memory: Mem
 
 def _closed(unit: UnitOfWork, job_id: str) -> LedgerRow | None:
     """Returns the ledger's entry of a job that has ended and never became a run."""
-    place = keys.ledger_place(unit.shard, job_id)
-    found = unit.record(LedgerPlace, place)
-    return None if found is None else unit.record(LedgerRow, Key(place.pk, found.entry, place.table))
+    found = unit.record(LedgerPlace, keys.ledger_place(unit.shard, job_id))
+    return None if found is None else unit.record(LedgerRow, found.entry_key(unit.shard))
 
 
 def _ended(unit: UnitOfWork, run_id: str) -> Run | None:
     """Returns a run that has ended, from the history."""
-    return unit.record(Run, keys.ended_run(unit.shard, run_id))
+    place = unit.record(LedgerPlace, keys.ledger_place(unit.shard, run_id))
+    key = None if place is None else place.run_key(unit.shard)
+    return None if key is None else unit.record(Run, key)

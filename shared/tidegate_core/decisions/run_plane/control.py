@@ -170,11 +170,12 @@ class MoveState:
 
 
 def version_conflict(request: ScheduleRequest, before: ScheduleState | None) -> Problem | None:
-    """`expected_version`: None is no check, 0 means that it must not exist (SEMANTICS 18)."""
+    """`expected_version`: None is no check, 0 means that it must not exist (SEMANTICS 18), `any` that it must."""
     found = 0 if before is None or before.status == "deleted" else before.version
-    if request.expected_version in (None, found):
+    if request.expected_version in (None, found) or (request.expected_version == "any" and found):
         return None
-    problem = f"is {request.expected_version}, the schedule is at version {found}"
+    is_now = f"is at version {found}" if found else "does not exist"
+    problem = f"is {request.expected_version}, the schedule {is_now}"
     return Problem(field="expected_version", problem=problem, hint="")
 
 

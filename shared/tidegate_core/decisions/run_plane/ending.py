@@ -25,9 +25,9 @@ UPSTREAM_DELETED = "upstream_deleted"
 """Reason of what ends because a schedule that it waits for was deleted. Nobody asked for that, and nobody is answered: evidence
 has an entry in the ledger, too."""
 ENDED_PER_PAGE = 6
-"""Pending things that one transaction ends: a run before the gate takes up to ten actions, and two for each of its limits."""
+"""Pending things that one transaction ends: a run before the gate takes up to eleven actions, and two for each of its limits."""
 PAGE_ACTIONS = 45
-"""Behind so many actions a page takes nothing further: a run with 16 limits takes up to 42, and with the answer's few they stay
+"""Behind so many actions a page takes nothing further: a run with 16 limits takes up to 43, and with the answer's few they stay
 below DynamoDB's 100."""
 LISTED_MAX = 1_000
 """Things that a receipt lists by name: 40 KB of ids, well below an item's 400 KB. The ledger has them all."""

@@ -188,11 +188,17 @@ def write_ledger(
     write_entry(unit, row)
 
 
-def write_entry(unit: UnitOfWork, row: LedgerRow) -> None:
-    """Writes an entry of the ledger, and where it is found by the id of its job: two actions. Once it is written, log and counter have it too."""
+def write_entry(unit: UnitOfWork, row: LedgerRow, run: str | None = None) -> None:
+    """Writes an entry of the ledger, and where it is found by the id of its job: two actions. Once it is written, log and counter have it too.
+
+    Args:
+        unit: Of this transaction.
+        row: The entry.
+        run: Sort key of the ended run, where the job became one.
+    """
     key = row.key(unit.shard)
     unit.put_new(row, key)
-    place = LedgerPlace(job_id=row.job_id, entry=key.sk, expires_at=row.expires_at)
+    place = LedgerPlace(job_id=row.job_id, entry=key.sk, run=run, expires_at=row.expires_at)
     unit.set_row(place, place.key(unit.shard))
     fields: dict[str, Value] = {
         "schedule": keys.schedule_ref(row.namespace, row.name),

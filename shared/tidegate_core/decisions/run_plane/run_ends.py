@@ -16,7 +16,7 @@ from tidegate_core.decisions.run_plane.run_news import outbox_row
 from tidegate_core.decisions.run_plane.watermark import CLOCKS_APART_MS_MAX
 from tidegate_core.effects import Cancel, Notice
 from tidegate_core.records.receipts import expiry
-from tidegate_core.records.run_plane import LedgerRow, OwnLimit, Run
+from tidegate_core.records.run_plane import LedgerRow, OwnLimit, Run, RunEnd
 from tidegate_core.store import keys
 from tidegate_core.store.values import Value
 from tidegate_core.transactions.limits import Permit, key_of
@@ -98,8 +98,11 @@ def finish(unit: UnitOfWork, run: Run, now: int, given_up: str | None = None) ->
     unit.delete(keys.job(unit.shard, run.id))
     if run.evidence_id is not None:
         clean_up_later(unit, run.evidence_id, run.chunks or 0, now)
-    unit.put_new(ended, keys.ended_run(unit.shard, run.id))
-    write_entry(unit, ledger_row(ended, now))
+    history = ended.ended_key(unit.shard)
+    unit.put_new(ended, history)
+    end = end_of(ended)
+    unit.put_new(end, end.key(unit.shard))
+    write_entry(unit, ledger_row(ended, now), history.sk)
     out = outbox_row(ended, given_up)
     unit.put_new(out, out.key(unit.shard))
     if given_up is not None:
@@ -121,6 +124,19 @@ def give_permit_back(unit: UnitOfWork, limit: str, run: Run, now: int) -> None:
     assert own is not None
     assert run.id in own.holders
     unit.put(replace(own, holders=tuple(holder for holder in own.holders if holder != run.id)), key)
+
+
+def end_of(ended: Run) -> RunEnd:
+    """Returns the row by which lists of all schedules find an ended run."""
+    assert ended.ended_at is not None
+    return RunEnd(
+        id=ended.id,
+        namespace=ended.namespace,
+        name=ended.name,
+        state=ended.state,
+        ended_at=ended.ended_at,
+        expires_at=ended.expires_at,
+    )
 
 
 def ledger_row(run: Run, now: int) -> LedgerRow:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate_core.model.states import RunState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 
@@ -53,15 +54,50 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerPlace:
-    """Where the ledger has a job's entry, for whoever knows its id alone. As old as the entry, and kept as long.
+    """Where the history has a job's entry and its ended run, for a reader who knows its id alone. As old as the entry, and kept as long.
 
     Attributes:
-        entry: Its sort key.
+        entry: Sort key of the entry.
+        run: Sort key of the ended run, which is kept 30 days; None = the job never became a run.
     """
 
     job_id: str
     entry: str
+    run: str | None = None
     expires_at: int | None = None
 
     def key(self, shard: int) -> Key:
         return keys.ledger_place(shard, self.job_id)
+
+    def entry_key(self, shard: int) -> Key:
+        return Key(keys.shard_pk(shard), self.entry, "history")
+
+    def run_key(self, shard: int) -> Key | None:
+        """Key of the ended run, or None where there was none."""
+        return None if self.run is None else Key(keys.shard_pk(shard), self.run, "history")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """That a run has ended, among those of all schedules of its shard by their ends. Written with the ended run, and kept as long.
+
+    Attributes:
+        id: Of the run.
+        state: Final state of the run.
+    """
+
+    id: str
+    namespace: str
+    name: str
+    state: str
+    ended_at: int
+    expires_at: int | None = None
+
+    def key(self, shard: int) -> Key:
+        return keys.run_end(shard, self.state == RunState.SUCCEEDED, self.ended_at, self.id)
+
+    def run_key(self, shard: int) -> Key:
+        """Key of the run itself."""
+        return keys.ended_run(
+            shard, self.namespace, self.name, self.state == RunState.SUCCEEDED, self.ended_at, self.id
+        )

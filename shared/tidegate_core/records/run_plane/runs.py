@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate_core.model.states import RunState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 
@@ -101,6 +102,12 @@ class Run:
 
     def key(self, shard: int) -> Key:
         return keys.run(shard, self.id)
+
+    def ended_key(self, shard: int) -> Key:
+        """Key in the history, once the run has ended."""
+        assert self.ended_at is not None
+        succeeded = self.state == RunState.SUCCEEDED
+        return keys.ended_run(shard, self.namespace, self.name, succeeded, self.ended_at, self.id)
 
     @property
     def ref(self) -> str:

@@ -8,10 +8,10 @@ from tests.simulation.runner.world_drawing import swarm_of
 from tests.simulation.world.program import Program
 from tests.simulation.world.world import World, build
 from tests.support.builders import a_run
+from tests.support.ended_runs import ended_row
 from tidegate_core.decisions.run_plane.launching import launch_order
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.run_plane import Run
-from tidegate_core.store import keys
 from tidegate_core.store.values import Put
 
 SEED = 0
@@ -41,7 +41,7 @@ class Launched:
     def run(self) -> Run:
         memory = self.world.cluster.store.memory
         # An owner has drawn its conclusions from a report by then.
-        item = memory.peek(keys.ended_run(0, self._run.id)) or memory.peek(self._run.key(0))
+        item = ended_row(memory.peek, self._run.id) or memory.peek(self._run.key(0))
         assert item is not None
         return from_item(Run, item)
 

@@ -56,12 +56,12 @@ def test_given_many_open_runs_then_a_list_holds_little_of_those_that_it_looks_at
 
 
 def test_given_the_newest_of_many_open_runs_then_they_are_shown_with_all_they_have(crowded: Process) -> None:
-    items = crowded.http.get("/api/v1/runs", params={"limit": 5}).json()["items"]
+    items = crowded.http.get("/api/v1/runs", params={"page_size": 5}).json()["items"]
     assert [item["schedule"] for item in items] == [f"s-{number}" for number in range(RUNS - 1, RUNS - 6, -1)]
     assert all(item["program"] for item in items)
 
 
-def test_given_more_outputs_than_one_answer_holds_then_fewer_runs_are_to_be_asked_for(
+def test_given_more_outputs_than_one_answer_holds_then_a_page_has_fewer_runs_and_the_pages_show_each_once(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thousand runs with all the outputs that they may report took 520 MB: the pod was killed, and with it the start gate."""
@@ -70,10 +70,11 @@ def test_given_more_outputs_than_one_answer_holds_then_fewer_runs_are_to_be_aske
     for number in range(120):
         run = a_run(f"s-{number}", NOW + number, "running", outputs=outputs)
         process.put(run, run.key(shard_of(run)))
-    refused = process.http.get("/api/v1/runs", params={"limit": 120})
-    assert (refused.status_code, "ask for fewer (limit)" in refused.json()["detail"]) == (400, True)
-    items = process.http.get("/api/v1/runs", params={"limit": 80}).json()["items"]
-    assert [item["schedule"] for item in items] == [f"s-{number}" for number in range(119, 39, -1)]
+    first = process.http.get("/api/v1/runs", params={"page_size": 120}).json()
+    second = process.http.get("/api/v1/runs", params={"page_size": 120, "page_token": first["next_page_token"]}).json()
+    assert [len(first["items"]), len(second["items"]), second["next_page_token"]] == [50, 70, ""]
+    shown = [item["schedule"] for item in [*first["items"], *second["items"]]]
+    assert shown == [f"s-{number}" for number in range(119, -1, -1)]
 
 
 def test_given_large_definitions_then_a_page_ends_early_and_the_pages_show_each_once(process: Process) -> None:

@@ -144,7 +144,7 @@ def stop(bench: Bench, how: str, name: str, run_id: str) -> None:
             else:
                 bench.request({"id": "c", "type": "job.cancel", "namespace": "flights", "job_id": run_id})
         case "cancel":
-            kind = "run" if bench.rows(f"R#{run_id}") else "job"
+            kind = "run" if any(row["id"] == run_id for row in bench.rows("R#")) else "job"
             bench.request({"id": "c", "type": f"{kind}.cancel", "namespace": "flights", f"{kind}_id": run_id})
         case "hold":
             bench.request(a_request("suspend", name, mode="hold"))

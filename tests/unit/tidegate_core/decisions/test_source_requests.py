@@ -74,7 +74,9 @@ def test_given_a_topic_that_cannot_be_read_then_the_source_is_refused_and_nothin
 
 
 def test_given_an_update_then_its_version_rises_and_what_comes_is_mapped_anew(bench: Bench) -> None:
+    assert ask(bench, a_source_apply(request_id="absent", expected_version="any"))["status"] == "conflict"
     assert ask(bench, a_source_apply())["version"] == 1
+    assert ask(bench, a_source_apply(request_id="there", expected_version="any"))["status"] == "unchanged"
     bench.request(an_apply(WAITS))
     bench.request(an_apply(a_spec("copies", on_data("copy", count=9)), "a-2"))
     bench.run(SECOND)

@@ -67,8 +67,9 @@ def test_given_an_entry_of_the_ledger_that_is_gone_then_it_is_missing_and_named(
 def test_given_an_occurrence_without_any_row_then_it_is_missing(fired: AuditedBench) -> None:
     entry = fired.rows("L#flights/nightly#")[3]
     job = str(entry["job_id"])
-    for prefix in (str(entry["sk"]), f"LJ#{job}", f"R#{job}"):
-        fired.remove(fired.rows(prefix)[0])
+    place = fired.rows(f"LJ#{job}")[0]
+    for row in (entry, place, *fired.rows(str(place["run"]))):
+        fired.remove(row)
 
     assert kinds(fired.audit()) == ["missing"]
 
@@ -87,11 +88,11 @@ def test_given_a_run_that_is_doubled_then_it_is_found(fired: AuditedBench) -> No
     run = fired.rows("R#")[2]
     entry = next(row for row in fired.rows("L#") if row["job_id"] == run["id"])
     other = f"{run['id']!s}"[:-1] + "x"
-    fired.put(run, sk=f"R#{other}", id=other)
-    assert kinds(fired.audit()) == ["entry_gone"]
+    fired.put(run, sk=f"{run['sk']!s}"[:-1] + "x", id=other)
+    assert kinds(fired.audit()) == ["end_gone", "entry_gone"]
 
     fired.put(entry, sk=f"{entry['sk']!s}"[:-1] + "x", job_id=other)
-    assert kinds(fired.audit()) == ["doubled", "place_gone"]
+    assert kinds(fired.audit()) == ["doubled", "end_gone", "place_gone"]
 
 
 def test_given_an_entry_of_an_instant_that_was_not_due_then_it_is_unexpected(fired: AuditedBench) -> None:
@@ -104,11 +105,12 @@ def test_given_an_entry_of_an_instant_that_was_not_due_then_it_is_unexpected(fir
     assert {"missing", "unexpected"} <= set(kinds(fired.audit()))
 
 
-def test_given_a_place_or_a_run_that_is_gone_then_it_is_said(fired: AuditedBench) -> None:
+def test_given_a_place_a_run_or_its_end_that_is_gone_then_it_is_said(fired: AuditedBench) -> None:
     fired.remove(fired.rows("LJ#")[0])
     fired.remove(fired.rows("R#")[1])
+    fired.remove(fired.rows("RE#")[2])
 
-    assert kinds(fired.audit()) == ["place_gone", "run_gone"]
+    assert kinds(fired.audit()) == ["end_gone", "place_gone", "run_gone"]
 
 
 def test_given_a_message_whose_timer_row_is_gone_then_it_is_lost(bench: AuditedBench) -> None:

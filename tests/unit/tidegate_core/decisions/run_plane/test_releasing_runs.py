@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.builders import NOW, a_run
+from tests.support.ended_runs import ended_row
 from tests.support.harness.decision_harness import Desk
 from tests.unit.tidegate_core.decisions.run_plane.run_desk import ID, SHARED, STATES, a_desk, outcome, run_of
 from tidegate_core.decisions.run_plane.answers import Outcome
@@ -17,6 +18,7 @@ from tidegate_core.effects import Gone, Notice, Submitted
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import RunRelease
+from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import LedgerRow, OwnLimit, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Value
@@ -84,8 +86,9 @@ def test_given_a_release_then_ledger_history_and_log_say_that_it_was_and_by_whom
     desk = a_desk(LOST)
     released(desk, **said)
     (ledger,) = desk.records(LedgerRow, "L#")
-    ended = desk.record(Run, keys.ended_run(0, ID))
-    assert ended is not None
+    row = ended_row(desk.store.peek, ID)
+    assert row is not None
+    ended = from_item(Run, row)
     assert (ledger.detail, ended.reason, ended.error_class) == (reason, reason, "lost")
     fields: dict[str, Value] = {"run_id": ID, "schedule": ended.ref, "attempt": 1, "reason": reason}
     assert desk.told == [Notice("run_released", fields)]

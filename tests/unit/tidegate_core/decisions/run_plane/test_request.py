@@ -117,6 +117,9 @@ def test_given_versions_then_they_count_up_over_updates_tombstones_and_new_lives
     [
         ("unknown", 0, "accepted"),
         ("unknown", 1, "conflict"),
+        ("unknown", "any", "conflict"),
+        ("active", "any", "accepted"),
+        pytest.param("deleted", "any", "conflict", id="a deleted one is none of any that exist"),
         ("active", 0, "conflict"),
         ("active", 1, "accepted"),
         ("active", 2, "conflict"),
@@ -125,7 +128,7 @@ def test_given_versions_then_they_count_up_over_updates_tombstones_and_new_lives
     ],
 )
 def test_given_an_expected_version_then_it_is_compare_and_set(
-    bench: Bench, status: str, expected_version: int, answered: str
+    bench: Bench, status: str, expected_version: int | str, answered: str
 ) -> None:
     brought_to(bench, status)
     before = bench.state_of()

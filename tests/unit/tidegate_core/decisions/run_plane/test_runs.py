@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import MINUTE, NOW, a_job, a_run
+from tests.support.ended_runs import ended_row
 from tests.support.harness.decision_harness import Desk
 from tests.unit.tidegate_core.decisions.run_plane.run_desk import (
     ID,
@@ -35,7 +36,6 @@ from tidegate_core.decisions.run_plane.runs import (
 from tidegate_core.decisions.work import Decision
 from tidegate_core.effects import Cancel, Gone, Submitted
 from tidegate_core.records.run_plane import LedgerRow, OutboxRow, OwnLimit, Run
-from tidegate_core.store import keys
 from tidegate_core.store.values import Transaction
 from tidegate_core.transactions.gate import finish_run, start_run
 
@@ -116,7 +116,7 @@ def test_given_an_end_then_ledger_history_and_outbox_say_the_same() -> None:
     desk = a_desk(STATES["reported"])
     look(desk)
     (ledger,), (out,) = desk.records(LedgerRow, "L#"), desk.records(OutboxRow, "Z#")
-    ended = desk.store.peek(keys.ended_run(0, ID)) or {}
+    ended = ended_row(desk.store.peek, ID) or {}
     assert (ledger.state, ended["state"], out.state) == ("succeeded", "succeeded", "succeeded")
     fact, record = json.loads(out.fact), json.loads(out.record)
     assert fact["run_id"] == record["run_id"] == ID
@@ -185,7 +185,7 @@ def test_given_a_death_before_the_gate_that_will_repeat_then_there_is_no_further
     desk = a_desk(STATES["submitted"])
     desk.decide(RunGone(0, ID, 1, Gone(1, error_class, "no such module")), NOW)
     assert outcome(desk) == "launched/failed"
-    ended = desk.store.peek(keys.ended_run(0, ID)) or {}
+    ended = ended_row(desk.store.peek, ID) or {}
     assert (ended["error_class"], ended["reason"]) == (error_class, "no such module")
 
 
