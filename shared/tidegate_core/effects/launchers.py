@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tidegate_core.model.priority import Priority
 from tidegate_core.store.values import Value
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchOrder:
-    """All that a launcher needs for one attempt of a run; a value of the core that knows nothing of any launcher."""
+    """All that a launcher needs for one attempt of a run; a value of the core that knows nothing of any launcher.
+
+    Attributes:
+        priority: Class of the run: its place in the node's line before the launcher.
+    """
 
     run_id: str
     attempt: int
@@ -20,6 +25,7 @@ class LaunchOrder:
     conf: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     context: Mapping[str, Value] = field(default_factory=dict)
+    priority: Priority = "medium"
 
 
 @dataclass(frozen=True, slots=True)

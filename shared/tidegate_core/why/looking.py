@@ -12,8 +12,11 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tidegate_core.decisions.run_plane.admit import AdmitNext
-from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory, place_in_line
-from tidegate_core.decisions.run_plane.standing import stopped
+from tidegate_core.decisions.run_plane.definitions import parsed
+from tidegate_core.decisions.run_plane.line import by_class, place_in_line
+from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
+from tidegate_core.decisions.run_plane.standing import stopped, version_of
+from tidegate_core.model.priority import Priority
 from tidegate_core.model.states import Disposition, disposition_text
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.controls import NO_CONTROLS
@@ -77,7 +80,14 @@ def line_of(views: Views, facts: Facts) -> Line:
     Raises:
         NotAtHand: Something was not read yet: read it, and look again.
     """
-    waiting = sorted((job for job in facts.jobs if job.state == PENDING_CONSTRAINT), key=place_in_line)
+    definitions = {each.version: each for each in facts.definitions}
+
+    def priority_of(version: int) -> Priority:
+        definition = definitions.get(version_of(facts.state, version))
+        return "medium" if definition is None else parsed(definition.spec).priority
+
+    placed = sorted((job for job in facts.jobs if job.state == PENDING_CONSTRAINT), key=place_in_line)
+    waiting = by_class(placed, priority_of)
     return Line(waiting, _look(views, facts, waiting[:LOOKED_AT_MAX]))
 
 

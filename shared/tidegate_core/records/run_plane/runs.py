@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate_core.model.priority import Priority
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
 
@@ -38,6 +39,7 @@ class Run:
         covered, covered_from, free_attempts, catch_up, missing: As of its job.
         outputs_seq: The driver's count of the report that `outputs` are from; None when its wrapper counts none.
         told: True once its start was told to those who listen.
+        priority: Class of its job at the admission: `low` at most where it makes up for a missed instant.
     """
 
     id: str
@@ -92,6 +94,7 @@ class Run:
     submissions_before: int = 0
     outputs_seq: int | None = None
     passed_at: int | None = None
+    priority: Priority = "medium"
 
     def key(self, shard: int) -> Key:
         return keys.run(shard, self.id)
