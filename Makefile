@@ -122,7 +122,7 @@ fuzz-parsers: setup ## The parsers under a coverage-guided fuzzer: Linux, x86-64
 		-artifact_prefix=build/ build/fuzz-corpus build/fuzz-seeds
 
 .PHONY: mutants
-mutants: setup ## Hunt every planted bug, on all cores: what found it, and what it breaks (ARGS="NAME ...")
+mutants: setup ## Hunt every planted bug, on all cores, and write what found it to build/mutants.md (ARGS="NAME ...")
 	@$(BIN)/python -m tests.simulation.mutants $(ARGS)
 
 .PHONY: dev

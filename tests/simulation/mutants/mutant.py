@@ -1,15 +1,16 @@
 """What a planted bug is, how it is planted, and how it is found.
 
-One that chance finds soon is looked for in worlds, seed by seed. One that needs a certain interleaving has a scenario: the
-smallest story in which the protection is all that stands between us and the violation.
+Random worlds find the bugs that break something soon (`within`). An ordinary test of `tests/` finds each of the others
+(`killed_by`): a story in `tests/simulation/stories/`, or a unit test. It passes without the bug and fails an assertion with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from tests.simulation.runner.outcome import Outcome, simulate
@@ -18,9 +19,6 @@ from tests.simulation.runner.world_drawing import swarm_of, trapped
 
 if TYPE_CHECKING:
     from tests.simulation.mutants.clauses.clause_finder import Clause
-
-Scenario: TypeAlias = Callable[[], Iterable[str]]
-"""A story on benches or on a bare store; returns what is wrong at its end, in the words of the checks (`I2: ...`)."""
 
 NO_PROOF = ("Traceback", " raised ")
 """A mutant that only breaks the code shows nothing about the protection that it takes away."""
@@ -44,19 +42,34 @@ class Patch:
     changed: Callable[[Any], Any]
 
 
+def returning(value: object) -> Callable[[Any], Any]:
+    """Makes a function return this, whatever it is called with."""
+    return lambda _: lambda *arguments, **named: copy(value)
+
+
+def operation_returning(value: object) -> Callable[[Any], Any]:
+    """Makes an operation, which may ask store and host, ask nothing and return this."""
+
+    def operation(*_: Any, **__: Any) -> Generator[Any, Any, Any]:
+        yield from ()
+        return copy(value)
+
+    return lambda _: operation
+
+
 @dataclass(frozen=True, slots=True)
 class Mutant:
     """A planted bug: one protection is taken away, everything else is as in production.
 
     Attributes:
         why: What goes wrong without the protection.
-        breaks: What a violation that proves it begins with, such as `I2`.
+        breaks: Invariant with which a violation that proves the bug begins, such as `I2`.
         within: Seeds below this are tried, at least `WITHIN_MIN`: two to three times the first that finds it, so that drift shows.
         trap: The trap to set in worlds that are calm otherwise; None = the seeds' own hostile worlds.
-        scenario: The story that finds it; then no seeds are tried.
-        beside: Other layers that would hide it, switched off too. With these off alone the scenario must find nothing.
-        clause: The clause of a condition that is spoilt, if it is that.
-        directed: Seeds that are tried first: they have found it, with the worlds as they were then.
+        beside: Other layers that would hide the bug, switched off too. With only these off, the test must pass.
+        clause: The clause of a condition that is spoilt, if the bug is such a one.
+        directed: Seeds that are tried first: they have found the bug, with the worlds as they were then.
+        killed_by: Id of the test that fails with the bug, relative to `tests/`; None = the bug is looked for by seeds.
     """
 
     name: str
@@ -65,10 +78,10 @@ class Mutant:
     patches: tuple[Patch, ...]
     within: int = 0
     trap: str | None = None
-    scenario: Scenario | None = None
     beside: tuple[Patch, ...] = ()
     clause: Clause | None = None
     directed: tuple[int, ...] = ()
+    killed_by: str | None = None
 
     @property
     def seeds(self) -> tuple[int, ...]:

@@ -6,20 +6,16 @@ limit does. Those mutants leave the other layers aside: the store hears twice wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from tests.simulation.mutants.clauses.weakened_conditions import without
-from tests.simulation.mutants.mutant import Mutant, Patch
-from tests.simulation.mutants.mutant_harness import Stage, a_commit
-from tests.support.builders import SECOND, a_request, a_spec, an_apply, at_most, every
-from tests.support.harness.actor_harness import Behaviour
+from tests.simulation.mutants.mutant import Mutant, Patch, returning
 from tidegate_core.decisions.run_plane import admit, home_limits, permits
-from tidegate_core.effects import Commit, Effect
 from tidegate_core.records.limits import SharedLimit, Waiter
 from tidegate_core.store import keys
-from tidegate_core.store.values import Action, Applied, Key, Put, RawOutcome, Transaction, Update
+from tidegate_core.store.values import Action, Applied, Put, RawOutcome, Transaction, Update
 from tidegate_core.transactions import limits
 from tidegate_memory.store import MemoryStore
 
@@ -87,52 +83,6 @@ def offering_to_all(_: Any) -> Any:
 
 def offering_to_the_last(next_offers: Callable[..., list[str]]) -> Any:
     return lambda state, waiters: next_offers(state, waiters[::-1])
-
-
-def somebody_joins_while_a_queue_is_closed() -> Iterable[str]:
-    """Its home has seen the queue empty, and what it wrote arrives when another shard's job has joined."""
-    bench = Stage(behaviour=Behaviour(runs_for=10 * SECOND)).first
-    for name in ("one", "two", "three"):
-        shared = [at_most(1, "program")]
-        bench.request(an_apply(a_spec(name, every("1h"), file="/jobs/same.py", constraints=shared)))
-    bench.hold_back(closing)
-    for name in ("one", "two"):
-        bench.request(a_request("trigger", name))
-        bench.run(SECOND)
-    limit = Key(str(bench.rows("IW#")[0]["limit"]), "LIMIT")
-    while not bench.holds_something:
-        bench.run(100)
-    bench.request(a_request("trigger", "three"))
-    bench.run(SECOND)
-    bench.hold_back(a_commit("offer"))  # The home's next look would mark the queue again.
-    bench.release()
-    if bench.rows("IW#") and SharedLimit.of(bench.store.peek(limit)).queued is None:
-        yield "order: anybody passes, although somebody waits"
-
-
-def a_queue_is_left_while_its_home_is_away() -> Iterable[str]:
-    """Who waited is cancelled, and the home falls before it looks: the mark that says so is nobody's."""
-    bench = Stage(behaviour=Behaviour(runs_for=10 * SECOND)).first
-    for name, word in (("one", "wait"), ("two", "wait"), ("three", "abort")):
-        shared = [at_most(1, "program", on_unmet=word)]
-        bench.request(an_apply(a_spec(name, every("1h"), file="/jobs/same.py", constraints=shared)))
-    for name in ("one", "two"):
-        bench.request(a_request("trigger", name))
-        bench.run(SECOND)
-    waits = str(bench.rows("IW#")[0]["job_id"])
-    bench.request({"id": "cancel", "type": "job.cancel", "namespace": "flights", "job_id": waits})
-    bench.crash()
-    bench.run(60 * SECOND)
-    bench.request(a_request("trigger", "three"))
-    bench.run(SECOND)
-    if any(kind == "skipped/concurrency" for kind, *_ in bench.ledger()):
-        yield "order: a job ended because others wait, and nobody does"
-
-
-def closing(effect: Effect) -> bool:
-    return isinstance(effect, Commit) and any(
-        isinstance(action, Update) and action.expression == "REMOVE #queued" for action in effect.transaction.actions
-    )
 
 
 def of_two_at_most(take: Callable[..., permits.Held]) -> Any:
@@ -247,20 +197,20 @@ LIMITS: Final = (
         "a queue is closed although somebody has joined since it was seen empty",
         breaks="order",
         patches=(without("queue_marked"),),
-        scenario=somebody_joins_while_a_queue_is_closed,
+        killed_by="unit/tidegate_core/decisions/run_plane/test_home_limits.py::test_given_somebody_who_joins_after_the_queue_was_seen_empty_then_it_stays_open",
     ),
     Mutant(
         "left queue",
         "jobs that abort end for ever because of somebody who waited once",
         breaks="order",
-        patches=(Patch(admit, "has_its_turn", lambda _: lambda *_: False),),
-        scenario=a_queue_is_left_while_its_home_is_away,
+        patches=(Patch(admit, "has_its_turn", returning(False)),),
+        killed_by="unit/tidegate_core/decisions/test_left_queues.py::test_given_that_the_poke_of_joining_was_lost_and_the_queue_left_then_a_job_that_aborts_starts",
     ),
     Mutant(
         "lapse",
         "an offer to a job that is gone keeps its slot for ever",
         breaks="liveness",
-        patches=(Patch(home_limits, "lapsed_offers", lambda _: lambda *_: []),),
+        patches=(Patch(home_limits, "lapsed_offers", returning([])),),
         within=6,
         trap="queues",
     ),

@@ -1,18 +1,17 @@
 """Bugs in the conditions of the store's writes, looked for in random worlds: a builder demands hardly anything.
 
-What becomes of each clause by itself is in `clauses_of_*.py`.
+Each clause by itself has its bug in `clause_table.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
 from tidegate_core.decisions.event_ingest import EventIngest
 from tidegate_core.store.values import Condition, Key
 from tidegate_core.transactions import conditions
-from tidegate_core.transactions.cursor import Uses
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 Builder: TypeAlias = Callable[..., Condition]
@@ -38,14 +37,6 @@ def without(builder: str, *, clauses: str = "", values: Sequence[str] = ()) -> P
         return mutated
 
     return Patch(conditions, builder, demanding_less)
-
-
-def counting_anew(_: Any) -> Any:
-    def nothing_counted_before(*_: Any) -> Generator[Any, Any, dict[Key, Uses]]:
-        yield from ()
-        return {}
-
-    return nothing_counted_before
 
 
 def keeping_inbox_rows(delete: Callable[[UnitOfWork, Key], None]) -> Any:
@@ -79,7 +70,7 @@ CONDITIONS = (
         breaks="I3",
         patches=(
             without("not_counted_before"),
-            Patch(EventIngest, "_counted_before", counting_anew),
+            Patch(EventIngest, "_counted_before", operation_returning({})),
         ),
         within=3,
         directed=(1,),

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from typing import Any
 
-from tests.simulation.mutants.clauses.scope_suspension import a_later_hold_arrives_again
 from tests.simulation.mutants.clauses.weakened_conditions import without
-from tests.simulation.mutants.mutant import Mutant, Patch
-from tests.support.builders import (
-    MINUTE,
-    SECOND,
-    Doc,
-    a_request,
-    a_send,
-    a_spec,
-    an_apply,
-    an_event,
-    every,
-    on_data,
-    on_run_of,
-)
-from tests.support.harness.actor_harness import Behaviour, Bench
-from tests.support.harness.recorded_effects import manifest_text
+from tests.simulation.mutants.mutant import Mutant, Patch, returning
 from tidegate_core.decisions.controls_home import Spread
 from tidegate_core.decisions.delivery_plane.holding import Holding
 from tidegate_core.decisions.lane import Lane
@@ -30,12 +14,11 @@ from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane.controls import EndCovered, ShardControls
 from tidegate_core.decisions.run_plane.left_rows import LeftRows
 from tidegate_core.decisions.run_plane.upstream_gone import UpstreamGone
-from tidegate_core.effects import Commit, Read
 from tidegate_core.records.controls import Controls
-from tidegate_core.store import keys
-from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.transactions.view import View
+
+EVENTS_HEARD_LATE_TESTS = "unit/tidegate_core/decisions/test_events_heard_late.py"
 
 
 def deciding_from_the_first(init: Callable[..., None]) -> Any:
@@ -56,21 +39,6 @@ def waiting_for_nobody(_: Any) -> Any:
         return wanted
 
     return nobody
-
-
-def leaving_it_pending(_: Any) -> Any:
-    def nothing(*_: Any) -> list[Key]:
-        return []
-
-    return nothing
-
-
-def not_at_all(_: Any) -> Any:
-    return lambda *_: None
-
-
-def never(_: Any) -> Any:
-    return lambda *_: False
 
 
 def by_age_alone(may_count: Callable[[LeftRows, int, int], bool]) -> Any:
@@ -94,103 +62,6 @@ def at_once(_: Callable[[UpstreamGone, Lane], Operation[None]]) -> Any:
     return run
 
 
-# -- the stories -------------------------------------------------------------------------------------------------------
-
-
-def an_event_comes_before_its_shard_hears_of_the_resume() -> Iterator[str]:
-    bench = _suspended(an_apply(a_spec(trigger=on_data())))
-    _resume_unheard(bench)
-    bench.event(an_event("2026"))
-    bench.run(2 * SECOND)
-    bench.as_usual()
-    bench.run(5 * SECOND)
-    if len(bench.started) != 1:
-        yield "I3: an event that was appended behind the resume has counted for nothing"
-
-
-def a_shard_knows_of_the_resume_and_is_not_done_with_the_suspend() -> Iterator[str]:
-    bench = Bench(behaviour=Behaviour(runs_for=100), shards=1)
-    bench.run(SECOND)
-    for document in (an_apply(a_spec(trigger=on_data())), a_send("m-1", after="1s")):
-        bench.request(document)
-    for namespace in ("orders", "flights"):
-        bench.request(_control("suspend", namespace))
-        bench.run(2 * SECOND)
-    bench.hold_back(_commit_of("let_go"))  # Messages of another namespace are let go meanwhile, which takes minutes.
-    for namespace in ("orders", "flights"):
-        bench.request(_control("resume", namespace))
-        bench.run(SECOND)
-    bench.event(an_event("2026"))
-    bench.run(8 * MINUTE)
-    bench.as_usual()
-    bench.run(MINUTE)
-    if len(bench.started) != 1:
-        yield "I3: an event that was appended behind the resume has counted for nothing"
-
-
-def events_come_as_the_lease_takes_the_resume() -> Iterator[str]:
-    bench = _suspended(an_apply(a_spec(trigger={**on_data(count=3), "take": "exactly_n"}, overlap="allow")))
-    _resume_unheard(bench)
-    for number in range(1, 7):
-        bench.event(an_event(str(number)))
-        bench.run(SECOND)
-        if number == 2:
-            bench.end_scripts()
-            bench.hold_back(_commit_of("controls"), times=99)
-            bench.release()
-    bench.as_usual()
-    bench.run(10 * SECOND)
-    told = [manifest_text(order) for order in bench.started]
-    if told != ["1,2,3", "4,5,6"]:
-        yield f"order: events that came one after the other were told as {'; '.join(told)}"
-
-
-def an_upstream_ends_and_goes_before_the_resume_is_heard_of() -> Iterator[str]:
-    up = an_apply({**a_spec("up", every("1h")), "namespace": "orders"})
-    either = {"type": "any_of", "triggers": [on_run_of("orders/up"), on_data()]}
-    bench = _suspended(up, an_apply(a_spec("down", either)))
-    _resume_unheard(bench)
-    for kind in ("trigger", "delete"):
-        bench.request({**a_request(kind, "up"), "namespace": "orders"})
-        bench.run(SECOND)
-    bench.as_usual()
-    bench.run(5 * SECOND)
-    if [order.file for order in bench.started] != ["/jobs/up.py", "/jobs/down.py"]:
-        yield "I3: the end of a run behind the resume has counted for nothing, because its schedule was deleted later"
-
-
-def _suspended(*documents: Doc) -> Bench:
-    bench = Bench(behaviour=Behaviour(runs_for=100))
-    bench.run(SECOND)
-    for document in (*documents, _control("suspend")):
-        bench.request(document)
-        bench.run(SECOND)
-    bench.run(MINUTE)
-    return bench
-
-
-def _resume_unheard(bench: Bench) -> None:
-    """Its home moves the item, and no shard reads that until the bench goes on as usual."""
-    moved = len(bench.commits("move_controls"))
-
-    def looks_for_it(effect: Any) -> bool:
-        is_look = isinstance(effect, Read) and effect.keys == (keys.CONTROLS_KEY,)
-        return is_look and len(bench.commits("move_controls")) > moved
-
-    bench.hold_back(looks_for_it, times=99)
-    bench.request(_control("resume"))
-    bench.run(SECOND)
-
-
-def _control(kind: str, namespace: str = "flights") -> Doc:
-    named = {"scope": "namespace", "namespace": namespace}
-    return {"id": f"{kind}-{namespace}", "type": f"control.{kind}", **named}
-
-
-def _commit_of(name: str) -> Callable[[Any], bool]:
-    return lambda effect: isinstance(effect, Commit) and effect.transaction.name == name
-
-
 CONTROLS = (
     Mutant(
         "controls clause",
@@ -209,7 +80,7 @@ CONTROLS = (
         "deaf plane",
         "messages of a suspended namespace are sent",
         breaks="I7",
-        patches=(Patch(Holding, "covered", lambda _: lambda holding, namespace: False),),
+        patches=(Patch(Holding, "covered", returning(False)),),
         within=3,
         trap="wide_controls",
     ),
@@ -225,7 +96,7 @@ CONTROLS = (
         "left before the gate",
         "a wide suspend leaves what is pending alone, and runs before the gate start",
         breaks="I7",
-        patches=(Patch(EndCovered, "_jobs_and_runs", leaving_it_pending),),
+        patches=(Patch(EndCovered, "_jobs_and_runs", returning([])),),
         within=75,
         directed=(4,),
         trap="wide_controls",
@@ -234,7 +105,7 @@ CONTROLS = (
         "span is a miss",
         "occurrences are made of instants at which all was suspended",
         breaks="I7",
-        patches=(Patch(Controls, "suspended_until", not_at_all),),
+        patches=(Patch(Controls, "suspended_until", returning(None)),),
         within=2,
         trap="wide_controls",
     ),
@@ -242,7 +113,7 @@ CONTROLS = (
         "span without end",
         "while a wide suspend goes on cursors pass instants that its resume, of which the shard has not heard, has let go",
         breaks="I1",
-        patches=(Patch(Controls, "suspended_since", not_at_all),),
+        patches=(Patch(Controls, "suspended_since", returning(None)),),
         within=2,
         trap="wide_controls",
     ),
@@ -251,13 +122,13 @@ CONTROLS = (
         "a move that comes again, late, brings back a message that was let go and delivered since",
         breaks="I8",
         patches=(without("moves_seen"),),
-        scenario=a_later_hold_arrives_again,
+        killed_by="simulation/stories/clauses/test_scope_suspension.py::test_given_a_message_that_was_let_go_when_its_hold_arrives_again_then_it_is_not_held_back[a later hold]",
     ),
     Mutant(
         "half a control",
         "a successor does not go on with what its predecessor had begun",
         breaks="liveness",
-        patches=(Patch(ShardControls, "recover", not_at_all),),
+        patches=(Patch(ShardControls, "recover", returning(None)),),
         within=4,
         directed=(1,),
         trap="wide_controls",
@@ -266,28 +137,28 @@ CONTROLS = (
         "row of the span",
         "while a wide suspend goes on events are dropped that its resume, of which the shard has not heard, lets count",
         breaks="I3",
-        patches=(Patch(LeftRows, "may_count", never),),
-        scenario=an_event_comes_before_its_shard_hears_of_the_resume,
+        patches=(Patch(LeftRows, "may_count", returning(False)),),
+        killed_by=f"{EVENTS_HEARD_LATE_TESTS}::test_given_an_event_between_a_resume_and_its_arrival_then_it_counts",
     ),
     Mutant(
         "age of a row",
         "a resume that is known, and that the lease does not carry for minutes, finds the events gone that it lets count",
         breaks="I3",
         patches=(Patch(LeftRows, "may_count", by_age_alone),),
-        scenario=a_shard_knows_of_the_resume_and_is_not_done_with_the_suspend,
+        killed_by=f"{EVENTS_HEARD_LATE_TESTS}::test_given_a_shard_that_is_not_done_with_the_suspend_for_minutes_then_what_came_behind_the_resume_counts",
     ),
     Mutant(
         "rows of the span first",
         "what was left in a wide suspend is counted behind what came later",
         breaks="order",
         patches=(Patch(Lane, "add_first", behind_all_that_waits),),
-        scenario=events_come_as_the_lease_takes_the_resume,
+        killed_by=f"{EVENTS_HEARD_LATE_TESTS}::test_given_rows_that_were_left_then_they_come_before_what_comes_behind_the_resume",
     ),
     Mutant(
         "upstream gone in a span",
         "a schedule that is gone is told of before ends of its runs that wait for the end of a wide suspend",
         breaks="I3",
         patches=(Patch(UpstreamGone, "run", at_once),),
-        scenario=an_upstream_ends_and_goes_before_the_resume_is_heard_of,
+        killed_by=f"{EVENTS_HEARD_LATE_TESTS}::test_given_an_upstream_that_is_deleted_meanwhile_then_its_end_of_before_counts_first",
     ),
 )

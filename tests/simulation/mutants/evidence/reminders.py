@@ -1,4 +1,4 @@
-"""Bugs in `at_least_every`: when a reminder comes, what it waits for, and what it makes of nothing (SEMANTICS 5.6)."""
+"""Bugs in `at_least_every`: when a reminder comes, what it waits for, and what it makes of nothing (docs/schedules.md)."""
 
 from __future__ import annotations
 
@@ -37,10 +37,6 @@ def deciding_at_once(remind: Remind) -> Remind:
     return at_once
 
 
-def counting_from_nothing(_: Any) -> Any:
-    return lambda gathering, job: gathering._unit.put_new(job, job.key(gathering._unit.shard))
-
-
 def making_a_job_of_nothing(_: Any) -> Any:
     def made(unit: UnitOfWork, job: Job, *told: object) -> None:
         unit.put_new(job, job.key(unit.shard))
@@ -59,14 +55,20 @@ REMINDERS = (
     ),
     Mutant(
         "reminded amid jobs",
-        "reminders come at a pace of their own, whenever the last job was made",
+        "reminders ignore when the last job was made",
         breaks="I1",
-        patches=(Patch(Gathering, "add_job", counting_from_nothing),),
+        patches=(
+            Patch(
+                Gathering,
+                "add_job",
+                lambda _: lambda gathering, job: gathering._unit.put_new(job, job.key(gathering._unit.shard)),
+            ),
+        ),
         within=30,
     ),
     Mutant(
         "reminded beside a job",
-        "what was counted while a reminder waited has made a job, and the reminder makes another",
+        "evidence that was counted while a reminder waited has made a job, and the reminder makes another",
         breaks="I1",
         patches=(Patch(at_least_every, "is_dealt_with", lambda _: lambda *_: False),),
         within=60,
@@ -74,7 +76,7 @@ REMINDERS = (
     ),
     Mutant(
         "reminded unread",
-        "a reminder does not wait for what was announced before it and is not counted",
+        "a reminder does not wait for earlier events that are not counted yet",
         breaks="I3",
         patches=(Patch(fire, "remind", deciding_at_once),),
         within=30,
@@ -82,7 +84,7 @@ REMINDERS = (
     ),
     Mutant(
         "job of nothing",
-        "a reminder that finds nothing makes a job, whether the schedule wants an empty one or not",
+        "a reminder that finds nothing makes a job, even if the schedule wants no empty one",
         breaks="I1",
         patches=(Patch(at_least_every, "write_ledger", making_a_job_of_nothing),),
         within=4,

@@ -1,30 +1,11 @@
-"""Protections of the ticks of composites (docs/protocol.md, decision 21), each taken away."""
+"""Bugs in the ticks of composites, and in the order in which a backlog is counted (docs/protocol.md, decision 21)."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
-from tests.support.builders import (
-    EVENTS,
-    EVENTS_ID,
-    HOUR,
-    MINUTE,
-    SECOND,
-    a_request,
-    a_spec,
-    all_of,
-    an_apply,
-    an_event,
-    every,
-    on_data,
-)
-from tests.support.harness.actor_harness import Bench
-from tests.support.harness.effect_matchers import a_commit
-from tests.support.harness.recorded_effects import manifest_text
-from tidegate_core.decisions.inputs import Begin, LogRecord
+from tests.simulation.mutants.mutant import Mutant, Patch, returning
 from tidegate_core.decisions.run_plane import at_least_every, expire, gathering, inbox, instances, latch_ticks
 from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.decisions.run_plane.entries import on_the_clock
@@ -35,13 +16,14 @@ from tidegate_core.decisions.run_plane.settled import Settled
 from tidegate_core.decisions.run_plane.timers import move_row, nominal_row
 from tidegate_core.model.instants import Instant
 from tidegate_core.records.run_plane import InboxRow, ScheduleState
-from tidegate_core.store.keys import topic_position
 from tidegate_core.store.values import Key
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.base import EventTrigger
 from tidegate_core.triggers.ticks import Tick
 
-# -- bugs -----------------------------------------------------------------------------------------------------------------
+STORIES = "simulation/stories/evidence/test_ticks.py"
+TESTS_OF_EVENTS_READ_APART = "unit/tidegate_core/decisions/test_events_read_apart.py"
+TESTS_OF_TICKS_OF_COMPOSITES = "unit/tidegate_core/decisions/test_ticks_of_composites.py"
 
 
 def moving_no_row(_: Any) -> Any:
@@ -79,18 +61,6 @@ def newest_first(open_at: Callable[[Instances, int], list[str]]) -> Any:
     return found
 
 
-def leaving_what_waits(_: Any) -> Any:
-    return lambda self, group, tick: None
-
-
-def never_again(_: Any) -> Any:
-    return lambda self: None
-
-
-def waiting_for_nothing(_: Any) -> Any:
-    return lambda self, gathering, sorting, through: False
-
-
 def by_its_clock_alone(_: Any) -> Any:
     return lambda entry: (on_the_clock(entry), 0)
 
@@ -100,130 +70,6 @@ def row_by_row(_: Any) -> Any:
         return [CountEvents(ref, (key,), memory=memory) for key, _ in sorted(rows, key=lambda row: row[0].sk)]
 
     return cut
-
-
-# -- stories --------------------------------------------------------------------------------------------------------------
-
-
-def ticks_and_data_that_nobody_counts_for_a_while() -> Iterable[str]:
-    """The first data meets the first tick, and would expire alone if the ticks came after all of it."""
-    bench = Bench()
-    bench.run(SECOND)
-    ten = {**every("10m"), "ttl": "5m"}
-    bench.request(an_apply(a_spec(trigger=all_of(ten, {**on_data("a"), "ttl": "5m"}))))
-    bench.run(SECOND)
-    bench.hold_back(lambda effect: getattr(getattr(effect, "range", None), "low", "") == "I#", times=10_000)
-    for day in ("d1", "d2", "d3"):
-        bench.run((8 if day == "d1" else 10) * MINUTE)
-        bench.event(an_event(day, "a"))
-    bench.as_usual()
-    bench.away(2 * MINUTE)
-    bench.run(MINUTE)
-    told = [str(order.context["manifest"]) for order in bench.started]
-    if not any("d1" in manifest for manifest in told):
-        yield f"I3: what came with the first tick met none: {told}"
-
-
-def a_topic_partition_is_read_a_second_before_another() -> Iterable[str]:
-    """The first half of a pair is there; behind an outage what came too late for it is read before the other half."""
-    bench = Bench(shards=1, event_topic_partitions=2)
-    bench.run(SECOND)
-    bench.request(an_apply(a_spec(trigger=all_of(on_data("a"), on_data("b"), timeout="20m"))))
-    bench.run(SECOND)
-    bench.event(an_event("a1", "a"))
-    bench.run(SECOND)
-    bench.drain()
-    for minutes, name, topic_partition in ((10, "b1", 1), (50, "a2", 0)):
-        bench.now += minutes * MINUTE
-        bench.event(an_event(name, name[0]), topic_partition)
-    bench.now += HOUR
-    key = topic_position(bench.holding.cluster_id, EVENTS_ID, 1)
-    is_cursor = a_commit("cursor")
-    bench.hold_back(lambda effect: is_cursor(effect) and f"{key.pk!r}" in str(effect), times=1_000)
-    bench.new_actor()
-    bench.give(Begin())
-    bench.run(SECOND)
-    bench.as_usual()
-    bench.release()
-    bench.run(MINUTE)
-    told = [str(order.context["manifest"]) for order in bench.started]
-    if not any("a1" in manifest and "b1" in manifest for manifest in told):
-        yield f"I3: what came within the time-out is no pair: {told or bench.ledger()}"
-
-
-def a_tick_of_an_outage_lies_amid_a_hold() -> Iterable[str]:
-    bench = Bench(shards=1)
-    bench.run(SECOND)
-    bench.request(an_apply(a_spec(trigger=all_of({**every("1h"), "driver": "time"}, on_data("a")))))
-    bench.run(SECOND)
-    bench.request(a_request("suspend", mode="hold"))
-    bench.run(MINUTE)
-    bench.drain()
-    for minutes, name in ((10, "x"), (10, "y"), (50, "z")):  # The tick is 45 minutes from here.
-        bench.now += minutes * MINUTE
-        bench.event(an_event(name, "a"))
-    bench.now += 20 * MINUTE
-    bench.new_actor()
-    bench.give(Begin())
-    bench.request(a_request("resume"))
-    bench.run(MINUTE)
-    told = [manifest_text(order) for order in bench.started]
-    if told[:1] != ["x,y"]:
-        yield f"I3: before the tick came x and y, and it met {told}"
-
-
-def instants_whose_data_come_late() -> Iterable[str]:
-    """The 02:20 and the 02:30 are open when data come: they are the older one's."""
-    bench = Bench()
-    bench.run(SECOND)
-    ten = {**every("10m"), "driver": "time"}
-    bench.request(an_apply(a_spec(trigger=all_of(ten, on_data("a")))))
-    bench.run(20 * MINUTE)
-    bench.event(an_event("d1", "a"))
-    bench.run(MINUTE)
-    nominals = [str(order.context["nominal"]) for order in bench.started]
-    if nominals != ["2025-11-13T02:20:00Z"]:
-        yield f"I3: what the oldest instance waited for was told to {nominals}"
-
-
-def data_behind_more_instances_than_one_decision_opens() -> Iterable[str]:
-    """Twelve ticks of an outage come before the data: a decision takes eight of them."""
-    bench = Bench()
-    bench.run(SECOND)
-    ten = {**every("10s"), "driver": "time"}
-    bench.request(an_apply(a_spec(trigger=all_of(ten, on_data("a")))))
-    bench.run(5 * SECOND)
-    bench.now += 2 * MINUTE
-    bench.event(an_event("d1", "a"))
-    bench.run(MINUTE)
-    if not bench.started:
-        yield "I3: what came after the outage was never counted"
-
-
-def rows_of_two_topic_partitions_that_span_the_same_time() -> Iterable[str]:
-    """Each minute both halves come, one from each topic partition, and lie in two inbox rows when somebody is back."""
-    bench = Bench(event_topic_partitions=2)
-    bench.run(SECOND)
-    halves = all_of({**on_data("a"), "ttl": "30s"}, {**on_data("b"), "ttl": "30s"})
-    bench.request(an_apply(a_spec(trigger=halves, overlap="allow")))
-    bench.run(SECOND)
-    for topic_partition, dataset in enumerate("ab"):
-        log = bench.log(EVENTS, topic_partition)
-        for minute in range(12):
-            body = json.dumps(an_event(f"{dataset}{minute}", dataset)).encode()
-            log.append(LogRecord(minute, bench.now + minute * MINUTE + topic_partition, None, body))
-    bench.hold_back(lambda effect: getattr(getattr(effect, "range", None), "low", "") == "I#", times=10_000)
-    bench.away(15 * MINUTE)
-    bench.as_usual()
-    bench.run(MINUTE)
-    manifests: list[Any] = [order.context["manifest"] for order in bench.started]
-    told = {str(row["partition"]) for manifest in manifests for row in manifest}
-    if len(told) < 24:
-        yield f"I3: of 24 data partitions that came two by two {len(told)} met"
-
-
-def taking_it_as_it_comes(_: Any) -> Any:
-    return lambda unit, row, through, memory: False
 
 
 def twice_in_vain(remember: Any) -> Any:
@@ -240,28 +86,28 @@ def twice_in_vain(remember: Any) -> Any:
 TICKS = (
     Mutant(
         "read apart",
-        "which topic partition is read first behind an outage decides whether what came in time is a pair",
+        "the topic partition that is read first after an outage decides whether events that came in time are a pair",
         breaks="I3",
-        patches=(Patch(CountEvents, "_waits", waiting_for_nothing),),
-        scenario=a_topic_partition_is_read_a_second_before_another,
+        patches=(Patch(CountEvents, "_waits", returning(False)),),
+        killed_by=f"{TESTS_OF_EVENTS_READ_APART}::test_given_what_came_in_time_and_is_read_behind_what_came_too_late_then_the_pair_is_one[1-partial]",
     ),
     Mutant(
         "passed in ignorance",
-        "a deadline passes when it is not known any longer that all is counted by then, and what was in time waits",
+        "a deadline passes though the node has forgotten whether everything before it is counted",
         breaks="I3",
         patches=tuple(
-            Patch(each, "take_again_if_forgotten", taking_it_as_it_comes)
+            Patch(each, "take_again_if_forgotten", lambda _: lambda unit, row, through, memory: False)
             for each in (expire, latch_ticks, at_least_every)
         ),
         beside=(Patch(Settled, "remember", twice_in_vain),),
-        scenario=a_topic_partition_is_read_a_second_before_another,
+        killed_by=f"{TESTS_OF_EVENTS_READ_APART}::test_given_what_came_in_time_and_is_read_behind_what_came_too_late_then_the_pair_is_one[1-partial]",
     ),
     Mutant(
         "order amid a hold",
-        "amid a hold, in which clocks stand still, a tick of an outage is before all that came before it",
+        "during a hold, which stops clocks, a tick of an outage comes before all earlier events",
         breaks="I3",
         patches=(Patch(gathering, "moment_of", by_its_clock_alone), Patch(instances, "moment_of", by_its_clock_alone)),
-        scenario=a_tick_of_an_outage_lies_amid_a_hold,
+        killed_by=f"{STORIES}::test_given_a_tick_of_an_outage_during_a_hold_then_it_meets_what_came_before_it",
     ),
     Mutant(
         "row of the next tick",
@@ -273,7 +119,7 @@ TICKS = (
     ),
     Mutant(
         "cursor of ticks",
-        "a tick latches and the cursor stays: the next look takes it again",
+        "a tick latches and the cursor stays, so the same tick is taken again",
         breaks="I1",
         patches=(Patch(gathering, "take_ticks", leaving_the_cursor),),
         within=2,
@@ -281,39 +127,39 @@ TICKS = (
     ),
     Mutant(
         "ticks before events",
-        "what is counted late is not preceded by the ticks before it, and expires alone",
+        "an event that is counted late does not meet the ticks before it, and expires alone",
         breaks="I3",
         patches=(Patch(Gathering, "fold_all", counting_before_the_ticks),),
-        scenario=ticks_and_data_that_nobody_counts_for_a_while,
+        killed_by=f"{TESTS_OF_TICKS_OF_COMPOSITES}::test_given_instants_that_nobody_served_then_what_came_meets_the_tick_that_it_would_have_met",
     ),
     Mutant(
         "oldest instance first",
-        "what comes goes to the newest open instance: the older ones never have theirs",
+        "data go to the newest open instance, and the older ones never get theirs",
         breaks="I3",
         patches=(Patch(Instances, "_open_at", newest_first),),
-        scenario=instants_whose_data_come_late,
+        killed_by="unit/tidegate_core/decisions/run_plane/test_instances.py::test_given_one_event_then_it_is_the_oldest_instances_and_the_others_go_on_waiting",
     ),
     Mutant(
         "instance of a tick",
-        "a tick opens its instance beside what waits for it: data that came before their instant are nobody's",
+        "a tick opens its instance without the data that wait for it, and these belong to no instance",
         breaks="I3",
-        patches=(Patch(Instances, "_taken_over", leaving_what_waits),),
+        patches=(Patch(Instances, "_taken_over", lambda _: lambda self, group, tick: None),),
         within=12,
         trap="ticks",
     ),
     Mutant(
         "parts of a decision",
-        "what one decision had no room for waits in its inbox row until the shard changes hands",
+        "rows for which one decision had no room wait in the inbox until the shard changes hands",
         breaks="I3",
-        patches=(Patch(UnitOfWork, "go_on", never_again),),
-        beside=(Patch(CountEvents, "_waits", waiting_for_nothing),),
-        scenario=data_behind_more_instances_than_one_decision_opens,
+        patches=(Patch(UnitOfWork, "go_on", lambda _: lambda self: None),),
+        beside=(Patch(CountEvents, "_waits", returning(False)),),
+        killed_by=f"{TESTS_OF_TICKS_OF_COMPOSITES}::test_given_ticks_of_more_windows_than_one_decision_takes_then_data_meets_that_of_its_own",
     ),
     Mutant(
         "backlog by append times",
-        "an inbox is counted row by row: what came together, in rows of two topic partitions, does not meet",
+        "an inbox is counted row by row: events that came together, in rows of two topic partitions, do not meet",
         breaks="I3",
         patches=(Patch(inbox, "in_decisions", row_by_row),),
-        scenario=rows_of_two_topic_partitions_that_span_the_same_time,
+        killed_by="unit/tidegate_core/decisions/test_backlogs_in_order.py::test_given_two_topic_partitions_that_span_the_same_time_then_what_came_together_meets",
     ),
 )

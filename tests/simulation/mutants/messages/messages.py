@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
-from tests.support.builders import RECEIPTS, SECOND, a_recurring, a_request, an_apply, every
-from tests.support.harness.two_owners import BenchPair
+from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
 from tidegate_core.decisions.delivery_plane import cancelling, delivering, plane
 from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.delivery_plane.slots import EVERYWHERE, Slots, Slotted, Stage
 from tidegate_core.decisions.partition_actor import PartitionActor
-from tidegate_core.records.messages import Guard
 
+TESTS = "unit/tidegate_core/decisions/test_partition_actor.py"
 EARLY_MS = 300
-
-
-def reading_no_guards(_: Any) -> Any:
-    def no_guards(*_: Any) -> Generator[Any, Any, dict[str, Guard]]:
-        yield from ()
-        return {}
-
-    return no_guards
 
 
 def knowing_no_window(init: Callable[..., None]) -> Any:
@@ -64,45 +54,19 @@ def too_early(take_due: Callable[..., list[Slotted]]) -> Any:
     return lambda slots, now, *rest: take_due(slots, now + EARLY_MS, *rest)
 
 
-def believing_the_assignment(_: Any) -> Any:
-    def believed(_: PartitionActor) -> Generator[Any, Any, bool]:
-        yield from ()
-        return True
-
-    return believed
-
-
-def a_process_wakes_up_with_an_old_assignment() -> Iterable[str]:
-    """The rightful owner stands still too, for less than a session, so that it meets its fence late."""
-    pair = BenchPair(shards=1)
-    pair.run(SECOND)
-    pair.request(an_apply(a_recurring(trigger=every("1s"))))
-    pair.run(5 * SECOND)
-    pair.freeze(pair.first)
-    pair.second.is_member = False
-    pair.begin_second()
-    pair.request(a_request("suspend", "ping"))
-    pair.run(2 * SECOND)
-    pair.join(pair.first)
-    pair.run(5 * SECOND)
-    answered = [each.at for each in pair.on(RECEIPTS) if each.document["request_id"] == "suspend-ping"]
-    if any(each.at > min(answered) for each in pair.on("out")):
-        yield "I7: a message was sent after its schedule's suspend was acknowledged"
-
-
 MESSAGES = (
     Mutant(
         "old assignment",
         "a process that stood still since it was assigned something serves it beside the rightful owner",
         breaks="I7",
-        patches=(Patch(PartitionActor, "_is_member", believing_the_assignment),),
-        scenario=a_process_wakes_up_with_an_old_assignment,
+        patches=(Patch(PartitionActor, "_is_member", operation_returning(True)),),
+        killed_by=f"{TESTS}::test_given_no_proof_of_membership_after_the_fence_then_nothing_is_read_or_answered[False]",
     ),
     Mutant(
         "load",
         "a timer row written late, after its cancel, is loaded by the next owner and sent",
         breaks="I7",
-        patches=(Patch(plane, "read_guards", reading_no_guards),),
+        patches=(Patch(plane, "read_guards", operation_returning({})),),
         within=120,
         directed=(11,),
         trap="echoes",

@@ -1,12 +1,12 @@
-"""Bugs in outages: facts that are not written or hide behind younger signs of life, and what they do to instants and time-outs."""
+"""Bugs in outages: facts that are not written, or hide behind later signs of life, and their effect on instants and time-outs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
 from tidegate_core.decisions import acquisition, outage_watch
 from tidegate_core.decisions.outage_watch import OutageWatch
 from tidegate_core.decisions.run_plane import catch_up, fire
@@ -20,13 +20,6 @@ def knowing_nothing_new(_: Any) -> Any:
         return tuple(known)
 
     return known_before
-
-
-def writing_nothing(_: Any) -> Any:
-    def settle(watch: OutageWatch) -> Generator[Any, Any, None]:
-        yield from ()
-
-    return settle
 
 
 def forgetting_what_was_gathered(moved: Callable[..., ScheduleState]) -> Any:
@@ -56,7 +49,7 @@ def signing_the_position(record: Callable[..., Transaction]) -> Any:
 OUTAGES = (
     Mutant(
         "fact signed over a checkpoint",
-        "an owner that writes an outage down over its own checkpoint of unknown fate takes itself for fenced",
+        "an owner that records an outage over its own checkpoint of unknown fate takes itself for fenced",
         breaks="I8",
         patches=(Patch(outage_watch, "record_outages", signing_the_position),),
         within=18,
@@ -64,7 +57,7 @@ OUTAGES = (
     ),
     Mutant(
         "fact of an outage",
-        "whoever takes a shard over does not write down that nobody served it",
+        "a node that takes a shard over does not record that nobody served it",
         breaks="I1",
         # Who recovers would see that nobody has served it since, and write the fact then.
         patches=(
@@ -77,15 +70,15 @@ OUTAGES = (
     ),
     Mutant(
         "fact of a silence",
-        "an owner whom the store did not answer goes on as if nothing had been",
+        "an owner that the store did not answer goes on as if nothing had happened",
         breaks="I1",
-        patches=(Patch(OutageWatch, "settle", writing_nothing),),
+        patches=(Patch(OutageWatch, "settle", operation_returning(None)),),
         within=2,
         trap="silence",
     ),
     Mutant(
         "catch-up cursor",
-        "what one transaction has gathered of an outage is forgotten by the next",
+        "the next transaction forgets what one transaction has gathered of an outage",
         breaks="I1",
         patches=(Patch(fire, "_moved", forgetting_what_was_gathered),),
         within=2,
@@ -93,7 +86,7 @@ OUTAGES = (
     ),
     Mutant(
         "end of an outage",
-        "instants after an outage count as missed as well",
+        "instants after an outage count as missed too",
         breaks="I1",
         patches=(Patch(catch_up, "outage_at", in_the_first_one),),
         within=2,

@@ -93,7 +93,7 @@ def leaving_no_trace(_: Any) -> Any:
 RUNS = (
     Mutant(
         "no program",
-        "every job is skipped, with a reason that is none",
+        "every job is skipped without a real reason",
         breaks="I1",
         patches=(Patch(AdmitNext, "_admit", skipping_jobs),),
         within=1,
@@ -107,7 +107,7 @@ RUNS = (
     ),
     Mutant(
         "vanishing",
-        "a job that events have made vanishes without entry and without run",
+        "a job made by events vanishes without a ledger entry and without a run",
         breaks="I1",
         patches=(Patch(AdmitNext, "_admit", dropping_jobs_of_events),),
         within=6,
@@ -121,7 +121,7 @@ RUNS = (
     ),
     Mutant(
         "skipped instant",
-        "the walk from one instant to the next leaves one out now and then",
+        "every seventh search for the next instant leaves one instant out",
         breaks="I1",
         patches=(Patch(EveryTrigger, "next_after", leaving_some_out),),
         within=2,
@@ -136,7 +136,7 @@ RUNS = (
     ),
     Mutant(
         "copies alike",
-        "nobody writes down on which host the driver is: a copy on another host dies, and the run ends while its program runs",
+        "the start does not record the driver's host: a copy on another host dies, and the run ends while its program runs",
         breaks="I4",
         patches=(Patch(program, "start_run", silent_about_the_host),),
         within=3,
@@ -152,7 +152,7 @@ RUNS = (
     ),
     Mutant(
         "no place",
-        "what has become of a job is found by nobody who knows its id alone",
+        "the ledger entry of a job is not found by its id",
         breaks="I1",
         patches=(Patch(jobs, "write_entry", leaving_no_trace),),
         within=2,
@@ -166,7 +166,7 @@ RUNS = (
     ),
     Mutant(
         "commit trusted",
-        "with KIP-848 a commit right after a freeze counts as proof of membership, although it keeps nobody",
+        "with KIP-848 a commit right after a freeze counts as proof of membership, although it proves none",
         breaks="I5",
         patches=(Patch(Guard, "awake", lambda _: lambda guard, now: None),),
         within=8,

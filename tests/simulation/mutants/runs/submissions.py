@@ -1,4 +1,4 @@
-"""Bugs in what follows from a launcher's word, and from programs that do not end as they should."""
+"""Bugs in what follows a launcher's answer, and a program that does not end as asked."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def asking_once(decide: Callable[..., None]) -> Callable[..., None]:
 SUBMISSIONS = (
     Mutant(
         "rejected for now",
-        "what the launcher will never take is handed to it again, where the class of the error passes elsewhere",
+        "a submission that the launcher will never take is sent again, because elsewhere that error passes",
         breaks="I1",
         patches=(Patch(RejectRun, "decide", trying_what_passes),),
         within=12,
@@ -55,7 +55,7 @@ SUBMISSIONS = (
     ),
     Mutant(
         "rejected while it runs",
-        "a program that an earlier submission has started, which got no answer, is failed and leaves its limits to others: the next one was refused",
+        "a run whose unanswered submission started a program fails and returns its permits, because the next submission was refused",
         breaks="I4",
         patches=(Patch(RejectRun, "decide", believing_the_last_word),),
         within=12,
@@ -64,7 +64,7 @@ SUBMISSIONS = (
     ),
     Mutant(
         "out of line",
-        "a run that its node keeps in line is given up, for no launcher has taken it, and none was asked",
+        "a run that waits in the queue of its node is given up, although no launcher was asked",
         breaks="I1",
         patches=(Patch(LookAtRun, "decide", as_if_it_had_been_asked),),
         within=12,
@@ -73,7 +73,7 @@ SUBMISSIONS = (
     ),
     Mutant(
         "asked to end once",
-        "a program that goes on when it is asked to end is never asked again, and runs for ever",
+        "a program that goes on when asked to end is never asked again, and runs for ever",
         breaks="liveness",
         patches=(Patch(LookAtRun, "decide", asking_once),),
         within=20,
@@ -82,7 +82,7 @@ SUBMISSIONS = (
     ),
     Mutant(
         "user code again",
-        "a program that has said that it would fail again is tried again",
+        "a program that reported an error that it would repeat is tried again",
         breaks="I2",
         patches=(Patch(retrying, "error_of", lambda _: lambda run: "unknown"),),
         within=12,

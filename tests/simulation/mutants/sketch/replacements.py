@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.mutants.mutant import Patch
+from tests.simulation.mutants.mutant import Patch, operation_returning
 from tests.support.harness import scripted_programs as bench_programs
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.lane import Lane
@@ -20,15 +20,7 @@ from tidegate_core.store import keys
 from tidegate_core.store.values import Action, Key, RefusalCode, Transaction, Update
 from tidegate_core.triggers.every import EveryTrigger
 
-
-def _taking_nothing_in(_: Any) -> Any:
-    def taken_in(*_: Any) -> Generator[Any, Any, None]:
-        yield from ()
-
-    return taken_in
-
-
-NOTHING_LATE = Patch(Lane, "_take_in_late", _taking_nothing_in)
+NOTHING_LATE = Patch(Lane, "_take_in_late", operation_returning(None))
 """What was refused and carried out all the same is never found; beside a bug that takes for refused what was not, this would hide it."""
 
 

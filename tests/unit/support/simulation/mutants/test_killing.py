@@ -1,82 +1,124 @@
-"""What counts as a proof: a violation of the named invariant, with the bug and not without it."""
+"""A proof of a planted bug: its test fails an assertion with the bug and passes without it, or a world breaks the named invariant."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from tests.simulation.mutants.hunt import hunt
-from tests.simulation.mutants.mutant import Mutant, Patch, Scenario
+from tests.simulation.mutants.hunt import hunt_by_seeds, hunt_by_tests, missing_tests, proves
+from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.unit.support.simulation.mutants.example_stories import World
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
-
-class World:
-    """Something to break."""
-
-    protected = True
-    masked = True
-
-
-def finds(violation: str) -> Scenario:
-    """A scenario that finds this where neither layer protects."""
-
-    def a_story() -> Iterable[str]:
-        return [] if World.protected or World.masked else [violation]
-
-    return a_story
+STORIES = "unit/support/simulation/mutants/example_stories.py"
+KILLED = "killed"
+CASES = {
+    "a plain assertion": ("test_given_a_world_then_it_is_safe", KILLED),
+    "the named invariant, of the second tier": ("test_given_a_world_then_nothing_counts_twice", KILLED),
+    "another invariant": ("test_given_a_world_then_nothing_is_lost", "I1: lost"),
+    "an error": ("test_given_a_world_then_no_code_raises", "KeyError"),
+    "an error that a monitor reports": ("test_given_a_world_then_no_monitor_reports_an_error", "raised KeyError()"),
+    "no refusal": ("test_given_a_safe_world_then_it_refuses", KILLED),
+    "a test that passes": ("test_given_a_world_then_it_refuses", "without the bug: call failed"),
+    "a fixture": ("test_given_a_fixture_then_it_sees_no_bug", "the test passes with the bug"),
+    "a parameter that shows it": ("test_given_a_number_then_only_two_needs_the_protection[two]", KILLED),
+    "a parameter that does not": ("test_given_a_number_then_only_two_needs_the_protection[one]", "passes with the bug"),
+    "a test that fails anyway": ("test_given_a_wrong_test_then_it_always_fails", "without the bug: call failed"),
+    "no test": ("test_that_nobody_wrote", "no such test"),
+}
+"""What a bug's test shows: the test, and a part of what the hunt says."""
 
 
 def without(name: str) -> Patch:
     return Patch(World, name, lambda _: False)
 
 
-def a_mutant(scenario: Scenario, *, beside: tuple[str, ...] = ("masked",)) -> Mutant:
+def a_mutant(name: str, test: str, *beside: str) -> Mutant:
     patches = (without("protected"),)
-    return Mutant("a bug", "why", "I3", patches, scenario=scenario, beside=tuple(map(without, beside)))
+    return Mutant(name, "why", "I3", patches, killed_by=f"{STORIES}::{test}", beside=tuple(map(without, beside)))
 
 
-def test_given_a_story_that_finds_the_invariant_broken_then_the_mutant_is_killed() -> None:
-    hunted = hunt(a_mutant(finds("I3: counted twice")))
-    assert hunted.line == "a bug  killed by scenario a story  breaks I3"
+def hunted() -> dict[str, str]:
+    """What each hunt says; runs in a child process."""
+    mutants = [a_mutant(case, test, "masked") for case, (test, _) in CASES.items()]
+    hidden = a_mutant("hidden", CASES["a plain assertion"][0])
+    no_bug_needed = a_mutant("no bug needed", CASES["a plain assertion"][0], "masked", "protected")
+    return {
+        each.mutant.name: f"{KILLED if each.killed_by else ''} {each.others}"
+        for each in hunt_by_tests([*mutants, hidden, no_bug_needed])
+    }
+
+
+def left_after_a_hunt() -> tuple[bool, bool]:
+    hunt_by_tests([a_mutant("a bug", CASES["a plain assertion"][0], "masked")])
+    return World.protected, World.masked
+
+
+def missing() -> list[str]:
+    return missing_tests([a_mutant(case, test) for case, (test, _) in CASES.items()])
+
+
+@pytest.fixture(scope="module")
+def child() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def said(child: ProcessPoolExecutor) -> dict[str, str]:
+    return child.submit(hunted).result()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_given_what_a_test_shows_then_the_hunt_says_whether_that_is_a_proof(said: dict[str, str], case: str) -> None:
+    _, expected = CASES[case]
+    assert expected in said[case]
+    assert said[case].startswith(KILLED) == (expected == KILLED)
+
+
+def test_given_a_layer_that_hides_it_then_the_mutant_survives(said: dict[str, str]) -> None:
+    assert "the test passes with the bug" in said["hidden"]
+
+
+def test_given_a_test_that_fails_with_only_other_layers_off_then_it_proves_nothing(said: dict[str, str]) -> None:
+    assert "without the bug" in said["no bug needed"]
+
+
+def test_given_a_hunt_then_nothing_of_the_bug_is_left(child: ProcessPoolExecutor) -> None:
+    assert child.submit(left_after_a_hunt).result() == (True, True)
+
+
+def test_given_a_bug_that_names_no_test_then_it_is_reported(child: ProcessPoolExecutor) -> None:
+    assert child.submit(missing).result() == [f"no test: {STORIES}::test_that_nobody_wrote"]
 
 
 @pytest.mark.parametrize(
-    "violation",
+    ("file", "message", "expected"),
     [
-        pytest.param("I1: lost", id="another invariant"),
-        pytest.param("I3: Traceback of something", id="code that only breaks"),
+        pytest.param("unit/test_a.py", "assert False", True, id="a unit test"),
+        pytest.param("simulation/stories/test_a.py", "assert False", False, id="a story that was not prepared"),
+        pytest.param("simulation/stories/test_a.py", "assert ['I3: counted twice'] == []", True, id="a story"),
     ],
 )
-def test_given_a_story_that_finds_something_else_then_the_mutant_survives(violation: str) -> None:
-    hunted = hunt(a_mutant(finds(violation)))
-    assert hunted.killed_by is None
-    assert violation in hunted.line
+def test_given_a_failed_assertion_then_that_of_a_story_has_to_report_the_violation(
+    file: str, message: str, expected: bool
+) -> None:
+    mutant = Mutant("a bug", "why", "I3", (), killed_by=f"{file}::test_that_fails")
+    with pytest.raises(AssertionError) as failure:
+        raise AssertionError(message)
+    assert proves(failure.value, mutant) == expected
 
 
-def test_given_a_layer_that_hides_it_then_the_mutant_survives() -> None:
-    assert hunt(a_mutant(finds("I3: counted twice"), beside=())).killed_by is None
-
-
-def test_given_a_story_that_fails_without_the_bug_too_then_it_proves_nothing() -> None:
-    hunted = hunt(a_mutant(finds("I3: counted twice"), beside=("masked", "protected")))
-    assert hunted.killed_by is None
-    assert "without the bug" in hunted.line
-
-
-def test_given_a_hunt_then_nothing_of_the_bug_is_left() -> None:
-    hunt(a_mutant(finds("I3: counted twice")))
-    assert World.protected
-    assert World.masked
-
-
-def test_given_a_patch_that_is_called_otherwise_than_it_was_written_for_then_what_it_breaks_is_no_proof() -> None:
-    """A bug of `UnitOfWork.__init__` was killed for a while by all that stood still, as its caller had come to give one argument more."""
+def test_given_a_patch_with_outdated_arguments_then_what_it_breaks_is_no_proof() -> None:
+    """Production called a patched `UnitOfWork.__init__` with one more argument, and each world that stopped there counted as a proof."""
 
     def of_before(_: object) -> object:
         return lambda unit: None
 
     outgrown = Mutant("a bug", "why", "liveness", (Patch(UnitOfWork, "__init__", of_before),), within=1)
-    hunted = hunt(outgrown)
+    hunted = hunt_by_seeds(outgrown)
     assert hunted.killed_by is None
     assert "TypeError" in hunted.line

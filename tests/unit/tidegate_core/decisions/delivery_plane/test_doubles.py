@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.support.builders import MINUTE, SECOND, a_cancel, a_send
 from tests.support.harness.actor_harness import Bench
 from tidegate_core.records.codec import from_item, to_item
@@ -15,8 +13,7 @@ from tidegate_core.store.values import Put
 BEHIND_MS = 20 * SECOND
 
 
-@pytest.fixture
-def bench() -> Bench:
+def a_bench_with_both_rows() -> Bench:
     """An owner that has loaded both rows: of 30 s from now, and of 50 s."""
     made = Bench(shards=1)
     made.run(SECOND)
@@ -33,7 +30,8 @@ def bench() -> Bench:
     return made
 
 
-def test_given_two_rows_then_the_position_passes_both_and_nobody_sends_the_second(bench: Bench) -> None:
+def test_given_two_rows_then_the_position_passes_both_and_nobody_sends_the_second() -> None:
+    bench = a_bench_with_both_rows()
     bench.run(MINUTE)
     bench.drain()
     bench.run(SECOND)
@@ -42,7 +40,8 @@ def test_given_two_rows_then_the_position_passes_both_and_nobody_sends_the_secon
     assert len(bench.on("out")) == 1
 
 
-def test_given_two_rows_of_what_was_not_sent_then_a_cancel_takes_it_back(bench: Bench) -> None:
+def test_given_two_rows_of_what_was_not_sent_then_a_cancel_takes_it_back() -> None:
+    bench = a_bench_with_both_rows()
     bench.request(a_cancel("c-1", message_id="m-1"))
     bench.run(SECOND)
     assert bench.status_of("c-1") == "cancelled"
@@ -50,10 +49,9 @@ def test_given_two_rows_of_what_was_not_sent_then_a_cancel_takes_it_back(bench: 
     assert bench.on("out") == []
 
 
-def test_given_a_second_row_that_is_still_there_when_the_first_one_was_passed_then_a_cancel_is_too_late(
-    bench: Bench,
-) -> None:
+def test_given_a_second_row_that_is_still_there_when_the_first_one_was_passed_then_a_cancel_is_too_late() -> None:
     """It is closed, and yet it does not say that the message was taken back."""
+    bench = a_bench_with_both_rows()
     bench.run(40 * SECOND)
     assert len(bench.on("out")) == 1
     bench.request(a_cancel("c-1", message_id="m-1"))

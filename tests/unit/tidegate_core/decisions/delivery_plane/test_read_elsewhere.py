@@ -9,20 +9,11 @@ from dataclasses import replace
 import pytest
 
 from tests.simulation.faults.small_limits import HAND_OVER_MS, OF_MAPS, turned
-from tests.simulation.mutants.ingest.lost_records import (
-    a_first_record_outlives_its_repeat,
-    a_repeat_outlives_the_topic_of_the_first_record,
-)
-from tests.simulation.mutants.ingest.partition_growth import (
-    its_topic_is_made_anew_before_a_position_says_what_was_written,
-    its_topic_is_made_anew_twice,
-    of_another_topic,
-)
-from tests.simulation.mutants.messages.late_copies import NAME, REQUEST, come_late
-from tests.simulation.mutants.mutant_harness import comes_through_the_inbox
-from tests.support.builders import HOUR, MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_holding, a_send
+from tests.simulation.stories.stage import comes_through_the_inbox
+from tests.support.builders import HOUR, MINUTE, NOW, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_holding, a_send
 from tests.support.harness.actor_harness import Bench
 from tests.support.harness.effect_matchers import a_batch, a_commit
+from tests.support.harness.recreated_topic import recreate_requests_topic
 from tests.unit.tidegate_core.decisions.delivery_plane.cancelling_bench import tally
 from tidegate_core.decisions.delivery_plane.creates import STANDS_IN
 from tidegate_core.decisions.delivery_plane.read_elsewhere import ReadElsewhere
@@ -30,14 +21,22 @@ from tidegate_core.decisions.former_maps import former_positions
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.inputs import Poked, TopicFacts
 from tidegate_core.effects import Invalid
+from tidegate_core.model.instants import format_instant
 from tidegate_core.model.position import Position
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.messages import FIRST_VERSION, Message, MessageTimer
 from tidegate_core.records.run_plane import InboxRow
-from tidegate_core.store.values import Delete, Put
+from tidegate_core.store.values import Delete, Item, Key, Put
 from tidegate_core.transactions.map import Cut
 
 SECOND_ID, THIRD_ID = "2" * 32, "3" * 32
+NAME = "m-1"
+REQUEST = a_send(NAME, deliver_at=format_instant(NOW + MINUTE))
+
+
+def come_late(bench: Bench, rows: list[Item]) -> None:
+    """The store takes a second copy of rows that a former owner wrote."""
+    bench.store.write([Put(Key(str(row["pk"]), str(row["sk"])), row) for row in rows])
 
 
 @pytest.fixture(autouse=True)
@@ -81,22 +80,6 @@ def test_given_a_create_then_it_is_gone_where_its_topic_is_and_nobody_has_read_i
     assert elsewhere.is_gone(Position(1, topic_id, 0, offset).text()) is is_gone
 
 
-def test_given_a_request_that_nobody_had_read_when_its_topic_was_made_anew_then_its_repeat_is_a_first_one() -> None:
-    assert list(its_topic_is_made_anew_before_a_position_says_what_was_written()) == []
-
-
-@pytest.mark.parametrize("copies", [1, 2], ids=["seed 267", "seed 8700409"])
-def test_given_repeats_in_the_inbox_of_a_record_that_is_gone_then_the_first_of_them_is_the_request(copies: int) -> None:
-    assert list(a_repeat_outlives_the_topic_of_the_first_record(copies)) == []
-
-
-@pytest.mark.parametrize("is_looked_at", [False, True], ids=["seed 20340700", "met by an owner in between"])
-def test_given_a_record_behind_the_guard_of_its_repeat_that_is_gone_then_it_is_sent_in_its_place(
-    is_looked_at: bool,
-) -> None:
-    assert list(a_first_record_outlives_its_repeat(is_looked_at=is_looked_at)) == []
-
-
 @pytest.mark.parametrize("is_member", [True, False])
 def test_given_a_topic_that_is_made_anew_then_who_holds_a_part_of_it_carries_that_of_before_at_once(
     is_member: bool,
@@ -105,7 +88,7 @@ def test_given_a_topic_that_is_made_anew_then_who_holds_a_part_of_it_carries_tha
     bench = Bench()
     bench.run(SECOND)
     bench.is_member = is_member
-    of_another_topic(bench, 2)
+    recreate_requests_topic(bench, 2)
     bench.run(SECOND)
     assert bench.actor.is_serving is is_member
     (before,) = (row for row in bench.rows("TP") if REQUESTS_ID in str(row["pk"]))
@@ -113,16 +96,12 @@ def test_given_a_topic_that_is_made_anew_then_who_holds_a_part_of_it_carries_tha
     assert bench.actor.has_ended is not is_member
 
 
-def test_given_two_topics_made_anew_then_what_was_not_read_of_the_first_one_stays_gone() -> None:
-    assert list(its_topic_is_made_anew_twice()) == []
-
-
 def test_given_a_message_that_was_read_in_time_then_it_is_sent_once_under_the_new_topic() -> None:
     bench = Bench()
     bench.run(SECOND)
     bench.request(a_send("in time", after="15s"))
     bench.run(SECOND)
-    of_another_topic(bench, 2)
+    recreate_requests_topic(bench, 2)
     bench.request(a_send("in time", after="15s"))
     bench.run(MINUTE)
     assert len(bench.delivered()) == 1
@@ -140,7 +119,7 @@ def test_given_late_rows_of_a_record_that_is_gone_then_they_replace_nothing_of_i
     bench.request(REQUEST)
     bench.run(SECOND)
     rows = [row for kind in kinds for row in bench.rows(kind)]
-    of_another_topic(bench, 2)
+    recreate_requests_topic(bench, 2)
     bench.run(2 * HAND_OVER_MS)
     bench.request(REQUEST)
     bench.run(2 * SECOND)
@@ -173,7 +152,7 @@ def test_given_late_rows_of_a_record_that_is_gone_then_they_replace_nothing_of_i
     bench.run(SECOND)
     if then == "a crash amid its rows":
         bench.crash_at(a_batch("messages"))
-    of_another_topic(bench, 2)
+    recreate_requests_topic(bench, 2)
     bench.run(2 * HAND_OVER_MS)
     come_late(bench, rows)
     bench.crash()
@@ -183,6 +162,32 @@ def test_given_late_rows_of_a_record_that_is_gone_then_they_replace_nothing_of_i
     bench.run(2 * MINUTE)
     assert bench.receipts()["c-1" if is_cancelled else NAME]["status"] == ("cancelled" if is_cancelled else "unchanged")
     assert len(bench.delivered()) == (0 if is_cancelled else 1)
+
+
+def test_given_late_rows_of_a_repeat_in_the_inbox_that_another_topic_had_overtaken_then_they_are_not_sent() -> None:
+    """The record of the topic that followed makes the message, and the one of the topic before leaves the inbox as its repeat. Rows that a former
+    owner wrote of that one come when it has left.
+    """
+    former = Bench(shards=1)
+    former.run(SECOND)
+    asked_at = former.now
+    comes_through_the_inbox(former, REQUEST, asked_at)
+    former.give(Poked(0))
+    former.run(SECOND)
+    rows = [*former.rows("M#"), *former.rows("D#")]
+    bench = Bench(shards=1)
+    bench.run(2 * SECOND)
+    recreate_requests_topic(bench, 2)
+    bench.run(2 * HAND_OVER_MS)
+    bench.request(REQUEST)
+    bench.run(2 * SECOND)
+    comes_through_the_inbox(bench, REQUEST, asked_at)
+    bench.give(Poked(0))
+    bench.run(2 * SECOND)
+    come_late(bench, rows)
+    bench.crash()
+    bench.run(2 * MINUTE)
+    assert len(bench.delivered()) == 1, "I8: a request of two records was delivered twice"
 
 
 @pytest.mark.parametrize("how", ["a crash behind the refusal", "a write that the store does not take"])
@@ -204,7 +209,7 @@ def test_given_a_repeat_that_is_given_a_version_of_its_own_in_two_tries_then_not
         bench.crash_at(a_commit("guard"))
     else:
         bench.answer_with(a_batch("messages"), Invalid("scripted"))
-    of_another_topic(bench, 2)
+    recreate_requests_topic(bench, 2)
     bench.run(2 * HAND_OVER_MS)
     assert {row.version for row in _rows(bench)} == {f"{FIRST_VERSION}{STANDS_IN}{row.origin}" for row in _rows(bench)}
     bench.run(2 * MINUTE)
@@ -226,7 +231,7 @@ def test_given_a_record_that_stands_in_for_its_repeat_then_late_rows_of_its_own_
     bench.hold_back(a_batch("messages"))
     bench.request(document)
     comes_through_the_inbox(bench, document, first)
-    of_another_topic(bench, 2)
+    recreate_requests_topic(bench, 2)
     bench.release()
     bench.run(MINUTE)
     standing_in = [row for row in _rows(bench) if STANDS_IN in row.version]
@@ -253,7 +258,7 @@ def test_given_three_topics_then_each_repeat_meets_the_first_record_that_was_rea
     bench.request(REQUEST)
     for version in (2, 3):
         bench.run(2 * MINUTE if delivered_first else 2 * SECOND)
-        of_another_topic(bench, version)
+        recreate_requests_topic(bench, version)
         bench.run(2 * HAND_OVER_MS)
         bench.request({**REQUEST, "receipt": True})
         bench.run(SECOND)
@@ -294,7 +299,7 @@ def test_given_rows_that_a_node_of_the_release_before_wrote_of_a_record_then_it_
     """
     bench = Bench(shards=1)
     bench.run(SECOND)
-    of_another_topic(bench, 2)
+    recreate_requests_topic(bench, 2)
     bench.run(2 * HAND_OVER_MS)
     bench.hold_back(a_commit("cursor"))
     bench.request(REQUEST)
@@ -320,7 +325,7 @@ def test_given_a_topic_whose_version_was_refused_then_the_id_may_be_used_again_w
     bench.run(SECOND)
     bench.request(REQUEST)
     bench.run(SECOND)
-    of_another_topic(bench, 2)
+    recreate_requests_topic(bench, 2)
     bench.run(2 * HAND_OVER_MS)
     comes_through_the_inbox(bench, REQUEST, bench.now, topic_id=SECOND_ID)
     bench.give(Poked(0))
@@ -335,7 +340,7 @@ def test_given_a_topic_whose_version_was_refused_then_the_id_may_be_used_again_w
         bench.run(2 * MINUTE)
         assert bench.receipts()[NAME]["status"] == status
         assert len(bench.delivered()) == 2
-    of_another_topic(bench, 3)
+    recreate_requests_topic(bench, 3)
     bench.run(2 * HAND_OVER_MS)
     bench.request({**REQUEST, "receipt": True})
     bench.run(2 * MINUTE)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.simulation.mutants.mutant_harness import comes_through_the_inbox
+from tests.simulation.stories.stage import comes_through_the_inbox
 from tests.support.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_send
 from tests.support.harness.actor_harness import Bench
 from tests.support.harness.effect_matchers import a_commit

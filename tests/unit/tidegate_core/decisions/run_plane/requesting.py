@@ -11,7 +11,9 @@ CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
 def answer(bench: Bench, document: Doc, run: int = 0) -> Doc:
     bench.request(document)
     bench.run(run)
-    return bench.receipts()[str(document["id"])]
+    receipts = bench.receipts()
+    assert str(document["id"]) in receipts, f"{document['id']} was not answered"
+    return receipts[str(document["id"])]
 
 
 def brought_to(bench: Bench, status: str) -> None:

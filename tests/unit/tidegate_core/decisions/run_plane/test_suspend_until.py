@@ -74,7 +74,7 @@ def test_given_an_end_that_has_passed_then_it_is_refused() -> None:
     bench = a_bench()
     bench.request(an_apply(a_spec(trigger=every("10h"))))
     receipt = suspend(bench, "hold", until=format_instant(bench.now - 1))
-    assert (receipt["status"], receipt["errors"][0]["field"]) == ("rejected", "until")
+    assert (receipt["status"], [error["field"] for error in receipt["errors"]]) == ("rejected", ["until"])
 
 
 @pytest.mark.parametrize("effect", range(1, 10))
@@ -289,7 +289,7 @@ def test_given_a_successor_whose_clock_is_behind_that_of_an_end_then_that_end_ha
     for each in between:
         bench.request(changed if each == "update" else a_request(each))
     receipt = suspend(bench, mode, until=format_instant(end), request_id="again")
-    assert (receipt["status"], receipt["errors"][0]["field"]) == ("rejected", "until")
+    assert (receipt["status"], [error["field"] for error in receipt["errors"]]) == ("rejected", ["until"])
     bench.run(2 * MINUTE)
     state = bench.state_of()
     assert state is not None

@@ -1,4 +1,4 @@
-"""What scenarios play on: a watched store with one holder, or with two that both think that they hold."""
+"""What stories play on: a watched store with one holder, or with two that both believe that they own the shard."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.simulation.monitors.store_monitor import StoreMonitor
 from tests.simulation.world.observations import Record
-from tests.support.builders import NOW, REQUESTS_ID, SECOND, Doc
+from tests.support.builders import NOW, REQUESTS_ID, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
 from tests.support.harness.actor_harness import Behaviour, Bench
 from tidegate_core.effects import Commit, Effect
 from tidegate_core.model.position import Position
@@ -20,6 +20,22 @@ from tidegate_memory.store import MemoryStore
 
 NEVER_STARTS = Behaviour(starts_after=None)
 FOR_EVER = Behaviour(runs_for=None)
+ONCE = every("10s", end="2025-11-13T02:13:32Z")
+
+
+def run_by_hand(bench: Bench) -> str:
+    """A schedule far from its next instant; returns its run's id."""
+    bench.request(an_apply(a_spec(trigger=every("1h"))))
+    bench.request(a_request("trigger"))
+    bench.run(20 * SECOND)
+    return str(bench.receipts()["trigger-nightly"]["id"])
+
+
+def two_under_one_limit(bench: Bench, most: int = 1) -> None:
+    """Two schedules of different shards, one limit."""
+    for name in ("one", "two"):
+        shared = [at_most(most, "program")]
+        bench.request(an_apply(a_spec(name, ONCE, file="/jobs/same.py", constraints=shared, overlap="allow")))
 
 
 def comes_through_the_inbox(
