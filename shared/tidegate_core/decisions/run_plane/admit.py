@@ -213,6 +213,10 @@ class AdmitNext:
                 gone.add(job.id)
                 pacing.note_end(job, has_run=unit.record(Run, keys.run(unit.shard, job.id)) is not None)
                 continue
+            if waiting and self.most == 1:
+                self.looked_at[:] = before  # It has not gone: nothing of it is written beside the first one that waits.
+                passed_by.append(job_id)
+                continue
             waiting.append(waits)
             if not waits.queues or waits.alone:
                 held_up_by.add(_Holder(job.version, bool(job.catch_up), waits.priority, waits.alone))
@@ -282,7 +286,8 @@ class AdmitNext:
         Without a read: there may be thousands. The first few are looked at in any case, so that as many slots are taken at once.
         """
         # A decision on one job is what is tried when one on several has failed: it has to show whose fault it is.
-        if len(waiting) < (1 if self.most == 1 else ASKED_TOGETHER):
+        mine = sum(bool(each.job.catch_up) == bool(known.catch_up) for each in waiting)
+        if mine < (1 if self.most == 1 else ASKED_TOGETHER):
             return False
         if self.most == 1 or len(waiting) >= ASKED_APART or place >= LINE_MAX:
             return True
