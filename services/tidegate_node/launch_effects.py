@@ -21,6 +21,7 @@ from tidegate_core.effects import (
     Submitted,
     Watch,
 )
+from tidegate_node.launch_line import LaunchLine
 from tidegate_ports.bus import Notices
 from tidegate_ports.clock import Clock
 from tidegate_ports.last_words import keep_ends
@@ -86,7 +87,7 @@ class LaunchEffects:
         self._said: dict[tuple[str, str, int], int] = {}
         """When it was last said of a program; what is older is forgotten."""
         self._looks = looks or FileLooks()
-        self._submits = asyncio.Semaphore(SUBMITS_UNDER_WAY_MAX)
+        self._submits = LaunchLine(SUBMITS_UNDER_WAY_MAX)
         self._in_line: Counter[tuple[str, int]] = Counter()
         self._withdrawn: set[tuple[str, int]] = set()
         """Those in line that were cancelled: the launcher does not know of them yet."""
@@ -97,7 +98,7 @@ class LaunchEffects:
         try:
             try:
                 async with asyncio.timeout(self._in_line_s):
-                    await self._submits.acquire()
+                    await self._submits.take(effect.order.priority)
             except TimeoutError:
                 return self._counted(effect.order, NotSubmitted("others are in line before it", unasked=True))
             try:
@@ -109,7 +110,7 @@ class LaunchEffects:
                     return self._counted(effect.order, NotSubmitted("it was cancelled before its turn"))
                 return await self._submit(effect.order)
             finally:
-                self._submits.release()
+                self._submits.give_back()
         finally:
             self._in_line -= Counter((name,))
             if name not in self._in_line:

@@ -90,7 +90,7 @@ class Client(OperatorCalls):
         Args:
             spec: The document of `docs/schedules.md`; a program's `file` must be absolute.
             expected_version: Compare-and-set; 0 means that it must not exist.
-            on_update: What becomes of what is pending: `restart`, `carry` or `finish_old`; None is the spec's own word.
+            on_update: What becomes of what is pending: `keep_due`, `restart`, `carry`, `finish_old` or `finish_admitted`; None is the spec's own word.
             actor: Who wants it, for the record.
             reason: Why, for the record.
             request_id: See the module.

@@ -42,7 +42,7 @@ class Policies(TypedDict, total=False):
     retry: Mapping[str, Any]
     suspended: bool
     suspend_mode: Literal["drop", "drain", "hold", "freeze"]
-    on_update: Literal["restart", "carry", "finish_old"]
+    on_update: Literal["keep_due", "restart", "carry", "finish_old", "finish_admitted"]
     preset: Literal["cdap"]
     labels: Mapping[str, str]
 

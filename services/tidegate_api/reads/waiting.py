@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from tidegate_api.cluster_map import ClusterMap
 from tidegate_api.reads.why_facts import last_sign_of
+from tidegate_core.decisions.run_plane.standing import version_of
 from tidegate_core.model.instants import Instant
 from tidegate_core.model.states import JobState
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.controls import NO_CONTROLS, StoredControls
-from tidegate_core.records.run_plane import Job, ScheduleState
+from tidegate_core.records.run_plane import Definition, Job, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, RangeRead
 from tidegate_core.why.facts import Facts
+from tidegate_core.why.looking import in_line
 from tidegate_core.why.waiting import waits_for
 from tidegate_ports.store import Store
 
@@ -42,13 +45,13 @@ def unmet_of(store: Store, cluster: ClusterMap, found: Sequence[tuple[int, Item]
     rows = store.get([*dict.fromkeys([*states.values(), *leases.values(), keys.CONTROLS_KEY])])
     controls = rows.get(keys.CONTROLS_KEY)
     signs = {shard: last_sign_of(store, rows.get(key), cluster, shard) for shard, key in leases.items()}
-    lines = _lines(store, {shard for shard, job in waiting if job.unmet is None})
+    jobs = _jobs(store, {shard for shard, job in waiting if job.unmet is None})
     told: dict[str, str] = {}
-    for shard, job in waiting:
-        state = rows.get(states[shard, job.ref])
+    for (shard, ref), of_schedule in _by_schedule(waiting).items():
+        state = rows.get(states[shard, ref])
         if state is None:
             continue
-        of_shard, has_all = lines.get(shard, ({}, True))
+        read, has_all = jobs.get(shard, ({}, True))
         facts = Facts(
             shard=shard,
             shards=cluster.shards,
@@ -57,13 +60,31 @@ def unmet_of(store: Store, cluster: ClusterMap, found: Sequence[tuple[int, Item]
             definitions=(),
             controls=NO_CONTROLS if controls is None else from_item(StoredControls, controls).controls,
             last_sign=signs[shard],
-            jobs=tuple(of_shard.get(job.ref, ())),
+            # Those of the page as well: the shard may have more open jobs than were read.
+            jobs=tuple({job.id: job for job in (*read.get(ref, ()), *of_schedule)}.values()),
         )
-        told[job.id] = waits_for(facts, job, has_all=has_all)
+        line = in_line(_with_definitions(store, facts))
+        told |= {job.id: waits_for(facts, job, line, has_all=has_all) for job in of_schedule}
     return told
 
 
-def _lines(store: Store, shards: set[int]) -> dict[int, tuple[Mapping[str, Sequence[Job]], bool]]:
+def _by_schedule(waiting: Sequence[tuple[int, Job]]) -> Mapping[tuple[int, str], Sequence[Job]]:
+    found: defaultdict[tuple[int, str], list[Job]] = defaultdict(list)
+    for shard, job in waiting:
+        found[shard, job.ref].append(job)
+    return found
+
+
+def _with_definitions(store: Store, facts: Facts) -> Facts:
+    """Returns the facts with the definitions of its jobs where these have several: their priorities order the jobs."""
+    versions = {version_of(facts.state, job.version) for job in facts.jobs}
+    if len(versions) == 1:
+        return facts
+    wanted = [keys.definition(facts.shard, facts.state.namespace, facts.state.name, each) for each in sorted(versions)]
+    return replace(facts, definitions=tuple(from_item(Definition, row) for row in store.get(wanted).values()))
+
+
+def _jobs(store: Store, shards: set[int]) -> dict[int, tuple[Mapping[str, Sequence[Job]], bool]]:
     """Returns the open jobs of each shard by schedule, as far as one page has them, and whether that is all of them."""
     found: dict[int, tuple[Mapping[str, Sequence[Job]], bool]] = {}
     for shard in sorted(shards):

@@ -50,7 +50,9 @@ def apply(
     expected_version: VersionOption = None,
     on_update: Annotated[
         str | None,
-        typer.Option(help="What becomes of what is pending: restart, carry or finish_old; else the definition's word."),
+        typer.Option(
+            help="What becomes of what is pending: keep_due, restart, carry, finish_old or finish_admitted; else the definition's word."
+        ),
     ] = None,
     all_or_none: Annotated[
         bool, typer.Option("--all-or-none", help="Apply nothing unless all can be; up to 100 schedules.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tidegate_core.model.priority import Priority
 from tidegate_core.store.values import Value
 
 
@@ -14,6 +15,7 @@ class LaunchOrder:
 
     Attributes:
         due: When the occurrence was due, in ms since the epoch: what its lateness counts from.
+        priority: Class of the run: its place in the node's line before the launcher.
     """
 
     run_id: str
@@ -25,6 +27,7 @@ class LaunchOrder:
     env: Mapping[str, str] = field(default_factory=dict)
     context: Mapping[str, Value] = field(default_factory=dict)
     due: int | None = None
+    priority: Priority = "medium"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ _CONSTRAINTS: Final[dict[Any, dict[str, Any]]] = {
     "concurrency": {"on_unmet": "abort", "scope": "program"},
     "since_last_run": {"on_unmet": "abort", "of": "success"},
 }
-"""Rows CD-080, CD-081, CD-084; delays and windows are waited for there as here."""
+"""Rows CD-080, CD-081, CD-084; delays and windows are waited for there as here. Row CD-006: a job that is being launched launches with the
+snapshot of its schedule (`on_update: finish_admitted`)."""
 _OF_TIME: Final = frozenset({"cron", "every", "at", "times"})
 
 
@@ -24,6 +25,9 @@ def with_preset(document: Any) -> Any:
     given = {name: value for name, value in document.items() if name != "preset"}
     trigger, constraints = given.get("trigger"), given.get("constraints", [])
     filled = {"suspended": True, "overlap": "allow", **given}
+    target = given.get("target")
+    if isinstance(target, dict) and target.get("type") == "program":
+        filled = {"on_update": "finish_admitted", **filled}
     if isinstance(trigger, dict) and trigger.get("type") in _OF_TIME:
         catchup = given.get("catchup", {})
         filled["catchup"] = {"mode": "last", **catchup} if isinstance(catchup, dict) else catchup

@@ -7,7 +7,7 @@ start goes first, whenever that is asked.
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from tidegate_core.model.instants import Instant
 
@@ -19,6 +19,7 @@ HEAD_START_MS: Final = {"high": AGEING_MS, "medium": 0, "low": -AGEING_MS, "lowe
 HIGHEST_HEAD_START_MS: Final = 10**12
 """31 years: nobody ages into the highest class. The order stays a number of 13 digits, as keys of rows want it."""
 CATCH_UP_CLASS: Final = "low"
+_RANKS: Final[dict[Priority, int]] = {priority: rank for rank, priority in enumerate(get_args(Priority))}
 
 
 def order_of(priority: Priority, satisfied_at: Instant) -> int:
@@ -35,3 +36,8 @@ def order_of(priority: Priority, satisfied_at: Instant) -> int:
 def class_of(priority: Priority, *, catch_up: bool) -> Priority:
     """Returns the class of one job of a schedule: what makes up for the past goes behind what is due now."""
     return CATCH_UP_CLASS if catch_up and priority in {"highest", "high", "medium"} else priority
+
+
+def rank_of(priority: Priority) -> int:
+    """Returns a class as a number: 0 for `highest`, and one more for each class below."""
+    return _RANKS[priority]

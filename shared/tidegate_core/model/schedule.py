@@ -12,7 +12,7 @@ from tidegate_core.model.document import AtMost, Document, Flag, Text, Whole
 from tidegate_core.model.durations import DurationField
 from tidegate_core.model.identity import base32
 from tidegate_core.model.message_target import MessageTarget, with_delivery_defaults
-from tidegate_core.model.modes import OnUpdate, SuspendMode
+from tidegate_core.model.modes import FOR_PROGRAMS, OnUpdate, SuspendMode
 from tidegate_core.model.names import Name, Namespace
 from tidegate_core.model.overlap import MAX_PENDING, MAX_PENDING_DEFAULT, OnOverflow, Overlap, queue_fields_of
 from tidegate_core.model.planned import PLATFORM, PlannedKinds, planned
@@ -183,7 +183,7 @@ class ScheduleSpec(Document):
     pending_timeout_action: Literal["abort", "force", "alert"] = "abort"
     suspended: Flag = False
     suspend_mode: SuspendMode = "drop"
-    on_update: OnUpdate = "restart"
+    on_update: OnUpdate = "keep_due"
 
     @model_validator(mode="before")
     @classmethod
@@ -199,12 +199,14 @@ class ScheduleSpec(Document):
 
     @model_validator(mode="after")
     def _messages_wait_for_nothing(self) -> Self:
-        for field, word, fitting in (
-            ("suspend_mode", self.suspend_mode, "drop"),
-            ("on_update", self.on_update, "restart"),
-        ):
-            if self.sends_messages and word != fitting:
-                raise refused(f"{word} is for programs", field=field, hint=f"messages wait for nothing: {fitting}")
+        if self.sends_messages and self.suspend_mode != "drop":
+            raise refused(
+                f"{self.suspend_mode} is for programs", field="suspend_mode", hint="messages wait for nothing: drop"
+            )
+        if self.sends_messages and self.on_update in FOR_PROGRAMS:
+            raise refused(
+                f"{self.on_update} is for programs", field="on_update", hint="messages wait for nothing: restart"
+            )
         return self
 
     @model_validator(mode="after")

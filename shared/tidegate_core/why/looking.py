@@ -12,9 +12,12 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tidegate_core.decisions.run_plane.admit import AdmitNext
-from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory, place_in_line
-from tidegate_core.decisions.run_plane.standing import stopped
+from tidegate_core.decisions.run_plane.definitions import parsed
+from tidegate_core.decisions.run_plane.line import by_class, place_in_line
+from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
+from tidegate_core.decisions.run_plane.standing import stopped, version_of
 from tidegate_core.model.instants import format_instant
+from tidegate_core.model.priority import Priority
 from tidegate_core.model.states import Disposition, disposition_text
 from tidegate_core.records.codec import from_item, to_item
 from tidegate_core.records.controls import NO_CONTROLS
@@ -81,8 +84,24 @@ def line_of(views: Views, facts: Facts) -> Line:
     Raises:
         NotAtHand: Something was not read yet: read it, and look again.
     """
-    waiting = sorted((job for job in facts.jobs if job.state == PENDING_CONSTRAINT), key=place_in_line)
+    waiting = in_line(facts)
     return Line(waiting, _look(views, facts, waiting[:LOOKED_AT_MAX]))
+
+
+def in_line(facts: Facts) -> list[Job]:
+    """Returns the schedule's jobs that wait for their constraints, in the order in which they are decided on.
+
+    Args:
+        facts: Of the schedule. A definition has to be among them where jobs of several versions are.
+    """
+    definitions = {each.version: each for each in facts.definitions}
+
+    def priority_of(version: int) -> Priority:
+        definition = definitions.get(version_of(facts.state, version))
+        return "medium" if definition is None else parsed(definition.spec).priority
+
+    placed = sorted((job for job in facts.jobs if job.state == PENDING_CONSTRAINT), key=place_in_line)
+    return by_class(placed, priority_of)
 
 
 def look_at(views: Views, facts: Facts, job: Job) -> Look:

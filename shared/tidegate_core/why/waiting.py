@@ -6,10 +6,10 @@ Called by the job list, which shows up to 1,000 jobs and repeats no decision for
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
+from itertools import takewhile
 
 from tidegate_core.constraints.base import Compared
-from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, place_in_line
 from tidegate_core.decisions.run_plane.standing import kept_from
 from tidegate_core.model.instants import Instant, format_instant
 from tidegate_core.records.run_plane import Job
@@ -18,17 +18,18 @@ from tidegate_core.why.jobs import of_schedule
 from tidegate_core.why.reason import Reason, earliest
 
 
-def waits_for(facts: Facts, job: Job, *, has_all: bool) -> str:
+def waits_for(facts: Facts, job: Job, line: Sequence[Job], *, has_all: bool) -> str:
     """Returns what a job in `pending_constraint` waits for, in the form of `Job.unmet`; there is always something.
 
     Args:
-        facts: Of its schedule; of `jobs` those of its shard that were read, of definitions and runs none.
+        facts: Of its schedule; jobs, definitions and runs are not needed.
         job: The job.
+        line: Jobs of the schedule that wait, in the order of `in_line`, the job among them.
         has_all: Whether these are all open jobs of the shard.
     """
     reasons = of_schedule(facts)
     if job.unmet is None:
-        before = _before(facts, job, has_all)
+        before = _before(facts, job, line, has_all)
         return _text([*reasons, *before] or [_undecided(job)], facts.now)
     return job.unmet if not reasons else _with_verdict(reasons, job.unmet, facts.now)
 
@@ -39,22 +40,15 @@ def _undecided(job: Job) -> Reason:
     return Reason("being_decided", text, None, {"satisfied_at": since})
 
 
-def _before(facts: Facts, job: Job, has_all: bool) -> list[Reason]:
-    ahead = sorted(_ahead(facts, job), key=place_in_line)
+def _before(facts: Facts, job: Job, line: Sequence[Job], has_all: bool) -> list[Reason]:
+    first_kept = kept_from(facts.state)
+    ahead = [each for each in takewhile(lambda each: each.id != job.id, line) if each.generation >= first_kept]
     if not ahead:
         return []
     number = f"{len(ahead)}" if has_all else f"at least {len(ahead)}"
     first = f"the first is {ahead[0].id}, since {format_instant(ahead[0].satisfied_at)}"
     values: dict[str, Compared] = {"ahead": len(ahead), "first": ahead[0].id}
     return [Reason("behind", f"{number} of the schedule's jobs are before it; {first}", None, values)]
-
-
-def _ahead(facts: Facts, job: Job) -> Iterable[Job]:
-    place = place_in_line(job)
-    for each in facts.jobs:
-        is_going_on = each.state == PENDING_CONSTRAINT and each.generation >= kept_from(facts.state)
-        if is_going_on and each.id != job.id and place_in_line(each) < place:
-            yield each
 
 
 def _text(reasons: list[Reason], now: Instant) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from tests.simulation.checks.request_history import SKEW_MS, Segment, Step, segments_of, steps_of
+from tests.simulation.checks.request_history import KEEPING, SKEW_MS, Segment, Step, segments_of, steps_of
 from tests.simulation.checks.scope_suspension import WideSpans
 from tests.simulation.faults.small_limits import MAP_TRUSTED_MS
 from tests.simulation.runner.swarm import HALF_SESSION_MS, SETTLE_MS
@@ -99,6 +99,10 @@ class Case:
         """Returns what the schedule of a program was in the version whose arguments that was given."""
         return self.life(body.schedule).shape(int(body.args[0].removeprefix("variant=")))
 
+    def trigger_of_row(self, life: Life, row: LedgerRow) -> dict[str, Any]:
+        """Returns the trigger that has made an occurrence: an update may have bound it to a later version."""
+        return self.shape(life, self.record.jobs.get(row.job_id, row.version)).trigger
+
     def trigger_of(self, life: Life, evidence: str) -> dict[str, Any]:
         """Returns the trigger that has counted what is in a piece of evidence."""
         rows = self.rows_by_id.get(evidence)
@@ -117,9 +121,11 @@ class Case:
 
     def _carried(self, life: Life, version: int) -> list[Definition]:
         found = [self.shape(life, version)]
+        variants = self._variants(life)
         for step in reversed(self._updates(life)):
             if step.version == version:
-                if step.asked.document.get("on_update") != "carry":
+                is_first = version - 1 not in variants  # Before it there was none, or a tombstone.
+                if is_first or step.asked.document.get("on_update", "keep_due") not in KEEPING:
                     break
                 version -= 1
                 found.append(self.shape(life, version))

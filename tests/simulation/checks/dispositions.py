@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from tests.simulation.checks.constraints import Waited, may_abort, waited
 from tests.simulation.checks.evidence import may_be_empty
 from tests.simulation.checks.overlap import ENDED_UNDER
-from tests.simulation.checks.request_history import SKEW_MS
+from tests.simulation.checks.request_history import KEEPING, SKEW_MS
 from tests.simulation.users.tick_schedules import opens_instances
 from tests.simulation.world.observations import UPSTREAM
 from tidegate_core.decisions.outages import OUTAGE_GRACE_MS, served_deadline
@@ -104,8 +104,15 @@ def _was_ended(case: Case, life: Life, row: LedgerRow) -> bool:
         and step.asked.id.startswith(UPSTREAM) == (row.reason == "upstream_deleted")
         and row.version <= step.version
         and step.sent - SKEW_MS <= row.at <= step.done + SKEW_MS
+        and not _keeps(case, step, row)
         for number, step in enumerate(steps)
     )
+
+
+def _keeps(case: Case, step: Step, row: LedgerRow) -> bool:
+    """Whether it is an update that keeps what is due, and the entry is of such a job that nothing else ends (SEMANTICS 12.4)."""
+    keeps_due = step.kind == "apply" and step.asked.document.get("on_update", "keep_due") in KEEPING
+    return keeps_due and row.trigger == "time" and not case.wide.ended(row.namespace, row.nominal, row.at)
 
 
 def _ends_the_rest(step: Step, before: Sequence[Step]) -> bool:

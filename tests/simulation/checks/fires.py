@@ -45,7 +45,7 @@ def _check_timed(case: Case, life: Life, rows: list[LedgerRow]) -> Iterator[str]
         may.update({instant for segment in mine for instant in maybe_due(life, segment, ended_at)})
     stood_for = list(
         accounted(
-            partial(_trigger_of_row, case, life),
+            partial(case.trigger_of_row, life),
             rows,
             lambda at: may[at] > 0 and not case.wide.maybe_due(NAMESPACE, at),
         )
@@ -131,10 +131,6 @@ def shown_in(segment: Segment) -> list[int]:
 def trigger_of(life: Life, segment: Segment) -> dict[str, Any]:
     """Returns the trigger that goes on in a segment: an update that changes it begins another one."""
     return life.shape(segment.begin.variant).trigger
-
-
-def _trigger_of_row(case: Case, life: Life, row: LedgerRow) -> dict[str, Any]:
-    return case.shape(life, row.version).trigger
 
 
 def accounted(

@@ -67,7 +67,7 @@ def _check_covering(case: Case, life: Life, row: LedgerRow) -> Iterator[str]:
     mode = life.definition.catch_up
     if (mode == "none") != (row.reason == "outage"):
         yield f"I1: {name} is {row.disposition}/{row.reason} for {row.covered} instants, its schedule wants {mode}"
-    stood_for = instants_of(case.shape(life, row.version).trigger, row)
+    stood_for = instants_of(case.trigger_of_row(life, row), row)
     suspended = sum(1 for each in stood_for if case.wide.maybe(row.namespace, each))
     if not len(stood_for) - suspended <= row.covered <= len(stood_for):
         yield f"I1: {name} says that it stands for {row.covered} instants, and stands for {len(stood_for)}"

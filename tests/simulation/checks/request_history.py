@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 SKEW_MS = 1_000
 """Twice the largest deviation of a node's clock, and some rounding."""
 NEVER = 1 << 60
+KEEPING = frozenset({"keep_due", "carry", "finish_admitted"})
+"""Modes of an update under which what is due of a time trigger goes on under the new version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +270,7 @@ class _Model:
         self.kept_from = self.kept_from if keeps else self.generation
 
     def _replace(self, document: Any, answer: str) -> tuple[str, bool]:
-        variant, how = variant_of(document), document.get("on_update", "restart")
+        variant, how = variant_of(document), document.get("on_update", "keep_due")
         begins_suspended = document["spec"].get("suspended", False)
         if self.exists and self.variant == variant and not (self.pruned and answer == "accepted"):
             return "unchanged", False

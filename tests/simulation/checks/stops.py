@@ -78,7 +78,11 @@ def _made(case: Case, life: Life, row: LedgerRow) -> int:
     of a past `at` not before what brought it; `NEVER` where that is not known.
     """
     if row.trigger == "time" and life.definition.trigger["type"] == "at":
-        brought = [step.sent for step in case.steps(life) if _brings_anew(step) and step.version == row.version]
+        brought = [
+            step.sent
+            for step in case.steps(life)
+            if _brings_anew(step) and step.version == case.record.jobs.get(row.job_id, row.version)
+        ]
         return max([row.nominal, *brought])
     if row.trigger != "events":
         return row.nominal

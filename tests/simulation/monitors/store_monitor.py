@@ -126,7 +126,8 @@ class StoreMonitor:
         for action in written.actions:
             kind = action.key.sk.split("#", 1)[0]
             if isinstance(action, Put) and kind in {"J", "R", "L"}:
-                self._record.jobs.setdefault(str(action.item["job_id" if kind == "L" else "id"]))
+                version = int(str(action.item["version"]))
+                self._record.jobs.setdefault(str(action.item["job_id" if kind == "L" else "id"]), version)
 
     def _note_upstreams(self, written: Transaction) -> None:
         """Nobody is told of it by a receipt: the stored answers say what was pruned, and until when it ended things."""

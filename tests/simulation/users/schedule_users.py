@@ -15,7 +15,8 @@ from tests.simulation.world.cluster import Cluster
 from tidegate_core.model.instants import parse_instant
 
 MODES = ("drop", "drop", "drain", "hold", "hold", "freeze")
-UPDATES = ("restart", "restart", "carry", "finish_old")
+UPDATES = (None, "restart", "carry", "finish_old")
+"""None: as by default, and of each third variant `finish_admitted`."""
 NEAR_MS = 500
 """Half of the requests come this close to a full second, when schedules are due."""
 
@@ -177,8 +178,10 @@ class ScheduleUser:
         kind = chance.choice(kinds)
         if kind == "update":
             life.variant += 1
-            how = "restart" if life.definition.sends_messages else chance.choice(UPDATES)
-            return self._apply() if how == "restart" else {**self._apply(), "on_update": how}
+            how = None if life.definition.sends_messages else chance.choice(UPDATES)
+            if how is None and not life.definition.sends_messages and life.variant % 3 == 0:
+                how = "finish_admitted"
+            return self._apply() if how is None else {**self._apply(), "on_update": how}
         if kind == "same":
             return self._apply()
         if kind == "suspend" and not life.definition.sends_messages:

@@ -276,7 +276,7 @@ class Record:
         pauses: Nodes that were frozen, as (node, from, to).
         evidence: By its id.
         jobs: Of schedules with programs, and entries that stand for none, in the order in which they were made: the store took them so,
-            and so were they decided within one transaction.
+            and so were they decided within one transaction. Of each the version that made it.
         outages: Facts by shard, in the order in which they were written, and how many jobs had been made by then; a later one may go on with
             an earlier one.
         queues: When a shard's inbox became empty, and when not any more, as (true time, whether it is empty).
@@ -313,7 +313,7 @@ class Record:
     stints: dict[str, Stint] = field(default_factory=dict)
     pauses: list[tuple[str, int, int]] = field(default_factory=list)
     evidence: defaultdict[str, EvidenceSeen] = field(default_factory=lambda: defaultdict(EvidenceSeen))
-    jobs: dict[str, None] = field(default_factory=dict)
+    jobs: dict[str, int] = field(default_factory=dict)
     outages: defaultdict[int, dict[Outage, int]] = field(default_factory=lambda: defaultdict(dict))
     queues: defaultdict[int, list[tuple[int, bool]]] = field(default_factory=lambda: defaultdict(list))
     passed: defaultdict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.simulation.monitors.class_monitor import ClassMonitor
 from tests.simulation.monitors.limit_monitor import LimitMonitor
 from tests.simulation.monitors.rate_monitor import RateMonitor
 from tests.simulation.monitors.store_monitor import StoreMonitor
@@ -89,6 +90,7 @@ def build(
         cluster.stubborn = stubborn.Stubborn(cluster, source(seed, "stubborn"))
     StoreMonitor(store, record)
     limits, rates = LimitMonitor(store, record, drawn), RateMonitor(store, record)
+    classes = ClassMonitor(store, record, limits)
     requests, producers = Requests(cluster), Producers(cluster)
     senders = Senders(cluster, requests)
     _create_topics(cluster, requests, producers, senders)
@@ -114,7 +116,7 @@ def build(
         Words(source(seed, "words")) if redefined else None,
         shapes_of(seed, definitions) if redefined else None,
     )
-    limits.wanted = rates.wanted = Wanted(store, {user.life.name: user.life for user in users})
+    limits.wanted = rates.wanted = classes.wanted = Wanted(store, {user.life.name: user.life for user in users})
     producers.plan(drawn.busy_ms)
     senders.plan(drawn)
     controllers = control_users(cluster, requests, seed)

@@ -11,7 +11,7 @@ import pytest
 from tests.simulation.checks import CHECKS
 
 TESTS = Path(__file__).parents[2]
-MONITORS = ("LimitMonitor", "RateMonitor", "StoreMonitor")
+MONITORS = ("ClassMonitor", "LimitMonitor", "RateMonitor", "StoreMonitor")
 FOLDER_OF_LIES = TESTS / "unit" / "support"
 
 

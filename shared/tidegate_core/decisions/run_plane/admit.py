@@ -17,6 +17,7 @@ from tidegate_core.decisions.run_plane.flexible import flexible_hold
 from tidegate_core.decisions.run_plane.jobs import end_job
 from tidegate_core.decisions.run_plane.launching import resolve_order, run_of
 from tidegate_core.decisions.run_plane.left_queues import LeftQueue, close_left, has_its_turn
+from tidegate_core.decisions.run_plane.line import by_class
 from tidegate_core.decisions.run_plane.loads import SAMPLE_EVERY_MS
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.pacing import Pacing
@@ -93,13 +94,28 @@ class _Waiting(NamedTuple):
         return not self.job.force_overlap and all(each.is_limit for each in self.unmet)
 
 
+class _Holder(NamedTuple):
+    """A job that holds up those of its version and class behind it.
+
+    Attributes:
+        catch_up: It makes up for the past.
+        priority: Of its version.
+        alone: As of `_Waiting`: it holds up those of lower classes too.
+    """
+
+    version: int
+    catch_up: bool
+    priority: Priority
+    alone: bool
+
+
 def _nobody(run_id: str) -> None:
     """For decisions on a desk, which has no runs to cancel."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdmitNext:
-    """Decides on the first waiting jobs of a schedule, first come, first served; what cannot go now waits as overlap says.
+    """Decides on the first waiting jobs of a schedule, in the order of `line.py`; what cannot go now waits as overlap says.
 
     Attributes:
         decided: Called when that is in the store, with whether the jobs behind them can be decided on now.
@@ -154,22 +170,17 @@ class AdmitNext:
     def _decide_first(self, unit: UnitOfWork, state: ScheduleState, now: int) -> bool:
         """Goes through the jobs in order; returns whether there may be more to do.
 
-        The first that has to wait is the last of its version that is looked at, unless shared limits are all that it waits for: those
-        behind it then join their queues as well, and one of them may have been offered a slot before it. Of a crowd the first few do, and
-        those that need none of the limits which these wait for. One that makes
+        The first that has to wait is the last of its version and class that is looked at, unless shared limits are all that it waits for:
+        those behind it then join their queues as well, and one of them may have been offered a slot before it. Of a crowd the first few do,
+        and those that need none of the limits which these wait for. One that makes
         up for the past, and waits for another such run, holds up nobody. Of those behind it the ones that have waited too long are
         looked at: what stands before them may wait for longer.
         """
         gone, waiting, paced = set[str](), list[_Waiting](), list[_Waiting]()
-        held_up_by, passed_by, behind = set[int](), list[str](), list[str]()
+        held_up_by, passed_by, behind = set[_Holder](), list[str](), list[str]()
         pacing = Pacing.of(self.memory, self.ref)
-        line = self.memory.waiting(self.ref)
-        for place, job_id in enumerate(line):
-            known = self.memory.jobs[job_id]
-            if known.generation < kept_from(state) or unit.drops(state.namespace, known.satisfied_at):
-                # The request that ended it is ending its jobs, page by page; those that it has not ended yet, or cannot, hold up
-                # nobody, and are not read: there may be thousands.
-                continue
+        for place, known in enumerate(self._line(unit, state)):
+            job_id = known.id
             if self._is_enough(gone) and (pacing.turn is None or not known.catch_up):
                 break
             if paced and not known.asked and pacing.hold_of(known) is not None:
@@ -202,9 +213,13 @@ class AdmitNext:
                 gone.add(job.id)
                 pacing.note_end(job, has_run=unit.record(Run, keys.run(unit.shard, job.id)) is not None)
                 continue
+            if waiting and self.most == 1:
+                self.looked_at[:] = before  # It has not gone: nothing of it is written beside the first one that waits.
+                passed_by.append(job_id)
+                continue
             waiting.append(waits)
             if not waits.queues or waits.alone:
-                held_up_by.add(job.version)
+                held_up_by.add(_Holder(job.version, bool(job.catch_up), waits.priority, waits.alone))
         if self._is_enough(gone):
             return True
         if (passed_by or behind) and self._decide_overdue(unit, state, [*passed_by, *behind], waiting, now):
@@ -219,18 +234,43 @@ class AdmitNext:
             return True
         return bool(held_up_by) and self._leave_queues(unit, behind, {waits.job.id for waits in waiting})
 
-    def _is_held_up(self, unit: UnitOfWork, state: ScheduleState, known: Job, held_up_by: AbstractSet[int]) -> bool:
-        """Whether a job waits behind one that holds up those behind it, of one of these versions.
+    def _line(self, unit: UnitOfWork, state: ScheduleState) -> list[Job]:
+        """Returns the jobs that go on, as memory has them, in the order in which they are decided on.
+
+        The request that ended a job ends the schedule's jobs page by page. Jobs that it has not ended yet, or cannot end, hold up nobody. They
+        are not read: there may be thousands.
+        """
+        known = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.ref)]
+        going_on = [job for job in known if job.generation >= kept_from(state)]
+        line = [job for job in going_on if not unit.drops(state.namespace, job.satisfied_at)]
+        if len({version_of(state, version) for version in {job.version for job in line}}) < 2:
+            return line
+
+        def priority_of(version: int) -> Priority:
+            try:
+                spec = spec_of(unit, state.namespace, state.name, version_of(state, version))
+            except ValueError:
+                return "lowest"  # A definition that cannot be read fails the decision on its own jobs, not on those before them.
+            assert spec is not None
+            return spec.priority
+
+        return by_class(line, priority_of)
+
+    def _is_held_up(self, unit: UnitOfWork, state: ScheduleState, known: Job, held_up_by: AbstractSet[_Holder]) -> bool:
+        """Whether a job waits behind one that holds up those behind it.
 
         Under `allow` jobs stand beside one another: what the same constraints hold up is held up together, and what an update has let finish
-        waits for its own.
+        waits for its own. A job is held up by its class only: a delay of what is due now says nothing of what makes up for the past, and
+        on-time jobs that come without end would keep that waiting for ever.
         """
-        version = version_of(state, known.version)
-        if version in held_up_by:
+        version, catch_up = version_of(state, known.version), bool(known.catch_up)
+        if any(each.version == version and (each.alone or each.catch_up == catch_up) for each in held_up_by):
             return True
         spec = spec_of(unit, known.namespace, known.name, version)
         assert spec is not None
-        return spec.overlap != "allow"
+        mine = (catch_up, spec.priority)
+        is_held_up = any(each.alone or (each.catch_up, each.priority) == mine for each in held_up_by)
+        return spec.overlap != "allow" and is_held_up
 
     def _comes_behind(
         self,
@@ -246,7 +286,8 @@ class AdmitNext:
         Without a read: there may be thousands. The first few are looked at in any case, so that as many slots are taken at once.
         """
         # A decision on one job is what is tried when one on several has failed: it has to show whose fault it is.
-        if len(waiting) < (1 if self.most == 1 else ASKED_TOGETHER):
+        mine = sum(bool(each.job.catch_up) == bool(known.catch_up) for each in waiting)
+        if mine < (1 if self.most == 1 else ASKED_TOGETHER):
             return False
         if self.most == 1 or len(waiting) >= ASKED_APART or place >= LINE_MAX:
             return True
@@ -354,16 +395,14 @@ class AdmitNext:
         assert spec is not None
         if spec.overlap == "cancel_running" and first.waits_for_limits_only:
             holders = holders_of(unit, self.memory, spec)
-            for run_id in overlap.to_cancel(permits.own_limit(spec).max, holders, self.memory.runs):
+            for run_id in overlap.to_cancel(first.job, permits.own_limit(spec).max, holders, self.memory.runs):
                 unit.after(partial(self.cancel, run_id))
             unit.after(lambda: self.memory.hold(self.ref, now + CANCEL_AGAIN_MS))
         return False
 
     def _waiting_jobs(self, unit: UnitOfWork, state: ScheduleState, now: int) -> list[Job]:
         """Returns those that go on, in their order, as the state makes them."""
-        known = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.ref)]
-        going_on = [job for job in known if job.generation >= kept_from(state)]
-        return [present_job(state, job, now) for job in going_on if not unit.drops(job.namespace, job.satisfied_at)]
+        return [present_job(state, job, now) for job in self._line(unit, state)]
 
     def _decide_one(
         self,
@@ -515,7 +554,7 @@ class AdmitNext:
         unit.send_until(now + ADMITTED_WITHIN_MS)
         held = permits.take(unit, wanted, job, now, self.memory.shards)
         remembered = note_admission(unit, spec, job, now) or None
-        run = replace(run_of(sealed, order, held.limits, now), queued=held.queued, remembered=remembered)
+        run = replace(run_of(sealed, spec.priority, order, held.limits, now), queued=held.queued, remembered=remembered)
         unit.put_new(run, run.key(unit.shard), behind=REVISIONS_PER_ATTEMPT * run.free_attempts)
         unit.put(replace(asking.leave(unit, sealed), state="pending_launch", unmet=None), job.key(unit.shard))
 

@@ -114,11 +114,14 @@ class TriggerNow:
     def _waiting(self, state: ScheduleState, spec: ScheduleSpec) -> int:
         """Returns how many jobs it would wait behind. They are merged with no other, so nothing but this bounds them.
 
+        What makes up for the past stands behind it, whenever it came.
+
         Under policies that know no queue, and of those that are forced, what was asked for by hand counts alone. What a request has ended
         holds nobody up, also where its entry is still to be written.
         """
         known = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.about)]
-        jobs = [job for job in known if job.generation >= kept_from(state) and not is_cut(state, job)]
+        on_time = [job for job in known if not job.catch_up]
+        jobs = [job for job in on_time if job.generation >= kept_from(state) and not is_cut(state, job)]
         if spec.overlap == "queue" and not self.request.force_overlap:
             return len(jobs)
         return sum(job.trigger == "manual" for job in jobs)

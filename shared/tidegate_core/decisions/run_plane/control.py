@@ -25,7 +25,7 @@ from tidegate_core.decisions.run_plane.ticking import first_tick
 from tidegate_core.decisions.run_plane.timers import move_row, nominal_row, tick_row
 from tidegate_core.model.catch_up import is_too_old
 from tidegate_core.model.identity import incarnation_of
-from tidegate_core.model.modes import OnUpdate
+from tidegate_core.model.modes import KEEPS_DUE, OnUpdate
 from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
@@ -223,10 +223,10 @@ def applied_spec(
     actor: str | None,
     reason: str | None,
     now: int,
-    on_update: OnUpdate = "restart",
+    on_update: OnUpdate = "keep_due",
 ) -> Applied:
-    """`schedule.apply`: every change restarts unless it says otherwise (SEMANTICS 12.2); an identical spec changes nothing
-    (12.1), unless the trigger has lost schedules that it waited for: then it listens to them anew.
+    """`schedule.apply`: every change restarts unless it says otherwise (SEMANTICS 12.2), and by default keeps what is due (12.4); an identical
+    spec changes nothing (12.1), unless the trigger has lost schedules that it waited for: then it listens to them anew.
     """
     if before is not None and is_unchanged(before, spec):
         return untouched(ReceiptStatus.UNCHANGED, before, position)
@@ -239,6 +239,11 @@ def applied_spec(
         state = replace(state, mode="drop")
     if fresh or before is None or on_update == "restart":
         state = _restarted(state, spec, now)
+    elif on_update in KEEPS_DUE:
+        state = _restarted(state, spec, now)
+        if isinstance(spec.trigger, TimeTrigger) and not spec.sends_messages:
+            # A resume's cut that is not through is about the jobs that stay.
+            state = replace(state, shedding=before.shedding, cut_through=before.cut_through)
     elif on_update == "carry":
         # Same generation: its index rows are those of the same trigger, so no event is lost or counted twice on the way.
         state = replace(state, carried=carried_on(before))

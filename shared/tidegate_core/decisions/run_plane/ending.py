@@ -1,18 +1,25 @@
-"""What is pending under an older generation ends, a page at a time, before a request is acknowledged (I7)."""
+"""What is pending under an older generation ends, or is bound to the new version, a page at a time, before a request is acknowledged (I7).
+
+An update must not lose a due occurrence: hourly deploys would lose runs that wait for their place in a window, or for a constraint. So
+under `keep_due` a job of a time trigger, and a run of one before the gate, goes on as a job of the new version (SEMANTICS 12.4).
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain, islice
 
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
+from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.jobs import end_evidence, end_job, expire_evidence, seal
 from tidegate_core.decisions.run_plane.memory import Memory
+from tidegate_core.decisions.run_plane.parked_runs import park_run
 from tidegate_core.decisions.run_plane.run_ends import close_run
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, RequestCancel, is_as_seen, run_keys_of, runs_of
 from tidegate_core.decisions.run_plane.standing import is_of_before, keeps_pending, kept_from
+from tidegate_core.model.modes import KEEPS_DUE, OnUpdate
 from tidegate_core.model.receipts import Discarded, Receipt
 from tidegate_core.model.requests import ScheduleDelete, ScheduleRequest
 from tidegate_core.records.codec import from_item
@@ -55,6 +62,7 @@ class EndPending:
     Attributes:
         receipt: The answer as it stands before this page.
         most: What it ends at most; None: as much as fits with what things weigh as a rule.
+        keeps: What of an update's `on_update` says which jobs and runs stay.
     """
 
     request: ScheduleRequest
@@ -63,6 +71,7 @@ class EndPending:
     memory: Memory
     outcome: Outcome
     most: int | None = None
+    keeps: OnUpdate = "restart"
     name: str = "end_pending"
 
     @property
@@ -96,6 +105,8 @@ class EndPending:
                 RequestCancel(unit.shard, each.id).decide(unit, now)
             elif isinstance(each, Evidence) and each.job:
                 seal(unit, each)
+            elif not isinstance(each, Evidence) and self._stays(unit, state, each):
+                self._bind(unit, state, each, now)
             else:
                 end(unit, each, self.reason, now, self.request.reason or "")
                 if isinstance(each, Run | Job):
@@ -112,6 +123,39 @@ class EndPending:
         """Whether the run goes on unless it is asked to end, and the request wants that."""
         wanted = isinstance(self.request, ScheduleDelete) and self.request.cancel_running
         return wanted and run.state not in BEFORE_GATE and run.ended_at is None and not run.cancel_requested
+
+    def _stays(self, unit: UnitOfWork, state: ScheduleState, pending: Run | Job) -> bool:
+        """Whether a job, or a run before the gate, goes on under the new generation.
+
+        Nothing stays of a former life of the name, nor of what a wide suspend drops. A run that waits for its next try has run: it is no
+        job any more.
+        """
+        if self.keeps not in KEEPS_DUE or pending.incarnation != state.incarnation:
+            return False
+        if unit.drops(pending.namespace, pending.satisfied_at):
+            return False
+        if isinstance(pending, Run) and pending.failure is not None:
+            return False
+        spec = spec_of(unit, state.namespace, state.name, state.version)
+        if spec is None or spec.sends_messages:
+            return False
+        return pending.trigger == "time" or (isinstance(pending, Run) and self.keeps == "finish_admitted")
+
+    def _bind(self, unit: UnitOfWork, state: ScheduleState, pending: Run | Job, now: int) -> None:
+        """Has a job or a run go on under the new generation; a run as a job of the new version, unless it is to start as it was admitted."""
+        key = keys.job(unit.shard, pending.id)
+        if isinstance(pending, Run) and self.keeps == "finish_admitted":
+            unit.put(replace(pending, generation=state.generation), pending.key(unit.shard))
+            job = unit.record(Job, key)
+            assert job is not None
+            unit.put(replace(job, generation=state.generation), key)
+            return
+        if isinstance(pending, Run):
+            park_run(unit, pending, now, self.memory.outages)
+        job = unit.record(Job, key)
+        assert job is not None
+        unit.put(replace(job, version=state.version, generation=state.generation), key)
+        unit.after(lambda: self.memory.hold(self.about, now))
 
     def _runs(self, unit: UnitOfWork, state: ScheduleState) -> list[Run]:
         runs = runs_of(unit, self.stale, self.about)

@@ -7,7 +7,8 @@ offer costs time only. All is derived from the limit's item and the rows: who ta
 - An offer to a job that is gone lapses at once, because its row went with it; one that is not taken up lapses after
   `OFFER_MS`, together with the row. A job that is still there joins again, at its old place.
 - A job that needs several limits stands aside here while it waits for another one. Of those that do, the first keeps its word, so
-  that it has its turn one day whatever stream passes it; the others give theirs back, and those behind have the slots.
+  that it has its turn one day whatever stream passes it; the others give theirs back, and those behind have the slots. A job that
+  stands before it in the order waits for nothing else: for that one the first gives its word back too.
 - A lost poke costs a second while an offer stands, and the shard's sweep (10 s) before that.
 - A limit without queue costs its home nothing: it is not known here.
 """
@@ -68,15 +69,24 @@ def lapsed_offers(
     return sorted(job_id for job_id in state.offered if has_lapsed(job_id))
 
 
-def in_line(waiters: Sequence[Waiter]) -> list[Waiter]:
-    """Returns those that free slots are for: of those that stand aside only the first."""
-    first = next((waiter.job_id for waiter in waiters if waiter.aside), None)
-    return [waiter for waiter in waiters if not waiter.aside or waiter.job_id == first]
+def in_line(state: SharedLimit, waiters: Sequence[Waiter]) -> list[Waiter]:
+    """Returns those that free slots are for: of those that stand aside only the first, and that one while nobody before it lacks a slot.
+
+    The first may be of class `low`, and its other limit busy for hours: a job of class `highest` would wait as long.
+    """
+    first = next((number for number, waiter in enumerate(waiters) if waiter.aside), None)
+    if first is None:
+        return list(waiters)
+    taken = state.in_use + len(state.offered)
+    passes = state.offered | state.holders
+    is_passed = any(taken >= waiter.most for waiter in waiters[:first] if waiter.job_id not in passes)
+    keeps = () if is_passed else (waiters[first],)
+    return [*waiters[:first], *keeps, *(waiter for waiter in waiters[first:] if not waiter.aside)]
 
 
 def handed_back(state: SharedLimit, waiters: Sequence[Waiter]) -> list[str]:
     """Returns the jobs that have the word and stand aside for others. Their rows stay: their places are theirs."""
-    line = {waiter.job_id for waiter in in_line(waiters)}
+    line = {waiter.job_id for waiter in in_line(state, waiters)}
     return sorted(waiter.job_id for waiter in waiters if waiter.job_id in state.offered - line)
 
 
@@ -158,7 +168,7 @@ class ServeLimit:
         state = SharedLimit.of(unit.item(self.limit))
         rows = [from_item(Waiter, item) for item in unit.range(*keys.waiters_of(self.limit))]
         waiters = {row.job_id: row for row in rows}
-        back, line = handed_back(state, rows), in_line(rows)
+        back, line = handed_back(state.at(now), rows), in_line(state.at(now), rows)
         lapsed = [each for each in lapsed_offers(state, waiters, self.queue.standing, now) if each not in back]
         offers: list[str] = []
         if lapsed or back:

@@ -10,6 +10,7 @@ from typing import Any
 from tidegate_core.decisions.run_plane.entries import DEDUPE_UNKNOWN, is_of_a_tick
 from tidegate_core.effects import LaunchOrder
 from tidegate_core.model.instants import format_instant
+from tidegate_core.model.priority import Priority, class_of
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import RunValues, UpstreamValues, resolve_program
 from tidegate_core.records.run_plane import Job, Run
@@ -62,8 +63,8 @@ def resolve_order(spec: ScheduleSpec, job: Job) -> str:
     return json.dumps(order, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def run_of(job: Job, order: str, limits: tuple[str, ...], now: int) -> Run:
-    """Returns the run of an admitted job, attempt 1, on its way to the launcher."""
+def run_of(job: Job, priority: Priority, order: str, limits: tuple[str, ...], now: int) -> Run:
+    """Returns the run of an admitted job, attempt 1, on its way to the launcher. The priority is that of the job's version."""
     return Run(
         id=job.id,
         namespace=job.namespace,
@@ -93,6 +94,7 @@ def run_of(job: Job, order: str, limits: tuple[str, ...], now: int) -> Run:
         catch_up=job.catch_up,
         missing=job.missing,
         due=job.due,
+        priority=class_of(priority, catch_up=bool(job.catch_up)),
     )
 
 
@@ -128,6 +130,7 @@ def launch_order(run: Run, entries: Sequence[dict[str, Any]]) -> LaunchOrder:
         env=order["env"],
         context=context_document(run, order["properties"], entries, order.get("covered", [])),
         due=run.nominal if run.due is None else run.due,
+        priority=run.priority,
     )
 
 

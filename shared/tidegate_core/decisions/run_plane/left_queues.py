@@ -78,7 +78,7 @@ def has_its_turn(unit: UnitOfWork, limit: Key, mine: Waiter, shards: int, now: i
 def _leaves_a_slot(state: SharedLimit, rows: Sequence[Waiter], mine: Waiter, home: int) -> bool:
     """Whether these rows of the queue leave the job a slot."""
     others = [row for row in rows if row.job_id != mine.job_id]
-    line = in_line(sorted([*others, mine], key=lambda row: row.key(home).sk))
+    line = in_line(state, sorted([*others, mine], key=lambda row: row.key(home).sk))
     # Words of others lapse at the home's next look: of jobs that are gone, and of those that stand aside behind the first of these.
     words = state.offered & {row.job_id for row in line}
     return mine.job_id in in_turn(replace(state, offered=words), line)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import heapq
 from bisect import insort
 from collections.abc import Iterable
-from typing import TypeAlias
 
 from tidegate_core.decisions.run_plane.left_rows import LeftRows
+from tidegate_core.decisions.run_plane.line import Place, place_in_line
 from tidegate_core.decisions.run_plane.loads import Loads
 from tidegate_core.decisions.run_plane.retry_budget import RetryBudget
 from tidegate_core.decisions.run_plane.settled import Settled
@@ -24,13 +24,6 @@ from tidegate_core.store.values import Item, Key
 from tidegate_core.transactions.limits import key_text
 
 PENDING_CONSTRAINT = "pending_constraint"
-
-_Order: TypeAlias = tuple[bool, int, int, str]
-
-
-def place_in_line(job: Job) -> _Order:
-    """Returns a job's place among those of its schedule, which all have one priority. The last part is its id."""
-    return (not job.force_overlap, job.waits_since, job.nominal, job.id)
 
 
 class Memory:
@@ -68,7 +61,7 @@ class Memory:
         self._dues: dict[str, int] = {}
         self._held_by: dict[str, set[str]] = {}
         self._shared_limits: dict[str, dict[Key, None]] = {}
-        self._waiting: dict[str, list[_Order]] = {}
+        self._waiting: dict[str, list[Place]] = {}
         self._without_permit: dict[str, dict[str, None]] = {}
         self._timers: dict[Key, TimerRow] = {}
         self._left: dict[Key, TimerRow] = {}
@@ -126,7 +119,7 @@ class Memory:
             self.retries.launched(run.namespace, run.admitted_at)
         if run.failure is not None and (known is None or known.submissions_before != run.submissions_before):
             self.retries.retried(
-                run.namespace, run.not_before
+                run.namespace, run.priority, run.not_before
             )  # A predecessor's as well: no storm begins anew with an owner.
         self.runs[run_id] = run
 
@@ -194,7 +187,7 @@ class Memory:
     # -- questions ----------------------------------------------------------------------------------------------------
 
     def waiting(self, ref: str) -> list[str]:
-        """Jobs of a schedule that wait for their constraints, first come first; those that are forced before all."""
+        """Returns the jobs of a schedule that wait for their constraints, as `place_in_line` orders them."""
         return [order[-1] for order in self._waiting.get(ref, ()) if order[-1] not in self._set_aside]
 
     def has_waiting(self, ref: str) -> bool:

@@ -119,7 +119,8 @@ def _queue(waiting: Waiting) -> Settled:
     if waiting.spec.on_overflow == "coalesce":
         return _merged(waiting.jobs, most, "max_pending")
     detail = f"{waiting.spec.max_pending} jobs of the schedule wait already"
-    newest = sorted(waiting.jobs, key=_by_nominal)[-most:]
+    # A job that makes up for the past takes no on-time job's place in a full queue.
+    newest = sorted(waiting.jobs, key=lambda job: (bool(job.catch_up), *_by_nominal(job)))[-most:]
     return Settled(tuple(Ended(job, "skipped", "max_pending", detail) for job in newest))
 
 
@@ -189,16 +190,21 @@ def _by_nominal(job: Job) -> tuple[int, str]:
 def _in_place_of(latest: Job, others: Sequence[Job]) -> Job:
     """Returns the job as it waits where the others waited, and no longer than they would have.
 
+    An on-time job would become one of class `low` if a job that makes up for the past took its place. So what stands for an on-time job is
+    on time. What makes up for the past has waited in a lower class: its waiting counts for no place in a higher one.
+
     When it was satisfied stays its own: a delay counts from that. Deadlines are compared on the schedule's clock.
     """
     together = [*others, latest]
+    on_time = [job for job in together if not job.catch_up]
     deadlines = [job.deadline - job.stopped for job in together if job.times_out or job is latest]
-    takes_a_turn = latest.catch_up and any(job.times_out for job in others)
+    takes_a_turn = not on_time and any(job.times_out for job in others)
     return replace(
         latest,
-        queued_since=min(job.waits_since for job in together),
+        catch_up=None if on_time else True,
+        queued_since=min(job.waits_since for job in on_time or together),
         deadline=min(deadlines) + latest.stopped,
-        in_turn=True if takes_a_turn else latest.in_turn,
+        in_turn=None if on_time else takes_a_turn or latest.in_turn,
         alerted=any(job.alerted for job in together) or None,
     )
 
@@ -206,17 +212,21 @@ def _in_place_of(latest: Job, others: Sequence[Job]) -> Job:
 # -- runs and limits ------------------------------------------------------------------------------------------------------
 
 
-def to_cancel(most: int, holders: Sequence[str], runs: Mapping[str, Run]) -> list[str]:
-    """Returns the runs that have to end so that one more may run, the oldest first, less those that are ending.
+def to_cancel(job: Job, most: int, holders: Sequence[str], runs: Mapping[str, Run]) -> list[str]:
+    """Returns the runs that have to end so that the job may run, the oldest first, less those that are ending.
+
+    A job that makes up for the past would end what came on time after it. So no run ends for a job of an earlier instant.
 
     Args:
+        job: It wants a place.
         most: Runs that may be open.
         holders: Those that are, in the order of their admission.
         runs: What is known of them.
     """
     lasting = [run_id for run_id in holders if run_id in runs and not _is_ending(runs[run_id])]
     ending = len(holders) - len(lasting)
-    return lasting[: max(len(holders) - most + 1 - ending, 0)]
+    older = [run_id for run_id in lasting if runs[run_id].nominal <= job.nominal]
+    return older[: max(len(holders) - most + 1 - ending, 0)]
 
 
 def _is_ending(run: Run) -> bool:

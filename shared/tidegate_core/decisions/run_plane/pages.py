@@ -48,4 +48,5 @@ def page_of(
     # A drop ends what it was about, also where another suspend has come meanwhile, by which the state goes now.
     if isinstance(request, ScheduleSuspend) and "drop" not in (state.mode, request.mode):
         return ParkPending(request, receipt, memory, outcome, most)
-    return EndPending(request, receipt, ENDED_BY[type(request)], memory, outcome, most)
+    keeps = (request.on_update or request.spec.on_update) if isinstance(request, ScheduleApply) else "restart"
+    return EndPending(request, receipt, ENDED_BY[type(request)], memory, outcome, most, keeps)

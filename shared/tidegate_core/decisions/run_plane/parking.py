@@ -7,23 +7,19 @@ it would stand free for nobody.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tidegate_core.decisions.outages import served_between
 from tidegate_core.decisions.run_plane.answers import Outcome, answer
 from tidegate_core.decisions.run_plane.asking import leave
 from tidegate_core.decisions.run_plane.ending import ENDED_PER_PAGE, LISTED_MAX, PAGE_ACTIONS
 from tidegate_core.decisions.run_plane.memory import PENDING_CONSTRAINT, Memory
-from tidegate_core.decisions.run_plane.past_runs import take_back
-from tidegate_core.decisions.run_plane.run_ends import close_run, give_permit_back
+from tidegate_core.decisions.run_plane.parked_runs import park_run
+from tidegate_core.decisions.run_plane.run_ends import close_run
 from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, is_as_seen, run_keys_of, runs_of
 from tidegate_core.decisions.run_plane.standing import stands_still
-from tidegate_core.effects import Cancel
 from tidegate_core.model.receipts import Receipt
 from tidegate_core.model.requests import ScheduleRequest
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import Job, Run, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
@@ -79,32 +75,3 @@ class ParkPending:
         wanted = [keys.job(unit.shard, job.id) for job in waiting[: ENDED_PER_PAGE + 1]]
         found = [from_item(Job, item) for item in unit.items(wanted) if item is not None]
         return [job for job in found if job.asked and job.state == PENDING_CONSTRAINT]
-
-
-def park_run(unit: UnitOfWork, run: Run, now: int, outages: Sequence[Outage] = ()) -> None:
-    """Makes a run that has not passed the gate a waiting job again, with its permits given back.
-
-    Args:
-        unit: Of this decision.
-        run: As it is stored.
-        now: The present.
-        outages: Facts of the shard: their time stands still for who waits anyhow (`pending_timeout`).
-    """
-    key = keys.job(unit.shard, run.id)
-    job = unit.record(Job, key)
-    assert job is not None
-    for limit in run.limits:
-        give_permit_back(unit, limit, run, now)
-    take_back(unit, run)
-    unit.delete(run.key(unit.shard))
-    parked = replace(
-        job,
-        state=PENDING_CONSTRAINT,
-        attempt=run.attempt + 1,
-        free_attempts=run.free_attempts + 1,
-        # The time in which it was being launched is none in which it waited.
-        deadline=job.deadline + served_between(run.admitted_at, now, outages),
-        unmet=None,
-    )
-    unit.put(parked, key)
-    unit.after(Cancel(run.id, run.attempt))

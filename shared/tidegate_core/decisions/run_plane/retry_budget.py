@@ -1,5 +1,8 @@
 """How many retries a namespace may make: a dependency that is down must not turn every run into a stream of attempts.
 
+Retries of a low class could use the budget up, and a retry of a higher class would wait for ten minutes. So a retry counts those of its
+own class and of higher classes only.
+
 One per shard's owner, by the runs that it has seen: a successor begins with those that are open, each with its last retry. Nothing
 but the pace rests on it.
 """
@@ -9,7 +12,10 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Final
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+from tidegate_core.model.priority import Priority, rank_of
 
 BUDGET_WINDOW_MS: Final = 10 * 60_000
 SHARE: Final = 5
@@ -18,12 +24,19 @@ ALWAYS: Final = 5
 """Retries of a namespace and shard in a window that any number of launches allows: else a daily run had none."""
 
 
+class Retried(NamedTuple):
+    """A retry: when it begins, and the class of its run as a number (`rank_of`)."""
+
+    at: int
+    rank: int
+
+
 class RetryBudget:
     """Launches and retries of the last ten minutes, by namespace."""
 
     def __init__(self) -> None:
         self._launches: defaultdict[str, list[int]] = defaultdict(list)
-        self._retries: defaultdict[str, list[int]] = defaultdict(list)
+        self._retries: defaultdict[str, list[Retried]] = defaultdict(list)
 
     def launched(self, namespace: str, at: int) -> None:
         """A run was admitted."""
@@ -32,23 +45,27 @@ class RetryBudget:
         # Here as well, for a namespace that never retries: by the latest launch, there is no clock here.
         del launches[: bisect_right(launches, launches[-1] - BUDGET_WINDOW_MS)]
 
-    def retried(self, namespace: str, at: int) -> None:
-        """A further attempt begins at this instant, which may be to come."""
-        insort(self._retries[namespace], at)
+    def retried(self, namespace: str, priority: Priority, at: int) -> None:
+        """A further attempt of a run of this class begins at this instant, which may be to come."""
+        insort(self._retries[namespace], Retried(at, rank_of(priority)))
 
-    def earliest(self, namespace: str, wanted: int, now: int, beside: Iterable[int] = ()) -> int:
+    def earliest(
+        self, namespace: str, priority: Priority, wanted: int, now: int, beside: Iterable[Retried] = ()
+    ) -> int:
         """Returns when the next retry may begin: at the instant that is wanted, or at the first one behind it that the budget has room at.
 
         Args:
             namespace: Whose budget it is.
+            priority: Class of the run.
             wanted: When it would begin.
             now: The present.
-            beside: Begins of retries that are as good as made.
+            beside: Retries that are as good as made.
         """
-        launches = self._launches[namespace]
-        for known in (launches, self._retries[namespace]):
-            del known[: bisect_right(known, now - BUDGET_WINDOW_MS)]
-        retries = sorted([*self._retries[namespace], *beside])
+        launches, retried = self._launches[namespace], self._retries[namespace]
+        del launches[: bisect_right(launches, now - BUDGET_WINDOW_MS)]
+        del retried[: bisect_right(retried, now - BUDGET_WINDOW_MS, key=attrgetter("at"))]
+        mine = rank_of(priority)
+        retries = sorted(each.at for each in (*retried, *beside) if each.rank <= mine)
         most = max(ALWAYS, len(launches) // SHARE)
         at = wanted
         while (full := _last_of_full_windows(retries, most, at)) is not None:

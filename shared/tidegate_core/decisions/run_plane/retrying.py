@@ -14,8 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from tidegate_core.decisions.run_plane.definitions import spec_of
 from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS, resolve_order
-from tidegate_core.decisions.run_plane.retry_budget import BUDGET_WINDOW_MS, RetryBudget
+from tidegate_core.decisions.run_plane.retry_budget import BUDGET_WINDOW_MS, Retried, RetryBudget
 from tidegate_core.decisions.run_plane.standing import kept_from, launches
+from tidegate_core.model.priority import rank_of
 from tidegate_core.model.retry import COSTS_NO_TRY, ErrorKind, Retry
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.templates import Unresolved
@@ -69,7 +70,7 @@ def try_again(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> Verd
     if state is None or not _may_launch(unit, state, run):
         return STAYS
     wanted = now + spec.retry.pause_ms(run.retries)
-    at = budget.earliest(run.namespace, wanted, now, retries_beside(unit, run.namespace))
+    at = budget.earliest(run.namespace, run.priority, wanted, now, retries_beside(unit, run.namespace))
     if is_too_late(run, at):
         return Verdict(given_up=TOO_LATE)
     # I7: a stop that comes at the same time finds this attempt, or this write is refused.
@@ -132,11 +133,12 @@ def as_it_failed(run: Run, why: str) -> Run:
     return replace(run, **failure, reason=reason, disposition=None)
 
 
-def retries_beside(unit: UnitOfWork, namespace: str) -> list[int]:
-    """Returns when the retries begin that other decisions of this transaction make: nobody has counted them yet."""
+def retries_beside(unit: UnitOfWork, namespace: str) -> list[Retried]:
+    """Returns the retries that other decisions of this transaction make: nobody has counted them yet."""
     rows = [item for key, item in unit.writes.items() if item is not None and key.sk.startswith("R#")]
     runs = [from_item(Run, row) for row in rows]
-    return [each.not_before for each in runs if each.namespace == namespace and is_waited_for(each)]
+    mine = (each for each in runs if each.namespace == namespace and is_waited_for(each))
+    return [Retried(each.not_before, rank_of(each.priority)) for each in mine]
 
 
 def is_waited_for(run: Run) -> bool:

@@ -219,14 +219,14 @@ class PlanAnew(_AboutRun):
             return
         if is_overdue(run, now):
             retries, namespace = self.memory.retries, run.namespace
-            at = retries.earliest(namespace, now, now, retries_beside(unit, namespace))
+            at = retries.earliest(namespace, run.priority, now, now, retries_beside(unit, namespace))
             if is_too_late(run, at):
                 finish(unit, as_it_failed(run, TOO_LATE), now, TOO_LATE)
                 unit.after(Cancel(run.id, run.attempt))  # Of one that was handed over without an answer.
                 return
             run = replace(run, not_before=at, start_by=at + SUBMIT_WITHIN_MS)
             unit.put(run, run.key(unit.shard))
-            unit.after(lambda: retries.retried(namespace, at))
+            unit.after(partial(retries.retried, namespace, run.priority, at))
         unit.after(partial(self.planned, run))
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tidegate_core.model.modes import OnUpdate
+from tidegate_core.model.modes import FOR_PROGRAMS, OnUpdate
 from tidegate_core.model.problems import Problem
 from tidegate_core.model.schedule import ScheduleSpec
 
 PROGRAMS_ONLY = Problem(
-    "on_update", "is for schedules that start programs: messages wait for nothing", "use restart, or leave it out"
+    "on_update", "is for schedules that start programs: messages wait for nothing", "leave it out, or use restart"
 )
 ALREADY_ACTIVE = Problem(
     "suspended",
@@ -42,7 +42,7 @@ def trigger_stays(how: OnUpdate, *, exists: bool) -> bool:
 
 
 def _kept_problems(how: OnUpdate, spec: ScheduleSpec, former: ScheduleSpec | None) -> tuple[Problem, ...]:
-    if former is None or how == "restart":
+    if former is None or how not in FOR_PROGRAMS:
         return ()
     if spec.sends_messages or former.sends_messages:
         return (PROGRAMS_ONLY,)

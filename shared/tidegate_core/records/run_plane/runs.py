@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate_core.model.priority import Priority
 from tidegate_core.model.states import RunState
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key
@@ -42,6 +43,7 @@ class Run:
         covered, covered_from, free_attempts, catch_up, missing, due: As of its job.
         outputs_seq: The driver's count of the report that `outputs` are from; None when its wrapper counts none.
         told: True once its start was told to those who listen.
+        priority: Class of its job at the admission: `low` at most where it makes up for a missed instant.
     """
 
     id: str
@@ -99,6 +101,7 @@ class Run:
     setback: str | None = None
     last_lines: str | None = None
     due: int | None = None
+    priority: Priority = "medium"
 
     def key(self, shard: int) -> Key:
         return keys.run(shard, self.id)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tests.simulation.mutants.mutant import Mutant, Patch, returning
 from tidegate_core.decisions.run_plane import admit, asking, home_limits, left_queues
-from tidegate_core.records.limits import Waiter
+from tidegate_core.records.limits import SharedLimit, Waiter
 from tidegate_core.store import keys
 from tidegate_core.store.values import Key, RangeRead
 from tidegate_core.transactions import limits
@@ -33,8 +33,8 @@ def writing_rows_blindly(put: Callable[..., None]) -> Callable[..., None]:
     return written
 
 
-def without_those_aside(_: Any) -> Callable[[Sequence[Waiter]], list[Waiter]]:
-    return lambda waiters: [waiter for waiter in waiters if not waiter.aside]
+def without_those_aside(_: Any) -> Callable[[SharedLimit, Sequence[Waiter]], list[Waiter]]:
+    return lambda state, waiters: [waiter for waiter in waiters if not waiter.aside]
 
 
 def staying_aside(in_turn: Callable[..., Any]) -> Any:
@@ -50,7 +50,7 @@ ASIDE: Final = (
         "aborted behind those aside",
         "a job that aborts ends because of others who wait for another limit, and whom the free slots are not for",
         breaks="order",
-        patches=(Patch(left_queues, "in_line", lambda _: list),),
+        patches=(Patch(left_queues, "in_line", lambda _: lambda state, waiters: list(waiters)),),
         killed_by=f"{ABORTING_BEHIND_A_QUEUE_TESTS}::test_given_that_the_words_of_those_who_stand_aside_were_not_taken_back_yet_then_they_keep_no_slot_from_it",
     ),
     Mutant(

@@ -12,8 +12,10 @@ from typing import Any, Final
 
 from tests.simulation.mutants.clauses.weakened_conditions import without
 from tests.simulation.mutants.mutant import Mutant, Patch, returning
-from tidegate_core.decisions.run_plane import admit, home_limits, permits
+from tidegate_core.decisions.run_plane import admit, home_limits, memory, permits
+from tidegate_core.decisions.run_plane.line import Place
 from tidegate_core.records.limits import SharedLimit, Waiter
+from tidegate_core.records.run_plane import Job
 from tidegate_core.store import keys
 from tidegate_core.store.values import Action, Applied, Put, RawOutcome, Transaction, Update
 from tidegate_core.transactions import limits
@@ -93,6 +95,19 @@ def of_two_at_most(take: Callable[..., permits.Held]) -> Any:
     return taken
 
 
+def first_come(_: Callable[[Job], Place]) -> Callable[[Job], Place]:
+    return lambda job: (False, not job.force_overlap, job.waits_since, job.nominal, job.id)
+
+
+def keeping_its_slot(_: Any) -> Any:
+    def in_line(state: SharedLimit, waiters: Sequence[Waiter]) -> list[Waiter]:
+        first = next((waiter.job_id for waiter in waiters if waiter.aside), None)
+        return [waiter for waiter in waiters if not waiter.aside or waiter.job_id == first]
+
+    return in_line
+
+
+LINE_TESTS: Final = "unit/tidegate_core/decisions/run_plane/test_line.py"
 LIMITS: Final = (
     Mutant(
         "permit bound",
@@ -228,5 +243,26 @@ LIMITS: Final = (
         patches=(Patch(home_limits, "next_offers", offering_to_the_last),),
         within=4,
         trap="queues",
+    ),
+    Mutant(
+        "missed before due",
+        "a job of an instant that was missed stands before those that are due now, and holds the schedule's place for as long as it waits",
+        breaks="order",
+        patches=(Patch(memory, "place_in_line", first_come),),
+        killed_by=f"{LINE_TESTS}::test_given_a_missed_job_that_waits_for_a_busy_group_then_the_one_that_is_due_now_takes_its_place[queue]",
+    ),
+    Mutant(
+        "former version first",
+        "a job that an update lets finish stands before those of the new version, which has a higher priority",
+        breaks="order",
+        patches=(Patch(admit, "by_class", lambda _: lambda jobs, priority_of: list(jobs)),),
+        killed_by=f"{LINE_TESTS}::test_given_finish_old_then_a_job_of_a_low_former_version_holds_up_none_of_the_urgent_new_one[queue]",
+    ),
+    Mutant(
+        "kept from the urgent",
+        "the job that keeps a slot for later keeps it from those of a higher class as well",
+        breaks="order",
+        patches=(Patch(home_limits, "in_line", keeping_its_slot),),
+        killed_by="unit/tidegate_core/decisions/run_plane/test_home_limits.py::test_given_a_job_that_keeps_a_slot_for_later_then_it_does_so_from_nobody_of_a_higher_class[its word is the only slot]",
     ),
 )

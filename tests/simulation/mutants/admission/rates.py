@@ -9,7 +9,7 @@ from typing import Any, Final
 from tests.simulation.mutants.mutant import Mutant, Patch, returning
 from tests.simulation.users.shared_limits import RATES
 from tidegate_core.constraints.spans import Span
-from tidegate_core.decisions.run_plane import home_limits, parking, rates, run_ends
+from tidegate_core.decisions.run_plane import home_limits, parked_runs, rates, run_ends
 from tidegate_core.records.limits import SharedLimit
 from tidegate_core.store.values import Update
 from tidegate_core.transactions.rates import Counted
@@ -88,7 +88,7 @@ RATE_BUGS: Final = (
         "rate leak",
         "a run that is made a job again counts on, and once more when it is admitted again",
         breaks="I4",
-        patches=(Patch(parking, "give_permit_back", keeping_what_came_to_nothing),),
+        patches=(Patch(parked_runs, "give_permit_back", keeping_what_came_to_nothing),),
         within=70,
         trap=RATES,
         directed=(28,),

@@ -120,6 +120,13 @@ RULES_OF_RUNS = (
         killed_by=f"{STOPS_TESTS}::test_given_pending_jobs_then_all_are_cancelled_before_the_answer[6-suspend]",
     ),
     Mutant(
+        "lost by a deploy",
+        "an update ends what is due of a time trigger and waits for its place in a window, or for a constraint",
+        breaks="I1",
+        patches=(Patch(EndPending, "_stays", lambda _: lambda decision, unit, state, pending: False),),
+        killed_by="unit/tidegate_core/decisions/run_plane/test_update_modes.py::test_given_a_deploy_each_half_hour_then_no_hourly_run_is_lost[a constraint]",
+    ),
+    Mutant(
         "permit last",
         "a run ends before its permits are returned",
         breaks="I4",

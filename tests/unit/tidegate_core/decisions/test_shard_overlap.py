@@ -237,7 +237,7 @@ def test_given_jobs_that_an_update_has_ended_and_cannot_remove_yet_then_a_run_by
     bench = a_bench("queue", constraints=[CLOSED], max_pending=1)
     bench.run(15 * SECOND)
     monkeypatch.setattr(ending, "end", cannot_be_ended)
-    bench.request(an_apply(a_spec(trigger=every("100h"), overlap="queue", max_pending=1), "anew"))
+    bench.request(an_apply(a_spec(trigger=every("100h"), overlap="queue", max_pending=1), "anew", on_update="restart"))
     bench.run(SECOND)
     (old,) = waiting(bench)
     bench.request(a_request("trigger", request_id="first"))

@@ -32,11 +32,11 @@ def test_given_cdaps_preset_then_constraints_abort_and_wait_as_they_do_there() -
 
 
 def test_given_cdaps_preset_then_a_schedule_begins_suspended_and_waits_for_a_day() -> None:
-    """CD-005, CD-001."""
+    """CD-005, CD-001, CD-006."""
     spec = of_cdap()
     assert (spec.suspended, spec.overlap, spec.catchup.mode) == (True, "allow", "last")
     assert spec.pending_timeout == 24 * 3_600_000
-    assert (spec.pending_timeout_action, spec.on_update, spec.suspend_mode) == ("abort", "restart", "drop")
+    assert (spec.pending_timeout_action, spec.on_update, spec.suspend_mode) == ("abort", "finish_admitted", "drop")
 
 
 def test_given_words_beside_the_preset_then_they_win() -> None:

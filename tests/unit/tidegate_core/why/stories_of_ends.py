@@ -368,7 +368,7 @@ def _a_suspend_ended_it() -> Explanation:
 )
 def _an_update_ended_it() -> Explanation:
     bench = lived(every("1m"), CLOSED, for_ms=MINUTE)
-    bench.request(an_apply(a_spec(args=["new"]), "update"))
+    bench.request(an_apply(a_spec(args=["new"]), "update", on_update="restart"))
     bench.run(SECOND)
     return entry(bench, "cancelled/superseded")
 

@@ -9,7 +9,7 @@ from tests.support.harness.actor_harness import Behaviour
 from tests.unit.tidegate_core.decisions.shard_bench import a_bench
 from tests.unit.tidegate_core.decisions.test_keys_apart import ONE_OF_A_DAY, a_story, all_wait_behind_a_run
 from tests.unit.tidegate_core.why.telling import served, the_jobs, told, why, why_job
-from tidegate_core.decisions.run_plane.memory import place_in_line
+from tidegate_core.decisions.run_plane.line import place_in_line
 from tidegate_core.effects import Commit, Invalid
 from tidegate_core.model.instants import format_instant
 

@@ -9,7 +9,7 @@ from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.unit.tidegate_core.decisions.shard_bench import FOR_EVER, a_bench
 from tests.unit.tidegate_core.why.telling import CLUSTER, served, the_jobs, told, why, why_job
 from tidegate_api.reads.waiting import unmet_of
-from tidegate_core.decisions.run_plane.memory import place_in_line
+from tidegate_core.decisions.run_plane.line import place_in_line
 from tidegate_core.model.identity import shard_of_run
 from tidegate_core.model.instants import format_instant
 

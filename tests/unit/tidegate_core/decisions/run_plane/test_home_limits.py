@@ -99,9 +99,26 @@ def test_given_jobs_that_stand_aside_then_slots_are_for_the_first_of_them_and_fo
     names = dict(zip("ABCD", (A, B, C, D), strict=True))
     waiters = [a_waiter(job, most=9, aside=True if name in aside else None) for name, job in names.items()]
     everybody = SharedLimit(offered=frozenset(names.values()))
-    assert [waiter.job_id for waiter in in_line(waiters)] == [names[name] for name in line]
+    assert [waiter.job_id for waiter in in_line(everybody, waiters)] == [names[name] for name in line]
     assert set(handed_back(everybody, waiters)) == {*names.values()} - {names[name] for name in line}
     assert handed_back(SharedLimit(), waiters) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "keeps"),
+    [
+        pytest.param(SharedLimit(offered=frozenset({B})), False, id="its word is the only slot"),
+        pytest.param(SharedLimit(in_use=1, offered=frozenset({B})), False, id="the slots are in use"),
+        pytest.param(SharedLimit(offered=frozenset({A, B})), True, id="who stands before it has the word too"),
+    ],
+)
+def test_given_a_job_that_keeps_a_slot_for_later_then_it_does_so_from_nobody_of_a_higher_class(
+    state: SharedLimit, keeps: bool
+) -> None:
+    """A low job with the word for one limit waited for another one for hours, and an urgent job for the first one as long."""
+    urgent, low = a_waiter(A), a_waiter(B, aside=True)
+    assert handed_back(state, [urgent, low]) == ([] if keeps else [B])
+    assert handed_back(SharedLimit(offered=frozenset({B})), [low, urgent]) == []
 
 
 # -- one look -----------------------------------------------------------------------------------------------------------------

@@ -219,15 +219,15 @@ def test_given_many_jobs_then_one_look_ends_a_few_and_those_are_next_to_each_oth
 def test_given_cancel_running_then_the_oldest_runs_end_and_none_more_than_needed() -> None:
     runs = {run.id: run for run in (a_run(number, state="running") for number in (1, 2, 3))}
     holders = list(runs)
-    assert to_cancel(3, holders, runs) == holders[:1]
-    assert to_cancel(2, holders, runs) == holders[:2]
-    assert to_cancel(4, holders, runs) == []
+    assert to_cancel(a_job(9), 3, holders, runs) == holders[:1]
+    assert to_cancel(a_job(9), 2, holders, runs) == holders[:2]
+    assert to_cancel(a_job(9), 4, holders, runs) == []
 
 
 @pytest.mark.parametrize("ending", [{"cancel_requested": True}, {"ended_at": NOW}])
 def test_given_a_run_that_is_ending_already_then_no_other_has_to(ending: dict[str, Any]) -> None:
     runs = {run.id: run for run in (a_run(1, state="running"), a_run(2, state="running", **ending))}
-    assert to_cancel(2, list(runs), runs) == []
+    assert to_cancel(a_job(9), 2, list(runs), runs) == []
 
 
 def test_given_a_forced_job_then_it_counts_and_waits_for_what_a_constraint_names_only() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.support.builders import HOUR, MINUTE, NOW, Doc, a_definition, a_job, a_run, a_schedule, a_spec, at_most
 from tests.support.harness.decision_harness import Desk
 from tidegate_core.decisions.run_plane.admit import AdmitNext
-from tidegate_core.decisions.run_plane.parking import park_run
+from tidegate_core.decisions.run_plane.parked_runs import park_run
 from tidegate_core.decisions.run_plane.runs import LookAtRun, RequestCancel
 from tidegate_core.records.past_runs import PastRuns
 from tidegate_core.records.run_plane import Job, Run

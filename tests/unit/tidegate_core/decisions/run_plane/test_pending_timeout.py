@@ -27,7 +27,7 @@ from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.support.harness.decision_harness import Desk
 from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
 from tidegate_core.decisions.run_plane.admit import AdmitNext
-from tidegate_core.decisions.run_plane.parking import park_run
+from tidegate_core.decisions.run_plane.parked_runs import park_run
 from tidegate_core.effects import Commit, Notice, Read
 from tidegate_core.records.outages import Outage
 from tidegate_core.records.run_plane import Job, LedgerRow, OwnLimit, Run

@@ -292,7 +292,7 @@ def test_given_a_job_of_a_former_version_that_cannot_be_ended_then_the_new_ones_
     bench.request(an_apply(a_spec(trigger=every("10m"), constraints=SHUT)))
     bench.run(11 * MINUTE)
     refuse(bench, lambda sk: sk.startswith("J#"), "end_pending")
-    bench.request(an_apply(a_spec(trigger=every("1m")), "apply-2"))
+    bench.request(an_apply(a_spec(trigger=every("1m")), "apply-2", on_update="restart"))
     bench.run(5 * MINUTE)
     assert failed(bench) == {"request"}
     assert len(of(bench, "nightly")) >= 4

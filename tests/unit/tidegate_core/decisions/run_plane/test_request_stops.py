@@ -37,7 +37,7 @@ def bench() -> Bench:
     [
         pytest.param(a_request("delete", request_id="it"), "schedule_deleted", id="delete"),
         pytest.param(a_request("suspend", request_id="it"), "suspended", id="suspend"),
-        pytest.param(an_apply(a_spec(args=["new"]), "it"), "superseded", id="update"),
+        pytest.param(an_apply(a_spec(args=["new"]), "it", on_update="restart"), "superseded", id="update"),
     ],
 )
 @pytest.mark.parametrize("minutes", [1, 6, 7, 20])

@@ -66,7 +66,7 @@ def told(bench: Bench) -> dict[str, list[int]]:
 @pytest.mark.parametrize(
     ("request_", "what"),
     [
-        (ANOTHER, "cancelled/superseded"),
+        ({**ANOTHER, "on_update": "restart"}, "cancelled/superseded"),
         (a_request("delete"), "cancelled/schedule_deleted"),
         (a_request("suspend"), "cancelled/suspended"),
     ],

@@ -8,14 +8,17 @@ import pytest
 
 from tests.support.builders import MINUTE, NOW, SECOND
 from tidegate_core.decisions.run_plane.retry_budget import ALWAYS, BUDGET_WINDOW_MS, SHARE, RetryBudget
+from tidegate_core.model.priority import Priority
 
 
-def asked(budget: RetryBudget, times: int, namespace: str = "flights", now: int = NOW) -> list[int]:
+def asked(
+    budget: RetryBudget, times: int, namespace: str = "flights", now: int = NOW, priority: Priority = "medium"
+) -> list[int]:
     """Asks for retries in ten seconds, one after another; returns when they may begin."""
     found: list[int] = []
     for _ in range(times):
-        found.append(budget.earliest(namespace, now + 10 * SECOND, now))
-        budget.retried(namespace, found[-1])
+        found.append(budget.earliest(namespace, priority, now + 10 * SECOND, now))
+        budget.retried(namespace, priority, found[-1])
     return found
 
 
@@ -31,6 +34,20 @@ def test_given_many_launches_then_a_fifth_as_many_retries_begin_within_ten_minut
     begins = asked(budget, 200)
     for begin in begins:
         assert sum(begin - BUDGET_WINDOW_MS < each <= begin for each in begins) <= 100 // SHARE
+
+
+def test_given_retries_of_low_programs_then_an_urgent_one_is_tried_again_when_it_likes() -> None:
+    budget = RetryBudget()
+    asked(budget, ALWAYS, priority="low")
+    assert asked(budget, 1, priority="low") == [NOW + 10 * SECOND + BUDGET_WINDOW_MS]
+    assert asked(budget, ALWAYS, priority="highest") == [NOW + 10 * SECOND] * ALWAYS
+    assert asked(budget, 1, priority="highest") == [NOW + 10 * SECOND + BUDGET_WINDOW_MS]
+
+
+def test_given_retries_of_urgent_programs_then_a_low_one_waits_for_room() -> None:
+    budget = RetryBudget()
+    asked(budget, ALWAYS, priority="highest")
+    assert asked(budget, 1, priority="low") == [NOW + 10 * SECOND + BUDGET_WINDOW_MS]
 
 
 def test_given_launches_of_long_ago_or_of_others_then_they_allow_nothing() -> None:
@@ -53,7 +70,7 @@ def test_given_retries_that_are_planned_for_later_then_one_before_them_begins_wh
     """Found in review: five that were planned for in 14 h had the next one of their namespace, wanted in 10 s, wait for longer than that."""
     budget = RetryBudget()
     for number in range(ALWAYS):
-        budget.retried("flights", NOW + 14 * 60 * MINUTE + number)
+        budget.retried("flights", "medium", NOW + 14 * 60 * MINUTE + number)
     assert asked(budget, ALWAYS + 1) == [NOW + 10 * SECOND] * ALWAYS + [NOW + 10 * SECOND + BUDGET_WINDOW_MS]
 
 
@@ -75,8 +92,8 @@ def test_given_retries_that_are_wanted_in_any_order_then_each_begins_as_soon_as_
 
     for _ in range(40):
         wanted = NOW + chance.choice([10 * SECOND, chance.randrange(15 * MINUTE), chance.randrange(300 * MINUTE)])
-        begin = budget.earliest("flights", wanted, NOW)
+        begin = budget.earliest("flights", "medium", wanted, NOW)
         behind = [each + BUDGET_WINDOW_MS for each in begun if each + BUDGET_WINDOW_MS > wanted]
         assert begin == min(at for at in [wanted, *behind] if has_room_at(at))
-        budget.retried("flights", begin)
+        budget.retried("flights", "medium", begin)
         begun.append(begin)

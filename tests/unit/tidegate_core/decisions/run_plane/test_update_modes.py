@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.support.harness.recorded_effects import manifest_text
 from tidegate_core.decisions.run_plane.quarantine import TRY_AGAIN_MS
 from tidegate_core.effects import Commit, Invalid
-from tidegate_core.model.instants import format_instant
+from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.run_plane import EvidenceChunk, Job, ScheduleState
 
@@ -204,6 +205,99 @@ def test_given_a_crash_at_any_effect_of_an_update_then_what_waits_completes_once
 
 
 # -- by default ---------------------------------------------------------------------------------------------------------------
+
+
+FLEXIBLE = every("1h", start=format_instant(parse_instant("2025-11-13T00:00:00Z")), flexible="1h")
+
+
+@pytest.mark.parametrize("waits", ["a place in a flexible window", "a constraint"])
+def test_given_a_deploy_each_half_hour_then_no_hourly_run_is_lost(bench: Bench, waits: str) -> None:
+    """Found by trying: hourly deploys lost the runs that waited for their instant in the window."""
+    trigger, constraints = (FLEXIBLE, []) if waits.startswith("a place") else (every("1h"), [CLOSED])
+    for number in range(10):
+        spec = a_spec(trigger=trigger, args=[str(number)], constraints=constraints)
+        answer(bench, an_apply(spec, f"deploy-{number}"), run=30 * MINUTE)
+    bench.run(2 * HOUR if waits.startswith("a place") else 24 * HOUR)
+    rows = sorted((str(row["nominal"]), str(row["disposition"])) for row in bench.rows("L#"))
+    assert len(rows) >= 6
+    assert {disposition for _, disposition in rows} == {"launched"}
+    nominals = [int(nominal) for nominal, _ in rows]
+    assert [after - before for before, after in itertools.pairwise(nominals)] == [HOUR] * (len(rows) - 1)
+
+
+def test_given_a_due_job_that_waits_then_an_update_gives_it_the_new_arguments(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=every("100h"), args=["old"], constraints=[CLOSED])))
+    bench.run(SECOND)
+    at = format_instant(bench.now + MINUTE)
+    once = {"type": "at", "instant": at}
+    bench.request(an_apply(a_spec(trigger=once, args=["old"], constraints=[CLOSED]), "once"))
+    bench.run(2 * MINUTE)
+    receipt = answer(bench, an_apply(a_spec(trigger=every("100h"), args=["new"], constraints=[CLOSED]), "it"))
+    assert receipt["discarded"] in (None, {"jobs": [], "evidence": {}})
+    bench.run(OPENS_IN + MINUTE)
+    assert args_of(bench) == [["new"]]
+
+
+@pytest.mark.parametrize("said_by", ["the request", "the definition"])
+def test_given_that_somebody_says_restart_then_the_due_job_is_superseded_too(bench: Bench, said_by: str) -> None:
+    trigger = every("1m")
+    bench.request(an_apply(a_spec(trigger=trigger, args=["old"], constraints=[CLOSED])))
+    bench.run(90 * SECOND)
+    assert waiting(bench)
+    own = {"on_update": "restart"} if said_by == "the definition" else {}
+    asked = {"on_update": "restart"} if said_by == "the request" else {}
+    receipt = answer(bench, an_apply(a_spec(trigger=every("10h"), constraints=[CLOSED], **own), "it", **asked))
+    assert len(receipt["discarded"]["jobs"]) >= 1
+    assert waiting(bench) == []
+    assert {(row["disposition"], row["reason"]) for row in bench.rows("L#")} == {("cancelled", "superseded")}
+
+
+@pytest.mark.parametrize("made_by", ["event", "hand"])
+def test_given_a_job_of_an_event_or_by_hand_then_an_update_ends_it_as_ever(bench: Bench, made_by: str) -> None:
+    """Scenarios TS-04 and TS-05."""
+    bench.request(an_apply(a_spec(trigger=on_data(), args=["old"], constraints=[CLOSED])))
+    if made_by == "event":
+        bench.event(an_event("a"))
+    else:
+        bench.request(a_request("trigger"))
+    bench.run(SECOND)
+    receipt = answer(bench, an_apply(a_spec(trigger=on_data(), args=["new"], constraints=[CLOSED]), "it"))
+    assert len(receipt["discarded"]["jobs"]) == 1
+    bench.run(OPENS_IN + MINUTE)
+    assert args_of(bench) == []
+
+
+@pytest.mark.parametrize(("preset", "args"), [({}, "new"), ({"preset": "cdap", "suspended": False}, "old")])
+def test_given_a_due_run_before_the_gate_then_it_starts_once_with_the_arguments_that_its_preset_wants(
+    bench: Bench, preset: Doc, args: str
+) -> None:
+    """Row CD-006: with CDAP's preset what is being launched launches with its old snapshot."""
+    bench.behaves = lambda order: Behaviour(starts_after=10 * SECOND)
+    once = every("1h", end=format_instant(bench.now + HOUR))
+    bench.request(an_apply(a_spec(trigger=once, args=["old"], **preset)))
+    bench.run(46 * MINUTE + 45 * SECOND)  # It is due at 03:00, and comes to the gate ten seconds later.
+    assert [row["state"] for row in bench.rows("R#")] == ["submitted"]
+    receipt = answer(bench, an_apply(a_spec(trigger=every("10h"), args=["new"], **preset), "it"))
+    assert receipt["discarded"] in (None, {"jobs": [], "evidence": {}})
+    bench.run(MINUTE)
+    assert args_of(bench) == [[args]]
+    (row,) = bench.rows("L#")
+    assert (row["disposition"], row["state"]) == ("launched", "succeeded")
+
+
+@pytest.mark.parametrize("effect", range(1, 9, tier.at_night(1, else_=3)))
+def test_given_a_crash_at_any_effect_of_an_update_then_what_is_due_runs_once_with_the_new_arguments(
+    bench: Bench, effect: int
+) -> None:
+    bench.request(an_apply(a_spec(trigger=every("1m"), args=["old"], constraints=[CLOSED], overlap="allow")))
+    bench.run(9 * MINUTE + 30 * SECOND)
+    due = len(waiting(bench))
+    assert due > 6  # More than one page.
+    bench.crash_after = bench.effects_outside + effect
+    update(bench, a_spec(trigger=every("10h"), args=["new"], constraints=[CLOSED], overlap="allow"), "keep_due")
+    bench.run(OPENS_IN + MINUTE)
+    assert args_of(bench) == [["new"]] * due
+    assert bench.receipts()["it"]["status"] == "accepted"
 
 
 def test_given_a_definitions_own_word_then_its_update_follows_it_unless_the_request_says_otherwise(
