@@ -38,7 +38,7 @@ from tidegate_core.model.requests import (
 )
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.model.schedule_checks import fitting_problems
-from tidegate_core.model.sources import SourceSpec, wrong_escapes
+from tidegate_core.model.sources import SourceSpec, vain_comparisons, wrong_escapes
 
 _SCHEDULE_PLACEHOLDER = ScheduleSpec.model_validate(ScheduleSpec.EXAMPLE)
 """Stands in for a faulty spec, so that the problems of the request around it are found in the same pass."""
@@ -87,7 +87,7 @@ def parse_source(document: Mapping[str, Any], *, namespace: str | None = None, n
     except ValidationError as error:
         raise InvalidInput([*problems, *problems_of(error, SourceSpec)]) from error
     # Here and not where stored ones are read: one that was taken before is read on as it was.
-    problems += wrong_escapes(spec)
+    problems += [*wrong_escapes(spec), *vain_comparisons(spec)]
     if problems:
         raise InvalidInput(problems)
     return spec

@@ -13,6 +13,7 @@ from tidegate_core.model.events import DataPartitionEvent
 from tidegate_core.model.names import Name, Namespace, ShortText, Topic
 from tidegate_core.model.planned import PLATFORM, planned
 from tidegate_core.model.problems import Problem, refused
+from tidegate_core.model.vain_comparisons import compared, contradiction
 from tidegate_core.sources.places import PARTS_MAX, Place, Pointer, check_pointer
 from tidegate_core.sources.pointers import ESCAPES, WRONG_ESCAPE, is_wrongly_escaped
 from tidegate_core.sources.record_filter import RecordFilter
@@ -193,6 +194,14 @@ def wrong_escapes(spec: SourceSpec) -> list[Problem]:
         for field, pointer in [("each", spec.each), *pointers]
         if pointer is not None and is_wrongly_escaped(pointer)
     ]
+
+
+def vain_comparisons(spec: SourceSpec) -> list[Problem]:
+    """Returns the problems of comparisons of `where` that no record could pass; JSON may have a value of any kind."""
+    found = () if spec.where is None else compared(spec.where, "where")
+    # What never holds lets everything pass under `not`, which somebody may mean.
+    problems = [contradiction(each, place) for place, each, is_negated in found if not is_negated]
+    return [each for each in problems if each is not None]
 
 
 def as_number(name: str, text: str) -> str | int:

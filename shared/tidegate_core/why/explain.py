@@ -16,7 +16,7 @@ from tidegate_core.triggers.search import Search
 from tidegate_core.why.asked import Asked, asked
 from tidegate_core.why.facts import Facts
 from tidegate_core.why.instants import at_instant, being_made, max_fires, not_found_yet
-from tidegate_core.why.jobs import asks_for_a_job, first_of, of_evidence, of_job
+from tidegate_core.why.jobs import asks_for_a_job, first_of, of_evidence, of_job, of_schedule
 from tidegate_core.why.ledger import of_ledger
 from tidegate_core.why.looking import Views, line_of
 from tidegate_core.why.reason import Explanation, Reason, further
@@ -41,7 +41,8 @@ def why_schedule(views: Views, facts: Facts) -> Explanation:
     for job in line.jobs[:SHOWN_MAX]:
         # What holds for all of them is said once.
         reasons += [each for each in of_job(views, facts, job, line) if each.code not in said]
-    firsts = [first_of(job, line) for job in line.jobs[SHOWN_MAX:]]
+    for_all = of_schedule(facts)[:1]
+    firsts = [for_all[0] if for_all else first_of(job, line) for job in line.jobs[SHOWN_MAX:]]
     reasons += further(firsts, "jobs", f"tidegate job list --schedule {facts.ref}")
     reasons += _trigger(facts)
     reasons += _lately(facts)

@@ -341,6 +341,18 @@ def test_given_what_only_says_that_it_is_a_cloudevent_then_it_is_refused(value: 
             "where.in: can never be true; a header is a text: put it in quotes",
         ),
         ({"where": {"header": "n", "above": 5}}, "where.above: can never be true; a header is a text: compare it by"),
+        (
+            {"where": {"any_of": [{"header": "n", "equals": "a"}, {"pointer": "/n", "above": 5, "below": 5}]}},
+            "where.any_of[1]: can never be true: its comparisons exclude each other",
+        ),
+        (
+            {"where": {"not": {"not": {"header": "n", "equals": "a", "prefix": "b"}}}},
+            "where.not.not: can never be true: its comparisons exclude each other",
+        ),
+        (
+            {"where": {"pointer": "/n", "equals": "a", "exists": False}},
+            "where: can never be true: what does not exist has no equals; leave one of them out",
+        ),
         ({"where": {"header": "n"}}, "where.header: is not compared with anything"),
         ({"where": {"header": "n", "pointer": "/n", "exists": True}}, "where: needs either one header, pointer or"),
         ({"where": {"equals": "x"}}, "where: needs either one header, pointer or record with a comparison, or one of"),
@@ -376,6 +388,19 @@ def test_given_a_source_that_could_not_work_then_field_and_way_out_are_named(mor
     with pytest.raises(InvalidInput) as refused:
         a_spec(**more)
     assert str(refused.value.problems[0]).startswith(said)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"pointer": "/n", "at_least": 5, "at_most": 5},
+        {"pointer": "/n", "in": ["a", 5, True], "above": 4},
+        {"header": "n", "exists": False},
+        {"not": {"pointer": "/n", "equals": "a", "prefix": "b"}},
+    ],
+)
+def test_given_a_filter_that_some_record_passes_then_the_source_is_taken(where: Any) -> None:
+    assert a_spec(where=where).where is not None
 
 
 def test_given_all_that_a_source_may_say_then_its_stored_form_reads_back() -> None:

@@ -53,6 +53,19 @@ def test_given_a_held_schedule_then_the_jobs_behind_the_first_say_which_job_goes
     assert [each.code for each in why_job(bench, third).reasons] == ["suspended", "behind"]
 
 
+def test_given_a_held_schedule_with_many_jobs_then_those_that_are_only_counted_are_said_to_be_held() -> None:
+    """Without a limit nothing else is in their way, and yet none of them is decided on next."""
+    bench = a_bench()
+    bench.request(an_apply(a_spec(trigger={**on_data("raw", 1), "take": "exactly_n"}, overlap="allow")))
+    bench.request(a_request("suspend", mode="hold"))
+    for number in range(10):
+        bench.event(an_event(f"day-{number}"))
+        bench.run(SECOND)
+    lines = told(why(served(bench)))
+    assert not any(line.startswith("being_decided") for line in lines), lines
+    assert any(line.startswith("suspended: 7 further jobs: ") for line in lines), lines
+
+
 def test_given_a_held_schedule_whose_run_still_runs_then_the_jobs_say_that_it_does() -> None:
     bench = a_bench(FOR_EVER)
     bench.request(an_apply(a_spec(trigger=every("12h"), constraints=[ONE_AT_A_TIME])))
@@ -85,6 +98,25 @@ def test_given_more_waiting_jobs_than_the_owner_decides_on_at_once_then_the_job_
     assert {each["code"] for each in told_of.values()} == {"concurrency", "behind"}
     assert str(told_of[max(waiting, key=place_in_line).id]["reason"]).startswith(
         "38 of the schedule's jobs are before it; the first is "
+    )
+
+
+def test_given_jobs_of_a_low_former_version_then_the_job_list_has_the_urgent_new_one_before_them() -> None:
+    bench = a_bench(FOR_EVER)
+    trigger = {**on_data("raw", 1), "take": "exactly_n"}
+    bench.request(an_apply(a_spec(trigger=trigger, priority="low", constraints=[ONE_AT_A_TIME])))
+    for number in range(40):
+        bench.event(an_event(f"day-{number}"))
+    bench.run(MINUTE)
+    urgent = a_spec(trigger=trigger, priority="highest", constraints=[ONE_AT_A_TIME])
+    bench.request(an_apply(urgent, request_id="second", on_update="finish_old"))
+    bench.event(an_event("urgent"))
+    bench.run(MINUTE)
+    waiting = [job for job in the_jobs(served(bench)) if job.state == "pending_constraint"]
+    (urgent_job,) = (job for job in waiting if job.version == 2)
+    last = max((job for job in waiting if job.version == 1), key=place_in_line)
+    assert str(listed(bench)[last.id]["reason"]).startswith(
+        f"39 of the schedule's jobs are before it; the first is {urgent_job.id}, "
     )
 
 
