@@ -150,7 +150,7 @@ def _check_skipped(case: Case, life: Life) -> Iterator[str]:
         if constraint is None or row.reason not in {"ran_recently", "still_running"}:
             continue
         others = [each for each in rows if each.incarnation == row.incarnation and each.job_id != row.job_id]
-        parked_later = any(step.parks and step.done >= row.at - SKEW_MS for step in steps)
+        parked_later = any(step.takes_back and step.done >= row.at - SKEW_MS for step in steps)
         if not parked_later and not any(_keeps_from_running(constraint, each, row) for each in others):
             yield f"constraints: {row.job_id} of {life.name} was skipped at {row.at}, {row.reason}, and no run was"
 

@@ -66,7 +66,7 @@ def _was_blocked(case: Case, life: Life, row: LedgerRow) -> str | None:
 
     One that a suspend parked later, before its program began, is admitted a second time: the ledger has that admission.
     """
-    parked_later = any(step.parks and step.done >= row.at - SKEW_MS for step in case.steps(life))
+    parked_later = any(step.takes_back and step.done >= row.at - SKEW_MS for step in case.steps(life))
     blockers = (row.detail or "").removeprefix("still open: ").split(", ")
     open_then = [
         run

@@ -60,6 +60,12 @@ class Step:
     variant: int = -1
 
     @property
+    def takes_back(self) -> bool:
+        """Whether runs before the gate become jobs again: nothing of them starts, or they go on under a new version."""
+        how = self.asked.document.get("on_update", "keep_due")
+        return self.parks or (self.kind == "apply" and self.moves and how == "keep_due")
+
+    @property
     def kind(self) -> str:
         return str(self.asked.document["type"]).removeprefix("schedule.")
 

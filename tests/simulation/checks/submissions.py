@@ -158,7 +158,7 @@ def _may_be_parked(case: Case, row: LedgerRow, attempt: int) -> bool:
     """
     since = min(at for at, each in case.record.handed_over[row.job_id] if each == attempt)
     steps = [step for life in case.lives if life.name == row.name for step in case.steps(life)]
-    return any(step.parks and step.done >= since - SKEW_MS for step in steps)
+    return any(step.takes_back and step.done >= since - SKEW_MS for step in steps)
 
 
 def _ended(case: Case, run_id: str) -> Run:
