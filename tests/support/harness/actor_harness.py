@@ -65,6 +65,8 @@ __all__ = ["Behaviour", "Bench"]
 
 EFFECTS_AT_ONE_INSTANT_MAX = 50_000
 """An actor that asks for more without time passing goes round in circles."""
+ANSWERED_WITHIN_MS = 1_000
+"""Pokes go on for so long behind an effect: its answer, which changes what a home sees, may take as long."""
 OUTSIDE = (Commit, Write, Produce, Submit, Cancel)
 """Effects that change something outside of the actor: a crash between two others cannot be told from one at these."""
 STORE = (Read, ReadRange, Commit, Write)
@@ -112,6 +114,7 @@ class Bench(Programs, Outcomes, Scripts, Topics):
         self.lives = 0
         self.is_member: bool | None = True
         self.passes_over_routine = False
+        self._effects_told, self._told_until = -1, 0
         self._holding = holding
         if beside is not None:
             self._share(beside)
@@ -217,9 +220,14 @@ class Bench(Programs, Outcomes, Scripts, Topics):
 
     def _poke_limits(self) -> None:
         """A permit that nobody had waited for is found by routine, within a second; where that is passed over, its home is told."""
+        if self.effects_outside != self._effects_told:
+            self._told_until = self.now + ANSWERED_WITHIN_MS
+        # The home's own reads are moments too: each would be followed by the next poke, and so on for hours.
+        if not self.passes_over_routine or self.now > self._told_until:
+            return
         told = -1
-        while self.passes_over_routine and told != self.effects_outside:
-            told = self.effects_outside
+        while told != self.effects_outside:
+            told = self._effects_told = self.effects_outside
             self.give(*(Poked(home, limit) for home, limit in limits_with_queue(self.store, self.actor.shards)))
 
     def _pass_to(self, instant: int) -> None:

@@ -120,6 +120,7 @@ def test_given_several_before_the_first_of_many_ticks_then_all_of_them_are_that_
     assert met(story) == [("02:20", ["d1", "d2"]), ("02:30", ["d3"])]
 
 
+@pytest.mark.nightly
 def test_given_late_data_of_a_long_outage_then_a_decision_reads_of_its_instances_what_it_can_hold(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

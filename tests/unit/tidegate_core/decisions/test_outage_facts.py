@@ -226,7 +226,7 @@ def test_given_a_fact_whose_author_had_a_clock_ahead_then_what_it_stands_for_is_
 
 
 def test_given_facts_of_long_ago_then_the_next_take_over_drops_them() -> None:
-    bench = a_bench("none")
+    bench = a_bench("none", "1h")
     bench.away(2 * HOUR)
     assert len(facts(bench)) == 1
     seen(bench, bench.now + OUTAGES_KEPT_MS + SECOND)

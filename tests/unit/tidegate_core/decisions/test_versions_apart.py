@@ -20,6 +20,7 @@ def a_story(*constraints: Doc, overlap: str = "allow") -> Story:
     story.data("old", apart=SECOND)
     story.apply("nightly", on_data(), *constraints, overlap=overlap, on_update="finish_old")
     story.run(SECOND)
+    story.passes_over_routine = True
     return story
 
 

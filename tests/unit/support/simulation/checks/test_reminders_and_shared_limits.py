@@ -27,7 +27,6 @@ from tests.simulation.world.observations import Author, ReceiptSeen
 from tests.simulation.world.timeline import START
 from tests.simulation.world.world import World, build
 from tests.unit.support.simulation.checks.lying import found
-from tests.unit.support.simulation.checks.test_checks_of_ticks import SEED as SEED_OF_TICKS
 from tests.unit.support.simulation.checks.worlds import calm_world
 from tidegate_core.model.durations import parse_duration
 from tidegate_core.model.shards import schedule_shard
@@ -35,6 +34,8 @@ from tidegate_core.records.run_plane import LedgerRow
 from tidegate_core.store.keys import shard_pk
 
 SEED = 7
+SEED_OF_MANY = 871_009
+"""Of a world in which a run holds three permits."""
 """Of a calm world in which `rather` is left alone, and is reminded of nothing before it is reminded of something."""
 REMINDED = "rather"
 
@@ -47,7 +48,7 @@ def world() -> World:
 @pytest.fixture(scope="module")
 def world_of_many() -> World:
     """One in which some need three permits."""
-    return calm_world(SEED_OF_TICKS, TICKS)
+    return calm_world(SEED_OF_MANY, TICKS)
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from tests.support.builders import (
 )
 from tests.support.harness.actor_harness import Bench
 from tests.support.harness.decision_harness import Desk
-from tests.support.tier import examples
+from tests.support.tier import at_night
 from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.model.instants import format_instant, parse_instant
 from tidegate_core.records.run_plane import Job, LedgerRow, ScheduleState, TimerRow
@@ -102,7 +102,7 @@ def _run(bench: Bench, milliseconds: int) -> None:
 UNCUT: dict[tuple[str, str, str], dict[str, object]] = {}
 
 
-@settings(max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=at_night(8, else_=1), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     name=st.sampled_from(sorted(TRIGGERS)),
     mode=st.sampled_from(["all", "last", "coalesce", "none"]),
