@@ -65,7 +65,8 @@ def options(
 ) -> None:
     """Tidegate: schedules, data triggers and delayed messages on Kafka, DynamoDB and PySpark.
 
-    Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict, 5 timeout. Commands that take a node's settings (node, api, init, migrate,
-    partitions, audit) also have 75 (try again later) and 78 (wrong settings); what else one has its own --help says.
+    Exit codes: 0 ok, 1 failure, 2 the input is wrong (whether the command, the API or a node says so), 3 not found, 4 conflict, 5 timeout,
+    75 the API, or a brick behind it, does not answer now: run it again. Commands that take a node's settings (node, api, init, migrate,
+    partitions, audit) also have 78 (wrong settings); what else one has its own --help says.
     """
     set_api_url(api)

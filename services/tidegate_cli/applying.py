@@ -124,7 +124,7 @@ def fail_where_refused(receipts: Sequence[ReceiptView], done: str) -> None:
     counts = [f"{len(refused)} of {len(receipts)} schedules were not {done}"] if refused else []
     counts += [f"{len(pending)} of {len(receipts)} requests are not answered yet"] if pending else []
     if refused:
-        code = Exit.FAILURE if any(receipt.status == "rejected" for receipt in refused) else Exit.CONFLICT
+        code = Exit.USAGE if any(receipt.status == "rejected" for receipt in refused) else Exit.CONFLICT
         raise CommandFailed("; ".join(counts), code)
     if pending:
         raise CommandFailed("; ".join(counts), Exit.TIMEOUT)

@@ -151,5 +151,5 @@ def _each(letters: list[str], deal_with: Callable[[str], DeadLetterAnswer], outp
     show_list(done, columns, output)
     if failed:
         raise CommandFailed(
-            f"{len(letters) - len(done)} of {len(letters)} letters were not dealt with", exit_of(failed[0])
+            f"{len(letters) - len(done)} of {len(letters)} letters were not dealt with", max(map(exit_of, failed))
         )

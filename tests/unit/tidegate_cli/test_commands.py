@@ -40,7 +40,7 @@ def test_given_schedules_then_they_are_a_plain_table_or_json_or_yaml(
 def test_given_payload_that_is_no_json_then_one_line_says_so(
     api: FakeApi, capsys: pytest.CaptureFixture[str], payload: str
 ) -> None:
-    assert main.run(["message", "send", "-n", "a", "-t", "t", "--payload", payload]) == 1
+    assert main.run(["message", "send", "-n", "a", "-t", "t", "--payload", payload]) == 2
     assert "cannot be sent as JSON" in capsys.readouterr().err
     assert api.asked == []
 
@@ -104,7 +104,7 @@ def test_given_command_then_its_exit_code_can_be_relied_on(api: FakeApi, command
     assert main.run(command) == code
 
 
-@pytest.mark.parametrize(("status", "code"), [(409, 4), (412, 4), (404, 3), (400, 1), (503, 1), (202, 5)])
+@pytest.mark.parametrize(("status", "code"), [(409, 4), (412, 4), (404, 3), (400, 2), (503, 75), (202, 5)])
 def test_given_refusal_then_its_exit_code(
     api: FakeApi, status: int, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,7 +139,7 @@ def test_given_an_id_that_a_script_left_empty_then_no_command_makes_another_one_
 ) -> None:
     message = ["message", "send", "-n", "a", "-t", "t", "--text", "x"]
     for command in (message, ["schedule", "trigger", "a/b"]):
-        assert main.run([*command, "--id", ""]) == 1
+        assert main.run([*command, "--id", ""]) == 2
         assert "request id ''" in capsys.readouterr().err
     assert api.asked == []
 
@@ -219,7 +219,7 @@ def test_given_nothing_listens_then_one_line_says_what_to_do(
 ) -> None:
     monkeypatch.setenv("TIDEGATE_STATE_DIR", str(tmp_path))
     # Port 9 of loopback: nothing listens on "discard" any more, and connecting there sends nothing.
-    assert main.run(["--api", "http://127.0.0.1:9", "run", "list"]) == 1
+    assert main.run(["--api", "http://127.0.0.1:9", "run", "list"]) == 75
     error = capsys.readouterr().err
     assert "no tidegate API answers at http://127.0.0.1:9; start one" in error
     assert len(error.splitlines()) == 1
