@@ -19,6 +19,7 @@ class Commands(LazyGroup):
         "dev": Subcommand(
             "tidegate_cli.dev.command", "Start Kafka, DynamoDB Local, a node and the API on this machine."
         ),
+        "apply": Subcommand(f"{COMMANDS}.apply", "Apply schedules and sources, from one file or folder."),
         "schedule": Subcommand(f"{COMMANDS}.schedules", "Apply, list, suspend, resume, trigger and delete schedules."),
         "source": Subcommand(f"{COMMANDS}.sources", "Topics of one's own that are read as events."),
         "job": Subcommand(f"{COMMANDS}.jobs", "Occurrences in the making, and what each waits for."),

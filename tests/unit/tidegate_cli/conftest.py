@@ -65,6 +65,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeApi:
         return Client("http://api:1", transport=httpx2.MockTransport(fake.handle))
 
     for module in (
+        "apply",
         "schedules",
         "sources",
         "jobs",
