@@ -60,7 +60,8 @@ def options(
             "--api",
             metavar="URL",
             envvar="TIDEGATE_API_URL",
-            help="Address of the API. Default: that of a running `tidegate dev`, else http://127.0.0.1:8080.",
+            help="Address of the API. Default: that of the `tidegate dev` that was started from this folder, else of the only "
+            "one that runs, else http://127.0.0.1:8080.",
         ),
     ] = None,
 ) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.unit.tidegate_cli.conftest import RECEIPT, RUN, FakeApi, a_run
-from tidegate_cli import context, main
+from tests.unit.tidegate_cli.conftest import RECEIPT, RUN, FakeApi, a_ready, a_run
+from tidegate_cli import context, local_stacks, main
+from tidegate_cli.dev.pointer import Pointer
 
 
 def test_given_schedules_then_they_are_a_plain_table_or_json_or_yaml(
@@ -196,11 +198,45 @@ def test_given_output_name_then_only_what_other_commands_take_is_printed(
 def test_given_running_local_stack_then_its_address_is_used(tmp_path: Path) -> None:
     environment = {"TIDEGATE_STATE_DIR": str(tmp_path)}
     assert context.dev_url(environment) is None
-    (tmp_path / "dev.json").write_text('{"api_url": "http://127.0.0.1:4711"}')
+    pointer = Pointer(tmp_path / "dev")
+    pointer.write(a_ready("http://127.0.0.1:4711", "/somewhere"))
     assert context.dev_url(environment) == "http://127.0.0.1:4711"
-    (tmp_path / "dev.json").write_text("[]")
+    pointer.remove()
+    (tmp_path / "dev" / "broken.json").write_text("[]")
     assert context.dev_url(environment) is None
-    assert context.state_dir({"XDG_STATE_HOME": "/x"}) == Path("/x/tidegate")
+    assert local_stacks.state_dir({"XDG_STATE_HOME": "/x"}) == Path("/x/tidegate")
+
+
+def test_given_several_local_stacks_then_the_one_of_this_folder_is_meant_and_without_it_none_is_guessed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Commands went to the stack that had started last, silently."""
+    monkeypatch.setenv("TIDEGATE_STATE_DIR", str(tmp_path / "state"))
+    pointers = [Pointer(tmp_path / "state" / "dev") for _ in range(3)]
+    folders = [tmp_path / name for name in ("a", "b", "elsewhere")]
+    for folder in folders:
+        folder.mkdir()
+    for pointer, folder, port in zip(pointers[:2], folders, (4711, 4712), strict=False):
+        pointer.write(a_ready(f"http://127.0.0.1:{port}", str(folder)))
+    for folder, url in zip(folders, ("http://127.0.0.1:4711", "http://127.0.0.1:4712"), strict=False):
+        monkeypatch.chdir(folder)
+        assert context.dev_url(os.environ) == url
+    monkeypatch.chdir(folders[2])
+    assert main.run(["schedule", "list"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert "2 local stacks run, and none of them was started from this folder" in said[0]
+    assert "--api" in said[0]
+    assert said[1] == f"  http://127.0.0.1:4711  started from {folders[0]} (process 17, data in /data)"
+    assert said[2].startswith("  http://127.0.0.1:4712 ")
+    assert main.run(["--api", "http://127.0.0.1:9", "schedule", "list"]) == 75
+    pointers[2].write(a_ready("http://127.0.0.1:4713", str(folders[0])))
+    monkeypatch.chdir(folders[0])
+    assert main.run(["schedule", "list"]) == 2
+    assert "3 local stacks run, and 2 of them were started from this folder" in capsys.readouterr().err
+    for pointer in pointers[1:]:
+        pointer.remove()
+    monkeypatch.chdir(folders[2])
+    assert context.dev_url(os.environ) == "http://127.0.0.1:4711"
 
 
 def test_given_help_then_nothing_heavy_is_imported() -> None:
