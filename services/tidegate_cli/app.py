@@ -19,6 +19,7 @@ class Commands(LazyGroup):
         "dev": Subcommand(
             "tidegate_cli.dev.command", "Start Kafka, DynamoDB Local, a node and the API on this machine."
         ),
+        "apply": Subcommand(f"{COMMANDS}.apply", "Apply schedules and sources, from one file or folder."),
         "schedule": Subcommand(f"{COMMANDS}.schedules", "Apply, list, suspend, resume, trigger and delete schedules."),
         "source": Subcommand(f"{COMMANDS}.sources", "Topics of one's own that are read as events."),
         "job": Subcommand(f"{COMMANDS}.jobs", "Occurrences in the making, and what each waits for."),
@@ -62,13 +63,15 @@ def options(
             "--api",
             metavar="URL",
             envvar="TIDEGATE_API_URL",
-            help="Address of the API. Default: that of a running `tidegate dev`, else http://127.0.0.1:8080.",
+            help="Address of the API. Default: that of the `tidegate dev` that was started from this folder, else of the only "
+            "one that runs, else http://127.0.0.1:8080.",
         ),
     ] = None,
 ) -> None:
     """Tidegate: schedules, data triggers and delayed messages on Kafka, DynamoDB and PySpark.
 
-    Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict, 5 timeout. Commands that take a node's settings (node, api, init, migrate,
-    partitions, audit) also have 75 (try again later) and 78 (wrong settings); what else one has its own --help says.
+    Exit codes: 0 ok, 1 failure, 2 the input is wrong (whether the command, the API or a node says so), 3 not found, 4 conflict, 5 timeout,
+    75 the API, or a brick behind it, does not answer now: run it again. Commands that take a node's settings (node, api, init, migrate,
+    partitions, audit) also have 78 (wrong settings); what else one has its own --help says.
     """
     set_api_url(api)

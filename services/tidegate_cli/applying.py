@@ -1,4 +1,4 @@
-"""`schedule apply` and `source apply`: every document of the files is tried, each problem is shown with its line, and the worst one decides."""
+"""`apply`, `schedule apply` and `source apply`: every document of the files is tried, each problem is shown with its line, and the worst one decides."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from tidegate_cli.apply_order import in_order_of_dependence
 from tidegate_cli.documents import ScheduleDocument, read_documents
 from tidegate_cli.exits import CommandFailed, Exit, exit_of
-from tidegate_cli.output import Format, note, show_list
+from tidegate_cli.input_files import name_of
+from tidegate_cli.interrupts import told_of_sigterm
+from tidegate_cli.output import Column, Format, note, show_list
+from tidegate_cli.trying import try_source
+from tidegate_cli.unfinished import Outcome, Progress, tell_unfinished
 from tidegate_client.errors import (
     AnswerPending,
     ApiFailed,
@@ -33,14 +38,14 @@ class Wish:
     """What is wanted of each schedule, or source.
 
     Attributes:
-        kind: Which of them the files hold.
+        kind: Which of them the files hold; None is all kinds.
         expected_version: Of the one schedule that the files hold.
         together: Whether nothing is applied unless all can be.
         create_only: Whether one that exists stands in the way of all.
         request_id: Of the one request that this is.
     """
 
-    kind: Literal["schedule", "source"] = "schedule"
+    kind: Literal["schedule", "source"] | None = "schedule"
     dry_run: bool = False
     reason: str | None = None
     actor: str | None = None
@@ -50,56 +55,80 @@ class Wish:
     create_only: bool = False
     request_id: str | None = None
 
+    @property
+    def plural(self) -> str:
+        return f"{self.kind or 'definition'}s"
+
 
 def apply_all(api: Client, source: Path, wish: Wish, output: Format) -> None:
-    """Applies all schedules, or sources, of a file or folder.
+    """Applies all schedules, or sources, of a file or folder, in order of dependence.
 
     Raises:
         CommandFailed: Some could not be applied; what was wrong stands on stderr.
-        TidegateError: The API cannot be used at all; nothing further was tried, and what was applied is shown.
+        TidegateError: The API cannot be used at all; nothing further was tried. What was applied is shown, and what is open is told.
     """
     documents = read_documents(source, wish.kind)
     if wish.expected_version is not None and len(documents) > 1:
-        raise CommandFailed(f"--expected-version: {source} has {len(documents)} {wish.kind}s; apply one", Exit.USAGE)
+        count = f"{name_of(source)} has {len(documents)} {wish.plural}"
+        raise CommandFailed(f"--expected-version: {count}; apply one", Exit.USAGE)
     if wish.request_id is not None and (len(documents) > 1 or wish.together or wish.dry_run):
         raise CommandFailed("--id names one request: apply one definition, and by itself", Exit.USAGE)
+    documents = in_order_of_dependence(documents)
     if wish.together and not wish.dry_run:
         _apply_together(api, documents, wish, output)
-        return
-    done: list[ReceiptView | DryRun] = []
+    else:
+        _apply_one_by_one(api, documents, wish, output)
+
+
+def _apply_one_by_one(api: Client, documents: Sequence[ScheduleDocument], wish: Wish, output: Format) -> None:
+    progress = Progress(documents, wish.plural, dry_run=wish.dry_run)
     codes: list[Exit] = []
     try:
-        for document in documents:
-            try:
-                done.append(_applied(api, document, wish))
-            except (ApiUnreachable, ApiUnavailable, ApiFailed):
-                raise
-            except TidegateError as error:
-                _report(document, wish.kind, error)
-                codes.append(exit_of(error))
-    finally:
-        if done:
-            _show(done, wish.kind, output)
+        with told_of_sigterm():
+            for document in documents:
+                try:
+                    progress.done.append(Outcome(kind=document.kind, answer=_applied(api, document, wish)))
+                except (ApiUnreachable, ApiUnavailable, ApiFailed):
+                    raise
+                except TidegateError as error:
+                    _report(document, error)
+                    codes.append(exit_of(error))
+                    if isinstance(error, AnswerPending):
+                        progress.pending += 1
+                    else:
+                        progress.refused += 1
+    except BaseException as end:
+        _show(progress.done, wish, output)
+        tell_unfinished(progress, end)
+        raise
+    _show(progress.done, wish, output)
     if codes:
-        raise CommandFailed(f"{len(codes)} of {len(documents)} {wish.kind}s were not applied", max(codes))
+        counts = [f"{progress.refused} of {len(documents)} {wish.plural} were not applied"] if progress.refused else []
+        counts += [f"{progress.pending} of {len(documents)} are not answered yet"] if progress.pending else []
+        raise CommandFailed("; ".join(counts), max(codes))
 
 
-def _apply_together(api: Client, documents: list[ScheduleDocument], wish: Wish, output: Format) -> None:
+def _apply_together(api: Client, documents: Sequence[ScheduleDocument], wish: Wish, output: Format) -> None:
     """Applies all of them, or none of them as far as anybody could know beforehand."""
     try:
-        receipts = receipts_of(
-            lambda: api.apply_schedules(
-                [document.spec for document in documents],
-                create_only=wish.create_only,
-                on_update=wish.on_update,
-                reason=wish.reason,
-                actor=wish.actor,
+        with told_of_sigterm():
+            receipts = receipts_of(
+                lambda: api.apply_schedules(
+                    [document.spec for document in documents],
+                    create_only=wish.create_only,
+                    on_update=wish.on_update,
+                    reason=wish.reason,
+                    actor=wish.actor,
+                )
             )
-        )
     except InvalidRequest as error:
-        _report_places(documents, wish.kind, error)
-        raise CommandFailed(f"none of {len(documents)} {wish.kind}s was applied", exit_of(error)) from error
-    _show([*receipts], wish.kind, output)
+        _report_places(documents, error)
+        raise CommandFailed(f"none of {len(documents)} {wish.plural} was applied", exit_of(error)) from error
+    except (ApiUnreachable, ApiUnavailable, ApiFailed, KeyboardInterrupt, SystemExit) as end:
+        tell_unfinished(Progress(documents, wish.plural, sent=len(documents)), end)
+        raise
+    pairs = zip(documents, receipts, strict=True)
+    _show([Outcome(kind=document.kind, answer=receipt) for document, receipt in pairs], wish, output)
     fail_where_refused(receipts, "applied")
 
 
@@ -124,13 +153,13 @@ def fail_where_refused(receipts: Sequence[ReceiptView], done: str) -> None:
     counts = [f"{len(refused)} of {len(receipts)} schedules were not {done}"] if refused else []
     counts += [f"{len(pending)} of {len(receipts)} requests are not answered yet"] if pending else []
     if refused:
-        code = Exit.FAILURE if any(receipt.status == "rejected" for receipt in refused) else Exit.CONFLICT
+        code = Exit.USAGE if any(receipt.status == "rejected" for receipt in refused) else Exit.CONFLICT
         raise CommandFailed("; ".join(counts), code)
     if pending:
         raise CommandFailed("; ".join(counts), Exit.TIMEOUT)
 
 
-def _report_places(documents: list[ScheduleDocument], kind: str, error: InvalidRequest) -> None:
+def _report_places(documents: Sequence[ScheduleDocument], error: InvalidRequest) -> None:
     """Shows each problem of a list, `[2].trigger.type`, where its document is written."""
     for problem in error.problems:
         place = _PLACE.match(problem.field)
@@ -139,13 +168,15 @@ def _report_places(documents: list[ScheduleDocument], kind: str, error: InvalidR
             continue
         document = documents[int(place[1])]
         own = problem.model_copy(update={"field": problem.field[place.end() :]})
-        note(f"{document.place_of(own.field)}: {kind} {document.title}: {own}")
+        note(f"{document.place_of(own.field)}: {document.kind} {document.title}: {own}")
     if not error.problems:
         note(str(error))
 
 
 def _applied(api: Client, document: ScheduleDocument, wish: Wish) -> ReceiptView | DryRun:
-    if wish.kind == "source":
+    if document.kind == "source":
+        if wish.dry_run:
+            return try_source(api, document.spec, wish.expected_version)
         return api.apply_source(
             document.spec,
             expected_version=wish.expected_version,
@@ -171,27 +202,31 @@ def _applied(api: Client, document: ScheduleDocument, wish: Wish) -> ReceiptView
     return receipt.model_copy(update={"next": view.next})
 
 
-def _report(document: ScheduleDocument, kind: str, error: TidegateError) -> None:
+def _report(document: ScheduleDocument, error: TidegateError) -> None:
     if isinstance(error, InvalidRequest) and error.problems:
         for problem in error.problems:
-            note(f"{document.place_of(problem.field)}: {kind} {document.title}: {problem}")
+            note(f"{document.place_of(problem.field)}: {document.kind} {document.title}: {problem}")
     else:
         note(f"{document.place_of('')}: {error}")
 
 
-def _show(done: list[ReceiptView | DryRun], kind: str, output: Format) -> None:
-    for view in done:
-        for warning in view.warnings:
-            note(f"{view.namespace}/{view.name}: warning: {warning}")
-    columns = [
-        ("namespace", lambda view: view.namespace),
-        ("name", lambda view: view.name),
-        ("result", lambda view: view.status if isinstance(view, ReceiptView) else f"would {view.would}"),
-        ("version", lambda view: view.version),
-        ("next", lambda view: view.next[0] if view.next else None),
-        ("changed", lambda view: view.changed if isinstance(view, DryRun) else None),
-        ("reading", lambda view: view.reading if isinstance(view, DryRun) else None),
+def _show(done: Sequence[Outcome], wish: Wish, output: Format) -> None:
+    if not done:
+        return
+    for outcome in done:
+        for warning in outcome.answer.warnings:
+            note(f"{outcome.namespace}/{outcome.name}: warning: {warning}")
+    columns: list[Column] = [
+        ("namespace", lambda outcome: outcome.namespace),
+        ("name", lambda outcome: outcome.name),
+        ("result", lambda outcome: outcome.result),
+        ("version", lambda outcome: outcome.answer.version),
     ]
-    dry_run = any(isinstance(view, DryRun) for view in done)
-    shown = 4 if kind == "source" else len(columns) if dry_run else len(columns) - 2
-    show_list(done, columns[:shown], output)
+    if wish.kind is None:
+        columns.insert(0, ("kind", lambda outcome: outcome.kind))
+    if wish.kind != "source":
+        columns.append(("next", lambda outcome: outcome.answer.next[0] if outcome.answer.next else None))
+    if wish.dry_run:
+        columns.append(("changed", lambda outcome: outcome.answer.changed))
+        columns.append(("reading", lambda outcome: outcome.answer.reading))
+    show_list(done, columns, output)

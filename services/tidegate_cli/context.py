@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tidegate_cli.local_stacks import chosen_stack, current_folder, pointer_dir, running_stacks
 
 if TYPE_CHECKING:
     from tidegate_client import Client
 
 DEFAULT_URL = "http://127.0.0.1:8080"
-POINTER_FILE = "dev.json"
-"""Written by a running `tidegate dev`."""
 
 _chosen: dict[str, str | None] = {"api": None}
 """The option `--api` of this command line; a process runs one."""
@@ -31,19 +29,6 @@ def api_client() -> Client:
 
 
 def dev_url(environment: Mapping[str, str]) -> str | None:
-    """Returns the address in a running local stack's pointer file, or None."""
-    try:
-        document = json.loads((state_dir(environment) / POINTER_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    url = document.get("api_url") if isinstance(document, dict) else None
-    return url if isinstance(url, str) else None
-
-
-def state_dir(environment: Mapping[str, str]) -> Path:
-    """Returns the folder of the user's state, `TIDEGATE_STATE_DIR` or as the XDG rules say."""
-    given = environment.get("TIDEGATE_STATE_DIR")
-    if given:
-        return Path(given)
-    base = environment.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "tidegate"
+    """Returns the address of the local stack that is meant, or None where none runs. Raises CommandFailed where several may be meant."""
+    stack = chosen_stack(running_stacks(pointer_dir(environment)), current_folder())
+    return None if stack is None else stack.api_url

@@ -1,4 +1,4 @@
-"""Reads schedules from YAML files, and finds the line that a problem is about."""
+"""Reads schedules and sources from YAML files, and finds the line that a problem is about."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import yaml
 
 from tidegate_cli.exits import CommandFailed, Exit
+from tidegate_cli.input_files import STANDARD_INPUT, folder_of, name_of, text_of
 from tidegate_ports.core_schema import MERGE, TEXT, CoreSchemaLoader
 
 FILE_BYTES_MAX = 10 * 1_048_576
@@ -19,6 +20,8 @@ FILE_BYTES_MAX = 10 * 1_048_576
 DEPTH_MAX = 100
 """Levels of lists and mappings below a document's own fields; a schedule has a dozen, and YAML's loader ends at some 250."""
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+KINDS = ("schedule", "source")
+"""What a document's `kind` may be."""
 
 TEXT_PLACES = (
     ("labels",),
@@ -73,11 +76,14 @@ class ScheduleDocument:
     """One schedule, or source, of a file.
 
     Attributes:
+        path: Its file; `-` is standard input.
+        kind: `schedule` or `source`.
         spec: Its fields, with a program's `file` made absolute where it is to be.
         node: Its YAML, with the lines.
     """
 
     path: Path
+    kind: str
     spec: Mapping[str, Any]
     node: yaml.Node
 
@@ -93,32 +99,60 @@ class ScheduleDocument:
             if inner is None:
                 break
             node = inner
-        return f"{self.path}:{node.start_mark.line + 1}"
+        return _place(self.path, node)
 
 
-def read_documents(source: Path, kind: str = "schedule", *, absolute: bool = True) -> list[ScheduleDocument]:
-    """Returns the schedules of a file, or of all YAML and JSON files of a folder and those within it, in order; hidden ones are left out.
+def read_documents(source: Path, kind: str | None = "schedule", *, absolute: bool = True) -> list[ScheduleDocument]:
+    """Returns the definitions of a file, or of all YAML and JSON files of a folder and those within it, in order; hidden ones are left out.
 
     Args:
-        source: File or folder.
-        kind: What it is to hold, for people.
+        source: File or folder; `-` is standard input.
+        kind: Which kind it is to hold, and of which a document without `kind` is. None takes all kinds, and each says its own.
         absolute: Whether a program's relative `file` counts from the YAML's folder, or stays as it is written.
 
     Raises:
-        CommandFailed: Nothing is there, it is no YAML, or two have one name; with file and line.
+        CommandFailed: Nothing is there, it is no YAML, one is of another kind, or two have one name; with file and line.
     """
-    documents = [document for path in _files(source) for document in _read(path, absolute=absolute)]
+    documents = [document for path in _files(source) for document in _read(path, kind, absolute=absolute)]
     if not documents:
-        raise CommandFailed(f"{source}: there is no {kind} in it", Exit.USAGE)
-    _refuse_namesakes(documents, kind)
+        raise CommandFailed(f"{name_of(source)}: there is no {kind or 'definition'} in it", Exit.USAGE)
+    _refuse_namesakes(documents)
+    if kind is not None:
+        _refuse_other_kinds(documents, kind)
     return documents
 
 
-def _refuse_namesakes(documents: Sequence[ScheduleDocument], kind: str) -> None:
-    """Of two with one name the last would win, and each further apply would replace the first one by it anew."""
-    first: dict[str, ScheduleDocument] = {}
+def read_schedules(source: Path, *, absolute: bool = True) -> list[ScheduleDocument]:
+    """Returns the schedules of a file or folder that may hold sources as well, for commands to which those are nothing.
+
+    Raises:
+        CommandFailed: As `read_documents`; or there is no schedule in it.
+    """
+    documents = [document for path in _files(source) for document in _read(path, "schedule", absolute=absolute)]
+    schedules = [document for document in documents if document.kind == "schedule"]
+    if not schedules:
+        raise CommandFailed(f"{name_of(source)}: there is no schedule in it", Exit.USAGE)
+    _refuse_namesakes(schedules)
+    return schedules
+
+
+def _refuse_other_kinds(documents: Sequence[ScheduleDocument], kind: str) -> None:
+    """Before anything is sent: of a mixed file half would be applied."""
     for document in documents:
-        other = first.setdefault(document.title, document)
+        if document.kind != kind:
+            raise CommandFailed(
+                f"{document.place_of('')}: {document.title} is a {document.kind} and no {kind}; "
+                "`tidegate apply -f` takes both",
+                Exit.USAGE,
+            )
+
+
+def _refuse_namesakes(documents: Sequence[ScheduleDocument]) -> None:
+    """Of two with one name the last would win, and each further apply would replace the first one by it anew."""
+    first: dict[tuple[str, str], ScheduleDocument] = {}
+    for document in documents:
+        kind = document.kind
+        other = first.setdefault((kind, document.title), document)
         if other is not document:
             raise CommandFailed(
                 f"{document.place_of('')}: {kind} {document.title} stands at {other.place_of('')} already; "
@@ -133,6 +167,8 @@ def steps_of(field: str) -> list[Step]:
 
 
 def _files(source: Path) -> Sequence[Path]:
+    if source == STANDARD_INPUT:
+        return [source]
     if source.is_dir():
         return sorted(
             path
@@ -151,31 +187,41 @@ def _is_hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
 
 
-def _read(path: Path, *, absolute: bool) -> Iterator[ScheduleDocument]:
-    text = ""
+def _read(path: Path, wanted: str | None, *, absolute: bool) -> Iterator[ScheduleDocument]:
+    text = text_of(path, FILE_BYTES_MAX)
     try:
-        if path.stat().st_size > FILE_BYTES_MAX:
-            raise CommandFailed(f"{path}: has more than {FILE_BYTES_MAX} bytes", Exit.USAGE)
-        text = path.read_text(encoding="utf-8")
         # One that is empty (a trailing `---`) is none.
         found = [(node, spec) for node, spec in _documents_of(text) if spec is not None]
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         problem = f"{error.problem or 'is not YAML'}{_quoting_hint(text, error)}"
-        raise CommandFailed(f"{path}:{line}: {problem}", Exit.USAGE) from error
+        raise CommandFailed(f"{name_of(path)}:{line}: {problem}", Exit.USAGE) from error
     except yaml.YAMLError as error:
-        raise CommandFailed(f"{path}: is not YAML: {error}", Exit.USAGE) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandFailed(f"{path}: cannot be read: {error}", Exit.USAGE) from error
+        raise CommandFailed(f"{name_of(path)}: is not YAML: {error}", Exit.USAGE) from error
     for node, spec in found:
         if not isinstance(spec, dict):
-            raise CommandFailed(f"{path}:{node.start_mark.line + 1}: is not a mapping of fields", Exit.USAGE)
+            raise CommandFailed(f"{_place(path, node)}: is not a mapping of fields", Exit.USAGE)
         missing = [name for name in ("namespace", "name") if not isinstance(spec.get(name), str) or not spec[name]]
         if missing:
-            at = f"{path}:{node.start_mark.line + 1}"
             problem = f"{' and '.join(missing)} is missing or no text; quote what is a number, or true, false or null"
-            raise CommandFailed(f"{at}: {problem}", Exit.USAGE)
-        yield ScheduleDocument(path, with_absolute_file(spec, path.parent) if absolute else spec, node)
+            raise CommandFailed(f"{_place(path, node)}: {problem}", Exit.USAGE)
+        kind = _kind_of(spec, wanted, _place(path, node))
+        yield ScheduleDocument(path, kind, with_absolute_file(spec, folder_of(path)) if absolute else spec, node)
+
+
+def _place(path: Path, node: yaml.Node) -> str:
+    return f"{name_of(path)}:{node.start_mark.line + 1}"
+
+
+def _kind_of(spec: Mapping[str, Any], wanted: str | None, place: str) -> str:
+    """Returns the kind of a document. A kind that is unknown is the wanted one's: the API refuses it with the rest that is wrong."""
+    given = spec.get("kind")
+    if given in KINDS:
+        return str(given)
+    if wanted is not None:
+        return wanted
+    named = f'kind "{str(given)[:64]}" is unknown' if "kind" in spec else "kind is missing"
+    raise CommandFailed(f"{place}: {named}; write `kind: schedule` or `kind: source`", Exit.USAGE)
 
 
 def _documents_of(text: str) -> Iterator[tuple[yaml.Node, Any]]:

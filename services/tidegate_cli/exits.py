@@ -15,9 +15,12 @@ class Exit(IntEnum):
     OK = 0
     FAILURE = 1
     USAGE = 2
+    """The input is wrong, whether this command, the API or a node finds it: a repeat as it is is refused again."""
     NOT_FOUND = 3
     CONFLICT = 4
     TIMEOUT = 5
+    TRY_LATER = 75
+    """The API, or a brick behind it, does not answer now: the same command may be run again (`EX_TEMPFAIL`)."""
 
 
 class CommandFailed(Exception):
@@ -30,14 +33,18 @@ class CommandFailed(Exception):
 
 def exit_of(error: TidegateError) -> Exit:
     """Returns the exit code that an error of the client stands for."""
-    from tidegate_client import AnswerPending, Conflict, NotFound
+    from tidegate_client import AnswerPending, ApiUnavailable, ApiUnreachable, Conflict, InvalidRequest, NotFound
 
     match error:
+        case InvalidRequest():
+            return Exit.USAGE
         case NotFound():
             return Exit.NOT_FOUND
         case Conflict():
             return Exit.CONFLICT
         case AnswerPending():
             return Exit.TIMEOUT
+        case ApiUnreachable() | ApiUnavailable():
+            return Exit.TRY_LATER
         case _:
             return Exit.FAILURE

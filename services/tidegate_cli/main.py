@@ -62,7 +62,7 @@ def _client_error(error: Exception) -> int:
         raise error
     problems = getattr(error, "problems", ()) if isinstance(error, InvalidRequest) else ()
     if problems:
-        return say("\n  ".join(["the input has to be corrected:", *map(str, problems)]), Exit.FAILURE)
+        return say("\n  ".join(["the input has to be corrected:", *map(str, problems)]), exit_of(error))
     return say(str(error), exit_of(error))
 
 

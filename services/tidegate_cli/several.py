@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidegate_cli.exits import CommandFailed, exit_of
+from tidegate_cli.interrupts import told_of_sigterm
 from tidegate_cli.output import Column, Format, note, show_list
 
 if TYPE_CHECKING:
@@ -28,12 +29,20 @@ def resume_span(
     done: list[ReceiptView] = []
     refusals: list[TidegateError] = []
     try:
-        for view, outcome in api.resume_suspended(*span, namespace, **fields):
-            if isinstance(outcome, TidegateError):
-                note(f"{view.namespace}/{view.name}: {outcome}")
-                refusals.append(outcome)
-            else:
-                done.append(outcome)
+        with told_of_sigterm():
+            for view, outcome in api.resume_suspended(*span, namespace, **fields):
+                if isinstance(outcome, TidegateError):
+                    note(f"{view.namespace}/{view.name}: {outcome}")
+                    refusals.append(outcome)
+                else:
+                    done.append(outcome)
+    except BaseException as end:
+        if done or refusals or not isinstance(end, TidegateError):
+            note(
+                f"ended early: {len(done)} were resumed. Run the same command again: it goes on with those that are still "
+                "suspended (`schedule list` with the same span shows them)"
+            )
+        raise
     finally:
         columns: list[Column] = [
             ("namespace", lambda receipt: receipt.namespace),

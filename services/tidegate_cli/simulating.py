@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 from tidegate_cli.commands.arguments import each_once
 from tidegate_cli.commands.simulate import SimulationFormat
-from tidegate_cli.documents import read_documents
+from tidegate_cli.documents import read_schedules
 from tidegate_cli.exits import CommandFailed, Exit
+from tidegate_cli.input_files import name_of, refuse_two_readers, text_of
 from tidegate_cli.output import EMPTY, dump, note, show_table, write
 from tidegate_cli.output import Format as Output
 from tidegate_cli.simulation_notes import note_unheard, note_unmet, note_warnings, title_of
@@ -83,7 +84,8 @@ def show_simulation(wanted: Wanted, output: SimulationFormat) -> None:
 
 
 def _simulated(wanted: Wanted) -> Report:
-    documents = read_documents(wanted.file, absolute=False)
+    refuse_two_readers({"FILE": wanted.file, "--events": wanted.events, "--runs": wanted.runs})
+    documents = read_schedules(wanted.file, absolute=False)
     begin, end = _value("--from", wanted.begin, parse_instant), _value("--to", wanted.end, parse_instant)
     if begin >= end:
         raise CommandFailed(f"--to {wanted.end}: is not after --from {wanted.begin}", Exit.USAGE)
@@ -160,6 +162,8 @@ def _outage(text: str, begin: Instant, end: Instant) -> Outage:
 
 def _happenings(path: Path | None, begin: Instant, end: Instant) -> list[tuple[str, Happening]]:
     """Returns each with the `file:line` that it is of."""
+    if path is None:
+        return []
     found: list[tuple[str, Happening]] = []
     left_out = 0
     for place, document in _lines(path):
@@ -169,7 +173,7 @@ def _happenings(path: Path | None, begin: Instant, end: Instant) -> list[tuple[s
             else:
                 left_out += 1
     if left_out:
-        note(f"{path}: {left_out} lie outside of the simulated span and are left out")
+        note(f"{name_of(path)}: {left_out} lie outside of the simulated span and are left out")
     return found
 
 
@@ -214,24 +218,21 @@ def _lines(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields `file:line` and the document of each line; empty lines are none."""
     if path is None:
         return
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandFailed(f"{path}: cannot be read: {error}", Exit.USAGE) from error
-    for number, line in enumerate(text.split("\n"), start=1):
+    name = name_of(path)
+    for number, line in enumerate(text_of(path).split("\n"), start=1):
         if number > LINES_MAX:
-            raise CommandFailed(f"{path}: has more than {LINES_MAX} lines", Exit.USAGE)
+            raise CommandFailed(f"{name}: has more than {LINES_MAX} lines", Exit.USAGE)
         if not line.strip():
             continue
         try:
             document = json.loads(line, object_pairs_hook=each_once)
         except ValueError as error:
-            raise CommandFailed(f"{path}:{number}: is not JSON: {error}", Exit.USAGE) from error
+            raise CommandFailed(f"{name}:{number}: is not JSON: {error}", Exit.USAGE) from error
         except RecursionError as error:
-            raise CommandFailed(f"{path}:{number}: is nested too deeply", Exit.USAGE) from error
+            raise CommandFailed(f"{name}:{number}: is nested too deeply", Exit.USAGE) from error
         if not isinstance(document, dict):
-            raise CommandFailed(f"{path}:{number}: is JSON, but not an object", Exit.USAGE)
-        yield f"{path}:{number}", document
+            raise CommandFailed(f"{name}:{number}: is JSON, but not an object", Exit.USAGE)
+        yield f"{name}:{number}", document
 
 
 # -- what is shown ------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import typer
 from tidegate_cli.commands.arguments import ActorOption, ReasonOption, recent_moment_of
 from tidegate_cli.context import api_client
 from tidegate_cli.exits import CommandFailed, Exit, exit_of
+from tidegate_cli.interrupts import told_of_sigterm
 from tidegate_cli.output import Format, OutputOption, note, show, show_first, show_list, write_bytes
 
 if TYPE_CHECKING:
@@ -127,18 +128,27 @@ def drop(
 
 
 def _each(letters: list[str], deal_with: Callable[[str], DeadLetterAnswer], output: Format) -> None:
-    """Goes through all of them, whatever becomes of one, unless nobody answers at all; ends with the first failure's code."""
+    """Goes through all of them, whatever becomes of one, unless nobody answers at all; ends with the worst failure's code.
+
+    Interrupted, it shows what was done, and says which letters are open.
+    """
     from tidegate_client import ApiUnreachable, TidegateError
 
-    done, failed = [], []
-    for letter in letters:
-        try:
-            done.append(deal_with(letter))
-        except TidegateError as error:
-            note(f"{letter}: {error}")
-            failed.append(error)
-            if isinstance(error, ApiUnreachable):
-                break  # Each of the others would wait as long.
+    done: list[DeadLetterAnswer] = []
+    failed: list[TidegateError] = []
+    interrupt: BaseException | None = None
+    try:
+        with told_of_sigterm():
+            for letter in letters:
+                try:
+                    done.append(deal_with(letter))
+                except TidegateError as error:
+                    note(f"{letter}: {error}")
+                    failed.append(error)
+                    if isinstance(error, ApiUnreachable):
+                        break  # Each of the others would wait as long.
+    except (KeyboardInterrupt, SystemExit) as end:
+        interrupt = end
     columns = [
         ("letter", lambda view: view.id),
         ("status", lambda view: view.status),
@@ -146,7 +156,15 @@ def _each(letters: list[str], deal_with: Callable[[str], DeadLetterAnswer], outp
         ("topic", lambda view: view.topic),
     ]
     show_list(done, columns, output)
+    untried = letters[len(done) + len(failed) :]
+    if interrupt is not None:
+        note(f"interrupted: {len(done)} of {len(letters)} letters were dealt with; {untried[0]} may have been")
+        untried = untried[1:]
+    if untried:
+        note(f"not tried: {' '.join(untried)}")
+    if interrupt is not None:
+        raise interrupt
     if failed:
         raise CommandFailed(
-            f"{len(letters) - len(done)} of {len(letters)} letters were not dealt with", exit_of(failed[0])
+            f"{len(letters) - len(done)} of {len(letters)} letters were not dealt with", max(map(exit_of, failed))
         )

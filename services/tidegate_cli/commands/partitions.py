@@ -27,6 +27,6 @@ def grow(
     goes on. Topic partitions that another tool has added are followed by the nodes themselves, within a minute. Takes the settings of
     a node (TIDEGATE_DYNAMODB__..., TIDEGATE_KAFKA__...). Grow when all nodes run this release.
 
-    Exit codes: 0 done, or it was so already, 75 run it again, 78 it cannot be (fewer than there are, more than shards, settings).
+    Exit codes: 0 done, or it was so already, 2 there cannot be N (fewer than there are, more than shards), 75 run it again, 78 settings.
     """
     become(GROW, number=number)

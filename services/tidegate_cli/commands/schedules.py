@@ -20,7 +20,7 @@ from tidegate_cli.commands.arguments import (
     split_schedule,
 )
 from tidegate_cli.context import api_client
-from tidegate_cli.documents import read_documents
+from tidegate_cli.documents import read_schedules
 from tidegate_cli.exits import CommandFailed, Exit
 from tidegate_cli.output import Column, Format, OutputOption, dump, show, show_list
 from tidegate_cli.several import delete_together, resume_span
@@ -43,7 +43,10 @@ app = typer.Typer(
 
 @app.command()
 def apply(
-    file: Annotated[Path, typer.Option("--file", "-f", help="YAML file (several schedules with ---), or a folder.")],
+    file: Annotated[
+        Path,
+        typer.Option("--file", "-f", help="YAML file (several schedules with ---), a folder, or - for standard input."),
+    ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, and say what would happen.")] = False,
     reason: ReasonOption = None,
     actor: ActorOption = None,
@@ -131,7 +134,10 @@ def get(
 def next_instants(
     schedule: Annotated[str | None, typer.Argument(metavar="[NAMESPACE/NAME]", help="The schedule.")] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", help="Instead: a YAML file or folder that is not applied yet.")
+        Path | None,
+        typer.Option(
+            "--file", "-f", help="Instead: a YAML file or folder that is not applied yet; - is standard input."
+        ),
     ] = None,
     after: Annotated[str | None, typer.Option("--from", help="RFC 3339; by default now.")] = None,
     count: Annotated[int, typer.Option("--count", "-c", min=1, max=1_000, help="Occurrences to show.")] = 10,
@@ -146,7 +152,7 @@ def next_instants(
     if (schedule is None) == (file is None):
         raise CommandFailed("give either NAMESPACE/NAME or --file", Exit.USAGE)
     if file is not None:
-        show_next(read_documents(file), after, count, minimum_period, output)
+        show_next(read_schedules(file), after, count, minimum_period, output)
     else:
         with api_client() as api:
             view = api.schedule(*split_schedule(schedule or ""))

@@ -21,7 +21,10 @@ class SimulationFormat(StrEnum):
 
 @app.command("simulate")
 def simulate(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="YAML file (several schedules with ---), or a folder.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="YAML file (several schedules with ---), a folder, or -: standard input."),
+    ],
     begin: Annotated[str, typer.Option("--from", help="RFC 3339; the schedules are applied just before.")],
     end: Annotated[str, typer.Option("--to", help="RFC 3339; the first instant that is not simulated any more.")],
     events: Annotated[

@@ -27,7 +27,11 @@ SourceArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="T
 
 @app.command()
 def apply(
-    file: Annotated[Path, typer.Option("--file", "-f", help="YAML file (several sources with ---), or a folder.")],
+    file: Annotated[
+        Path,
+        typer.Option("--file", "-f", help="YAML file (several sources with ---), a folder, or - for standard input."),
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, and say what would happen.")] = False,
     reason: ReasonOption = None,
     actor: ActorOption = None,
     expected_version: VersionOption = None,
@@ -37,7 +41,14 @@ def apply(
     """Create sources, or replace what they map. A new one begins where its topic ends."""
     from tidegate_cli.applying import Wish, apply_all
 
-    wish = Wish(kind="source", reason=reason, actor=actor, expected_version=expected_version, request_id=request_id)
+    wish = Wish(
+        kind="source",
+        dry_run=dry_run,
+        reason=reason,
+        actor=actor,
+        expected_version=expected_version,
+        request_id=request_id,
+    )
     with api_client() as api:
         apply_all(api, file, wish, output)
 

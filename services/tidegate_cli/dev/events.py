@@ -50,6 +50,7 @@ class Ready:
     Attributes:
         seconds: From the command to here.
         nodes: Base URLs of the nodes' health pages.
+        folder: Where the command was started: other commands mean this stack there.
         pid: The process whose end ends the stack.
     """
 
@@ -59,6 +60,7 @@ class Ready:
     dynamodb: str
     data_dir: str
     ephemeral: bool
+    folder: str
     nodes: tuple[str, ...]
     pid: int
 

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from tidegate_bricks import stop_together
-from tidegate_cli.context import state_dir
 from tidegate_cli.dev.bricks import LocalBricks, SupervisedBrick, require_local_extra
 from tidegate_cli.dev.child import TIDEGATE, Child, ChildPlan, run_to_end
 from tidegate_cli.dev.console import StackConsole
@@ -19,10 +18,11 @@ from tidegate_cli.dev.events import ComponentReady, Notice, Ready, Stopped, Stop
 from tidegate_cli.dev.failure import StackFailed
 from tidegate_cli.dev.node_plans import NodePlans
 from tidegate_cli.dev.options import API_PORT, NODE_PORT, StackOptions
-from tidegate_cli.dev.pointer import remove_pointer, write_pointer
+from tidegate_cli.dev.pointer import Pointer
 from tidegate_cli.dev.programs import OpenProgram, end_programs, open_programs
 from tidegate_cli.dev.spoken_ports import SpokenPorts
 from tidegate_cli.dev.supervisor import Supervisor
+from tidegate_cli.local_stacks import current_folder, pointer_dir, running_stacks
 
 INIT_TIMEOUT_S = 60.0
 READY_TIMEOUT_S = 60.0
@@ -58,6 +58,7 @@ class Stack:
         self._bricks: LocalBricks | None = None
         self._nodes: dict[str, Child] = {}
         self._api: Child | None = None
+        self._pointer = Pointer(pointer_dir(environment))
         self.ready: Ready | None = None
 
     @property
@@ -121,7 +122,7 @@ class Stack:
         if self.ready is not None:
             text = "Draining: nodes finish what they are writing and give their shards back (Ctrl-C again: at once)."
             self._console.show(Stopping(text=text))
-            remove_pointer(state_dir(self._environment), self.ready.pid)
+            self._pointer.remove()
         self._drain(list(self._nodes.values()), NODE_DRAIN_S, hurry)
         self._drain([self._api] if self._api is not None else [], API_DRAIN_S, hurry)
         if self._bricks is not None and self._bricks.started:
@@ -214,6 +215,7 @@ class Stack:
             dynamodb=wiring.dynamodb,
             data_dir=str(self._folder.path),
             ephemeral=self._folder.ephemeral,
+            folder=current_folder(),
             nodes=tuple(wiring.node_url(number) for number in range(1, self._options.nodes + 1)),
             pid=os.getpid(),
         )
@@ -225,11 +227,20 @@ class Stack:
         return ready
 
     def _point_to(self, ready: Ready) -> None:
-        folder = state_dir(self._environment)
+        folder = pointer_dir(self._environment)
+        others = running_stacks(folder)
         try:
-            write_pointer(folder, ready)
+            self._pointer.write(ready)
         except OSError as error:
             text = f"other commands do not find this stack, give them --api {ready.api_url}: {folder} cannot be written ({error})"
+            self._console.show(Notice(component="dev", text=text))
+            return
+        if others:
+            is_alone_here = all(other.folder != ready.folder for other in others)
+            which = (
+                f"commands mean this one in {ready.folder}" if is_alone_here else "one of them from this folder, too"
+            )
+            text = f"other local stacks run ({', '.join(other.api_url for other in others)}): {which}; else give --api {ready.api_url}"
             self._console.show(Notice(component="dev", text=text))
 
     def _started_api(self) -> Child:

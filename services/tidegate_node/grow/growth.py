@@ -33,6 +33,10 @@ class Items(Protocol):
     def commit(self, transaction: Transaction) -> Committed | Refused | Unavailable: ...
 
 
+class NumberRefused(StartRefused):
+    """The number that was asked for cannot be: fewer than there are, or more than shards."""
+
+
 class Growing(Protocol):
     """Adds topic partitions. Blocking; raises NotYet, StartRefused."""
 
@@ -63,7 +67,8 @@ def grow_cluster(
         wait: Passes a second.
 
     Raises:
-        StartRefused: It cannot be: fewer than there are, more than shards, or another cluster's topic. Nothing was changed.
+        NumberRefused: Fewer than there are, or more than shards. Nothing was changed.
+        StartRefused: The topic is another cluster's, or map or topic are missing. Nothing was changed.
         NotYet: A brick does not answer; run again it goes on.
     """
     stored = _map(items)
@@ -90,11 +95,11 @@ def grow_cluster(
 def _check(wanted: int, stored: ClusterMap, topic: Topic) -> None:
     present = max(stored.topic_partitions, topic.topic_partitions)
     if wanted < present:
-        raise StartRefused(
+        raise NumberRefused(
             f"topic {topic.name} has {present} topic partitions; there are never fewer, so name {present} or more"
         )
     if wanted > stored.shards:
-        raise StartRefused(
+        raise NumberRefused(
             f"the cluster has {stored.shards} shards, fixed when it was made: more topic partitions than that have nothing to do"
         )
 

@@ -6,9 +6,11 @@ import sys
 import time
 
 from tidegate_node import bootstrap
+from tidegate_node.grow.growth import NumberRefused
 from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER, store_refuses
 from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
 
+EXIT_USAGE = 2
 LOOK_EVERY_S = 1.0
 
 
@@ -20,12 +22,14 @@ def run(number: int, settings: bootstrap.Settings | None = None) -> int:
         settings: Instead of those of the environment.
 
     Returns:
-        0 done, or it was so already; 75 run it again; 78 it cannot be, and nothing was changed.
+        0 done, or it was so already; 2 there cannot be so many; 75 run it again; 78 settings. After 2 and 78 nothing was changed.
     """
     try:
         grown = bootstrap.grown(
             bootstrap.load() if settings is None else settings, number, say=_say, wait=lambda: time.sleep(LOOK_EVERY_S)
         )
+    except NumberRefused as refusal:
+        return _fail(str(refusal), EXIT_USAGE)
     except (bootstrap.SettingsRefused, bootstrap.StartRefused) as refusal:
         return _fail(str(refusal), EXIT_CONFIGURATION)
     except StoreRequestInvalid as refusal:

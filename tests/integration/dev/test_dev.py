@@ -190,7 +190,7 @@ def test_given_ctrl_c_then_what_is_kept_goes_on_with_a_second_start_and_nothing_
     assert "1 program under way: left alone" in kept
     assert str(folder) in kept
     assert not any(listens(address) for address in (ready["kafka"], ready["dynamodb"], ready["api_url"]))
-    assert not (Path(first.environment["TIDEGATE_STATE_DIR"]) / "dev.json").exists()
+    assert list((Path(first.environment["TIDEGATE_STATE_DIR"]) / "dev").iterdir()) == []
     assert _last_event(folder / "log" / "node-1.log") == "node_stopped"
 
     second = start_dev("--data-dir", str(folder))

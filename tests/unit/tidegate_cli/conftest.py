@@ -7,6 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tidegate_cli.dev.events import Ready
 from tidegate_client import Client
 
 Answer = tuple[int, Any]
@@ -65,6 +66,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeApi:
         return Client("http://api:1", transport=httpx2.MockTransport(fake.handle))
 
     for module in (
+        "apply",
         "schedules",
         "sources",
         "jobs",
@@ -93,3 +95,17 @@ def a_run(**fields: Any) -> dict[str, Any]:
         "nominal": "2026-11-20T22:00:00Z",
     }
     return {**given, **fields}
+
+
+def a_ready(api_url: str, folder: str) -> Ready:
+    return Ready(
+        seconds=4.2,
+        api_url=api_url,
+        kafka="127.0.0.1:9092",
+        dynamodb="http://127.0.0.1:8000",
+        data_dir="/data",
+        ephemeral=False,
+        folder=folder,
+        nodes=("http://127.0.0.1:8081",),
+        pid=17,
+    )

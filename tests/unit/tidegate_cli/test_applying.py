@@ -96,7 +96,7 @@ def test_given_yaml_that_is_no_json_then_the_document_is_named_and_nothing_is_se
 ) -> None:
     file = tmp_path / "land.yaml"
     file.write_text(f"namespace: flights\nname: land\ntarget: {{payload: {value}}}\n")
-    assert main.run(["schedule", "apply", "-f", str(file)]) == 1
+    assert main.run(["schedule", "apply", "-f", str(file)]) == 2
     assert f"{file}:1: this cannot be sent as JSON" in capsys.readouterr().err
     assert api.asked == []
 
@@ -189,12 +189,12 @@ def test_given_unchanged_then_the_next_instant_is_that_of_the_schedule(
 
 
 @pytest.mark.parametrize("name", ["a/b", "../hello/count", "Land", "x" * 129])
-def test_given_name_that_breaks_the_rule_then_the_rule_and_its_line_are_told_with_exit_1(
+def test_given_name_that_breaks_the_rule_then_the_rule_and_its_line_are_told_with_exit_2(
     api: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(SCHEDULE.replace("name: land", f"name: {name}"))
-    assert main.run(["schedule", "apply", "-f", str(file)]) == 1
+    assert main.run(["schedule", "apply", "-f", str(file)]) == 2
     error = capsys.readouterr().err
     assert f"{file}:3: schedule flights/{name}: name: " in error
     assert "is not a name: 1 to 128 of a-z 0-9 - _ ." in error
@@ -226,7 +226,7 @@ def test_given_api_goes_away_half_way_then_what_was_applied_is_shown(
     api.answers["PUT /schedules/flights/land"] = (200, RECEIPT)
     api.answers["PUT /schedules/flights/other"] = (503, down)
     (tmp_path / "all.yaml").write_text(SCHEDULE + "---\n" + SCHEDULE.replace("name: land", "name: other"))
-    assert main.run(["schedule", "apply", "-f", str(tmp_path)]) == 1
+    assert main.run(["schedule", "apply", "-f", str(tmp_path)]) == 75
     captured = capsys.readouterr()
     assert "land" in captured.out
     assert "no broker" in captured.err
@@ -244,7 +244,7 @@ def test_given_problem_then_its_line_is_named_and_the_other_documents_are_applie
     api.answers["PUT /schedules/flights/other"] = (200, {**RECEIPT, "name": "other"})
     file = tmp_path / "all.yaml"
     file.write_text(SCHEDULE + "---\n" + SCHEDULE.replace("name: land", "name: other"))
-    assert main.run(["schedule", "apply", "-f", str(tmp_path)]) == 1
+    assert main.run(["schedule", "apply", "-f", str(tmp_path)]) == 2
     captured = capsys.readouterr()
     assert f"{file}:13: schedule flights/land: trigger.triggers[1].count: is not a whole number" in captured.err
     assert f"{file}:1: schedule flights/land: overlapp: is unknown; did you mean overlap?" in captured.err

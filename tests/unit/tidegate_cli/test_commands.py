@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.unit.tidegate_cli.conftest import RECEIPT, RUN, FakeApi, a_run
-from tidegate_cli import context, main
+from tests.unit.tidegate_cli.conftest import RECEIPT, RUN, FakeApi, a_ready, a_run
+from tidegate_cli import context, local_stacks, main
+from tidegate_cli.dev.pointer import Pointer
 from tidegate_core.model.instants import parse_instant
 
 
@@ -41,7 +43,7 @@ def test_given_schedules_then_they_are_a_plain_table_or_json_or_yaml(
 def test_given_payload_that_is_no_json_then_one_line_says_so(
     api: FakeApi, capsys: pytest.CaptureFixture[str], payload: str
 ) -> None:
-    assert main.run(["message", "send", "-n", "a", "-t", "t", "--payload", payload]) == 1
+    assert main.run(["message", "send", "-n", "a", "-t", "t", "--payload", payload]) == 2
     assert "cannot be sent as JSON" in capsys.readouterr().err
     assert api.asked == []
 
@@ -105,7 +107,7 @@ def test_given_command_then_its_exit_code_can_be_relied_on(api: FakeApi, command
     assert main.run(command) == code
 
 
-@pytest.mark.parametrize(("status", "code"), [(409, 4), (412, 4), (404, 3), (400, 1), (503, 1), (202, 5)])
+@pytest.mark.parametrize(("status", "code"), [(409, 4), (412, 4), (404, 3), (400, 2), (503, 75), (202, 5)])
 def test_given_refusal_then_its_exit_code(
     api: FakeApi, status: int, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -140,7 +142,7 @@ def test_given_an_id_that_a_script_left_empty_then_no_command_makes_another_one_
 ) -> None:
     message = ["message", "send", "-n", "a", "-t", "t", "--text", "x"]
     for command in (message, ["schedule", "trigger", "a/b"]):
-        assert main.run([*command, "--id", ""]) == 1
+        assert main.run([*command, "--id", ""]) == 2
         assert "request id ''" in capsys.readouterr().err
     assert api.asked == []
 
@@ -231,11 +233,45 @@ def test_given_a_duration_then_the_list_begins_so_long_ago(api: FakeApi) -> None
 def test_given_running_local_stack_then_its_address_is_used(tmp_path: Path) -> None:
     environment = {"TIDEGATE_STATE_DIR": str(tmp_path)}
     assert context.dev_url(environment) is None
-    (tmp_path / "dev.json").write_text('{"api_url": "http://127.0.0.1:4711"}')
+    pointer = Pointer(tmp_path / "dev")
+    pointer.write(a_ready("http://127.0.0.1:4711", "/somewhere"))
     assert context.dev_url(environment) == "http://127.0.0.1:4711"
-    (tmp_path / "dev.json").write_text("[]")
+    pointer.remove()
+    (tmp_path / "dev" / "broken.json").write_text("[]")
     assert context.dev_url(environment) is None
-    assert context.state_dir({"XDG_STATE_HOME": "/x"}) == Path("/x/tidegate")
+    assert local_stacks.state_dir({"XDG_STATE_HOME": "/x"}) == Path("/x/tidegate")
+
+
+def test_given_several_local_stacks_then_the_one_of_this_folder_is_meant_and_without_it_none_is_guessed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Commands went to the stack that had started last, silently."""
+    monkeypatch.setenv("TIDEGATE_STATE_DIR", str(tmp_path / "state"))
+    pointers = [Pointer(tmp_path / "state" / "dev") for _ in range(3)]
+    folders = [tmp_path / name for name in ("a", "b", "elsewhere")]
+    for folder in folders:
+        folder.mkdir()
+    for pointer, folder, port in zip(pointers[:2], folders, (4711, 4712), strict=False):
+        pointer.write(a_ready(f"http://127.0.0.1:{port}", str(folder)))
+    for folder, url in zip(folders, ("http://127.0.0.1:4711", "http://127.0.0.1:4712"), strict=False):
+        monkeypatch.chdir(folder)
+        assert context.dev_url(os.environ) == url
+    monkeypatch.chdir(folders[2])
+    assert main.run(["schedule", "list"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert "2 local stacks run, and none of them was started from this folder" in said[0]
+    assert "--api" in said[0]
+    assert said[1] == f"  http://127.0.0.1:4711  started from {folders[0]} (process 17, data in /data)"
+    assert said[2].startswith("  http://127.0.0.1:4712 ")
+    assert main.run(["--api", "http://127.0.0.1:9", "schedule", "list"]) == 75
+    pointers[2].write(a_ready("http://127.0.0.1:4713", str(folders[0])))
+    monkeypatch.chdir(folders[0])
+    assert main.run(["schedule", "list"]) == 2
+    assert "3 local stacks run, and 2 of them were started from this folder" in capsys.readouterr().err
+    for pointer in pointers[1:]:
+        pointer.remove()
+    monkeypatch.chdir(folders[2])
+    assert context.dev_url(os.environ) == "http://127.0.0.1:4711"
 
 
 def test_given_help_then_nothing_heavy_is_imported() -> None:
@@ -254,7 +290,7 @@ def test_given_nothing_listens_then_one_line_says_what_to_do(
 ) -> None:
     monkeypatch.setenv("TIDEGATE_STATE_DIR", str(tmp_path))
     # Port 9 of loopback: nothing listens on "discard" any more, and connecting there sends nothing.
-    assert main.run(["--api", "http://127.0.0.1:9", "run", "list"]) == 1
+    assert main.run(["--api", "http://127.0.0.1:9", "run", "list"]) == 75
     error = capsys.readouterr().err
     assert "no tidegate API answers at http://127.0.0.1:9; start one" in error
     assert len(error.splitlines()) == 1

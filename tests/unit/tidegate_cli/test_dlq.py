@@ -85,7 +85,7 @@ def test_given_an_api_that_is_not_there_then_the_others_are_not_tried(
         raise ApiUnreachable("nothing answers at http://there")
 
     monkeypatch.setattr(Client, "replay_dead_letter", nobody)
-    assert main.run(["dlq", "replay", "requests-0-0", "requests-0-1", "requests-0-2"]) == 1
+    assert main.run(["dlq", "replay", "requests-0-0", "requests-0-1", "requests-0-2"]) == 75
     assert asked == ["requests-0-0"]
     assert "3 of 3 letters were not dealt with" in capsys.readouterr().err
 
@@ -97,7 +97,7 @@ def test_given_a_drop_again_then_it_says_so(api: FakeApi) -> None:
 
 
 def test_given_no_letters_id_then_nothing_is_asked(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["dlq", "show", "../schedules"]) == 1
+    assert main.run(["dlq", "show", "../schedules"]) == 2
     assert api.asked == []
     assert "such as requests-3-17" in capsys.readouterr().err
 

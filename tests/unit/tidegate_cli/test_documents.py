@@ -84,8 +84,9 @@ def test_given_two_documents_of_one_name_then_both_places_are_told_and_nothing_i
     api: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
 ) -> None:
     """The last one won silently, and each further apply restarted what was pending, twice."""
-    (tmp_path / "a.yaml").write_text(SCHEDULE + "---\n" + SCHEDULE.replace("name: land", "name: other"))
-    (tmp_path / "b.yaml").write_text(SCHEDULE)
+    land = SCHEDULE.replace("kind: schedule", f"kind: {kind}")
+    (tmp_path / "a.yaml").write_text(land + "---\n" + land.replace("name: land", "name: other"))
+    (tmp_path / "b.yaml").write_text(land)
     assert main.run([kind, "apply", "-f", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert error == (

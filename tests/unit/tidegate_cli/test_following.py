@@ -308,7 +308,7 @@ def test_given_an_api_that_is_replaced_meanwhile_then_wait_goes_on_to_the_runs_e
         assert watching.await_end(client, RUN, 60, clock=lambda: 0.0, pause=lambda _: None).state == "succeeded"
 
 
-def test_given_an_api_that_stays_away_then_wait_ends_with_5_and_says_so_and_with_1_when_it_never_answered(
+def test_given_an_api_that_stays_away_then_wait_ends_with_5_and_says_so_and_with_75_when_it_never_answered(
     api: FakeApi,
 ) -> None:
     api.answers[f"GET /runs/{RUN}"] = [(200, a_run()), UNAVAILABLE]
@@ -317,7 +317,7 @@ def test_given_an_api_that_stays_away_then_wait_ends_with_5_and_says_so_and_with
         watching.await_end(client, RUN, 60, clock=lambda: float(next(now)), pause=lambda _: None)
     assert found.value.code == 5
     api.answers[f"GET /runs/{RUN}"] = UNAVAILABLE
-    assert main.run(["run", "wait", RUN]) == 1
+    assert main.run(["run", "wait", RUN]) == 75
 
 
 @pytest.mark.usefixtures("without_pauses")
@@ -336,7 +336,7 @@ def test_given_an_api_that_is_replaced_meanwhile_then_follow_goes_on_where_it_wa
     assert captured.out == "one\ntwo\n"
     assert captured.err.count("asking again") == 1
     api.answers[logs] = UNAVAILABLE
-    assert main.run(["run", "logs", "-f", RUN]) == 1
+    assert main.run(["run", "logs", "-f", RUN]) == 75
 
 
 def test_given_run_takes_too_long_then_exit_5(api: FakeApi) -> None:

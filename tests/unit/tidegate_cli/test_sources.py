@@ -49,7 +49,7 @@ def test_given_a_problem_then_its_line_is_named(
     api.answers["PUT /sources/flights/landed"] = (400, {"title": "Bad Request", "status": 400, "errors": [problem]})
     file = tmp_path / "landed.yaml"
     file.write_text(SOURCE)
-    assert main.run(["source", "apply", "-f", str(file)]) == 1
+    assert main.run(["source", "apply", "-f", str(file)]) == 2
     said = capsys.readouterr().err
     assert f"{file}:7: source flights/landed: event.partition.pointer: is no JSON pointer" in said
     assert "1 of 1 sources were not applied" in said

@@ -16,6 +16,7 @@ READY = Ready(
     dynamodb="http://127.0.0.1:8000",
     data_dir="/data",
     ephemeral=False,
+    folder="/work",
     nodes=("http://127.0.0.1:8081",),
     pid=17,
 )
@@ -143,6 +144,7 @@ def test_given_an_ephemeral_stack_then_the_data_line_says_that_it_goes() -> None
             dynamodb="d",
             data_dir="/tmp/x",
             ephemeral=True,
+            folder="/work",
             nodes=(),
             pid=1,
         )

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_cli.context import POINTER_FILE
+from tests.unit.tidegate_cli.conftest import a_ready
 from tidegate_cli.dev.console import console_for
 from tidegate_cli.dev.environment import DYNAMODB_VARIABLE, KAFKA_VARIABLE
 from tidegate_cli.dev.events import Notice, Ready, StackEvent, Stopped, Stopping
 from tidegate_cli.dev.failure import StackFailed
 from tidegate_cli.dev.options import StackOptions
+from tidegate_cli.dev.pointer import Pointer
 from tidegate_cli.dev.stack import Stack
 
 
@@ -69,10 +70,25 @@ def shown_of_a_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[St
 def test_given_ctrl_c_right_behind_the_ready_line_then_the_stop_is_told_and_the_pointer_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # From a failure of a busy build machine: the stop said nothing, and `dev.json` stayed.
+    # From a failure of a busy build machine: the stop said nothing, and the pointer file stayed.
     shown = shown_of_a_stack(tmp_path, monkeypatch)
     assert [type(event) for event in shown[-3:]] == [Ready, Stopping, Stopped]
-    assert not (tmp_path / "state" / POINTER_FILE).exists()
+    assert list((tmp_path / "state" / "dev").iterdir()) == []
+
+
+def test_given_another_stack_that_runs_then_the_new_one_says_where_commands_mean_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    other = Pointer(tmp_path / "state" / "dev")
+    other.write(a_ready("http://127.0.0.1:4711", "/elsewhere"))
+    *_, notice, ready = shown_of_a_stack(tmp_path, monkeypatch)[:-2]
+    other.remove()
+    assert isinstance(notice, Notice)
+    assert isinstance(ready, Ready)
+    assert ready.folder == str(tmp_path)
+    assert "other local stacks run (http://127.0.0.1:4711)" in notice.text
+    assert f"commands mean this one in {tmp_path}" in notice.text
 
 
 def test_given_a_folder_of_state_that_cannot_be_written_then_the_stack_goes_on_and_says_who_does_not_find_it(

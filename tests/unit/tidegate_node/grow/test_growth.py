@@ -11,7 +11,7 @@ from tidegate_core.effects import Committed, Refused, Unavailable
 from tidegate_core.store.keys import MAP_KEY
 from tidegate_core.store.values import Item, Key, Transaction
 from tidegate_core.transactions.map import ClusterMap, follow_map, map_of, put_first_map
-from tidegate_node.grow.growth import HELD_LOOKS_MAX, grow_cluster
+from tidegate_node.grow.growth import HELD_LOOKS_MAX, NumberRefused, grow_cluster
 from tidegate_node.startup import NotYet, StartRefused
 from tidegate_ports.bus import Topic
 
@@ -107,7 +107,7 @@ def test_given_a_crash_before_the_map_then_the_next_time_writes_it(world: World)
     [pytest.param(3, "never fewer", id="fewer"), pytest.param(9, "8 shards", id="more than shards")],
 )
 def test_given_a_number_that_cannot_be_then_nothing_is_changed(world: World, number: int, said: str) -> None:
-    with pytest.raises(StartRefused, match=said):
+    with pytest.raises(NumberRefused, match=said):
         world.run(number)
     assert (world.steps, world.topic.topic_partitions) == ([], 4)
 

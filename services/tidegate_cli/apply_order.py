@@ -1,0 +1,44 @@
+"""The order in which definitions are applied: what others need comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tidegate_cli.documents import ScheduleDocument
+from tidegate_core.model.circles import upstreams_of
+from tidegate_core.model.parsing import parse_schedule
+from tidegate_core.model.problems import InvalidInput
+
+
+def in_order_of_dependence(documents: Sequence[ScheduleDocument]) -> list[ScheduleDocument]:
+    """Returns sources, then schedules, each after those whose runs it waits for; else in the order of the files.
+
+    A source comes first because its schedules count only what is read once it is open. Schedules that wait for each other in
+    a circle have no such order: of them the first one stays first.
+    """
+    sources = [document for document in documents if document.kind == "source"]
+    schedules = {document.title: document for document in documents if document.kind == "schedule"}
+    needed = {title: _upstreams(document) for title, document in schedules.items()}
+    ordered: dict[str, ScheduleDocument] = {}
+    entered: set[str] = set()
+    # Depth first with a stack of one's own: a chain of thousands would be too deep for calls.
+    for title in schedules:
+        stack: list[tuple[str, Iterable[str]]] = [(title, iter(needed[title]))] if title not in entered else []
+        entered.add(title)
+        while stack:
+            waiting, upstreams = stack[-1]
+            following = next((each for each in upstreams if each in schedules and each not in entered), None)
+            if following is None:
+                stack.pop()
+                ordered[waiting] = schedules[waiting]
+            else:
+                entered.add(following)
+                stack.append((following, iter(needed[following])))
+    return [*sources, *ordered.values()]
+
+
+def _upstreams(document: ScheduleDocument) -> list[str]:
+    try:
+        return upstreams_of(parse_schedule(document.spec))
+    except (InvalidInput, ValueError, TypeError, RecursionError):
+        return []  # The API says what is wrong with it.

@@ -1,0 +1,41 @@
+"""`tidegate apply`: definitions of all kinds, from one file or folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidegate_cli.commands.arguments import ActorOption, ReasonOption
+from tidegate_cli.context import api_client
+from tidegate_cli.output import Format, OutputOption
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command("apply")
+def apply(
+    file: Annotated[
+        Path,
+        typer.Option(
+            "--file", "-f", help="YAML file (several definitions with ---), a folder, or - for standard input."
+        ),
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, and say what would happen.")] = False,
+    reason: ReasonOption = None,
+    actor: ActorOption = None,
+    on_update: Annotated[
+        str | None, typer.Option(help="Of schedules: what becomes of what is pending; as of `schedule apply`.")
+    ] = None,
+    output: OutputOption = Format.TABLE,
+) -> None:
+    """Create schedules and sources, or replace their definitions: sources first, then each schedule after those that it waits for.
+
+    Each document says its `kind`, schedule or source. What is wrong in one does not keep the others from being applied. Interrupted, the
+    command says what was applied and what is open; run again, it leaves alone what was applied.
+    """
+    from tidegate_cli.applying import Wish, apply_all
+
+    with api_client() as api:
+        apply_all(api, file, Wish(kind=None, dry_run=dry_run, reason=reason, actor=actor, on_update=on_update), output)

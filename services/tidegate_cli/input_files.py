@@ -1,0 +1,53 @@
+"""Reads the files that commands are given; `-` is standard input."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tidegate_cli.exits import CommandFailed, Exit
+
+STANDARD_INPUT = Path("-")
+
+
+def name_of(path: Path) -> str:
+    """Returns what people call it."""
+    return "standard input" if path == STANDARD_INPUT else str(path)
+
+
+def folder_of(path: Path) -> Path:
+    """Returns the folder from which relative paths in it count: its own, and of a pipe (`-`, `<(...)`) the current one."""
+    return path.parent if path.is_file() else Path.cwd()
+
+
+def text_of(path: Path, bytes_max: int | None = None) -> str:
+    """Returns all of a file.
+
+    Raises:
+        CommandFailed: It cannot be read, is not UTF-8, or has more than `bytes_max` bytes (usage).
+    """
+    limit = -1 if bytes_max is None else bytes_max + 1
+    try:
+        if path == STANDARD_INPUT:
+            data = _standard_input(limit)
+        else:
+            with path.open("rb") as file:
+                data = file.read(limit)
+        if bytes_max is not None and len(data) > bytes_max:
+            raise CommandFailed(f"{name_of(path)}: has more than {bytes_max} bytes", Exit.USAGE)
+        return data.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandFailed(f"{name_of(path)}: cannot be read: {error}", Exit.USAGE) from error
+
+
+def refuse_two_readers(paths: dict[str, Path | None]) -> None:
+    """Raises CommandFailed (usage) where two arguments, by their names, are standard input: the second would find nothing."""
+    readers = [name for name, path in paths.items() if path == STANDARD_INPUT]
+    if len(readers) > 1:
+        raise CommandFailed(f"{' and '.join(readers)} both read standard input; give files instead", Exit.USAGE)
+
+
+def _standard_input(limit: int) -> bytes:
+    if sys.stdin is None:
+        raise CommandFailed("standard input is closed; give a file", Exit.USAGE)
+    return sys.stdin.buffer.read(limit)
