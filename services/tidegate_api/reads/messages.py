@@ -80,9 +80,9 @@ def state_of(
 ) -> Literal["waiting", "withdrawn", "passed"]:
     """Returns what can be known without asking the owner.
 
-    A guard also stands after a cancel that came too late, so it proves something only while the message's time is ahead.
+    A guard also covers what was delivered before it was replaced, so it proves something only while the message's time is ahead.
     """
-    if guard is not None and message.version < from_item(Guard, guard).live_from:
+    if guard is not None and from_item(Guard, guard).covers(message.version):
         return "withdrawn" if message.slot > now else "passed"
     if progress is None or is_held:
         return "waiting"

@@ -74,7 +74,10 @@ async def cancel_message(
     reason: Reason = None,
     idempotency_key: IdempotencyKey = None,
 ) -> JSONResponse:
-    """200 `cancelled`: it will not be delivered. 409 `too_late`: it was, or is on its way. 404: there is none."""
+    """200 `cancelled`: it will not be delivered. 404: there is none. 409 `too_late`: it was sent, or is on its way.
+
+    What is on its way is delivered, or becomes a dead letter at last, as without the cancel; so it expires with its `expire_after`.
+    """
     wanted = known(namespace=namespace, key=key, message_id=message_id, actor=actor, reason=reason)
     return await write(services, {"type": "message.cancel", **wanted}, idempotency_key)
 

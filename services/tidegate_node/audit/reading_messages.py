@@ -10,8 +10,10 @@ from tidegate_core.decisions.delivery_plane.recurring_rows import is_summons
 from tidegate_core.decisions.delivery_plane.slots import NOWHERE
 from tidegate_core.decisions.former_maps import Positions, positions_of
 from tidegate_core.model.position import Position
+from tidegate_core.model.receipts import ReceiptStatus
 from tidegate_core.records.codec import from_item
 from tidegate_core.records.messages import Guard, HeldMessage, Message, MessageTimer
+from tidegate_core.records.receipts import StoredReceipt
 from tidegate_core.records.recurring import Interval, Recurring
 from tidegate_core.records.run_plane import PastGeneration
 from tidegate_core.store import keys
@@ -20,6 +22,9 @@ from tidegate_core.transactions.delivery import Progress, Tally, coalesced_of, p
 from tidegate_core.transactions.map import map_of
 from tidegate_core.transactions.ownership import cursor_of, whole
 from tidegate_node.audit.reading import Reader
+
+CANCELLED, TOO_LATE = ReceiptStatus.CANCELLED.value, ReceiptStatus.TOO_LATE.value
+"""What a cancel is told of a message that is there."""
 
 
 def read_messages(reader: Reader, shard: int, namespace: str | None) -> MessageFacts | None:
@@ -52,6 +57,7 @@ def read_messages(reader: Reader, shard: int, namespace: str | None) -> MessageF
         guards={guard.id: guard for guard in reader.records(Guard, shard, "G#")},
         held=held,
         tallies=_tallies(reader, shard, present),
+        answers=_answers(reader, shard),
         intervals=_intervals(reader, shard, namespace),
         gone_from=_gone_from(reader, origins),
     )
@@ -92,6 +98,13 @@ def _tallies(reader: Reader, shard: int, present: Progress) -> list[ClosedTally]
     placed = [each for each in closed if each.through is not None and each.through <= place_of(present)]
     placed.sort(key=lambda each: each.through or NOWHERE)
     return [*placed, ClosedTally(through=place_of(present), tally=present.tally)]
+
+
+def _answers(reader: Reader, shard: int) -> dict[tuple[str, str], str]:
+    """Returns what cancels were told, as far as their receipts are kept."""
+    stored = (from_item(StoredReceipt, item) for item in reader.rows(shard, "RQ#", f"RQ#{keys.LAST}"))
+    found = {(each.namespace or "", each.request_id): str(json.loads(each.body)["status"]) for each in stored}
+    return {named: status for named, status in found.items() if status in (CANCELLED, TOO_LATE)}
 
 
 def _intervals(reader: Reader, shard: int, namespace: str | None) -> list[tuple[str, Interval]]:

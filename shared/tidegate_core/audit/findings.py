@@ -25,6 +25,7 @@ Kind: TypeAlias = Literal[
     "message_lost",
     "message_unknown",
     "tally_differs",
+    "answer_differs",
 ]
 KINDS: Final[dict[Kind, str]] = {
     "missing": "was due, and nothing says what became of it",
@@ -42,6 +43,7 @@ KINDS: Final[dict[Kind, str]] = {
     "message_lost": "was accepted, and will never be delivered",
     "message_unknown": "was delivered, and nothing says that it should have been",
     "tally_differs": "is not what the rows of messages add up to",
+    "answer_differs": "was answered, and ended otherwise",
 }
 
 

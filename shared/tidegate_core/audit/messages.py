@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 
 from tidegate_core.audit.facts import Window
 from tidegate_core.audit.findings import Behind, Findings, Unjudged
+from tidegate_core.decisions.delivery_plane.cancelling import CANCEL_MARK
 from tidegate_core.decisions.delivery_plane.outgoing import delivered_as
 from tidegate_core.decisions.delivery_plane.slots import NOTHING, Place
 from tidegate_core.decisions.former_maps import Positions
@@ -72,6 +73,7 @@ class MessageFacts:
         timers: By id and version: one that was slotted anew may have several.
         tallies: In the order of their places.
         intervals: Of recurring messages, past ones included, with the schedule's `<ns>/<name>`.
+        answers: What cancels were told, by namespace and request id.
         gone_from: Of former requests topics that were made anew since: creates from here on will never be read.
     """
 
@@ -84,7 +86,19 @@ class MessageFacts:
     held: frozenset[Named] = frozenset()
     tallies: Sequence[ClosedTally] = ()
     intervals: Sequence[tuple[str, Interval]] = ()
+    answers: Mapping[tuple[str, str], str] = field(default_factory=dict)
     gone_from: Positions = field(default_factory=dict)
+
+    def answer_to_cancel(self, named: Named) -> tuple[str, str] | None:
+        """Returns the id of the cancel that was about a version, and what it was told; None where none was, or nobody knows."""
+        guard, row = self.guards.get(named[0]), self.rows.get(named)
+        if guard is None or row is None or not (guard.request_id or "").startswith(CANCEL_MARK):
+            return None
+        if not guard.before <= named[1] < guard.live_from and named[1] not in guard.late:
+            return None  # An earlier one may have been about it.
+        request_id = (guard.request_id or "").removeprefix(CANCEL_MARK)
+        status = self.answers.get((row.namespace, request_id))
+        return None if status is None else (request_id, status)
 
     def is_covered(self, named: Named) -> bool:
         """Whether it was cancelled, replaced or refused: it may have been delivered before."""
@@ -130,6 +144,7 @@ def judge_messages(facts: MessageFacts, window: Window) -> Findings:
 
 def _judge_row(facts: MessageFacts, named: Named, row: MessageRow, window: Window, findings: Findings) -> None:
     timers = facts.timers.get(named, ())
+    _judge_answer(facts, named, row, findings)
     if facts.is_covered(named):
         findings.counts["taken_back"] += 1
     elif named in facts.held:
@@ -145,6 +160,23 @@ def _judge_row(facts: MessageFacts, named: Named, row: MessageRow, window: Windo
         findings.counts["pending"] += 1
         if max(each.slot for each in timers) <= window.end:
             findings.behind.append(Behind(facts.shard, "messages", facts.position[0]))
+
+
+def _judge_answer(facts: MessageFacts, named: Named, row: MessageRow, findings: Findings) -> None:
+    """A cancel that was told `too_late` leaves what it is about to be delivered; one that was told `cancelled` covers it."""
+    answer = facts.answer_to_cancel(named)
+    if answer is None:
+        return
+    request_id, status = answer
+    late = sorted(facts.guards[named[0]].late)
+    if (status == "too_late") == bool(late):
+        return
+    expected = "to be delivered, or a dead letter" if status == "too_late" else "never to be delivered"
+    found = "withdrawn" if status == "too_late" else "still to be delivered"
+    occurrence = f"{facts.id_of(named)} {format_instant(row.nominal)}"
+    findings.differs(
+        "answer_differs", f"shard {facts.shard}", occurrence, f"{expected} (cancel {request_id}: {status})", found
+    )
 
 
 def is_passed(facts: MessageFacts, named: Named) -> bool:

@@ -13,7 +13,7 @@ from typing import Final
 from tidegate_core.audit.expected import WideSuspends
 from tidegate_core.audit.facts import ShardFacts, Window
 from tidegate_core.audit.findings import Findings, Unjudged
-from tidegate_core.audit.messages import MessageFacts, is_passed
+from tidegate_core.audit.messages import MessageFacts, Named, is_passed
 from tidegate_core.decisions.delivery_plane.recurring import Fire, Series
 from tidegate_core.decisions.run_plane.definitions import parsed
 from tidegate_core.model.instants import format_instant
@@ -145,6 +145,7 @@ class _Comparison:
         known = {facts.id_of(named) for named in facts.rows}
         for named, row in facts.rows.items():
             name = facts.id_of(named)
+            self._judge_cancelled(named, name, row.nominal)
             is_due = self._window.has(row.nominal) and not facts.is_covered(named) and is_passed(facts, named)
             if not is_due or name in self._seen or facts.timers[named][0].ref is not None or facts.is_gone(named):
                 continue
@@ -156,6 +157,15 @@ class _Comparison:
             known |= set(self._judge_fires(ref, interval))
         self._judge_seen(known)
         return self._findings
+
+    def _judge_cancelled(self, named: Named, name: str, nominal: int) -> None:
+        answer, seen = self._messages.answer_to_cancel(named), self._seen.get(name)
+        if answer is None or answer[1] != "cancelled" or seen is None or not self._window.has(nominal):
+            return
+        found = f"{seen.count} records" if seen.count else "a dead letter"
+        expected = f"never delivered (cancel {answer[0]}: cancelled)"
+        occurrence = f"{name} {format_instant(nominal)}"
+        self._findings.differs("answer_differs", f"shard {self._messages.shard}", occurrence, expected, found)
 
     def _judge_fires(self, ref: str, interval: Interval) -> Iterator[str]:
         """Yields the ids that the fires of an interval have."""

@@ -178,7 +178,8 @@ class HeldMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """`G#`: versions below `live_from` are not delivered, nor those that were refused one by one. It only ever covers more.
+    """`G#`: versions below `live_from` are not delivered, but for those for which its cancel came too late, nor those that were
+    refused one by one.
 
     Attributes:
         live_from: Raised by cancels and replacements; "" where there was none.
@@ -188,6 +189,8 @@ class Guard:
             after a crash would else take older versions, delivered long ago, for its own.
         through: Latest slot of what a cancel covered; None = nothing. Rows that it covered may be gone when it is done again:
             the create in front of it, done again too, removes them.
+        late: Versions that were sent, or may have been, when its cancel came: they are delivered, or become dead letters, as the
+            cancel was told. A guard that is raised over it covers them, or names them again.
         refused: Versions whose create was refused for another record of its request, when a former owner may have written
             their rows already: those may come at any time.
     """
@@ -198,11 +201,12 @@ class Guard:
     request_id: str | None = None
     before: str = ""
     through: int | None = None
+    late: frozenset[str] = frozenset()
     refused: frozenset[str] = frozenset()
 
     def covers(self, version: str) -> bool:
         """Whether this version is not to be delivered."""
-        return version < self.live_from or version in self.refused
+        return (version < self.live_from and version not in self.late) or version in self.refused
 
     def key(self, shard: int) -> Key:
         return keys.message_guard(shard, self.id)

@@ -140,26 +140,32 @@ def raise_guard(shard: int, epoch: int, guard: Guard, token: str) -> Transaction
     A former owner must not answer a cancel or a replacement: the present one may have loaded what it covers, and would
     not hear of it.
     """
+    written = (
+        "SET #live_from = :version, #id = :id, #expires = :expires, #request = :request, #before = :before, #through = :through, "
+        "#w = :w"
+    )
+    values = {
+        ":id": guard.id,
+        ":expires": guard.expires_at,
+        ":request": guard.request_id,
+        ":before": guard.before,
+        ":through": guard.through,
+        ":w": token,
+    }
     update = Update(
         guard.key(shard),
-        "SET #live_from = :version, #id = :id, #expires = :expires, #request = :request, #before = :before, #through = :through, "
-        "#w = :w",
+        # The store knows no empty set.
+        f"{written}, #late = :late" if guard.late else f"{written} REMOVE #late",
         {
             "#id": "id",
             "#expires": "expires_at",
             "#request": "request_id",
             "#before": "before",
             "#through": "through",
+            "#late": "late",
             "#w": "w",
         },
-        {
-            ":id": guard.id,
-            ":expires": guard.expires_at,
-            ":request": guard.request_id,
-            ":before": guard.before,
-            ":through": guard.through,
-            ":w": token,
-        },
+        {**values, ":late": guard.late} if guard.late else values,
         conditions.guard_older(guard.live_from),
     )
     actions = (update, Check(keys.progress(shard), conditions.holds_progress(epoch)))

@@ -16,7 +16,6 @@ from tidegate_core.store import keys
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case
-    from tests.simulation.users.requests import Asked
     from tests.simulation.users.sent_message import Letter
     from tests.simulation.world.observations import Delivery
 
@@ -82,21 +81,11 @@ def _check_number(case: Case, letter: Letter, mine: list[Delivery]) -> Iterator[
 
 def _may_be_missing(case: Case, letter: Letter) -> bool:
     ended = letter.ended
-    if ended is not None and ended.receipt is not None and ended.status != "not_found":
-        return ended.status != "too_late" or letter.expires is not None or _may_have_been_sent(case, letter, ended)
+    if ended is not None and ended.receipt is not None and ended.status not in {"not_found", "too_late"}:
+        return True
+    if ended is not None and ended.receipt is not None and ended.status == "too_late" and letter.followed is not None:
+        return True  # A later send under its key has replaced what was still on its way.
     return letter.expires is not None and not _was_surely_served(case, letter, letter.expires)
-
-
-def _may_have_been_sent(case: Case, letter: Letter, ended: Asked) -> bool:
-    """Whether its owner at the cancel could not know that it was not sent: too late, and yet it was not.
-
-    A produce of it was given up, or the owner had come to the shard when the one before it might have sent it.
-    """
-    return letter.name in case.record.not_sent or any(
-        stint.begun <= ended.acked_at
-        and (stint.serving is None or letter.due <= stint.serving + MAYBE_SENT_MS + SKEW_MS)
-        for stint in case.stints_of_shard(letter.shards[0])
-    )
 
 
 def _was_surely_served(case: Case, letter: Letter, expires: int) -> bool:
@@ -132,6 +121,10 @@ def _check_taken_back(letter: Letter, mine: list[Delivery]) -> Iterator[str]:
     ended = letter.ended
     if ended is None or ended.receipt is None:
         return
+    if ended.status == "too_late" and letter.followed is not None:
+        ended = letter.followed
+        if ended.receipt is None:
+            return
     replaced = ended.document["type"] == "message.send" and ended.status in {"accepted", "unchanged"}
     if not replaced and ended.status != "cancelled":
         return

@@ -90,7 +90,7 @@ class Senders:
     def _send_keyed(self) -> None:
         self._put(f"key{len(self.letters)}", None, self._cluster.timeline.chance.randint(0, 4))
 
-    def _put(self, key: str, before: Letter | None, changes: int) -> None:
+    def _put(self, key: str, before: Letter | None, changes: int) -> Asked:
         """Sends under a key; the next change follows the answer."""
         letter, document = self._write()
         letter.has_id = True
@@ -98,15 +98,19 @@ class Senders:
         letter.asked = self._requests.ask(body, lambda asked: self._change(key, letter, changes))
         if before is not None:
             before.ended = letter.asked
+        return letter.asked
 
     def _change(self, key: str, letter: Letter, changes: int) -> None:
         if changes == 0:
             return
         timeline = self._cluster.timeline
         if timeline.happens(0.7):
-            timeline.after(self._pause_before(letter), lambda: self._put(key, letter, changes - 1))
+            timeline.after(self._pause_before(letter), lambda: self._replace(key, letter, changes - 1))
         else:
             timeline.after(self._pause_before(letter), lambda: self._cancel_key(key, letter, changes))
+
+    def _replace(self, key: str, letter: Letter, changes: int) -> None:
+        self._put(key, letter, changes)
 
     def _cancel_key(self, key: str, letter: Letter, changes: int) -> None:
         request = {"type": "message.cancel", "namespace": NAMESPACE, "key": key}
@@ -114,7 +118,10 @@ class Senders:
 
         def cancelled(asked: Asked) -> None:
             if changes > 1:
-                timeline.after(timeline.between(0, 5_000), lambda: self._put(key, None, changes - 2))
+                timeline.after(timeline.between(0, 5_000), follow)
+
+        def follow() -> None:
+            letter.followed = self._put(key, None, changes - 2)
 
         letter.ended = self._requests.ask(request, cancelled)
 

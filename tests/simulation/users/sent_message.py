@@ -19,6 +19,7 @@ class Letter:
         positions: Of the requests topic, where each of them lies.
         asked: Its send, when the sender wanted a receipt.
         ended: The request that replaced or cancelled it.
+        followed: The send under its key after its cancel, which replaces it where that came too late.
         expire_ms: Not delivered later than this after its time.
     """
 
@@ -30,6 +31,7 @@ class Letter:
     has_id: bool = False
     asked: Asked | None = None
     ended: Asked | None = None
+    followed: Asked | None = None
     expire_ms: int | None = None
     after_ms: int | None = None
 

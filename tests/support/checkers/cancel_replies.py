@@ -7,9 +7,6 @@ from typing import Literal
 
 from tests.support.checkers.messages import Sent
 
-CLOCKS_APART_MS = 1_000
-"""Nodes' clocks deviate by 500 ms each at most: earlier before a message's time nobody can have sent it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -49,19 +46,16 @@ def after_cancel(number: int, nominal: int, cancel: SecondThought, create: Answe
     """
     if cancel.answer is None:
         return _unanswered(number, nominal, cancel)
-    return Sent(number, nominal, _after(cancel.answer, nominal, create), cancel_answered_at=cancel.answer.appended_at)
+    return Sent(number, nominal, _after(cancel.answer, create), cancel_answered_at=cancel.answer.appended_at)
 
 
-def _after(answer: Answer, nominal: int, create: Answer | None) -> Literal["deliver", "never", "may"]:
+def _after(answer: Answer, create: Answer | None) -> Literal["deliver", "never"]:
     match answer.status:
         case "cancelled":
             return "never"
         case "not_found" if create is not None and create.status == "cancelled":
             return "never"
-        case "too_late" if answer.appended_at >= nominal - CLOCKS_APART_MS:
-            # Sent, on its way, or perhaps sent by a predecessor; nobody sends it again.
-            return "may"
-    # Whatever else was answered says that the cancel did nothing.
+    # Whatever else was answered says that the cancel did nothing: `too_late`, that it is there, or will be.
     return "deliver"
 
 

@@ -60,11 +60,13 @@ class Scripts(ABC):
         """Does nothing, and says that nobody knows."""
         self.answer_with(match, Unavailable("scripted"), times)
 
-    def hold_back(self, match: Match, times: int = 1, *, answer_only: bool = False) -> None:
-        """Carries it out at `release`; `answer_only`: carries it out now, and answers at `release`."""
+    def hold_back(self, match: Match, times: int = 1, *, answer_only: bool = False, told: Result | None = None) -> None:
+        """Carries it out at `release`; `answer_only`: carries it out now, and answers at `release`; `told`: answers so then, and does nothing."""
 
         def act(ask: Ask) -> None:
-            if answer_only:
+            if told is not None:
+                self._held.append(lambda: self._answer(ask, told))
+            elif answer_only:
                 result = self._result(ask)
                 self._held.append(lambda: self._answer(ask, result))
             else:

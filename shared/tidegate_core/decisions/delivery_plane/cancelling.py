@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tidegate_core.decisions.delivery_plane.creates import Sending
 from tidegate_core.decisions.delivery_plane.guarding import (
+    is_too_late,
     raise_to,
     raised_over,
     read_guards,
@@ -253,32 +254,56 @@ def _cancel(
         # hides what it was about, which is what was the newest then.
         covered = [message for message in versions if message.version < live_from][:1]
     else:
-        covered = [message for message in versions if before <= message.version < live_from]
+        covered = [each for each in versions if before <= each.version < live_from or _came_too_late(guard, each)]
     if again and not covered and not is_printed and guard is not None and guard.through is not None:
         # What it took back the first time was removed by the create in front of it, which was done again as well.
-        late_then = guard.through <= plane.maybe_sent_through
-        return ReceiptStatus.TOO_LATE if late_then else ReceiptStatus.CANCELLED, ()
+        return ReceiptStatus.CANCELLED, ()
     if not versions and is_printed:
         # It would be there if it was printed, or sent under: it belongs to somebody else, or to a message under a key.
         hint = "a message under a key is cancelled by its key"
         return ReceiptStatus.NOT_FOUND, (Problem("message_id", "is not the id of a message without key", hint),)
     through = max((message.slot for message in covered), default=None)
-    yield from raise_to(plane, name.id, live_from, guard, versions, raised_by, through)
+    plane.slots.asked_back = frozenset((message.id, message.version) for message in covered)
+    try:
+        late = guard.late if guard is not None and (again or behind) else (yield from _too_late(plane, covered))
+        yield from raise_to(plane, name.id, live_from, guard, versions, raised_by, through, late)
+    finally:
+        plane.slots.asked_back = frozenset()
+        plane.host.operations.raise_(plane.changed)
+    taken = [message for message in covered if message.version not in late]
     # Without a pause: by the time at which it is known what is held back, what was taken out may be forgotten, and look as if sent.
-    fates = {message.version: take_out(plane, message) for message in covered}
+    fates = {message.version: take_out(plane, message) for message in taken}
     # Also of what an earlier guard covers: the replacement that raised it may have fallen before it came to that.
-    held = yield from plane.holding.discard([message for message in versions if message.version < live_from])
+    held = yield from plane.holding.discard(
+        [message for message in versions if message.version < live_from and message.version not in late]
+    )
     if not covered:
         return ReceiptStatus.NOT_FOUND, ()
-    late = [
+    sent = [
         message
-        for message in covered
+        for message in taken
         if (
             held[message.version]
             if message.version in held
             else not take_back(plane, message, fates[message.version], counted=again or behind)
         )
     ]
-    timers = [Delete(keys.message_timer(plane.shard, each.slot, each.id, each.version)) for each in covered]
+    timers = [Delete(keys.message_timer(plane.shard, each.slot, each.id, each.version)) for each in taken]
     yield from write(plane.host, "cancel", timers)
-    return ReceiptStatus.TOO_LATE if late else ReceiptStatus.CANCELLED, ()
+    # Of what a younger request has taken back, nobody has written down whether it was sent before that.
+    is_late = len(taken) < len(covered) or (behind and bool(sent))
+    return ReceiptStatus.TOO_LATE if is_late else ReceiptStatus.CANCELLED, ()
+
+
+def _came_too_late(guard: Guard | None, message: Message) -> bool:
+    """Whether an earlier cancel came too late for it: it is still to be delivered, for all that its guard says."""
+    return guard is not None and message.version in guard.late
+
+
+def _too_late(plane: DeliveryPlane, covered: Sequence[Message]) -> Operation[frozenset[str]]:
+    """Returns the versions for which a cancel comes too late. Its guard leaves them alone, and says so: whoever was told `too_late` finds
+    them delivered, or among the dead letters.
+    """
+    yield from plane.next_attempts.learn(covered)
+    held = yield from plane.holding.maybe_sent(covered)
+    return frozenset(each.version for each in covered if is_too_late(plane, each, held.get(each.version)))

@@ -87,6 +87,11 @@ class Create:
         return "" if self.guard is None else self.guard.live_from
 
     @property
+    def is_covered(self) -> bool:
+        """Whether its guard covers it; not where its cancel came too late."""
+        return self.guard is not None and self.version < self.guard.live_from and self.version not in self.guard.late
+
+    @property
     def origin(self) -> str:
         return self.sending.position.text()
 
@@ -128,7 +133,8 @@ class Create:
     @property
     def alive(self) -> list[Message]:
         """Other versions that no guard covered so far; what an earlier one covers was dealt with then."""
-        return [other for other in self.others if other.version >= self.live_from]
+        late = frozenset[str]() if self.guard is None else self.guard.late
+        return [other for other in self.others if other.version >= self.live_from or other.version in late]
 
 
 def name_of(plane: DeliveryPlane, sending: Sending) -> tuple[MessageName, str]:
@@ -264,7 +270,7 @@ def judge(create: Create) -> None:
         # could cancel what no cancel finds: the message row is the receipt (DESIGN 5).
         create.status, create.answered, create.is_answered_elsewhere = ReceiptStatus.UNCHANGED, None, True
         create.leans_on = create.live_from
-    elif create.version < create.live_from:
+    elif create.is_covered:
         create.status = ReceiptStatus.SUPERSEDED if create.name.keyed else ReceiptStatus.CANCELLED
         create.answered = None
     elif any(other.version > create.version for other in create.others):

@@ -61,8 +61,10 @@ def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
 
 
 def _without_held(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Sequence[Slotted]:
-    """Puts back what was taken before a request held its schedule: that waits for what was handed over by then, and for no more."""
-    if not plane.slots.held:
+    """Puts back what was taken before a request held its schedule, or asked it back: that waits for what was handed over by then, and
+    for no more.
+    """
+    if not plane.slots.held and not plane.slots.asked_back:
         return rows  # Each due message passes here.
     held = {row.place for row in rows if row.stage is Stage.SENDING and plane.slots.is_held(row)}
     put_back(plane, [row for row in rows if row.place in held])

@@ -55,8 +55,9 @@ class Guards:
     def remember(self, guard: Guard) -> None:
         """Keeps the guard, and what was known of it."""
         before = self._known.pop(guard.id, guard)
-        live_from, refused = max(guard.live_from, before.live_from), guard.refused | before.refused
-        self._known[guard.id] = Guard(id=guard.id, live_from=live_from, refused=refused)
+        higher = guard if guard.live_from >= before.live_from else before
+        refused = guard.refused | before.refused
+        self._known[guard.id] = Guard(id=guard.id, live_from=higher.live_from, late=higher.late, refused=refused)
         if len(self._known) > GUARDS_MAX:
             del self._known[next(iter(self._known))]
 
@@ -118,8 +119,9 @@ def raise_to(
     covered: Iterable[Message],
     request_id: str | None = None,
     through: int | None = None,
+    late: frozenset[str] = frozenset(),
 ) -> Operation[Committed | Refused]:
-    """Raises a guard, in the store first; refused where one as high is there already.
+    """Raises a guard, in the store first; refused where one as high is there already, which holds then.
 
     Args:
         plane: Whose message it is.
@@ -129,6 +131,7 @@ def raise_to(
         covered: Versions that are known to be covered; the guard outlives their rows.
         request_id: Of the replacement, or of the cancel behind its mark.
         through: Latest slot of what a cancel covers.
+        late: Versions for which a cancel comes too late.
 
     Raises:
         Fenced: Another owner holds the shard.
@@ -143,12 +146,14 @@ def raise_to(
         request_id=request_id,
         before=raised_over(before, live_from),
         through=through,
+        late=late,
     )
     epoch = plane.checkpoints.durable.epoch
     plane.guards.begin(guard, before)
     try:
         verdict = yield from plane.commit(raise_guard(plane.shard, epoch, guard, plane.host.token()))
-        plane.guards.remember(guard)
+        found = verdict.failed[0][1] if isinstance(verdict, Refused) else None
+        plane.guards.remember(guard if found is None else from_item(Guard, found))
     finally:
         plane.guards.end()
     return verdict
@@ -189,6 +194,32 @@ class Fate(NamedTuple):
 
     taken_back: bool | None
     maybe_sent: bool
+
+
+def is_too_late(plane: DeliveryPlane, message: Message, held: bool | None) -> bool:
+    """Whether a message was sent, or may have been: it is with the broker's client, say, or was there without an answer.
+
+    Asked while nothing of it is handed over (`Slots.asked_back`), so that what is unsent stays so until its guard is raised.
+
+    Args:
+        plane: Whose message it is.
+        message: A version that a cancel is about.
+        held: Where it is held back, or on its way there or back, whether somebody may have sent it before.
+    """
+    if held is not None:
+        return held
+    rows = [row for row in plane.slots.of(message.id) if row.version == message.version and not row.double]
+    present = [row for row in rows if row.stage is not Stage.GONE]
+    if present:
+        return any(row.stage is Stage.DONE or row.handed or row.maybe_sent for row in present)
+    if rows:
+        return any(
+            row.maybe_sent for row in rows
+        )  # The broker refused it, and memory had no room for its next attempt.
+    waiting = plane.next_attempts.of(message)
+    if waiting is not None:
+        return bool(waiting.maybe_sent) or waiting.slot <= plane.maybe_sent_through
+    return message.nominal <= plane.maybe_sent_through or _is_passed(plane, message)
 
 
 def take_out(plane: DeliveryPlane, message: Message) -> Fate:

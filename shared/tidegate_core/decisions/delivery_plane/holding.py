@@ -205,7 +205,7 @@ class Holding:
             row
             for row in rows
             if not self.covered(row.namespace)
-            and not (row.id in guards and row.version < guards[row.id].live_from)
+            and not (row.id in guards and guards[row.id].covers(row.version))
             and not plane.guards.cover(row.id, row.version)
         ]
         if not group:
@@ -260,6 +260,16 @@ class Holding:
 
     # -- cancelled or replaced ----------------------------------------------------------------------------------------
 
+    def maybe_sent(self, messages: Sequence[Message]) -> Operation[Mapping[str, bool]]:
+        """Returns, of those of a message's versions that are held back, or on their way there or back, whether somebody may have sent
+        them, by version.
+        """
+        if not self.controls.version or not messages:
+            return {}
+        named = [(message.id, message.version) for message in messages]
+        moving = {each[1]: self._moving[each] for each in named if each in self._moving}
+        return moving | {row.version: row.maybe_sent for row in (yield from self._held_back(messages)).values()}
+
     def discard(self, messages: Sequence[Message]) -> Operation[Mapping[str, bool]]:
         """Removes those of a message's versions that are held back, and returns whether somebody may have sent them, by version.
 
@@ -275,16 +285,19 @@ class Holding:
         named = [(message.id, message.version) for message in messages]
         moving = {each[1]: self._moving[each] for each in named if each in self._moving}
         yield from self._until_still(named)
-        wanted = tuple(keys.held_message(plane.shard, each.id, each.version) for each in messages)
-        found = yield from plane.host.read_for_good(Read(wanted))
-        assert isinstance(found, Items)
-        held = {row.version: row for row in (from_item(HeldMessage, item) for item in found.found.values())}
+        held = yield from self._held_back(messages)
         if held:
             yield from self._payloads.keep([message for message in messages if message.version in held], for_ever=False)
             yield from write(plane.host, "discard", [Delete(row.key(plane.shard)) for row in held.values()])
             for _ in held:
                 plane.checkpoints.count(CANCELLED)
         return moving | {version: row.maybe_sent for version, row in held.items()}
+
+    def _held_back(self, messages: Sequence[Message]) -> Operation[dict[str, HeldMessage]]:
+        wanted = tuple(keys.held_message(self._plane.shard, each.id, each.version) for each in messages)
+        found = yield from self._plane.host.read_for_good(Read(wanted))
+        assert isinstance(found, Items)
+        return {row.version: row for row in (from_item(HeldMessage, item) for item in found.found.values())}
 
     def _commit(self, move: Move) -> Operation[None]:
         """Makes a move, one at a time: each consumes the number of those before it. Raises Fenced."""

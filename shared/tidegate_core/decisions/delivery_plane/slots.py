@@ -121,6 +121,7 @@ class Slots:
     Attributes:
         loaded: How many of them came from the store.
         held: Schedules of which nothing is taken, because a request is about to end what they do.
+        asked_back: Messages (id, version) of which nothing is taken, because a cancel of them is being decided.
         late_fires_wait: A fire of a schedule that is overdue, and any behind it, is not taken: several of them may be one.
         gap_end: Meanwhile a fire of before it is as one that is overdue: it may lie in a gap that is being written down.
     """
@@ -128,6 +129,7 @@ class Slots:
     def __init__(self) -> None:
         self.loaded = 0
         self.held: set[str] = set()
+        self.asked_back: frozenset[tuple[str, str]] = frozenset()
         self.late_fires_wait = False
         self.gap_end = 0
         self._next_slot: int | None = None
@@ -216,8 +218,10 @@ class Slots:
         return taken
 
     def is_held(self, row: Slotted) -> bool:
-        """Whether it is a fire of a schedule that a request holds."""
-        return row.occurrence is not None and row.occurrence.ref in self.held
+        """Whether it is a fire of a schedule that a request holds, or a message whose cancel is being decided."""
+        if row.occurrence is not None:
+            return row.occurrence.ref in self.held
+        return (row.id, row.version) in self.asked_back
 
     def _is_late_fire(self, row: Slotted, now: int) -> bool:
         """In the order of places: so nothing is sent behind what was not."""
@@ -264,8 +268,8 @@ class Slots:
 
     @property
     def holds_position(self) -> bool:
-        """Whether something that is being written keeps the position from passing what was sent behind it."""
-        return bool(self._writing)
+        """Whether something that is being written, or decided, keeps the position from passing what was sent behind it."""
+        return bool(self._writing or self.asked_back)
 
     def let_go(self, row: Slotted) -> None:
         """The row's writes are acknowledged."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch
-from tidegate_core.decisions.delivery_plane import guarding, plane, retrying
+from tidegate_core.decisions.delivery_plane import cancelling, guarding, plane, retrying
 from tidegate_core.decisions.delivery_plane.guarding import Guards
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.decisions.request_ingest import RequestIngest
@@ -30,6 +30,14 @@ def above_what_is_told(_: Any) -> Any:
         return record.offset < max(ingest._log_end or 0, ingest._begun_through)
 
     return may_be_written
+
+
+def covering_all(original: Callable[..., Any]) -> Any:
+    def raised(*arguments: Any) -> Any:
+        *others, _late = arguments
+        return original(*others)
+
+    return raised
 
 
 RULES_OF_CANCELS = (
@@ -60,6 +68,13 @@ RULES_OF_CANCELS = (
         breaks="I7",
         patches=(Patch(retrying, "_next_timer", as_if_unsent),),
         killed_by=f"{TESTS}/test_moved_rows.py::test_given_a_delivery_without_an_answer_and_a_refused_one_then_a_successor_answers_its_cancel_too_late",
+    ),
+    Mutant(
+        "too late, and withdrawn",
+        "a cancel is answered too_late, its guard covers the message all the same, and a send that fails then is not tried again",
+        breaks="I8",
+        patches=(Patch(cancelling, "raise_to", covering_all),),
+        killed_by=f"{TESTS}/test_cancelling_too_late.py::test_given_a_send_that_fails_after_its_cancel_was_too_late_then_it_is_delivered_once_it_can_be[the topic does not exist-by id]",
     ),
     Mutant(
         "of before, or passed",

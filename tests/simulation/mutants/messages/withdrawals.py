@@ -50,10 +50,10 @@ def taken_for_withdrawn(take_out: Callable[..., Fate]) -> Any:
 RULES_OF_FATES = (
     Mutant(
         "kept out by what is being raised",
-        "a message that is loaded while its guard is raised is not in memory when that is known: it passes for sent, and never was",
+        "a message that is loaded while its guard is raised is not in memory when that is known: a replacement takes it for sent",
         breaks="I8",
         patches=(Patch(Guards, "keep_out", as_the_store_says),),
-        killed_by=f"{TESTS}::test_given_a_message_that_is_loaded_while_its_guard_is_raised_then_its_cancel_says_what_becomes_of_it[by id-behind its time]",
+        killed_by=f"{TESTS}::test_given_a_guard_that_is_being_raised_then_it_keeps_out_what_it_covered_before_and_what_it_refuses",
     ),
     Mutant(
         "next attempts forgotten",

@@ -26,6 +26,7 @@ def kinds(sent: Sent, deliveries: Sequence[Delivery]) -> list[str]:
     [
         pytest.param(a_thought("cancelled"), None, ["stale"], [], id="in time"),
         pytest.param(a_thought("too_late", NOMINAL - 1_001), None, [], ["lost"], id="too late, long before its time"),
+        pytest.param(a_thought("too_late", NOMINAL + 20), None, [], ["lost"], id="too late, at its time"),
         pytest.param(a_thought("not_found"), Answer("cancelled", 6_000), ["stale"], [], id="read before its create"),
         pytest.param(a_thought(None), None, ["unanswered"], ["unanswered"], id="the broker has it, no answer"),
     ],

@@ -182,6 +182,31 @@ def test_given_a_cancel_of_what_was_accepted_then_it_is_not_answered_too_late_be
 
 
 @pytest.mark.parametrize(
+    ("status", "is_followed", "is_lost"),
+    [
+        pytest.param("too_late", False, True, id="too late, and withdrawn all the same"),
+        pytest.param("too_late", True, False, id="too late, and replaced since"),
+        pytest.param("cancelled", False, False, id="cancelled"),
+    ],
+)
+def test_given_a_cancel_and_a_message_that_is_not_there_then_only_one_that_was_answered_too_late_was_lost(
+    case: Case, monkeypatch: pytest.MonkeyPatch, status: str, is_followed: bool, is_lost: bool
+) -> None:
+    """Also where a send of it was given up: it is tried again, whatever its cancel was told."""
+    letters = case.world.senders.letters.values()
+    letter = next(each for each in letters if each.positions and each.ended is None and each.expire_ms is None)
+    asked = Asked(
+        {"id": "c", "type": "message.cancel"}, 0, appended=[0], receipt=ReceiptSeen(letter.due, {"status": status})
+    )
+    monkeypatch.setattr(letter, "ended", asked)
+    monkeypatch.setattr(letter, "followed", Asked({"type": "message.send"}, 0) if is_followed else None)
+    monkeypatch.setattr(case.record, "not_sent", {letter.name})
+    others = [each for each in case.record.deliveries if each.message != letter.name]
+    monkeypatch.setattr(case.record, "deliveries", others)
+    assert found(check_messages(case), "I8", f"{letter.name},", "0 of 1") is is_lost
+
+
+@pytest.mark.parametrize(
     ("changes", "disturbed"),
     [({"hunted": ("hold",)}, True), ({"hunted": ("fire",)}, False)],
 )
