@@ -157,11 +157,19 @@ def test_given_token_of_another_attempt_then_401(process: Process, run: Run) -> 
 
 def test_given_finished_then_outcome_and_outputs_are_recorded_and_a_repeat_is_fine(process: Process, run: Run) -> None:
     process.report(run, "start")
-    end = {"outcome": "failed", "reason": "x" * 2_000, "exit_code": 3, "outputs": {"rows": 1.5}}
+    end = {
+        "outcome": "failed",
+        "reason": "what failed" + "x" * 2_000 + "the cause",
+        "exit_code": 3,
+        "outputs": {"rows": 1.5},
+    }
     assert process.report(run, "finished", **end).status_code == 200
     found = stored(process, run)
     assert (found.outcome, found.exit_code, found.outputs, found.ended_at) == ("failed", 3, '{"rows":1.5}', NOW)
-    assert found.reason == "x" * 1_024
+    assert found.reason is not None
+    assert len(found.reason) == 1_024
+    assert found.reason.startswith("what failed")
+    assert found.reason.endswith("the cause")
     assert process.report(run, "finished", **end).status_code == 200
     assert process.report(run, "finished", driver="d-2", **end).status_code == 409
 

@@ -255,6 +255,7 @@ def test_given_a_job_that_stands_for_one_of_the_version_before_then_its_time_out
 @pytest.mark.parametrize("is_of_this_life", [True, False])
 def test_given_a_job_that_was_skipped_for_an_earlier_run_then_there_was_one(
     case: Case,
+    monkeypatch: pytest.MonkeyPatch,
     reason: str,
     of: str,
     since_admission: int,
@@ -274,6 +275,8 @@ def test_given_a_job_that_was_skipped_for_an_earlier_run_then_there_was_one(
     changed = with_rows(case, lambda each: None)
     changed.rows = [skipped, other]
     changed.lives = [replace(life, definition=replace(life.definition, constraints=(constraint,)))]
+    # A suspend or an update after the skip may have taken a run back, whose first admission the ledger does not have.
+    monkeypatch.setattr(changed, "steps", lambda _: [])
     assert found(check_constraints(changed), "constraints", "skipped", "no run was") is (
         is_wrong or not is_of_this_life
     )

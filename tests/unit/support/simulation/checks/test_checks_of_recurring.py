@@ -20,6 +20,7 @@ from tests.unit.support.simulation.checks.worlds import calm_world
 from tidegate_core.model.shards import schedule_shard
 from tidegate_core.store import keys
 
+SEED = 0
 SEED_WITH_AN_AT = 4
 """Of a calm world with a message that is due once, and is delivered."""
 
@@ -90,7 +91,7 @@ def test_given_a_fire_that_was_lost_behind_a_trickle_then_only_a_world_that_send
     monkeypatch: pytest.MonkeyPatch, at_a_time: int | None, is_lost: bool
 ) -> None:
     """A judge that takes whatever was due before a fire for something in its way never misses it."""
-    case = Case(calm_world())
+    case = Case(calm_world(SEED))
     lost, end = fire_to_lose(case)
     trickle = [
         replace(lost, message="m", nominal=lost.nominal - 1, at=at) for at in range(lost.nominal, end, SETTLE_MS // 2)
@@ -107,7 +108,7 @@ def test_given_a_fire_that_was_lost_as_the_group_waited_for_a_member_that_was_go
     monkeypatch: pytest.MonkeyPatch, lasted: int, is_lost: bool
 ) -> None:
     """Seed 36014828: all guards lapsed half a second after the shard was served, and its owner fell before the round was over."""
-    case = Case(calm_world())
+    case = Case(calm_world(SEED))
     lost, end = fire_to_lose(case)
     monkeypatch.setattr(case.record, "deliveries", [each for each in case.record.deliveries if each != lost])
     coordinator = case.world.cluster.coordinator
@@ -128,7 +129,7 @@ def test_given_a_fire_behind_a_request_that_a_lane_was_kept_from_then_only_that_
     monkeypatch: pytest.MonkeyPatch, asked: int, answered: int | None, is_kept: bool, is_lost: bool
 ) -> None:
     """Seed 39023072: an apply of what stood already came at 12.8 s, and faults that aimed at `control` kept its lane until 35.9 s."""
-    case = Case(calm_world())
+    case = Case(calm_world(SEED))
     lost, end = fire_to_lose(case)
     life = next(life for life in case.recurring if life.name == "ping")
     spans = {each.name: case.segments(each) for each in case.recurring}
