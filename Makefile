@@ -82,7 +82,7 @@ require-helm:
 	@deploy/require-helm >/dev/null
 
 .PHONY: test
-test: setup require-java require-helm ## The suite for everybody, in about 12 minutes: computing, real brokers, kills, an outage, Spark, the chart
+test: setup require-java require-helm ## The suite for everybody, in about 16 minutes: computing, real brokers, kills, an outage, Spark, the chart
 	$(PYTEST) $(SUITE) $(ARGS)
 
 .PHONY: test-all
