@@ -32,7 +32,7 @@ def by_class(jobs: Sequence[Job], priority_of: Callable[[int], Priority]) -> lis
         jobs: In the order of `place_in_line`, which they keep within a class.
         priority_of: Returns the priority of what was made under a version.
     """
-    priorities = {version: priority_of(version) for version in {job.version for job in jobs}}
+    priorities = {version: priority_of(version) for version in dict.fromkeys(job.version for job in jobs)}
     ranks = {
         (version, catch_up): rank_of(class_of(priority, catch_up=catch_up))
         for version, priority in priorities.items()
