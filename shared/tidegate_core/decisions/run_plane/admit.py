@@ -243,7 +243,7 @@ class AdmitNext:
         known = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.ref)]
         going_on = [job for job in known if job.generation >= kept_from(state)]
         line = [job for job in going_on if not unit.drops(state.namespace, job.satisfied_at)]
-        if len({version_of(state, version) for version in {job.version for job in line}}) < 2:
+        if len({version_of(state, version) for version in dict.fromkeys(job.version for job in line)}) < 2:
             return line
 
         def priority_of(version: int) -> Priority:

@@ -444,8 +444,10 @@ def test_given_that_the_first_rows_tell_then_no_more_are_read(monkeypatch: pytes
     assert set(reads(bench)) == {2}
 
 
-def test_given_a_word_behind_the_first_rows_then_its_slot_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first that stands aside keeps a word, and comes behind others in line and a job of the highest class."""
+def test_given_a_slot_that_a_low_job_keeps_for_later_then_a_job_of_a_higher_class_has_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first that stands aside is of class `low`, and its other limit is busy for hours (decision 35)."""
     bench = with_a_long_queue(monkeypatch, waiting=1, most=2, priority="low")
     applies(bench, "busy-too", of(FIRST, 2))
     applies(bench, "waits", of(FIRST, 2), priority="high")
@@ -453,7 +455,7 @@ def test_given_a_word_behind_the_first_rows_then_its_slot_is_taken(monkeypatch: 
     trigger(bench, "busy-too", "waits", "waits", "waits")
     bench.run(8 * SECOND)
     state = the_limit(bench)
-    assert (state.in_use, len(state.offered)) == (1, 1)
+    assert (state.in_use, len(state.offered)) == (2, 0)
     trigger(bench, "aborts")
     bench.run(SECOND)
     assert ended(bench) == [ABORTED]

@@ -89,7 +89,8 @@ def test_given_a_repeated_cycle_then_the_schedule_fires_as_before(mode: str) -> 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_given_an_update_or_a_delete_while_suspended_then_what_is_pending_ends(mode: str) -> None:
-    for request_ in (an_apply(a_spec(trigger=every("1m"), args=["new"]), "it"), a_request("delete", request_id="it")):
+    update = an_apply(a_spec(trigger=every("1m"), args=["new"]), "it", on_update="restart")
+    for request_ in (update, a_request("delete", request_id="it")):
         bench = a_bench()
         bench.request(an_apply(a_spec(trigger=every("1m"), constraints=[CLOSED])))
         bench.run(3 * MINUTE)

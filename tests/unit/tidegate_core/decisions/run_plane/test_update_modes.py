@@ -341,6 +341,30 @@ def test_given_no_schedule_then_the_mode_does_not_matter(bench: Bench, how: str)
     assert update(bench, a_spec(), how)["status"] == "accepted"
 
 
+@pytest.mark.parametrize("mode", ["hold", "freeze"])
+def test_given_an_update_while_held_then_what_is_due_stays_parked_and_goes_on_with_the_new_arguments(
+    bench: Bench, mode: str
+) -> None:
+    bench.request(an_apply(a_spec(trigger=every("1m"), args=["old"], constraints=[CLOSED], overlap="allow")))
+    bench.run(3 * MINUTE)
+    bench.request(a_request("suspend", mode=mode))
+    bench.run(SECOND)
+    due = len(waiting(bench))
+    new = a_spec(trigger=every("10h"), args=["new"], overlap="allow")
+    assert answer(bench, an_apply(new, "it"), run=MINUTE)["status"] == "accepted"
+    assert (len(waiting(bench)), bench.started) == (due, [])
+    answer(bench, a_request("resume", backlog="all"), run=MINUTE)
+    assert args_of(bench) == [["new"]] * due
+
+
+def test_given_an_update_while_drained_then_what_is_due_launches_with_the_new_arguments(bench: Bench) -> None:
+    bench.request(an_apply(a_spec(trigger=every("1m"), args=["old"], constraints=[CLOSED], overlap="allow")))
+    bench.run(3 * MINUTE)
+    bench.request(a_request("suspend", mode="drain"))
+    answer(bench, an_apply(a_spec(trigger=every("10h"), args=["new"], overlap="allow"), "it"), run=MINUTE)
+    assert args_of(bench) == [["new"]] * 3
+
+
 def test_given_carry_while_held_then_the_backlog_is_bound_to_the_new_version(bench: Bench) -> None:
     bench.request(an_apply(a_spec(trigger=every("1m"), args=["old"])))
     bench.request(a_request("suspend", mode="hold"))
