@@ -32,6 +32,7 @@ def _check_schedule(case: Case, life: Life, bodies: list[Body]) -> Iterator[str]
     listed: set[str] = set()
     held: Step | None = None
     moving = [step for step in case.steps(life) if step.moves and step.asked.receipt is not None]
+    admitted = {row.job_id: row.admitted_at for row in case.rows_of.get(life.name, []) if row.admitted_at is not None}
     for step, following in zip(moving, [*moving[1:], None][: len(moving)], strict=True):
         assert step.asked.receipt is not None
         listed.update(step.asked.receipt.running)
@@ -40,6 +41,7 @@ def _check_schedule(case: Case, life: Life, bodies: list[Body]) -> Iterator[str]
             is_ended = _generation(body) < step.kept_from and step.kind != "resume"
             is_parked = body.start < parked_until
             goes_on = body.run_id in listed and not _is_retry(case, body, step.done)
+            goes_on = goes_on or (_finishes_admitted(step) and admitted.get(body.run_id, NEVER) <= step.done)
             if body.start > step.done and (is_ended or is_parked) and not goes_on:
                 yield f"I7: {body.run_id} of {life.name} started after {step.kind} {step.asked.id} was acknowledged"
         if step.kind == "resume":
@@ -50,6 +52,11 @@ def _check_schedule(case: Case, life: Life, bodies: list[Body]) -> Iterator[str]
             held = None
         elif step.kind in {"suspend", "delete"}:
             held = step if step.mode == "hold" else None
+
+
+def _finishes_admitted(step: Step) -> bool:
+    """Whether runs that were admitted before an update start under the version that admitted them."""
+    return step.kind == "apply" and step.asked.document.get("on_update") == "finish_admitted"
 
 
 def _check_left_out(case: Case, life: Life, step: Step, until: int | None, bodies: list[Body]) -> Iterator[str]:

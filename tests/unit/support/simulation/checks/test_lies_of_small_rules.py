@@ -102,6 +102,25 @@ def test_given_a_start_behind_the_answer_of_a_suspend_then_it_is_found(
     assert found(check_stops(case), "I7", body.run_id, "started after suspend")
 
 
+@pytest.mark.parametrize(
+    ("how", "admitted_after", "is_wrong"),
+    [("finish_admitted", -1, False), ("finish_admitted", 1, True), ("restart", -1, True)],
+)
+def test_given_a_start_behind_an_update_then_only_a_run_that_was_admitted_may_finish_as_admitted(
+    case: Case, monkeypatch: pytest.MonkeyPatch, how: str, admitted_after: int, *, is_wrong: bool
+) -> None:
+    body = a_body(case)
+    step = a_step("apply", body.start - MINUTE_MS)
+    step = replace(step, kept_from=99, asked=replace(step.asked, document={**step.asked.document, "on_update": how}))
+    monkeypatch.setattr(case, "steps", lambda _: [step])
+    lie = with_rows(
+        case,
+        lambda row: replace(row, admitted_at=step.done + admitted_after) if row.job_id == body.run_id else row,
+    )
+    monkeypatch.setattr(lie, "steps", lambda _: [step])
+    assert found(check_stops(lie), "I7", body.run_id, "started after apply") is is_wrong
+
+
 def test_given_a_start_behind_the_answer_of_a_cancel_then_it_is_found(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
