@@ -52,7 +52,7 @@ def test_given_a_job_that_arrives_again_after_its_run_has_ended_then_it_stays_aw
     "stop",
     [
         pytest.param(a_request("suspend"), id="a suspend"),
-        pytest.param(an_apply(a_spec(trigger=every("1h")), "second"), id="an update"),
+        pytest.param(an_apply(a_spec(trigger=every("1h")), "second", on_update="restart"), id="an update"),
     ],
 )
 def test_given_a_stop_that_was_acknowledged_when_a_frozen_owners_admission_arrives_then_no_run_is_open(

@@ -144,7 +144,7 @@ def test_given_an_outage_then_the_time_out_stands_still_in_it_and_the_job_wakes_
     assert (
         ended
         == {
-            "abort": ([("expired", "constraint_timeout")], 0, 0),
+            "abort": ([("expired", "constraint_timeout")], 0, 1),
             "force": ([], 1, 0),
             "alert": ([], 0, 1),
         }[action]

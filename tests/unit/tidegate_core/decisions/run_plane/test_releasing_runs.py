@@ -91,7 +91,9 @@ def test_given_a_release_then_ledger_history_and_log_say_that_it_was_and_by_whom
     ended = from_item(Run, row)
     assert (ledger.detail, ended.reason, ended.error_class) == (reason, reason, "lost")
     fields: dict[str, Value] = {"run_id": ID, "schedule": ended.ref, "attempt": 1, "reason": reason}
-    assert desk.told == [Notice("run_released", fields)]
+    assert [each for each in desk.told if isinstance(each, Notice) and each.event == "run_released"] == [
+        Notice("run_released", fields)
+    ]
 
 
 def test_given_a_lost_run_that_was_to_be_cancelled_then_it_ends_as_killed() -> None:
