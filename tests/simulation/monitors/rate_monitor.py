@@ -87,11 +87,7 @@ def is_open_run(key: Key) -> bool:
 def of_nothing(written: Transaction, before: BeforeImages) -> list[Item]:
     """Returns the runs that were stopped here, or made jobs again, before their programs had started."""
     runs = [each for each in written.actions if each.key.sk.startswith("R#")]
-    ended = {each.key.sk: each.item for each in runs if isinstance(each, Put) and each.key.table != "main"}
-    gone = [each.key for each in runs if isinstance(each, Delete) and before.get(each.key) is not None]
-    last = [ended.get(key.sk) or before[key] for key in gone]
-    return [
-        run
-        for run in last
-        if run is not None and run.get("started_at") is None and run.get("outcome") in {None, "closed", "killed"}
-    ]
+    ended = {str(each.item["id"]): each.item for each in runs if isinstance(each, Put) and each.key.table != "main"}
+    gone = [item for each in runs if isinstance(each, Delete) and (item := before.get(each.key)) is not None]
+    last = [ended.get(str(item["id"]), item) for item in gone]
+    return [run for run in last if run.get("started_at") is None and run.get("outcome") in {None, "closed", "killed"}]
