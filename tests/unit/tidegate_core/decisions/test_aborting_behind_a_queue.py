@@ -447,7 +447,7 @@ def test_given_that_the_first_rows_tell_then_no_more_are_read(monkeypatch: pytes
 def test_given_a_slot_that_a_low_job_keeps_for_later_then_a_job_of_a_higher_class_has_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first that stands aside is of class `low`, and its other limit is busy for hours (decision 35)."""
+    """The first that stands aside is of class `low`, and its other limit is busy for hours (decision 36)."""
     bench = with_a_long_queue(monkeypatch, waiting=1, most=2, priority="low")
     applies(bench, "busy-too", of(FIRST, 2))
     applies(bench, "waits", of(FIRST, 2), priority="high")
