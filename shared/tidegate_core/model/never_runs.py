@@ -26,7 +26,7 @@ ONE_YEAR_MS: Final = 366 * 86_400_000
 """All weekdays and clock changes are within: what comes oftener than once a year and meets no window by then never means to."""
 INSTANTS_MAX: Final = 500
 """That are looked at, or openings where these are fewer: of a daily trigger more than a year."""
-LOOKS_MAX: Final = 5_000
+LOOKS_MAX: Final = 10_000
 """At windows of the day, of some 8 µs each."""
 SLACK_MS: Final = 60_000
 """A job that is made later than that after its nominal is late (SEMANTICS 3.4): what less lateness lets run is not warned of."""
@@ -106,6 +106,11 @@ class _Looking:
         return [each for each in self.windows if each.on_unmet == "abort"]
 
     @cached_property
+    def waited_for(self) -> Windows:
+        """Those that a job waits for."""
+        return [each for each in self.windows if each.on_unmet != "abort"]
+
+    @cached_property
     def delay(self) -> Duration:
         """Before that no job runs."""
         return max((each.after for each in self.spec.constraints if isinstance(each, DelayConstraint)), default=0)
@@ -181,27 +186,34 @@ class _Looking:
         """Returns how a job is ended by windows that are closed when it is looked at; None where it may not be.
 
         It is looked at when it is made, and then each time at the last of the instants before which something stands in its way for
-        certain, or when a further one joins the line behind it, until its time-out has it expire or forces it. It may be oftener, which
-        can only end it sooner. What waits behind it is looked at when it is ended, and ended with it.
+        certain, or when a further one joins the line behind it, until its time-out has it expire or forces it. Under `alert` the
+        line is looked at when the time-out of any job in it passes. It may be oftener, which can only end it sooner. What waits behind it
+        is looked at when it is ended, and ended with it.
 
         Raises:
             _TooLong: They open, but less often than once a year.
         """
         # Before its own instant in a flexible window nothing ends it.
         slack = SLACK_MS + self.flexible
-        end = None if self.spec.pending_timeout_action == "alert" else made + self.spec.pending_timeout
-        at = made
+        patience = self.spec.pending_timeout
+        alerts = self.spec.pending_timeout_action == "alert"
+        end = None if alerts else made + patience
+        at, time_outs = made, [made + patience]
         while end is None or at < end:
-            opening = self._next_opening(self.at_once, at)
-            if opening > at + slack:
-                return _Miss(made, opening, opening - slack - 1, ended=at)
-            standing = self._closed(self.windows, at)
+            closed = self._closed(self.at_once, at)
+            if closed:
+                opening = self._next_opening(self.at_once, at)
+                return _Miss(made, opening, opening - slack - 1, ended=at) if opening > at + slack else None
+            standing = self._closed(self.waited_for, at)
             if at < made + self.delay:
                 standing.append(made + self.delay)
-            if not standing or opening > at or self.flexible or not self.has_known_looks:
+            if not standing or self.flexible or not self.has_known_looks:
                 return None
             joined = self._next_in_line(at)
-            at = max(standing) if joined is None else min(max(standing), joined)
+            if joined is not None:
+                time_outs.append(joined + patience)
+            passed = [each for each in time_outs if each > at] if alerts else []
+            at = min([max(standing), *passed] if joined is None else [max(standing), joined, *passed])
         return None
 
     def _next_in_line(self, at: Instant) -> Instant | None:
