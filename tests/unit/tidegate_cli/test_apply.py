@@ -296,7 +296,12 @@ def test_given_an_interrupt_half_way_then_it_says_what_was_applied_and_what_is_o
 
     monkeypatch.setattr(api, "handle", interrupted)
     before = signal.getsignal(signal.SIGTERM)
-    assert main.run(["apply", "-f", str(four)]) == code
+    # A suite that a shell starts in the background inherits an ignored SIGINT, and Python keeps it.
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert main.run(["apply", "-f", str(four)]) == code
+    finally:
+        signal.signal(signal.SIGINT, inherited)
     assert signal.getsignal(signal.SIGTERM) is before
     captured = capsys.readouterr()
     assert [line.split()[2] for line in captured.out.splitlines()] == ["NAME", "a"]
