@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
+from tests.simulation.mutants.mutant import Mutant, Patch, instead, operation_returning, returning
 from tests.simulation.mutants.sketch.replacements import torn
 from tidegate_core.decisions.run_plane import count, deadlines, listening, run_ends, runs
 from tidegate_core.decisions.run_plane.ending import EndPending
@@ -16,12 +16,9 @@ from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.latches import Latches
 
 
-def ending_what_cannot_be_asked(_: Any) -> Any:
-    def ended(unit: UnitOfWork, run: Run, _now: int) -> None:
-        at = run.started_at or run.admitted_at
-        run_ends.finish(unit, replace(run, ended_at=at, outcome="failed", reason="lost"), at)
-
-    return ended
+def ending_what_cannot_be_asked(unit: UnitOfWork, run: Run, _now: int) -> None:
+    at = run.started_at or run.admitted_at
+    run_ends.finish(unit, replace(run, ended_at=at, outcome="failed", reason="lost"), at)
 
 
 def going_by_the_exit_alone(_: Any) -> Any:
@@ -51,7 +48,7 @@ RULES_OF_RUNS = (
         "told from the row's instant",
         "the last writer of a row of the index decides from when on runs are told to its listener",
         breaks="I3",
-        patches=(Patch(IndexRow, "told_from", lambda _: property(lambda row: row.activated_at)),),
+        patches=(Patch(IndexRow, "told_from", instead(property(lambda row: row.activated_at))),),
         killed_by=f"{OUTBOX_TESTS}::test_given_a_run_then_it_is_told_unless_it_was_admitted_before_the_request_and_the_activation[before the instant of a row that a former owner wrote anew]",
     ),
     Mutant(
@@ -74,7 +71,7 @@ RULES_OF_RUNS = (
         "order of reading",
         "whether two events are a pair depends on the order in which they are read",
         breaks="I3",
-        patches=(Patch(Latches, "ends_amid", lambda _: lambda latches, entry: False),),
+        patches=(Patch(Latches, "ends_amid", returning(False)),),
         killed_by=f"{TIME_OUTS_TESTS}::test_given_an_event_of_long_before_that_is_read_late_then_it_is_not_paired_with_what_waits",
     ),
     Mutant(
@@ -88,7 +85,7 @@ RULES_OF_RUNS = (
         "loser's exit",
         "the exit of a copy that the gate refused counts as the end of the run",
         breaks="I4",
-        patches=(Patch(runs, "DUPLICATE", lambda _: "nothing is called so"),),
+        patches=(Patch(runs, "DUPLICATE", instead("nothing is called so")),),
         killed_by=f"{COPIES_TESTS}::test_given_the_end_of_what_is_not_the_driver_then_the_run_goes_on_until_the_driver_reports[refused at the gate]",
     ),
     Mutant(
@@ -109,21 +106,21 @@ RULES_OF_RUNS = (
         "permit by time",
         "a run whose launcher cannot be asked counts as ended after a while",
         breaks="I4",
-        patches=(Patch(runs, "mark_lost", ending_what_cannot_be_asked),),
+        patches=(Patch(runs, "mark_lost", instead(ending_what_cannot_be_asked)),),
         killed_by=f"{ADOPTION_TESTS}::test_given_a_started_run_that_nobody_can_ask_then_it_is_lost_after_the_gap_and_keeps_its_permit[unknown]",
     ),
     Mutant(
         "pending jobs",
         "suspend is acknowledged while jobs still wait",
         breaks="I7",
-        patches=(Patch(EndPending, "_jobs", lambda _: lambda decision, unit, state: []),),
+        patches=(Patch(EndPending, "_jobs", returning([])),),
         killed_by=f"{STOPS_TESTS}::test_given_pending_jobs_then_all_are_cancelled_before_the_answer[6-suspend]",
     ),
     Mutant(
         "lost by a deploy",
         "an update ends what is due of a time trigger and waits for its place in a window, or for a constraint",
         breaks="I1",
-        patches=(Patch(EndPending, "_stays", lambda _: lambda decision, unit, state, pending: False),),
+        patches=(Patch(EndPending, "_stays", returning(False)),),
         killed_by="unit/tidegate_core/decisions/run_plane/test_update_modes.py::test_given_a_deploy_each_half_hour_then_no_hourly_run_is_lost[a constraint]",
     ),
     Mutant(
