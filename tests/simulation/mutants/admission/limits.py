@@ -156,10 +156,7 @@ LIMITS: Final = (
         "permit back twice",
         "an end that the store hears twice gives two permits back",
         breaks="I4",
-        patches=(
-            without("permits_held"),
-            HEARD_TWICE,
-        ),
+        patches=(without("permits_held"), HEARD_TWICE),
         killed_by=Seeds(within=3, trap="queues"),
     ),
     Mutant(
@@ -173,11 +170,7 @@ LIMITS: Final = (
         "own item back twice",
         "where each permit is an item, an end that the store hears twice gives two back",
         breaks="I4",
-        patches=(
-            EACH_IN_AN_ITEM,
-            without("present"),
-            HEARD_TWICE,
-        ),
+        patches=(EACH_IN_AN_ITEM, without("present"), HEARD_TWICE),
         killed_by=Seeds(within=3, trap="queues"),
     ),
     Mutant(

@@ -34,6 +34,10 @@ def making_a_job_of_nothing(unit: UnitOfWork, job: Job, *told: object) -> None:
     unit.put_new(job, job.key(unit.shard))
 
 
+def adding_it_unnoticed(gathering: Gathering, job: Job) -> None:
+    gathering._unit.put_new(job, job.key(gathering._unit.shard))
+
+
 REMINDERS = (
     Mutant(
         "reminded once",
@@ -46,13 +50,7 @@ REMINDERS = (
         "reminded amid jobs",
         "reminders ignore when the last job was made",
         breaks="I1",
-        patches=(
-            Patch(
-                Gathering,
-                "add_job",
-                lambda _: lambda gathering, job: gathering._unit.put_new(job, job.key(gathering._unit.shard)),
-            ),
-        ),
+        patches=(Patch(Gathering, "add_job", instead(adding_it_unnoticed)),),
         killed_by=Seeds(within=30),
     ),
     Mutant(

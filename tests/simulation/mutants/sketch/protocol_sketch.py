@@ -6,7 +6,7 @@ Some layers hide each other: such a bug is planted with the other layer off (`be
 from __future__ import annotations
 
 from tests.simulation.mutants.clauses.clause_finder import always
-from tests.simulation.mutants.clauses.clause_table import KILLED_BY, LEASE, REVISIONS
+from tests.simulation.mutants.clauses.clause_table import LEASE, REVISIONS, killer_of
 from tests.simulation.mutants.clauses.weakened_conditions import without
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tests.simulation.mutants.sketch.replacements import (
@@ -101,14 +101,14 @@ SKETCH = (
         "whatever changed since it was read is overwritten",
         breaks="I7",
         patches=REVISIONS,
-        killed_by=KILLED_BY["unchanged"]["#rev = :rev_seen"][1],
+        killed_by=killer_of("unchanged", "#rev = :rev_seen"),
     ),
     Mutant(
         "fenced by the clock",
         "no write checks an epoch, because an owner that is late knows it by its clock",
         breaks="I5",
         patches=EPOCHS,
-        killed_by=KILLED_BY["holds_lease"]["#epoch = :epoch"][1],
+        killed_by=killer_of("holds_lease", "#epoch = :epoch"),
     ),
     Mutant(
         "no fence, no revisions, no gate",
@@ -122,7 +122,7 @@ SKETCH = (
         "an admission trusts what its owner read of the schedule",
         breaks="I7",
         patches=(without("schedule_is"),),
-        killed_by=KILLED_BY["schedule_is"]["#status = :status"][1],
+        killed_by=killer_of("schedule_is", "#status = :status"),
         beside=(LEASE, *REVISIONS),
     ),
     Mutant(
