@@ -1,4 +1,7 @@
-"""Bugs in a hand-over: who is asked to drain, what is still taken, and what is waited for (docs/protocol.md, A message's life)."""
+"""Bugs in hand-overs: a shard is not asked to drain, takes new work, or does not wait for its last messages (docs/protocol.md).
+
+See "A message's life" there.
+"""
 
 from __future__ import annotations
 

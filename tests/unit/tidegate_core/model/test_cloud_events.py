@@ -93,7 +93,11 @@ def test_given_a_clockwork_record_with_a_source_in_its_headers_then_the_source_a
 
 
 NOT_KEPT = "dataschema: is no attribute that tidegate keeps; leave ce_dataschema out"
-SAMPLES = {"data.partition": LANDED, "custom.truck-arrived": TRUCK, "schedule.suspend": SUSPEND}
+SAMPLES: dict[str, dict[str, Any]] = {
+    "data.partition": LANDED,
+    "custom.truck-arrived": TRUCK,
+    "schedule.suspend": SUSPEND,
+}
 
 
 @modes
