@@ -29,8 +29,8 @@ def writing_rows_blindly(put: Callable[..., None], unit: UnitOfWork, record: Any
     (unit.set_row if isinstance(record, Waiter) else partial(put, unit))(record, key)
 
 
-def without_those_aside(_: Any) -> Callable[[SharedLimit, Sequence[Waiter]], list[Waiter]]:
-    return lambda state, waiters: [waiter for waiter in waiters if not waiter.aside]
+def without_those_aside(state: SharedLimit, waiters: Sequence[Waiter]) -> list[Waiter]:
+    return [waiter for waiter in waiters if not waiter.aside]
 
 
 def staying_aside(in_turn: Callable[..., Any], known: Sequence[Any]) -> Any:
@@ -71,7 +71,7 @@ ASIDE: Final = (
         "nobody's turn",
         "whoever stands aside is passed for as long as others come",
         breaks="liveness",
-        patches=(Patch(home_limits, "in_line", without_those_aside),),
+        patches=(Patch(home_limits, "in_line", instead(without_those_aside)),),
         killed_by="unit/tidegate_core/decisions/run_plane/test_home_limits.py::test_given_jobs_that_stand_aside_then_slots_are_for_the_first_of_them_and_for_the_others[the only one keeps its turn]",
     ),
     Mutant(

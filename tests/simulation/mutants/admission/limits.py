@@ -52,12 +52,12 @@ def putting_its_item_anyway(
     return tuple(replace(each, condition=None) if isinstance(each, Put) else each for each in take(*arguments, **named))
 
 
-def anybody_passes(_: Any) -> Any:
-    return lambda limit, job_id, most: limit.in_use < most
+def anybody_passes(limit: SharedLimit, job_id: str, most: int) -> bool:
+    return limit.in_use < most
 
 
-def who_has_the_word_passes(_: Any) -> Any:
-    return lambda limit, job_id, most: job_id in limit.offered or (limit.queued is None and limit.in_use < most)
+def who_has_the_word_passes(limit: SharedLimit, job_id: str, most: int) -> bool:
+    return job_id in limit.offered or (limit.queued is None and limit.in_use < most)
 
 
 def pretending_to_have_the_word(
@@ -81,8 +81,8 @@ def of_two_at_most(
     return take(unit, [each for each in wanted if each not in shared[2:]], *more)
 
 
-def first_come(_: Callable[[Job], Place]) -> Callable[[Job], Place]:
-    return lambda job: (False, not job.force_overlap, job.waits_since, job.nominal, job.id)
+def first_come(job: Job) -> Place:
+    return (False, not job.force_overlap, job.waits_since, job.nominal, job.id)
 
 
 def keeping_its_slot(state: SharedLimit, waiters: Sequence[Waiter]) -> list[Waiter]:
@@ -105,7 +105,7 @@ LIMITS: Final = (
         breaks="order",
         patches=(
             without("permit_free", clauses=f"{BOUND} AND {NO_HOLDER}", values=(":most", ":run")),
-            Patch(SharedLimit, "lets_pass", anybody_passes),
+            Patch(SharedLimit, "lets_pass", instead(anybody_passes)),
         ),
         killed_by=Seeds(within=3, trap="queues"),
     ),
@@ -126,7 +126,7 @@ LIMITS: Final = (
         patches=(
             without("permit_offered", clauses=f"{NO_HOLDER} AND {HAS_WORD}", values=(":run",)),
             Patch(home_limits, "next_offers", instead(offering_to_all)),
-            Patch(SharedLimit, "lets_pass", who_has_the_word_passes),
+            Patch(SharedLimit, "lets_pass", instead(who_has_the_word_passes)),
         ),
         killed_by=Seeds(within=3, trap="queues"),
     ),
@@ -147,7 +147,7 @@ LIMITS: Final = (
         breaks="order",
         patches=(
             without("permit_offered", clauses=f"{BOUND} AND {NO_HOLDER}", values=(":most", ":run")),
-            Patch(SharedLimit, "lets_pass", anybody_passes),
+            Patch(SharedLimit, "lets_pass", instead(anybody_passes)),
             Patch(permits, "take_permit", around(pretending_to_have_the_word)),
         ),
         killed_by=Seeds(within=3, trap="queues"),
@@ -212,7 +212,7 @@ LIMITS: Final = (
         "missed before due",
         "a job of an instant that was missed stands before those that are due now, and holds the schedule's place for as long as it waits",
         breaks="order",
-        patches=(Patch(memory, "place_in_line", first_come),),
+        patches=(Patch(memory, "place_in_line", instead(first_come)),),
         killed_by=f"{LINE_TESTS}::test_given_a_missed_job_that_waits_for_a_busy_group_then_the_one_that_is_due_now_takes_its_place[queue]",
     ),
     Mutant(

@@ -37,8 +37,8 @@ def reading_the_list_once(sources_of: Callable[..., Any]) -> Any:
     return remembered
 
 
-def naming_open_ones_only(_: Any) -> Any:
-    return lambda sources, namespaces: tuple(sorted({each.spec.topic for each in sources.entries if each.is_open}))
+def naming_open_ones_only(sources: Sources, namespaces: object) -> tuple[str, ...]:
+    return tuple(sorted({each.spec.topic for each in sources.entries if each.is_open}))
 
 
 def hearing_what_nobody_named(
@@ -101,7 +101,7 @@ RULES_OF_SOURCES = (
         "unlisted",
         "an activation does not name the topic of a source that is being opened",
         breaks="I3",
-        patches=(Patch(Sources, "topics_of", naming_open_ones_only),),
+        patches=(Patch(Sources, "topics_of", instead(naming_open_ones_only)),),
         beside=(Patch(Listener, "hears", instead(hearing_what_nobody_named)),),
         killed_by=f"{STORIES}::test_given_a_source_that_is_being_opened_when_a_schedule_is_activated_then_earlier_records_do_not_count",
     ),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from tests.simulation.mutants.mutant import Mutant, Patch, instead, returning
 from tidegate_core.decisions.delivery_plane import recurring_loading
 from tidegate_core.decisions.delivery_plane.loading import place_of
@@ -21,8 +18,8 @@ def by_its_age_alone(summoned: Summoned, key: Key) -> bool:
     return place_of(key.sk)[0] < summoned._plane.host.now - LEFT_AFTER_MS and key not in summoned._waiting
 
 
-def by_its_origin_alone(_: Any) -> Callable[[Item | None, Fire], bool]:
-    return lambda item, fire: item is not None and item["origin"] == fire.interval.origin
+def by_its_origin_alone(item: Item | None, fire: Fire) -> bool:
+    return item is not None and item["origin"] == fire.interval.origin
 
 
 RULES_OF_SLOW_STORES = (
@@ -44,7 +41,7 @@ RULES_OF_SLOW_STORES = (
         "left to one for all",
         "what stands for a whole outage is left to the rows of its last instant, which bring that one alone",
         breaks="I1",
-        patches=(Patch(recurring_loading, "_is_of", by_its_origin_alone),),
+        patches=(Patch(recurring_loading, "_is_of", instead(by_its_origin_alone)),),
         killed_by=f"{TESTS}/delivery_plane/test_recurring_slow_store.py::test_given_the_last_instant_of_an_outage_that_was_refused_before_it_was_known_then_the_others_are_delivered",
     ),
     Mutant(

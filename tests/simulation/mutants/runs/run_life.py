@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, instead, operation_returning, returning
 from tests.simulation.mutants.sketch.replacements import torn
@@ -21,8 +20,8 @@ def ending_what_cannot_be_asked(unit: UnitOfWork, run: Run, _now: int) -> None:
     run_ends.finish(unit, replace(run, ended_at=at, outcome="failed", reason="lost"), at)
 
 
-def going_by_the_exit_alone(_: Any) -> Any:
-    return lambda decision, run: run.external_id is not None and decision.gone.error_class != DUPLICATE
+def going_by_the_exit_alone(decision: RunGone, run: Run) -> bool:
+    return run.external_id is not None and decision.gone.error_class != DUPLICATE
 
 
 INDEX_TESTS = "simulation/directed/test_index.py"
@@ -92,14 +91,14 @@ RULES_OF_RUNS = (
         "copy's end",
         "the end of a copy that waited at the gate on one host counts as the end of the program on another host",
         breaks="I4",
-        patches=(Patch(RunGone, "_was_the_driver", going_by_the_exit_alone),),
+        patches=(Patch(RunGone, "_was_the_driver", instead(going_by_the_exit_alone)),),
         killed_by=f"{COPIES_TESTS}::test_given_the_end_of_another_hosts_copy_then_the_run_goes_on_however_that_ended[end1-b]",
     ),
     Mutant(
         "driver's exit",
         "a program that exits with the wrapper's code for a duplicate counts as a duplicate, and its run never ends",
         breaks="liveness",
-        patches=(Patch(RunGone, "_was_the_driver", going_by_the_exit_alone),),
+        patches=(Patch(RunGone, "_was_the_driver", instead(going_by_the_exit_alone)),),
         killed_by=f"{COPIES_TESTS}::test_given_the_end_of_the_copy_that_passed_the_gate_then_the_run_has_ended_whatever_its_code[end0]",
     ),
     Mutant(

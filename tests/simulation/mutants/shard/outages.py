@@ -60,8 +60,8 @@ def beginning_as_it_is_noticed(
     watch._complete = complete
 
 
-def running_in_outages(_: Any) -> Any:
-    return lambda begin, deadline, outages: deadline
+def running_in_outages(begin: int, deadline: int, outages: object) -> int:
+    return deadline
 
 
 OUTAGE_FACTS_TESTS = "unit/tidegate_core/decisions/test_outage_facts.py"
@@ -73,14 +73,14 @@ RULES_OF_OUTAGES = (
         "time-outs in an outage",
         "a run whose program could not begin during an outage is given up as soon as a node is back",
         breaks="I1",
-        patches=(Patch(runs, "served_deadline", running_in_outages),),
+        patches=(Patch(runs, "served_deadline", instead(running_in_outages)),),
         killed_by=f"{OUTAGE_FACTS_TESTS}::test_given_a_program_that_does_not_start_then_its_time_out_runs_only_while_the_shard_is_served[600000-1]",
     ),
     Mutant(
         "pending time-outs in an outage",
         "a job that waited when all nodes fell expires as soon as a node is back",
         breaks="I1",
-        patches=(Patch(pending_timeout, "served_deadline", running_in_outages),),
+        patches=(Patch(pending_timeout, "served_deadline", instead(running_in_outages)),),
         killed_by=f"{PENDING_TIMEOUT_TESTS}::test_given_a_job_that_was_made_right_before_a_fall_then_it_goes_behind_the_outage",
     ),
     Mutant(

@@ -131,7 +131,7 @@ SKETCH = (
         breaks="I2",
         patches=(
             Patch(Programs, "_submit", around(under_another_name)),
-            Patch(Attempts, "_adopt", launching_again),
+            Patch(Attempts, "_adopt", instead(launching_again)),
         ),
         killed_by=f"{STORIES}::test_given_an_owner_that_crashes_after_its_submission_then_each_attempt_runs_once",
         beside=(UNGATED,),

@@ -11,11 +11,13 @@ from tests.simulation.mutants.mutant import Patch, instead, operation_returning
 from tests.support.harness import scripted_programs as bench_programs
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.run_plane.attempts import Attempts
 from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.decisions.shard_actor import TIMER_WINDOW_MS
 from tidegate_core.effects import Refused
 from tidegate_core.model.identity import run_id
-from tidegate_core.records.run_plane import Job
+from tidegate_core.records.run_plane import Job, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Action, Key, RefusalCode, Transaction, Update
 from tidegate_core.triggers.every import EveryTrigger
@@ -102,8 +104,8 @@ def giving_up(actor: Any, pause: int) -> None:
     actor._host.ended = True
 
 
-def launching_again(_: Any) -> Any:
-    return lambda attempts, run: attempts._launch(run)
+def launching_again(attempts: Attempts, run: Run) -> Operation[None]:
+    return attempts._launch(run)
 
 
 def under_another_name(submit: Callable[..., None], programs: Any, order: Any) -> None:
