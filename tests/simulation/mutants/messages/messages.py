@@ -10,7 +10,9 @@ from tidegate_core.decisions.delivery_plane import cancelling, delivering, plane
 from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.delivery_plane.slots import EVERYWHERE, Slots, Slotted, Stage
+from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.partition_actor import PartitionActor
+from tidegate_core.model.receipts import ReceiptStatus
 
 TESTS = "unit/tidegate_core/decisions/test_partition_actor.py"
 EARLY_MS = 300
@@ -35,9 +37,9 @@ def expiring_at_once(in_order: Callable[..., Any], sending: DeliveryPlane, rows:
     return in_order(sending, rows)
 
 
-def denying(take_back: Callable[..., bool], *arguments: Any, **named: Any) -> bool:
-    take_back(*arguments, **named)
-    return False
+def denying(cancel: Callable[..., Operation[tuple[ReceiptStatus, Any]]], *arguments: Any) -> Operation[Any]:
+    status, problems = yield from cancel(*arguments)
+    return ReceiptStatus.TOO_LATE if status == ReceiptStatus.CANCELLED else status, problems
 
 
 def too_early(take_due: Callable[..., list[Slotted]]) -> Any:
@@ -112,7 +114,7 @@ MESSAGES = (
         "denied cancel",
         "a cancel that took a message back says that it was too late",
         breaks="I8",
-        patches=(Patch(cancelling, "take_back", around(denying)),),
+        patches=(Patch(cancelling, "_cancel", around(denying)),),
         killed_by=Seeds(within=27, directed=(2,)),
     ),
 )
