@@ -1,4 +1,7 @@
-"""What is told of an apply that ends before its last definition: what was applied, and what is open."""
+"""Report of an apply that was interrupted: how many definitions were applied, and which ones were not tried.
+
+Called by the commands that apply a folder or a file. Prints to standard error, and sends nothing.
+"""
 
 from __future__ import annotations
 

@@ -171,9 +171,8 @@ class PartitionDriver:
 
     def drop(self) -> None:
         """Ends all at once. Writes under way may still be applied; the store's conditions make them harmless. Idempotent."""
-        self.served_until(
-            self._shell.clock.now_ms()
-        )  # What comes and goes between two signs of life has its last one, too.
+        # A driver that begins and ends between two signs of life writes its last one too.
+        self.served_until(self._shell.clock.now_ms())
         self._actor = self._drained = None
         self._inputs.clear()
         for timer in (self._timer, self._rebuild):

@@ -263,9 +263,8 @@ class Watching:
         before = {each.kind for each in found}
         broken = broken_promises(signs, now)
         if not has_rows and signs.owner is not None and not signs.is_stopped:
-            broken += tuple(
-                each for each in found if each.kind in TOLD_BY_ROWS
-            )  # Nobody has looked whether it is so still.
+            # The rows were not read this time, so what they showed before still counts.
+            broken += tuple(each for each in found if each.kind in TOLD_BY_ROWS)
         if broken:
             self._found[signs.shard] = broken
         for each in broken:

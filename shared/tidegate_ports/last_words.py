@@ -19,7 +19,11 @@ _CAUSE: Final = re.compile(r"(?:[\w.$]*(?:Exception|Error|Interrupt|Exit)\b|Caus
 
 
 def keep_ends(text: str, most: int = BYTES_MAX) -> str:
-    """Returns at most `most` bytes of UTF-8: all of it, or its beginning and its end, in whole characters."""
+    """Returns at most `most` bytes of UTF-8: all of it, or its beginning and its end, in whole characters.
+
+    `both_ends` of `tidegate_core.model.problems` does so by characters. Neither can use the other: the core imports no port, and a limit in
+    bytes says where to cut only after the text is encoded.
+    """
     data = text.encode("utf-8", "replace")
     if len(data) <= most:
         return data.decode()

@@ -18,8 +18,8 @@ from tests.simulation.mutants.mutant import Mutant
 from tests.simulation.mutants.parallel_hunt import hunt_all, missing_tests_of
 
 MUTANTS_MIN = 100
-BY_TEST = [mutant for mutant in MUTANTS.values() if mutant.killed_by is not None]
-BY_SEEDS = [mutant.name for mutant in MUTANTS.values() if mutant.within > 0]
+BY_TEST = [mutant for mutant in MUTANTS.values() if mutant.test is not None]
+BY_SEEDS = [mutant.name for mutant in MUTANTS.values() if mutant.test is None]
 
 
 def survivors(mutants: Sequence[Mutant]) -> list[str]:
@@ -28,14 +28,14 @@ def survivors(mutants: Sequence[Mutant]) -> list[str]:
 
 
 def folder_of(mutant: Mutant) -> str:
-    return (mutant.killed_by or "").partition("::")[0].rpartition("/")[0]
+    return (mutant.test or "").partition("::")[0].rpartition("/")[0]
 
 
 FOLDERS = {folder: list(group) for folder, group in groupby(sorted(BY_TEST, key=folder_of), key=folder_of)}
 
 
 def test_given_one_bug_of_each_list_then_the_test_that_it_names_fails_with_it() -> None:
-    picked = [next((mutant for mutant in mutants if mutant.killed_by is not None), None) for mutants in LISTS]
+    picked = [next((mutant for mutant in mutants if mutant.test is not None), None) for mutants in LISTS]
     assert survivors([mutant for mutant in picked if mutant is not None]) == []
 
 
@@ -58,8 +58,3 @@ def test_given_a_bug_for_random_worlds_then_a_seed_finds_what_it_breaks(name: st
 
 def test_given_the_lists_then_no_name_hides_another_mutant() -> None:
     assert len(MUTANTS) == sum(map(len, LISTS)) >= MUTANTS_MIN
-
-
-@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=lambda mutant: mutant.name)
-def test_given_a_mutant_then_it_is_hunted_in_one_way(mutant: Mutant) -> None:
-    assert (mutant.within > 0) != (mutant.killed_by is not None)

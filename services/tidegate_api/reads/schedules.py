@@ -52,7 +52,10 @@ Check: TypeAlias = Callable[[bool, CatchUp], Awaitable[tuple[Problem, ...]]]
 DEFINITIONS_AT_ONCE = 32
 """Read together: 2 MB where each has the 64 KiB that one may have."""
 PAGE_CHARACTERS_MAX = 2 * 1_048_576
-"""Of the definitions on a page, of which a further `DEFINITIONS_AT_ONCE` may come: an answer takes ten times as much while it is written."""
+"""A page ends when its definitions have this many characters; the last batch of `DEFINITIONS_AT_ONCE` may exceed it.
+
+Writing the answer takes ten times as much memory.
+"""
 
 SHOWN_SEPARATELY = frozenset({"kind", "namespace", "name"})
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tidegate_core.dead_letters.letter import TAKEN_HEADER
 from tidegate_core.decisions.event_index import stored_vector
@@ -21,6 +22,8 @@ from tidegate_core.model.problems import Problem, RefusedRecord, internal_proble
 from tidegate_core.records.sources import Source, UnreadableSource
 from tidegate_core.sources.mapping import Mapped, Passed, events_of
 from tidegate_core.store import keys
+
+_Read = TypeVar("_Read")
 
 TAG_CHARACTERS = 8
 EVENTS_TOGETHER_MAX = 2_000
@@ -91,16 +94,22 @@ class OwnEvents:
 
     def _one(self, record: LogRecord, allowed: tuple[str, ...], topic: str) -> ReadEvents:
         try:
-            events = judged(lambda: _own_events(record, allowed, topic))
+            events = judged(lambda: own_events(record, allowed, topic))
         except RefusedRecord as refused:
             # Without its id: an event has no receipt, and a request of the same id would be answered by it.
             return ReadEvents(record, (), RefusedRecord(refused.problems, refused.error_class))
         return ReadEvents(record, tuple((_place_tag(number), event) for number, event in enumerate(events)))
 
 
-def _own_events(record: LogRecord, allowed: tuple[str, ...], topic: str) -> tuple[Event, ...]:
+def own_events(record: LogRecord, allowed: tuple[str, ...], topic: str) -> tuple[Event, ...]:
+    """Returns the events of a record of the events topic, on which producers speak for the `allowed` namespaces only.
+
+    Raises:
+        RefusedRecord: The record is no event, or of another namespace. A fault of ours may raise any error (`judged`).
+    """
     events = parse_events(record.value, record.headers)
     refuse_forged_events(events, allowed, topic)
+    _ask(events)
     return events
 
 
@@ -187,7 +196,7 @@ class SourceEvents:
             if record.offset < first.get(place, 0) or ref.encode() in before:
                 continue
             try:
-                mapped = _mapped(source, record, f"{place}/{record.offset}")
+                mapped = judged(partial(_mapped, source, record, f"{place}/{record.offset}"))
             except RefusedRecord as refused:
                 refusals.append((ref, refused))
                 continue
@@ -228,33 +237,29 @@ def _is_newer(source: Source, first: Mapping[str, int], topic_id: str, begun: in
 
 
 def _mapped(source: Source, record: LogRecord, origin: str) -> Mapped:
-    mapped = Mapped()
-
-    def events() -> tuple[Event, ...]:
-        nonlocal mapped
-        mapped = events_of(source.spec, record, origin)
-        return tuple(event for _, event in mapped.events)
-
-    judged(events)
+    mapped = events_of(source.spec, record, origin)
+    _ask(event for _, event in mapped.events)
     return mapped
 
 
-def judged(read: Callable[[], tuple[Event, ...]]) -> tuple[Event, ...]:
-    """Returns the events of a record, with all that is asked of them later asked once: what fails for what is in the record
-    refuses the record, and never stops its topic partition.
+def _ask(events: Iterable[Event]) -> None:
+    """Asks events once for all that is asked of them later, so that an event that cannot say it refuses its record."""
+    for event in events:
+        _ = event.event_key, event.dedupe_id
+
+
+def judged(read: Callable[[], _Read]) -> _Read:
+    """Returns what was read of a record. An error caused by its content refuses the record, and never stops its topic partition.
 
     Raises:
         RefusedRecord: Nothing else is raised.
     """
     try:
-        events = read()
-        for event in events:
-            _ = event.event_key, event.dedupe_id
+        return read()
     except RefusedRecord:
         raise
     except Exception as error:
         raise RefusedRecord([internal_problem(error)]) from error
-    return events
 
 
 def _refusal(refusals: Sequence[tuple[str, RefusedRecord]]) -> RefusedRecord | None:

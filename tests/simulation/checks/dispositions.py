@@ -110,7 +110,7 @@ def _was_ended(case: Case, life: Life, row: LedgerRow) -> bool:
 
 
 def _keeps(case: Case, step: Step, row: LedgerRow) -> bool:
-    """Whether it is an update that keeps what is due, and the entry is of such a job that nothing else ends (SEMANTICS 12.4)."""
+    """Whether the step is an update that keeps due jobs, the row is of such a job, and no wide suspend ended the job (SEMANTICS 12.4)."""
     keeps_due = step.kind == "apply" and step.asked.document.get("on_update", "keep_due") in KEEPING
     return keeps_due and row.trigger == "time" and not case.wide.ended(row.namespace, row.nominal, row.at)
 

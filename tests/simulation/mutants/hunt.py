@@ -94,8 +94,8 @@ def missing_tests(mutants: Iterable[Mutant]) -> list[str]:
     """Returns the bugs that name a test that does not exist, each with that name. Runs none."""
     planter = Planter(mutants)
     output = _run_pytest(planter, "--collect-only")
-    missing = [mutant for mutant in planter.mutants if mutant.killed_by not in planter.found]
-    return [f"{mutant.name}: {mutant.killed_by}" for mutant in missing] + (_errors_in(output) if missing else [])
+    missing = [mutant for mutant in planter.mutants if mutant.test not in planter.found]
+    return [f"{mutant.name}: {mutant.test}" for mutant in missing] + (_errors_in(output) if missing else [])
 
 
 class Planter:
@@ -112,8 +112,8 @@ class Planter:
         self.hunts: dict[str, Hunt] = {}
         self._killed_by: dict[str, list[Mutant]] = defaultdict(list)
         for mutant in self.mutants:
-            assert mutant.killed_by is not None, f"{mutant.name} names no test"
-            self._killed_by[mutant.killed_by].append(mutant)
+            assert mutant.test is not None, f"{mutant.name} names no test"
+            self._killed_by[mutant.test].append(mutant)
         self._planted: Mutant | None = None
         self._with_bug = False
         self._raised: BaseException | None = None
@@ -166,7 +166,7 @@ class Planter:
     def _judged(self, mutant: Mutant, without: Sequence[str], with_bug: Sequence[str]) -> Hunt:
         others = [*without, *with_bug] or ["the test passes with the bug"]
         is_killed = not without and len(with_bug) == 1 and self._raised is not None and proves(self._raised, mutant)
-        return Hunt(mutant, mutant.killed_by if is_killed else None, others=[] if is_killed else others[:OTHERS_SHOWN])
+        return Hunt(mutant, mutant.test if is_killed else None, others=[] if is_killed else others[:OTHERS_SHOWN])
 
 
 def proves(error: BaseException, mutant: Mutant) -> bool:
@@ -185,7 +185,7 @@ def proves(error: BaseException, mutant: Mutant) -> bool:
     if not raised_in.is_relative_to(TESTS):
         return False
     violations = VIOLATION.findall(message)
-    if violations or (mutant.killed_by or "").startswith(STORIES):
+    if violations or (mutant.test or "").startswith(STORIES):
         return bool(mutant.proofs(violations))
     return not any(each in message for each in NO_PROOF)
 

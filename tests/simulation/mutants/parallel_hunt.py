@@ -39,20 +39,20 @@ def _tasks(mutants: Sequence[Mutant], workers: int | None) -> list[list[str]]:
     """Returns the names of bugs for each task, longest tasks first. A single worker runs pytest once for all files."""
     if workers == 1:
         return [[mutant.name for mutant in mutants]]
-    by_worlds = [[mutant.name] for mutant in mutants if mutant.killed_by is None]
-    by_tests = sorted((mutant for mutant in mutants if mutant.killed_by is not None), key=_file)
+    by_worlds = [[mutant.name] for mutant in mutants if mutant.test is None]
+    by_tests = sorted((mutant for mutant in mutants if mutant.test is not None), key=_file)
     files = [[mutant.name for mutant in group] for _, group in groupby(by_tests, key=_file)]
     return [*by_worlds, *sorted(files, key=len, reverse=True)]
 
 
 def _file(mutant: Mutant) -> str:
-    return (mutant.killed_by or "").partition("::")[0]
+    return (mutant.test or "").partition("::")[0]
 
 
 def _hunt(names: list[str]) -> list[_Sent]:
     mutants = [MUTANTS[name] for name in names]
-    by_tests = [mutant for mutant in mutants if mutant.killed_by is not None]
-    hunts = [*(hunt_by_tests(by_tests)), *(_by_worlds(mutant) for mutant in mutants if mutant.killed_by is None)]
+    by_tests = [mutant for mutant in mutants if mutant.test is not None]
+    hunts = [*(hunt_by_tests(by_tests)), *(_by_worlds(mutant) for mutant in mutants if mutant.test is None)]
     return [(hunted.mutant.name, hunted.killed_by, hunted.tried, hunted.others) for hunted in hunts]
 
 

@@ -213,9 +213,8 @@ def is_too_late(plane: DeliveryPlane, message: Message, held: bool | None) -> bo
     if present:
         return any(row.stage is Stage.DONE or row.handed or row.maybe_sent for row in present)
     if rows:
-        return any(
-            row.maybe_sent for row in rows
-        )  # The broker refused it, and memory had no room for its next attempt.
+        # The broker refused the message, and memory had no room for its next attempt.
+        return any(row.maybe_sent for row in rows)
     waiting = plane.next_attempts.of(message)
     if waiting is not None:
         return bool(waiting.maybe_sent) or waiting.slot <= plane.maybe_sent_through

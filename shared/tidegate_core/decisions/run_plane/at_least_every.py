@@ -120,9 +120,8 @@ class AtLeastEvery:
         if held is None:
             self._without_evidence(unit, gathering, state, spec, now)
         elif held.evidence.job:
-            gathering.reminded(
-                self.row.at
-            )  # A job is there already, and waits. Undecided it would stand before those behind it.
+            # The evidence has a job already, which waits. If nothing was decided here, the reminder would hold up later ones.
+            gathering.reminded(self.row.at)
         else:
             gathering.fire_with_what_is_there(held)
 

@@ -242,9 +242,8 @@ def applied_spec(
     elif on_update in KEEPS_DUE:
         state = _restarted(state, spec, now)
         if not fires(state):
-            state = replace(
-                state, kept_from=state.generation
-            )  # A resume begins a new generation, and these jobs go on.
+            # A resume begins a new generation, and these jobs go on.
+            state = replace(state, kept_from=state.generation)
         if isinstance(spec.trigger, TimeTrigger) and not spec.sends_messages:
             # A resume's cut that is not through is about the jobs that stay.
             state = replace(state, shedding=before.shedding, cut_through=before.cut_through)

@@ -98,9 +98,8 @@ class CountEvents:
         settled = self.memory.settled
         if not settled.waits(self.ref) and not gathering.outruns(sorting.groups, sorting.last_at, through):
             return False
-        settled.wait(
-            self.ref, sorting.last_at
-        )  # At once: decisions behind this one in the same transaction wait as well.
+        # At once: later decisions of the same transaction wait as well.
+        settled.wait(self.ref, sorting.last_at)
         return True
 
 

@@ -118,9 +118,8 @@ class Memory:
         if known is None:
             self.retries.launched(run.namespace, run.admitted_at)
         if run.failure is not None and (known is None or known.submissions_before != run.submissions_before):
-            self.retries.retried(
-                run.namespace, run.priority, run.not_before
-            )  # A predecessor's as well: no storm begins anew with an owner.
+            # A predecessor's retry counts as well: a new owner begins no new storm of retries.
+            self.retries.retried(run.namespace, run.priority, run.not_before)
         self.runs[run_id] = run
 
     def _learn_timer(self, key: Key, row: TimerRow | None) -> None:

@@ -99,9 +99,8 @@ class UpstreamGone(ApplyRequest):
         if before is None or definition is None or (before.incarnation, before.generation) not in self.heard:
             return Applied(ReceiptStatus.UNCHANGED)  # It was deleted, stopped or replaced meanwhile.
         if self.at < before.activated_at - ACTIVATION_SLACK_MS:
-            return Applied(
-                ReceiptStatus.UNCHANGED
-            )  # The row by which it heard of it may be of a former owner, with another instant.
+            # A former owner may have written the listener's row, with another instant.
+            return Applied(ReceiptStatus.UNCHANGED)
         trigger = parsed(definition.spec).trigger
         if not isinstance(trigger, EventTrigger) or self.gone in before.gone:
             return Applied(ReceiptStatus.UNCHANGED)

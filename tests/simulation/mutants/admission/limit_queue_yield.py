@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from tests.simulation.mutants.mutant import Mutant, Patch, returning
+from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, returning
 from tidegate_core.decisions.run_plane import admit, asking, home_limits, left_queues
 from tidegate_core.records.limits import SharedLimit, Waiter
 from tidegate_core.store import keys
@@ -18,31 +18,24 @@ ABORTING_BEHIND_A_QUEUE_TESTS = "unit/tidegate_core/decisions/test_aborting_behi
 STANDING_ASIDE_TESTS = "unit/tidegate_core/decisions/test_standing_aside.py"
 
 
-def ending_behind_its_own_row(has_its_turn: Callable[..., bool]) -> Any:
-    def has(unit: UnitOfWork, limit: Key, mine: Waiter, shards: int, now: int) -> bool:
-        rows = unit.elsewhere(RangeRead(keys.shard_pk(limits.home_of(limit, shards)), *keys.waiters_of(limit)))
-        return all(row["job_id"] != mine.job_id for row in rows) and has_its_turn(unit, limit, mine, shards, now)
-
-    return has
-
-
-def writing_rows_blindly(put: Callable[..., None]) -> Callable[..., None]:
-    def written(unit: UnitOfWork, record: Any, key: Key) -> None:
-        (unit.set_row if isinstance(record, Waiter) else partial(put, unit))(record, key)
-
-    return written
+def ending_behind_its_own_row(
+    has_its_turn: Callable[..., bool], unit: UnitOfWork, limit: Key, mine: Waiter, shards: int, now: int
+) -> bool:
+    rows = unit.elsewhere(RangeRead(keys.shard_pk(limits.home_of(limit, shards)), *keys.waiters_of(limit)))
+    return all(row["job_id"] != mine.job_id for row in rows) and has_its_turn(unit, limit, mine, shards, now)
 
 
-def without_those_aside(_: Any) -> Callable[[SharedLimit, Sequence[Waiter]], list[Waiter]]:
-    return lambda state, waiters: [waiter for waiter in waiters if not waiter.aside]
+def writing_rows_blindly(put: Callable[..., None], unit: UnitOfWork, record: Any, key: Key) -> None:
+    (unit.set_row if isinstance(record, Waiter) else partial(put, unit))(record, key)
 
 
-def staying_aside(in_turn: Callable[..., Any]) -> Any:
-    def turn(known: Sequence[Any]) -> Any:
-        aside, last = in_turn(known)
-        return (last[:-1], last[-1:]) if len(last) == len(known) else (aside, last)
+def without_those_aside(state: SharedLimit, waiters: Sequence[Waiter]) -> list[Waiter]:
+    return [waiter for waiter in waiters if not waiter.aside]
 
-    return turn
+
+def staying_aside(in_turn: Callable[..., Any], known: Sequence[Any]) -> Any:
+    aside, last = in_turn(known)
+    return (last[:-1], last[-1:]) if len(last) == len(known) else (aside, last)
 
 
 ASIDE: Final = (
@@ -50,14 +43,14 @@ ASIDE: Final = (
         "aborted behind those aside",
         "a job that aborts ends because of others who wait for another limit, and whom the free slots are not for",
         breaks="order",
-        patches=(Patch(left_queues, "in_line", lambda _: lambda state, waiters: list(waiters)),),
+        patches=(Patch(left_queues, "in_line", instead(lambda state, waiters: list(waiters))),),
         killed_by=f"{ABORTING_BEHIND_A_QUEUE_TESTS}::test_given_that_the_words_of_those_who_stand_aside_were_not_taken_back_yet_then_they_keep_no_slot_from_it",
     ),
     Mutant(
         "aborted behind itself",
         "a job that waits for one limit, and aborts at another one, ends because of its own row in the queue of that",
         breaks="order",
-        patches=(Patch(admit, "has_its_turn", ending_behind_its_own_row),),
+        patches=(Patch(admit, "has_its_turn", around(ending_behind_its_own_row)),),
         killed_by=f"{ABORTING_BEHIND_A_QUEUE_TESTS}::test_given_a_job_that_aborts_at_one_limit_and_waits_for_another_then_its_own_row_does_not_end_it",
     ),
     Mutant(
@@ -78,21 +71,21 @@ ASIDE: Final = (
         "nobody's turn",
         "whoever stands aside is passed for as long as others come",
         breaks="liveness",
-        patches=(Patch(home_limits, "in_line", without_those_aside),),
+        patches=(Patch(home_limits, "in_line", instead(without_those_aside)),),
         killed_by="unit/tidegate_core/decisions/run_plane/test_home_limits.py::test_given_jobs_that_stand_aside_then_slots_are_for_the_first_of_them_and_for_the_others[the only one keeps its turn]",
     ),
     Mutant(
         "aside for ever",
         "a job with the word for its last limit does not come back for what it has handed back",
         breaks="liveness",
-        patches=(Patch(asking, "_in_turn", staying_aside),),
+        patches=(Patch(asking, "_in_turn", around(staying_aside)),),
         killed_by=f"{STANDING_ASIDE_TESTS}::test_given_a_job_that_has_handed_a_place_back_then_it_comes_back_for_it_with_the_last_word",
     ),
     Mutant(
         "row brought back",
         "a job writes a row that it has seen, and that its home has taken away since: the queue is closed with it in there",
         breaks="order",
-        patches=(Patch(UnitOfWork, "put", writing_rows_blindly),),
+        patches=(Patch(UnitOfWork, "put", around(writing_rows_blindly)),),
         killed_by="unit/tidegate_core/decisions/run_plane/test_asking.py::test_given_a_row_that_its_home_takes_away_at_the_same_time_then_it_is_not_brought_back_without_a_mark[True]",
     ),
 )

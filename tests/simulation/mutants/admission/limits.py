@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tests.simulation.mutants.clauses.weakened_conditions import without
-from tests.simulation.mutants.mutant import Mutant, Patch, returning
+from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tidegate_core.decisions.run_plane import admit, home_limits, memory, permits
 from tidegate_core.decisions.run_plane.line import Place
 from tidegate_core.records.limits import SharedLimit, Waiter
@@ -26,85 +26,68 @@ NO_HOLDER: Final = "NOT contains(#holders, :run)"
 HAS_WORD: Final = "contains(#offered, :run)"
 
 
-def echoing(transact: Callable[..., RawOutcome]) -> Any:
-    def transact_twice(store: MemoryStore, transaction: Transaction) -> RawOutcome:
-        outcome = transact(store, transaction)
-        said = tuple(action for action in transaction.actions if action.key.pk.startswith(keys.SHARED_LIMIT))
-        if said and isinstance(outcome, Applied):
-            transact(store, Transaction(transaction.name, said, f"{transaction.token}000", None))
-        return outcome
-
-    return transact_twice
+def echoing(transact: Callable[..., RawOutcome], store: MemoryStore, transaction: Transaction) -> RawOutcome:
+    outcome = transact(store, transaction)
+    said = tuple(action for action in transaction.actions if action.key.pk.startswith(keys.SHARED_LIMIT))
+    if said and isinstance(outcome, Applied):
+        transact(store, Transaction(transaction.name, said, f"{transaction.token}000", None))
+    return outcome
 
 
-HEARD_TWICE: Final = Patch(MemoryStore, "transact", echoing)
-EACH_IN_AN_ITEM: Final = Patch(limits, "HOLDERS_INLINE_MAX", lambda _: 0)
+HEARD_TWICE: Final = Patch(MemoryStore, "transact", around(echoing))
+EACH_IN_AN_ITEM: Final = Patch(limits, "HOLDERS_INLINE_MAX", instead(0))
 
 
-def keeping_the_word(take: Callable[..., tuple[Action, ...]]) -> Any:
-    def taken(*arguments: Any, **named: Any) -> tuple[Action, ...]:
-        first, *rest = take(*arguments, **named)
-        assert isinstance(first, Update)
-        expression = first.expression.replace(" DELETE #offered :runs", "")
-        values = {name: value for name, value in first.values.items() if name != ":runs" or name in expression}
-        return (replace(first, expression=expression, values=values), *rest)
-
-    return taken
+def keeping_the_word(take: Callable[..., tuple[Action, ...]], *arguments: Any, **named: Any) -> tuple[Action, ...]:
+    first, *rest = take(*arguments, **named)
+    assert isinstance(first, Update)
+    expression = first.expression.replace(" DELETE #offered :runs", "")
+    values = {name: value for name, value in first.values.items() if name != ":runs" or name in expression}
+    return (replace(first, expression=expression, values=values), *rest)
 
 
-def putting_its_item_anyway(take: Callable[..., tuple[Action, ...]]) -> Any:
-    def taken(*arguments: Any, **named: Any) -> tuple[Action, ...]:
-        return tuple(
-            replace(each, condition=None) if isinstance(each, Put) else each for each in take(*arguments, **named)
-        )
-
-    return taken
+def putting_its_item_anyway(
+    take: Callable[..., tuple[Action, ...]], *arguments: Any, **named: Any
+) -> tuple[Action, ...]:
+    return tuple(replace(each, condition=None) if isinstance(each, Put) else each for each in take(*arguments, **named))
 
 
-def anybody_passes(_: Any) -> Any:
-    return lambda limit, job_id, most: limit.in_use < most
+def anybody_passes(limit: SharedLimit, job_id: str, most: int) -> bool:
+    return limit.in_use < most
 
 
-def who_has_the_word_passes(_: Any) -> Any:
-    return lambda limit, job_id, most: job_id in limit.offered or (limit.queued is None and limit.in_use < most)
+def who_has_the_word_passes(limit: SharedLimit, job_id: str, most: int) -> bool:
+    return job_id in limit.offered or (limit.queued is None and limit.in_use < most)
 
 
-def pretending_to_have_the_word(take: Callable[..., tuple[Action, ...]]) -> Any:
-    def taken(permit: limits.Permit, most: int, *, offered: bool = False) -> tuple[Action, ...]:
-        return take(permit, most, offered=True)
+def pretending_to_have_the_word(
+    take: Callable[..., tuple[Action, ...]], permit: limits.Permit, most: int, *, offered: bool = False
+) -> tuple[Action, ...]:
+    return take(permit, most, offered=True)
 
-    return taken
 
-
-def offering_to_all(_: Any) -> Any:
-    def offers(state: SharedLimit, waiters: Sequence[Waiter]) -> list[str]:
-        return [waiter.job_id for waiter in waiters if waiter.job_id not in state.offered]
-
-    return offers
+def offering_to_all(state: SharedLimit, waiters: Sequence[Waiter]) -> list[str]:
+    return [waiter.job_id for waiter in waiters if waiter.job_id not in state.offered]
 
 
 def offering_to_the_last(next_offers: Callable[..., list[str]]) -> Any:
     return lambda state, waiters: next_offers(state, waiters[::-1])
 
 
-def of_two_at_most(take: Callable[..., permits.Held]) -> Any:
-    def taken(unit: Any, wanted: Sequence[permits.Wanted], *more: Any) -> permits.Held:
-        shared = [each for each in wanted if each.limit.is_shared]
-        return take(unit, [each for each in wanted if each not in shared[2:]], *more)
-
-    return taken
-
-
-def first_come(_: Callable[[Job], Place]) -> Callable[[Job], Place]:
-    return lambda job: (False, not job.force_overlap, job.waits_since, job.nominal, job.id)
+def of_two_at_most(
+    take: Callable[..., permits.Held], unit: Any, wanted: Sequence[permits.Wanted], *more: Any
+) -> permits.Held:
+    shared = [each for each in wanted if each.limit.is_shared]
+    return take(unit, [each for each in wanted if each not in shared[2:]], *more)
 
 
-def keeping_its_slot(_: Any) -> Any:
-    def in_line(state: SharedLimit, waiters: Sequence[Waiter]) -> list[Waiter]:
-        first = next((waiter.job_id for waiter in waiters if waiter.aside), None)
-        return [waiter for waiter in waiters if not waiter.aside or waiter.job_id == first]
+def first_come(job: Job) -> Place:
+    return (False, not job.force_overlap, job.waits_since, job.nominal, job.id)
 
-    return in_line
+
+def keeping_its_slot(state: SharedLimit, waiters: Sequence[Waiter]) -> list[Waiter]:
+    first = next((waiter.job_id for waiter in waiters if waiter.aside), None)
+    return [waiter for waiter in waiters if not waiter.aside or waiter.job_id == first]
 
 
 LINE_TESTS: Final = "unit/tidegate_core/decisions/run_plane/test_line.py"
@@ -114,9 +97,7 @@ LIMITS: Final = (
         "two shards take the last permit at the same moment",
         breaks="I4",
         patches=(without("permit_free", clauses=f"{NO_HOLDER} AND attribute_not_exists(#queued)", values=(":run",)),),
-        within=75,
-        directed=(25,),
-        trap="contention",
+        killed_by=Seeds(within=75, directed=(25,), trap="contention"),
     ),
     Mutant(
         "permit queue",
@@ -124,10 +105,9 @@ LIMITS: Final = (
         breaks="order",
         patches=(
             without("permit_free", clauses=f"{BOUND} AND {NO_HOLDER}", values=(":most", ":run")),
-            Patch(SharedLimit, "lets_pass", anybody_passes),
+            Patch(SharedLimit, "lets_pass", instead(anybody_passes)),
         ),
-        within=3,
-        trap="queues",
+        killed_by=Seeds(within=3, trap="queues"),
     ),
     Mutant(
         "permit twice",
@@ -137,8 +117,7 @@ LIMITS: Final = (
             without("permit_free", clauses=f"{BOUND} AND attribute_not_exists(#queued)", values=(":most",)),
             HEARD_TWICE,
         ),
-        within=3,
-        trap="queues",
+        killed_by=Seeds(within=3, trap="queues"),
     ),
     Mutant(
         "offer bound",
@@ -146,11 +125,10 @@ LIMITS: Final = (
         breaks="I4",
         patches=(
             without("permit_offered", clauses=f"{NO_HOLDER} AND {HAS_WORD}", values=(":run",)),
-            Patch(home_limits, "next_offers", offering_to_all),
-            Patch(SharedLimit, "lets_pass", who_has_the_word_passes),
+            Patch(home_limits, "next_offers", instead(offering_to_all)),
+            Patch(SharedLimit, "lets_pass", instead(who_has_the_word_passes)),
         ),
-        within=3,
-        trap="queues",
+        killed_by=Seeds(within=3, trap="queues"),
     ),
     Mutant(
         "offer twice",
@@ -158,11 +136,10 @@ LIMITS: Final = (
         breaks="I4",
         patches=(
             without("permit_offered", clauses=f"{BOUND} AND {HAS_WORD}", values=(":most", ":run")),
-            Patch(permits, "take_permit", keeping_the_word),
+            Patch(permits, "take_permit", around(keeping_the_word)),
             HEARD_TWICE,
         ),
-        within=5,
-        trap="queues",
+        killed_by=Seeds(within=5, trap="queues"),
     ),
     Mutant(
         "offer word",
@@ -170,42 +147,31 @@ LIMITS: Final = (
         breaks="order",
         patches=(
             without("permit_offered", clauses=f"{BOUND} AND {NO_HOLDER}", values=(":most", ":run")),
-            Patch(SharedLimit, "lets_pass", anybody_passes),
-            Patch(permits, "take_permit", pretending_to_have_the_word),
+            Patch(SharedLimit, "lets_pass", instead(anybody_passes)),
+            Patch(permits, "take_permit", around(pretending_to_have_the_word)),
         ),
-        within=3,
-        trap="queues",
+        killed_by=Seeds(within=3, trap="queues"),
     ),
     Mutant(
         "permit back twice",
         "an end that the store hears twice gives two permits back",
         breaks="I4",
-        patches=(
-            without("permits_held"),
-            HEARD_TWICE,
-        ),
-        within=3,
-        trap="queues",
+        patches=(without("permits_held"), HEARD_TWICE),
+        killed_by=Seeds(within=3, trap="queues"),
     ),
     Mutant(
         "own item twice",
         "where each permit is an item, an admission that the store hears twice takes two",
         breaks="I4",
-        patches=(EACH_IN_AN_ITEM, Patch(permits, "take_permit", putting_its_item_anyway), HEARD_TWICE),
-        within=3,
-        trap="queues",
+        patches=(EACH_IN_AN_ITEM, Patch(permits, "take_permit", around(putting_its_item_anyway)), HEARD_TWICE),
+        killed_by=Seeds(within=3, trap="queues"),
     ),
     Mutant(
         "own item back twice",
         "where each permit is an item, an end that the store hears twice gives two back",
         breaks="I4",
-        patches=(
-            EACH_IN_AN_ITEM,
-            without("present"),
-            HEARD_TWICE,
-        ),
-        within=3,
-        trap="queues",
+        patches=(EACH_IN_AN_ITEM, without("present"), HEARD_TWICE),
+        killed_by=Seeds(within=3, trap="queues"),
     ),
     Mutant(
         "queue mark",
@@ -226,43 +192,41 @@ LIMITS: Final = (
         "an offer to a job that is gone keeps its slot for ever",
         breaks="liveness",
         patches=(Patch(home_limits, "lapsed_offers", returning([])),),
-        within=6,
-        trap="queues",
+        killed_by=Seeds(within=6, trap="queues"),
     ),
     Mutant(
         "third permit",
         "a job that needs three permits starts with two of them",
         breaks="I4",
-        patches=(Patch(permits, "take", of_two_at_most),),
-        within=2,
+        patches=(Patch(permits, "take", around(of_two_at_most)),),
+        killed_by=Seeds(within=2),
     ),
     Mutant(
         "last first",
         "who came last is offered the next slot",
         breaks="order",
         patches=(Patch(home_limits, "next_offers", offering_to_the_last),),
-        within=4,
-        trap="queues",
+        killed_by=Seeds(within=4, trap="queues"),
     ),
     Mutant(
         "missed before due",
         "a job of an instant that was missed stands before those that are due now, and holds the schedule's place for as long as it waits",
         breaks="order",
-        patches=(Patch(memory, "place_in_line", first_come),),
+        patches=(Patch(memory, "place_in_line", instead(first_come)),),
         killed_by=f"{LINE_TESTS}::test_given_a_missed_job_that_waits_for_a_busy_group_then_the_one_that_is_due_now_takes_its_place[queue]",
     ),
     Mutant(
         "former version first",
         "a job that an update lets finish stands before those of the new version, which has a higher priority",
         breaks="order",
-        patches=(Patch(admit, "by_class", lambda _: lambda jobs, priority_of: list(jobs)),),
+        patches=(Patch(admit, "by_class", instead(lambda jobs, priority_of: list(jobs))),),
         killed_by=f"{LINE_TESTS}::test_given_finish_old_then_a_job_of_a_low_former_version_holds_up_none_of_the_urgent_new_one[queue]",
     ),
     Mutant(
         "kept from the urgent",
         "the job that keeps a slot for later keeps it from those of a higher class as well",
         breaks="order",
-        patches=(Patch(home_limits, "in_line", keeping_its_slot),),
+        patches=(Patch(home_limits, "in_line", instead(keeping_its_slot)),),
         killed_by="unit/tidegate_core/decisions/run_plane/test_home_limits.py::test_given_a_job_that_keeps_a_slot_for_later_then_it_does_so_from_nobody_of_a_higher_class[its word is the only slot]",
     ),
 )

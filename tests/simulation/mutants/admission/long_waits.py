@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch, returning
+from tests.simulation.mutants.mutant import Mutant, Patch, instead, returning
 from tidegate_core.decisions.lane import Lane
 from tidegate_core.decisions.run_plane import admit, asking, count, ending, overlap, request, watermark
 from tidegate_core.decisions.run_plane.admit import AdmitNext
 from tidegate_core.decisions.run_plane.memory import Memory
 from tidegate_core.decisions.run_plane.pending_timeout import Late
 from tidegate_core.records.codec import from_item
-from tidegate_core.records.limits import Waiter
 from tidegate_core.records.receipts import StoredReceipt
 from tidegate_core.records.run_plane import Run
 from tidegate_core.store.values import Key
@@ -24,32 +22,18 @@ REPEATS_TESTS = "unit/tidegate_core/decisions/run_plane/test_repeats.py"
 EVERY_TIME = 10**9
 
 
-def by_the_clock(_: int) -> int:
-    return EVERY_TIME
-
-
-def if_it_stands_aside_alone(_: Callable[[Waiter, Waiter], bool]) -> Callable[[Waiter, Waiter], bool]:
-    return lambda row, written: row.aside != written.aside
-
-
-def each_by_its_name(_: Callable[..., list[Run]]) -> Callable[..., list[Run]]:
-    def read(unit: UnitOfWork, wanted: Sequence[Key], ref: str) -> list[Run]:
-        return [from_item(Run, item) for item in unit.items(wanted) if item is not None]
-
-    return read
+def each_by_its_name(unit: UnitOfWork, wanted: Sequence[Key], ref: str) -> list[Run]:
+    return [from_item(Run, item) for item in unit.items(wanted) if item is not None]
 
 
 def asking_for_what_it_ignores(after_pending_timeout: Callable[..., Late]) -> Callable[..., Late]:
     return lambda *arguments: after_pending_timeout(*arguments)._replace(is_forced=False)
 
 
-def whenever_it_was_given(_: Any) -> Callable[..., StoredReceipt | None]:
-    def at_hand(lane: Lane, key: Key) -> StoredReceipt | None:
-        item = lane.view.item(key) if lane.view.knows(key) else None
-        stored = None if item is None else from_item(StoredReceipt, item)
-        return stored if stored is not None and stored.settled else None
-
-    return at_hand
+def whenever_it_was_given(lane: Lane, key: Key) -> StoredReceipt | None:
+    item = lane.view.item(key) if lane.view.knows(key) else None
+    stored = None if item is None else from_item(StoredReceipt, item)
+    return stored if stored is not None and stored.settled else None
 
 
 RULES_OF_LONG_WAITS = (
@@ -71,14 +55,14 @@ RULES_OF_LONG_WAITS = (
         "patience in an outage",
         "the time-out of a pair waits by the clock for what nobody can read, and an outage ends it",
         breaks="I3",
-        patches=(Patch(watermark, "LOOKS_APART_MS_MAX", by_the_clock),),
+        patches=(Patch(watermark, "LOOKS_APART_MS_MAX", instead(EVERY_TIME)),),
         killed_by="unit/tidegate_core/decisions/run_plane/test_expire.py::test_given_a_time_out_in_an_outage_then_what_came_before_it_is_still_waited_for[a process that stands still]",
     ),
     Mutant(
         "limit of before",
         "jobs that an update carries on wait in their queue for the limit of before",
         breaks="liveness",
-        patches=(Patch(asking, "_has_moved", if_it_stands_aside_alone),),
+        patches=(Patch(asking, "_has_moved", instead(lambda row, written: row.aside != written.aside)),),
         killed_by=f"{SHARED_LIMITS_TESTS}::test_given_an_update_that_carries_what_waits_then_its_rows_bear_the_new_limit[raised-of_limit]",
     ),
     Mutant(
@@ -99,7 +83,7 @@ RULES_OF_LONG_WAITS = (
         "leaves in one decision",
         "what dozens of leaves hear is counted in one decision, which no transaction holds",
         breaks="I3",
-        patches=(Patch(count, "GROUPS_PER_DECISION", lambda _: EVERY_TIME),),
+        patches=(Patch(count, "GROUPS_PER_DECISION", instead(EVERY_TIME)),),
         killed_by="unit/tidegate_core/decisions/test_event_triggers.py::test_given_a_run_that_fifty_leaves_hear_then_each_of_them_has_its_job[]",
     ),
     Mutant(
@@ -127,14 +111,14 @@ RULES_OF_LONG_WAITS = (
         "answers for ever",
         "an owner that has little to do answers an id that is used again from what has expired",
         breaks="answers",
-        patches=(Patch(request, "_answer_at_hand", whenever_it_was_given),),
+        patches=(Patch(request, "_answer_at_hand", instead(whenever_it_was_given)),),
         killed_by=f"{REPEATS_TESTS}::test_given_an_id_that_is_used_again_when_its_answer_is_gone_then_it_is_a_first_request",
     ),
     Mutant(
         "runs by name",
         "of a schedule with more open runs than the view holds each is read by name, and no page of its stop is ever decided",
         breaks="liveness",
-        patches=(Patch(ending, "runs_of", each_by_its_name),),
+        patches=(Patch(ending, "runs_of", instead(each_by_its_name)),),
         killed_by="unit/tidegate_core/decisions/run_plane/test_very_many_runs.py::test_given_very_many_open_runs_then_a_stop_is_answered[delete-more0]",
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from tests.simulation.mutants.mutant import Mutant, Patch, returning
+from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tests.simulation.users.shared_limits import RATES
 from tidegate_core.constraints.spans import Span
 from tidegate_core.decisions.run_plane import home_limits, parked_runs, rates, run_ends
@@ -21,35 +21,33 @@ def demanding_nothing(count: Callable[..., Update]) -> Any:
     return lambda *arguments, **named: replace(count(*arguments, **named), condition=None)
 
 
-def counting_half_the_span(_: Any) -> Any:
-    return lambda span, now, known: now + span.per // 2
+def not_counting_what_is_forced(
+    count: Callable[..., Counted], unit: Any, limit: Any, key: Any, job: Any, now: int
+) -> Counted:
+    if job.forced is None:
+        return count(unit, limit, key, job, now)
+    return Counted(key, now)
 
 
-def not_counting_what_is_forced(count: Callable[..., Counted]) -> Any:
-    def counted(unit: Any, limit: Any, key: Any, job: Any, now: int) -> Counted:
-        if job.forced is None:
-            return count(unit, limit, key, job, now)
-        return Counted(key, now)
-
-    return counted
+def keeping_what_came_to_nothing(give_back: Callable[..., None], unit: Any, limit: str, run: Any, now: int) -> None:
+    if "|RATE#" not in limit:
+        give_back(unit, limit, run, now)
 
 
-def keeping_what_came_to_nothing(give_back: Callable[..., None]) -> Any:
-    def given(unit: Any, limit: str, run: Any, now: int) -> None:
-        if "|RATE#" not in limit:
-            give_back(unit, limit, run, now)
-
-    return given
+HOME_LEAVES_IT: Final = Patch(home_limits, "EXPIRED_MAX", instead(1 << 30))
 
 
-HOME_LEAVES_IT: Final = Patch(home_limits, "EXPIRED_MAX", lambda _: 1 << 30)
-
-
-def leaving_what_has_expired(count: Callable[..., Update]) -> Any:
-    def counted(of: Counted, job_id: str, most: int, state: SharedLimit, now: int, *, forced: bool = False) -> Update:
-        return count(of, job_id, most, replace(state, counts={}) if forced else state, now, forced=forced)
-
-    return counted
+def leaving_what_has_expired(
+    count: Callable[..., Update],
+    of: Counted,
+    job_id: str,
+    most: int,
+    state: SharedLimit,
+    now: int,
+    *,
+    forced: bool = False,
+) -> Update:
+    return count(of, job_id, most, replace(state, counts={}) if forced else state, now, forced=forced)
 
 
 RATE_BUGS: Final = (
@@ -64,40 +62,35 @@ RATE_BUGS: Final = (
         "rate span",
         "an admission counts for half of its span",
         breaks="I4",
-        patches=(Patch(Span, "counts_until", counting_half_the_span),),
-        within=3,
-        trap=RATES,
+        patches=(Patch(Span, "counts_until", instead(lambda span, now, known: now + span.per // 2)),),
+        killed_by=Seeds(within=3, trap=RATES),
     ),
     Mutant(
         "rate forced",
         "what a pending time-out forces counts for nobody",
         breaks="I4",
-        patches=(Patch(rates, "count", not_counting_what_is_forced),),
-        within=3,
-        trap=RATES,
+        patches=(Patch(rates, "count", around(not_counting_what_is_forced)),),
+        killed_by=Seeds(within=3, trap=RATES),
     ),
     Mutant(
         "rate back after all",
         "a run that has started is taken out of its rate when it ends",
         breaks="I4",
         patches=(Patch(run_ends, "came_to_nothing", returning(True)),),
-        within=3,
-        trap=RATES,
+        killed_by=Seeds(within=3, trap=RATES),
     ),
     Mutant(
         "rate leak",
         "a run that is made a job again counts on, and once more when it is admitted again",
         breaks="I4",
-        patches=(Patch(parked_runs, "give_permit_back", keeping_what_came_to_nothing),),
-        within=70,
-        trap=RATES,
-        directed=(28,),
+        patches=(Patch(parked_runs, "give_permit_back", around(keeping_what_came_to_nothing)),),
+        killed_by=Seeds(within=70, directed=(28,), trap=RATES),
     ),
     Mutant(
         "rate heap",
         "forced admissions leave in their rate what has expired, until no condition can name it all",
         breaks="liveness",
-        patches=(Patch(rates, "count_admission", leaving_what_has_expired),),
+        patches=(Patch(rates, "count_admission", around(leaving_what_has_expired)),),
         killed_by=f"{SHARED_RATES_TOLD_TESTS}::test_given_a_rate_whose_admissions_are_all_forced_then_its_item_stays_small_and_others_pass_once_there_is_room",
         beside=(HOME_LEAVES_IT,),
     ),

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tests.simulation.mutants.mutant import Mutant, Patch, returning
+from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, instead, returning
 from tidegate_core.decisions.run_plane import control, fire
 from tidegate_core.migrating import gate
+from tidegate_core.records.run_plane import ScheduleState
 from tidegate_core.records.schema import StoreSchema
 from tidegate_core.transactions import unit_of_work
+from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 STORIES = "simulation/stories/clauses/test_row_migration.py"
 
 
-def leaving_bounds(_: Any) -> Any:
-    return lambda unit, state, trigger: state
-
-
-def finding_nothing_new(_: Any) -> Any:
-    return lambda record, version: iter(())
+def leaving_bounds(unit: UnitOfWork, state: ScheduleState, trigger: object) -> ScheduleState:
+    return state
 
 
 MIGRATION = (
@@ -33,8 +29,11 @@ MIGRATION = (
         "no gate",
         "a bound is written while nodes of an older release may take it for an instant",
         breaks="I6",
-        patches=(Patch(fire, "as_all_read_it", leaving_bounds), Patch(control, "as_all_read_it", leaving_bounds)),
-        beside=(Patch(unit_of_work, "newer_fields", finding_nothing_new),),
+        patches=(
+            Patch(fire, "as_all_read_it", instead(leaving_bounds)),
+            Patch(control, "as_all_read_it", instead(leaving_bounds)),
+        ),
+        beside=(Patch(unit_of_work, "newer_fields", instead(lambda record, version: iter(()))),),
         killed_by=f"{STORIES}::"
         "test_given_a_search_that_was_cut_when_an_older_node_takes_over_then_nothing_fires_at_the_cut",
     ),
@@ -43,8 +42,6 @@ MIGRATION = (
         "a stopped node of an older release is not counted, and goes on before another node has taken over its shards",
         breaks="I6",
         patches=(Patch(gate, "_by_owner", returning({})),),
-        trap="two_releases",
-        within=30,
-        directed=(6,),
+        killed_by=Seeds(within=30, directed=(6,), trap="two_releases"),
     ),
 )

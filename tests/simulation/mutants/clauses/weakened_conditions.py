@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
+from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, operation_returning
 from tidegate_core.decisions.event_ingest import EventIngest
 from tidegate_core.store.values import Condition, Key
 from tidegate_core.transactions import conditions
@@ -39,12 +39,9 @@ def without(builder: str, *, clauses: str = "", values: Sequence[str] = ()) -> P
     return Patch(conditions, builder, demanding_less)
 
 
-def keeping_inbox_rows(delete: Callable[[UnitOfWork, Key], None]) -> Any:
-    def delete_others(unit: UnitOfWork, key: Key) -> None:
-        if not key.sk.startswith("I#"):
-            delete(unit, key)
-
-    return delete_others
+def keeping_inbox_rows(delete: Callable[[UnitOfWork, Key], None], unit: UnitOfWork, key: Key) -> None:
+    if not key.sk.startswith("I#"):
+        delete(unit, key)
 
 
 CONDITIONS = (
@@ -53,16 +50,14 @@ CONDITIONS = (
         "a paused owner's fire is accepted after another one has acquired the shard",
         breaks="I5",
         patches=(without("holds_lease"),),
-        within=30,
-        directed=(1,),
+        killed_by=Seeds(within=30, directed=(1,)),
     ),
     Mutant(
         "cursor",
         "a repeated move takes the position back, and its records are handed out again",
         breaks="I5",
         patches=(without("cursor_at", clauses="#epoch = :epoch AND #map = :map", values=(":epoch", ":map")),),
-        within=15,
-        directed=(0,),
+        killed_by=Seeds(within=15, directed=(0,)),
     ),
     Mutant(
         "dedupe",
@@ -72,48 +67,41 @@ CONDITIONS = (
             without("not_counted_before"),
             Patch(EventIngest, "_counted_before", operation_returning({})),
         ),
-        within=3,
-        directed=(1,),
+        killed_by=Seeds(within=3, directed=(1,)),
     ),
     Mutant(
         "inbox row",
         "what was counted stays in the inbox, and the next owner counts it again",
         breaks="I3",
-        patches=(Patch(UnitOfWork, "delete", keeping_inbox_rows),),
-        within=3,
-        directed=(2,),
+        patches=(Patch(UnitOfWork, "delete", around(keeping_inbox_rows)),),
+        killed_by=Seeds(within=3, directed=(2,)),
     ),
     Mutant(
         "message guard",
         "a late replacement lowers the guard that a younger one has raised",
         breaks="I5",
         patches=(without("guard_older", values=(":version",)),),
-        within=4,
-        trap="echoes",
+        killed_by=Seeds(within=4, trap="echoes"),
     ),
     Mutant(
         "progress",
         "a paused owner answers a cancel, or hides an inbox row, that the present one does not hear of",
         breaks="I5",
         patches=(without("holds_progress"),),
-        within=30,
-        directed=(1,),
+        killed_by=Seeds(within=30, directed=(1,)),
     ),
     Mutant(
         "gate",
         "two artefacts of one attempt both run",
         breaks="I2",
         patches=(without("may_start", clauses="attribute_exists(#state)", values=(":driver",)),),
-        within=6,
-        directed=(8,),
+        killed_by=Seeds(within=6, directed=(8,)),
     ),
     Mutant(
         "permit",
         "two shards admit at the same moment",
         breaks="I4",
         patches=(without("permit_free"),),
-        within=30,
-        directed=(6,),
-        trap="contention",
+        killed_by=Seeds(within=30, directed=(6,), trap="contention"),
     ),
 )

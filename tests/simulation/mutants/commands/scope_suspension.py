@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from tests.simulation.mutants.clauses.weakened_conditions import without
-from tests.simulation.mutants.mutant import Mutant, Patch, returning
+from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tidegate_core.decisions.controls_home import Spread
 from tidegate_core.decisions.delivery_plane.holding import Holding
 from tidegate_core.decisions.lane import Lane
@@ -21,24 +21,17 @@ from tidegate_core.transactions.view import View
 EVENTS_HEARD_LATE_TESTS = "unit/tidegate_core/decisions/test_events_heard_late.py"
 
 
-def deciding_from_the_first(init: Callable[..., None]) -> Any:
+def deciding_from_the_first(
+    init: Callable[..., None], unit: UnitOfWork, view: View, shard: int, epoch: int, controls: Controls, *others: Any
+) -> None:
     """An owner goes on deciding from the controls that it began with."""
-
-    def init_with_the_first(
-        unit: UnitOfWork, view: View, shard: int, epoch: int, controls: Controls, *others: Any
-    ) -> None:
-        first = view.__dict__.setdefault("first_controls", controls)
-        init(unit, view, shard, epoch, first, *others)
-
-    return init_with_the_first
+    first = view.__dict__.setdefault("first_controls", controls)
+    init(unit, view, shard, epoch, first, *others)
 
 
-def waiting_for_nobody(_: Any) -> Any:
-    def nobody(_: Spread, wanted: int) -> Generator[Any, Any, int]:
-        yield from ()
-        return wanted
-
-    return nobody
+def waiting_for_nobody(_: Spread, wanted: int) -> Generator[Any, Any, int]:
+    yield from ()
+    return wanted
 
 
 def by_age_alone(may_count: Callable[[LeftRows, int, int], bool]) -> Any:
@@ -46,20 +39,14 @@ def by_age_alone(may_count: Callable[[LeftRows, int, int], bool]) -> Any:
     return lambda rows, carried, appended: may_count(rows, rows._version, appended)
 
 
-def behind_all_that_waits(add_first: Any) -> Any:
-    def add_last(lane: Lane, *works: Any) -> None:
-        for work in works:
-            lane.add(work)
-
-    return add_last
+def behind_all_that_waits(lane: Lane, *works: Any) -> None:
+    for work in works:
+        lane.add(work)
 
 
-def at_once(_: Callable[[UpstreamGone, Lane], Operation[None]]) -> Any:
-    def run(gone: UpstreamGone, lane: Lane) -> Operation[None]:
-        yield from gone._receipt_once_told(lane)
-        gone.done()
-
-    return run
+def at_once(gone: UpstreamGone, lane: Lane) -> Operation[None]:
+    yield from gone._receipt_once_told(lane)
+    gone.done()
 
 
 CONTROLS = (
@@ -70,52 +57,44 @@ CONTROLS = (
         # Each layer alone covers for the other: the lane knows the newer controls, and the lease demands their version.
         patches=(
             without("holds_lease", clauses="#epoch = :epoch", values=(":epoch",)),
-            Patch(UnitOfWork, "__init__", deciding_from_the_first),
+            Patch(UnitOfWork, "__init__", around(deciding_from_the_first)),
         ),
-        within=4,
-        directed=(3,),
-        trap="wide_controls",
+        killed_by=Seeds(within=4, directed=(3,), trap="wide_controls"),
     ),
     Mutant(
         "deaf plane",
         "messages of a suspended namespace are sent",
         breaks="I7",
         patches=(Patch(Holding, "covered", returning(False)),),
-        within=3,
-        trap="wide_controls",
+        killed_by=Seeds(within=3, trap="wide_controls"),
     ),
     Mutant(
         "early receipt",
         "a suspend is acknowledged before all shards have stopped",
         breaks="I7",
-        patches=(Patch(Spread, "_done_by_all", waiting_for_nobody),),
-        within=2,
-        trap="wide_controls",
+        patches=(Patch(Spread, "_done_by_all", instead(waiting_for_nobody)),),
+        killed_by=Seeds(within=2, trap="wide_controls"),
     ),
     Mutant(
         "left before the gate",
         "a wide suspend leaves what is pending alone, and runs before the gate start",
         breaks="I7",
         patches=(Patch(EndCovered, "_jobs_and_runs", returning([])),),
-        within=75,
-        directed=(8,),
-        trap="wide_controls",
+        killed_by=Seeds(within=75, directed=(8,), trap="wide_controls"),
     ),
     Mutant(
         "span is a miss",
         "occurrences are made of instants at which all was suspended",
         breaks="I7",
         patches=(Patch(Controls, "suspended_until", returning(None)),),
-        within=2,
-        trap="wide_controls",
+        killed_by=Seeds(within=2, trap="wide_controls"),
     ),
     Mutant(
         "span without end",
         "while a wide suspend goes on cursors pass instants that its resume, of which the shard has not heard, has let go",
         breaks="I1",
         patches=(Patch(Controls, "suspended_since", returning(None)),),
-        within=2,
-        trap="wide_controls",
+        killed_by=Seeds(within=2, trap="wide_controls"),
     ),
     Mutant(
         "held again",
@@ -129,9 +108,7 @@ CONTROLS = (
         "a successor does not go on with what its predecessor had begun",
         breaks="liveness",
         patches=(Patch(ShardControls, "recover", returning(None)),),
-        within=4,
-        directed=(1,),
-        trap="wide_controls",
+        killed_by=Seeds(within=4, directed=(1,), trap="wide_controls"),
     ),
     Mutant(
         "row of the span",
@@ -151,14 +128,14 @@ CONTROLS = (
         "rows of the span first",
         "what was left in a wide suspend is counted behind what came later",
         breaks="order",
-        patches=(Patch(Lane, "add_first", behind_all_that_waits),),
+        patches=(Patch(Lane, "add_first", instead(behind_all_that_waits)),),
         killed_by=f"{EVENTS_HEARD_LATE_TESTS}::test_given_rows_that_were_left_then_they_come_before_what_comes_behind_the_resume",
     ),
     Mutant(
         "upstream gone in a span",
         "a schedule that is gone is told of before ends of its runs that wait for the end of a wide suspend",
         breaks="I3",
-        patches=(Patch(UpstreamGone, "run", at_once),),
+        patches=(Patch(UpstreamGone, "run", instead(at_once)),),
         killed_by=f"{EVENTS_HEARD_LATE_TESTS}::test_given_an_upstream_that_is_deleted_meanwhile_then_its_end_of_before_counts_first",
     ),
 )

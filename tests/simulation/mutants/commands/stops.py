@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch, returning
+from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, returning
 from tidegate_core.decisions.delivery_plane import holding
 from tidegate_core.decisions.delivery_plane.holding import Holding
 from tidegate_core.decisions.lane import Lane
@@ -24,47 +24,37 @@ CONTROLS_NOT_THROUGH_TESTS = "unit/tidegate_core/decisions/test_controls_not_thr
 CAME_TO_NOTHING = (ReceiptStatus.UNCHANGED, ReceiptStatus.NOT_FOUND)
 
 
-def answered_at_once(apply: Callable[..., Applied]) -> Any:
+def answered_at_once(apply: Callable[..., Applied], *arguments: Any) -> Applied:
     """What finds nothing to do."""
-
-    def applied(*arguments: Any) -> Applied:
-        found = apply(*arguments)
-        return replace(found, has_pages=False) if found.status in CAME_TO_NOTHING else found
-
-    return applied
+    found = apply(*arguments)
+    return replace(found, has_pages=False) if found.status in CAME_TO_NOTHING else found
 
 
-def trying_again_for_itself(in_lane: Callable[..., Operation[None]]) -> Any:
+def trying_again_for_itself(
+    in_lane: Callable[..., Operation[None]], controls: ShardControls, work: Any
+) -> Generator[Any, Any, None]:
     """Whatever has been asked for since."""
-
-    def tried(controls: ShardControls, work: Any) -> Generator[Any, Any, None]:
-        while True:
-            try:
-                yield from in_lane(controls, work)
-            except Exception:  # noqa: BLE001 - as the lane tells it
-                yield from controls._lane.host.sleep(TRY_AGAIN_MS)
-            else:
-                return
-
-    return tried
+    while True:
+        try:
+            yield from in_lane(controls, work)
+        except Exception:  # noqa: BLE001 - as the lane tells it
+            yield from controls._lane.host.sleep(TRY_AGAIN_MS)
+        else:
+            return
 
 
-def until_the_broker_has_room(until_there_is_room: Callable[..., Operation[None]]) -> Any:
-    def until(held: Holding, _: Controls) -> Generator[Any, Any, None]:
-        controls = None
-        while controls is not held.controls:
-            controls = held.controls
-            yield from until_there_is_room(held, controls)
+def until_the_broker_has_room(
+    until_there_is_room: Callable[..., Operation[None]], held: Holding, _: Controls
+) -> Generator[Any, Any, None]:
+    controls = None
+    while controls is not held.controls:
+        controls = held.controls
+        yield from until_there_is_room(held, controls)
 
-    return until
 
-
-def up_to_the_first_failure(_: Any) -> Any:
-    def end(ending: EndCovered, lane: Lane, pending: list[Key]) -> Generator[Any, Any, None]:
-        for key in pending:
-            yield from lane.decide_alone(EndPage((key,), ending._is_dropped))
-
-    return end
+def up_to_the_first_failure(ending: EndCovered, lane: Lane, pending: list[Key]) -> Generator[Any, Any, None]:
+    for key in pending:
+        yield from lane.decide_alone(EndPage((key,), ending._is_dropped))
 
 
 RULES_OF_STOPS = (
@@ -72,36 +62,36 @@ RULES_OF_STOPS = (
         "suspended at once",
         "a suspend of what is suspended is answered before what the first one could not end yet: that starts behind the answer",
         breaks="I7",
-        patches=(Patch(request, "suspended", answered_at_once),),
+        patches=(Patch(request, "suspended", around(answered_at_once)),),
         killed_by=f"{REQUEST_STOPS_TESTS}::test_given_an_end_that_is_not_through_then_another_one_is_not_acknowledged_before_it_either[drop]",
     ),
     Mutant(
         "deleted at once",
         "a delete of what is deleted is answered before what the first one could not end yet: that starts behind the answer",
         breaks="I7",
-        patches=(Patch(control, "deleted", answered_at_once),),
+        patches=(Patch(control, "deleted", around(answered_at_once)),),
         killed_by=f"{REQUEST_STOPS_TESTS}::test_given_an_end_that_is_not_through_then_another_one_is_not_acknowledged_before_it_either[delete]",
     ),
     Mutant(
         "stop behind a refused page",
         "a stop waits for ten minutes, and again, for a page of the control before it that the store refuses",
         breaks="liveness",
-        patches=(Patch(ShardControls, "_in_lane", trying_again_for_itself),),
+        patches=(Patch(ShardControls, "_in_lane", around(trying_again_for_itself)),),
         killed_by=f"{CONTROLS_NOT_THROUGH_TESTS}::test_given_a_page_that_is_refused_then_a_control_that_comes_meanwhile_takes_effect_at_once",
     ),
     Mutant(
         "stop behind what is let go",
         "a stop waits for the broker to which messages of before are let go",
         breaks="liveness",
-        patches=(Patch(Holding, "_until_there_is_room", until_the_broker_has_room),),
-        beside=(Patch(holding, "LET_GO_AHEAD_MAX", lambda _: 10),),
+        patches=(Patch(Holding, "_until_there_is_room", around(until_the_broker_has_room)),),
+        beside=(Patch(holding, "LET_GO_AHEAD_MAX", instead(10)),),
         killed_by=f"{CONTROLS_NOT_THROUGH_TESTS}::test_given_more_held_messages_than_are_let_go_ahead_and_no_broker_then_a_stop_takes_effect_at_once",
     ),
     Mutant(
         "all behind one that cannot end",
         "one thing that the store does not let end keeps all that a wide suspend ends behind it",
         breaks="liveness",
-        patches=(Patch(EndCovered, "_end", up_to_the_first_failure),),
+        patches=(Patch(EndCovered, "_end", instead(up_to_the_first_failure)),),
         killed_by=f"{CONTROLS_NOT_THROUGH_TESTS}::test_given_one_thing_that_cannot_end_then_the_others_do_and_other_namespaces_messages_are_let_go",
     ),
     Mutant(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch, returning
+from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tidegate_core.decisions.delivery_plane.recurring import Series
 from tidegate_core.decisions.run_plane import (
     admit,
@@ -21,7 +21,7 @@ from tidegate_core.decisions.run_plane import (
 )
 from tidegate_core.decisions.run_plane.answers import Outcome
 from tidegate_core.model.receipts import Receipt
-from tidegate_core.records.run_plane import Evidence, ScheduleState
+from tidegate_core.records.run_plane import ScheduleState
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 RELEASE_NOT_THROUGH_TESTS = "unit/tidegate_core/decisions/run_plane/test_release_not_through.py"
@@ -37,38 +37,18 @@ def admitting_what_is_held(admits: Callable[[ScheduleState], bool]) -> Callable[
     return lambda state: admits(state) or (state.status == "suspended" and state.mode == "hold")
 
 
-def hearing_while_frozen(fires: Callable[[ScheduleState], bool]) -> Callable[[ScheduleState], bool]:
-    return lambda state: fires(state) and state.mode != "hold"
-
-
-def saying_no_more(answer: Callable[..., None]) -> Callable[..., None]:
-    def said(unit: UnitOfWork, outcome: Outcome, receipt: Receipt, now: int) -> None:
-        answer(unit, outcome, receipt.model_copy(update={"errors": ()}), now)
-
-    return said
+def saying_no_more(answer: Callable[..., None], unit: UnitOfWork, outcome: Outcome, receipt: Receipt, now: int) -> None:
+    answer(unit, outcome, receipt.model_copy(update={"errors": ()}), now)
 
 
 def forgetting_whose_it_is(after_apply: Restarted) -> Restarted:
     return lambda *arguments: replace(after_apply(*arguments), missed_by_update=None)
 
 
-def going_by_the_last_change(_: Callable[[ScheduleState], int]) -> Callable[[ScheduleState], int]:
-    return lambda state: state.changed_at
-
-
-def going_by_the_version(_: Callable[[ScheduleState, Evidence], bool]) -> Callable[[ScheduleState, Evidence], bool]:
-    return lambda state, evidence: evidence.version != state.version
-
-
-def forgetting_the_cut(with_cut: Restarted) -> Restarted:
-    def forgotten(state: ScheduleState, before: ScheduleState, *arguments: Any) -> ScheduleState:
-        return with_cut(replace(state, shedding=None), replace(before, shedding=None), *arguments)
-
-    return forgotten
-
-
-def at_one_place(_: Any) -> Any:
-    return property(lambda series: ())
+def forgetting_the_cut(
+    with_cut: Restarted, state: ScheduleState, before: ScheduleState, *arguments: Any
+) -> ScheduleState:
+    return with_cut(replace(state, shedding=None), replace(before, shedding=None), *arguments)
 
 
 def waiting_for_the_cut(restarted: Restarted) -> Restarted:
@@ -80,40 +60,36 @@ SUSPENDS = (
         "no reasons",
         "a manual run is refused, while its schedule is suspended or has a full queue, and nobody says why",
         breaks="answers",
-        patches=(Patch(by_id, "answer", saying_no_more),),
-        within=3,
+        patches=(Patch(by_id, "answer", around(saying_no_more)),),
+        killed_by=Seeds(within=3),
     ),
     Mutant(
         "left unparked",
         "hold and freeze leave runs before the gate alone",
         breaks="I7",
         patches=(Patch(parking, "stands_still", returning(False)),),
-        within=90,
-        directed=(5,),
+        killed_by=Seeds(within=90, directed=(5,)),
     ),
     Mutant(
         "held jobs",
         "what is parked is admitted when its constraints hold",
         breaks="I7",
         patches=(Patch(admit, "admits", admitting_what_is_held),),
-        within=40,
-        directed=(12,),
+        killed_by=Seeds(within=40, directed=(12,)),
     ),
     Mutant(
         "old kept",
         "an update that restarts leaves jobs of older versions to be launched",
         breaks="I7",
         patches=(Patch(control, "_restarted", keeping_the_old),),
-        within=18,
-        directed=(0,),
+        killed_by=Seeds(within=18, directed=(0,)),
     ),
     Mutant(
         "deaf hold",
         "events are not counted while a schedule is held, nor after that",
         breaks="I3",
-        patches=(Patch(count, "fires", hearing_while_frozen),),
-        within=25,
-        directed=(6,),
+        patches=(Patch(count, "fires", lambda fires: lambda state: fires(state) and state.mode != "hold"),),
+        killed_by=Seeds(within=25, directed=(6,)),
     ),
     Mutant(
         "span made up for",
@@ -126,7 +102,7 @@ SUSPENDS = (
         "backlog by the last change",
         "an update that comes before a release of the backlog is through has it cut what was made since the resume",
         breaks="I1",
-        patches=(Patch(releasing, "backlog_through", going_by_the_last_change),),
+        patches=(Patch(releasing, "backlog_through", instead(lambda state: state.changed_at)),),
         killed_by=f"{RELEASE_NOT_THROUGH_TESTS}::test_given_an_update_before_the_release_is_through_then_what_was_made_since_the_resume_is_no_backlog[False-carry]",
     ),
     Mutant(
@@ -140,7 +116,7 @@ SUSPENDS = (
         "cut forgotten",
         "a resume of all takes back what an earlier one has cut, and not ended yet",
         breaks="I7",
-        patches=(Patch(suspending, "_with_cut", forgetting_the_cut),),
+        patches=(Patch(suspending, "_with_cut", around(forgetting_the_cut)),),
         killed_by=f"{RELEASE_NOT_THROUGH_TESTS}::test_given_another_suspend_and_a_resume_of_all_before_the_release_is_through_then_what_was_cut_ends_all_the_same[False-hold]",
     ),
     Mutant(
@@ -161,14 +137,14 @@ SUSPENDS = (
         "dropped and counted",
         "evidence that a suspend has dropped, and not ended yet, counts on behind the resume, and a run starts with it",
         breaks="I7",
-        patches=(Patch(gathering, "is_of_before", going_by_the_version),),
+        patches=(Patch(gathering, "is_of_before", instead(lambda state, evidence: evidence.version != state.version)),),
         killed_by="unit/tidegate_core/decisions/run_plane/test_end_not_through.py::test_given_evidence_of_before_then_what_comes_behind_the_end_counts_by_itself[False-drop]",
     ),
     Mutant(
         "late ones at one place",
         "messages that are late behind the end of a suspension have one place, and the first of them alone is sent",
         breaks="I1",
-        patches=(Patch(Series, "_late", at_one_place),),
+        patches=(Patch(Series, "_late", instead(property(lambda series: ()))),),
         killed_by="simulation/stories/commands/test_suspends.py::test_given_the_end_of_a_suspension_when_its_messages_are_late_then_each_of_them_is_sent",
     ),
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning, returning
+from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, operation_returning, returning
 from tidegate_core.decisions.run_plane import fire, missed, request, standing, suspending
 from tidegate_core.decisions.run_plane.request import ApplyRequest
 from tidegate_core.decisions.run_plane.until import ApplyBehindEnd
@@ -16,10 +16,6 @@ from tidegate_core.records.run_plane import ScheduleState
 SUSPEND_UNTIL_TESTS = "unit/tidegate_core/decisions/run_plane/test_suspend_until.py"
 STOPPED_CLOCKS_TESTS = "unit/tidegate_core/decisions/run_plane/test_stopped_clocks.py"
 REQUESTS_BEHIND_UNTIL_TESTS = "unit/tidegate_core/decisions/run_plane/test_requests_behind_until.py"
-
-
-def from_its_own_instant(_: Callable[..., Any]) -> Callable[..., Any]:
-    return ApplyRequest._decide
 
 
 def by_its_own_clock(suspended: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,25 +30,12 @@ def by_its_own_clock(suspended: Callable[..., Any]) -> Callable[..., Any]:
     return decided
 
 
-def unless_it_was_updated(after_pause: Callable[..., ScheduleState]) -> Callable[..., ScheduleState]:
-    def began(state: ScheduleState, spec: Any, before: ScheduleState, backlog: Any) -> ScheduleState:
-        if before.suspended_at != before.activated_at:
-            before = replace(before, stopped_by="")
-        return after_pause(state, spec, before, backlog)
-
-    return began
-
-
-def of_the_last_one(last_stops: Callable[[ScheduleState], list[Any]]) -> Callable[[ScheduleState], list[Any]]:
-    return lambda state: last_stops(state)[-1:]
-
-
-def until_somebody_comes(_: Callable[..., int]) -> Callable[..., int]:
-    return lambda state, now: max(state.suspended_at, now)
-
-
-def whatever_was_promised(_: Callable[..., int]) -> Callable[..., int]:
-    return lambda state, now: now
+def unless_it_was_updated(
+    after_pause: Callable[..., ScheduleState], state: ScheduleState, spec: Any, before: ScheduleState, backlog: Any
+) -> ScheduleState:
+    if before.suspended_at != before.activated_at:
+        before = replace(before, stopped_by="")
+    return after_pause(state, spec, before, backlog)
 
 
 RULES_OF_PROMISES = (
@@ -60,21 +43,21 @@ RULES_OF_PROMISES = (
         "parked behind its end",
         "what is missed behind the end of a hold is parked as its own before that is carried out, and merged by the bound of what is parked",
         breaks="I1",
-        patches=(Patch(fire, "fires_through", whatever_was_promised),),
+        patches=(Patch(fire, "fires_through", instead(lambda state, now: now)),),
         killed_by=f"{SUSPEND_UNTIL_TESTS}::test_given_a_hold_that_ends_in_an_outage_then_what_is_missed_behind_it_is_made_up_for_as_without_it[None]",
     ),
     Mutant(
         "hold beyond its end",
         "behind the end of a hold that comes while nobody is there clocks stand still until somebody is: what came hours apart is a pair",
         breaks="I1",
-        patches=(Patch(standing, "goes_on_at", until_somebody_comes),),
+        patches=(Patch(standing, "goes_on_at", instead(lambda state, now: max(state.suspended_at, now))),),
         killed_by=f"{STOPPED_CLOCKS_TESTS}::test_given_a_hold_that_ends_while_nobody_is_there_then_clocks_go_on_where_it_was_to_end[too long behind it-before both]",
     ),
     Mutant(
         "earlier stops forgotten",
         "what came amid an earlier one of two suspensions, and is read late, is as old as if it had come behind that",
         breaks="I1",
-        patches=(Patch(standing, "last_stops", of_the_last_one),),
+        patches=(Patch(standing, "last_stops", lambda last_stops: lambda state: last_stops(state)[-1:]),),
         killed_by=f"{STOPPED_CLOCKS_TESTS}::test_given_an_event_of_a_span_that_is_over_then_it_is_no_older_than_what_it_met[-600000-another since (seed 27000317)]",
     ),
     Mutant(
@@ -95,7 +78,7 @@ RULES_OF_PROMISES = (
         "resumed from now",
         "a resume that comes before the end of a suspension is carried out makes the suspended span longer",
         breaks="I1",
-        patches=(Patch(ApplyBehindEnd, "_decide", from_its_own_instant),),
+        patches=(Patch(ApplyBehindEnd, "_decide", instead(ApplyRequest._decide)),),
         killed_by=f"{REQUESTS_BEHIND_UNTIL_TESTS}::test_given_a_resume_then_it_counts_from_the_end_and_its_backlog_is_what_was_suspended[more0]",
     ),
     Mutant(
@@ -116,7 +99,7 @@ RULES_OF_PROMISES = (
         "creation forgotten",
         "an update of a schedule that began suspended takes away what its creation is to make up for",
         breaks="I1",
-        patches=(Patch(missed, "after_pause", unless_it_was_updated),),
+        patches=(Patch(missed, "after_pause", around(unless_it_was_updated)),),
         killed_by="unit/tidegate_core/decisions/test_shard_catch_up.py::test_given_an_update_of_a_schedule_that_began_suspended_then_its_first_resume_makes_up_for_its_creation[restart]",
     ),
 )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tidegate_core.decisions.run_plane import at_least_every, fire
 from tidegate_core.decisions.run_plane.at_least_every import AT_LEAST, AtLeastEvery
 from tidegate_core.decisions.run_plane.gathering import Gathering
@@ -18,30 +17,25 @@ from tidegate_core.triggers.base import EventTrigger
 Remind = Callable[[UnitOfWork, ScheduleState, EventTrigger, int], None]
 
 
-def reminding_once(remind: Remind) -> Remind:
-    def once(unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, now: int) -> None:
-        remind(unit, state, trigger, now)
-        unit.put(replace(state, next_nominal=None), state.key(unit.shard))
-
-    return once
+def reminding_once(remind: Remind, unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, now: int) -> None:
+    remind(unit, state, trigger, now)
+    unit.put(replace(state, next_nominal=None), state.key(unit.shard))
 
 
-def deciding_at_once(remind: Remind) -> Remind:
-    def at_once(unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, now: int) -> None:
-        reminder = state.next_nominal
-        remind(unit, state, trigger, now)
-        ref = f"{keys.schedule_ref(state.namespace, state.name)}{AT_LEAST}"
-        row = TimerRow(at=reminder or now, kind="E", ref=ref, detail=str(state.generation))
-        AtLeastEvery(row).decide(unit, now)
-
-    return at_once
+def deciding_at_once(remind: Remind, unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, now: int) -> None:
+    reminder = state.next_nominal
+    remind(unit, state, trigger, now)
+    ref = f"{keys.schedule_ref(state.namespace, state.name)}{AT_LEAST}"
+    row = TimerRow(at=reminder or now, kind="E", ref=ref, detail=str(state.generation))
+    AtLeastEvery(row).decide(unit, now)
 
 
-def making_a_job_of_nothing(_: Any) -> Any:
-    def made(unit: UnitOfWork, job: Job, *told: object) -> None:
-        unit.put_new(job, job.key(unit.shard))
+def making_a_job_of_nothing(unit: UnitOfWork, job: Job, *told: object) -> None:
+    unit.put_new(job, job.key(unit.shard))
 
-    return made
+
+def adding_it_unnoticed(gathering: Gathering, job: Job) -> None:
+    gathering._unit.put_new(job, job.key(gathering._unit.shard))
 
 
 REMINDERS = (
@@ -49,44 +43,35 @@ REMINDERS = (
         "reminded once",
         "a reminder that finds nothing is the last one",
         breaks="I1",
-        patches=(Patch(fire, "remind", reminding_once),),
-        within=20,
-        directed=(9,),
+        patches=(Patch(fire, "remind", around(reminding_once)),),
+        killed_by=Seeds(within=20, directed=(9,)),
     ),
     Mutant(
         "reminded amid jobs",
         "reminders ignore when the last job was made",
         breaks="I1",
-        patches=(
-            Patch(
-                Gathering,
-                "add_job",
-                lambda _: lambda gathering, job: gathering._unit.put_new(job, job.key(gathering._unit.shard)),
-            ),
-        ),
-        within=30,
+        patches=(Patch(Gathering, "add_job", instead(adding_it_unnoticed)),),
+        killed_by=Seeds(within=30),
     ),
     Mutant(
         "reminded beside a job",
         "evidence that was counted while a reminder waited has made a job, and the reminder makes another",
         breaks="I1",
-        patches=(Patch(at_least_every, "is_dealt_with", lambda _: lambda *_: False),),
-        within=60,
-        directed=(20,),
+        patches=(Patch(at_least_every, "is_dealt_with", returning(False)),),
+        killed_by=Seeds(within=60, directed=(20,)),
     ),
     Mutant(
         "reminded unread",
         "a reminder does not wait for earlier events that are not counted yet",
         breaks="I3",
-        patches=(Patch(fire, "remind", deciding_at_once),),
-        within=30,
-        directed=(6,),
+        patches=(Patch(fire, "remind", around(deciding_at_once)),),
+        killed_by=Seeds(within=30, directed=(6,)),
     ),
     Mutant(
         "job of nothing",
         "a reminder that finds nothing makes a job, even if the schedule wants no empty one",
         breaks="I1",
-        patches=(Patch(at_least_every, "write_ledger", making_a_job_of_nothing),),
-        within=4,
+        patches=(Patch(at_least_every, "write_ledger", instead(making_a_job_of_nothing)),),
+        killed_by=Seeds(within=4),
     ),
 )

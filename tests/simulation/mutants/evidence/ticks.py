@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch, returning
+from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tidegate_core.decisions.run_plane import at_least_every, expire, gathering, inbox, instances, latch_ticks
 from tidegate_core.decisions.run_plane.count import CountEvents
 from tidegate_core.decisions.run_plane.entries import on_the_clock
@@ -26,11 +26,8 @@ TESTS_OF_EVENTS_READ_APART = "unit/tidegate_core/decisions/test_events_read_apar
 TESTS_OF_TICKS_OF_COMPOSITES = "unit/tidegate_core/decisions/test_ticks_of_composites.py"
 
 
-def moving_no_row(_: Any) -> Any:
-    def moved(unit: UnitOfWork, before: ScheduleState, after: ScheduleState) -> None:
-        move_row(unit, nominal_row(before), nominal_row(after))
-
-    return moved
+def moving_no_row(unit: UnitOfWork, before: ScheduleState, after: ScheduleState) -> None:
+    move_row(unit, nominal_row(before), nominal_row(after))
 
 
 def leaving_the_cursor(take: Callable[..., tuple[ScheduleState, list[Tick]]]) -> Any:
@@ -47,29 +44,22 @@ def leaving_the_cursor(take: Callable[..., tuple[ScheduleState, list[Tick]]]) ->
     return taken
 
 
-def counting_before_the_ticks(fold_all: Callable[[Gathering, Groups, int], int | None]) -> Any:
-    def folded(self: Gathering, groups: Groups, through: int) -> int | None:
-        return fold_all(self, groups, 0 if groups else through)
-
-    return folded
-
-
-def newest_first(open_at: Callable[[Instances, int], list[str]]) -> Any:
-    def found(self: Instances, at: int) -> list[str]:
-        return open_at(self, at)[::-1]
-
-    return found
+def counting_before_the_ticks(
+    fold_all: Callable[[Gathering, Groups, int], int | None], self: Gathering, groups: Groups, through: int
+) -> int | None:
+    return fold_all(self, groups, 0 if groups else through)
 
 
-def by_its_clock_alone(_: Any) -> Any:
-    return lambda entry: (on_the_clock(entry), 0)
+def newest_first(open_at: Callable[[Instances, int], list[str]], self: Instances, at: int) -> list[str]:
+    return open_at(self, at)[::-1]
 
 
-def row_by_row(_: Any) -> Any:
-    def cut(ref: str, rows: Iterable[tuple[Key, InboxRow]], memory: Memory) -> list[CountEvents]:
-        return [CountEvents(ref, (key,), memory=memory) for key, _ in sorted(rows, key=lambda row: row[0].sk)]
+def by_its_clock_alone(entry: Any) -> tuple[int, int]:
+    return on_the_clock(entry), 0
 
-    return cut
+
+def row_by_row(ref: str, rows: Iterable[tuple[Key, InboxRow]], memory: Memory) -> list[CountEvents]:
+    return [CountEvents(ref, (key,), memory=memory) for key, _ in sorted(rows, key=lambda row: row[0].sk)]
 
 
 def twice_in_vain(remember: Any) -> Any:
@@ -96,8 +86,7 @@ TICKS = (
         "a deadline passes though the node has forgotten whether everything before it is counted",
         breaks="I3",
         patches=tuple(
-            Patch(each, "take_again_if_forgotten", lambda _: lambda unit, row, through, memory: False)
-            for each in (expire, latch_ticks, at_least_every)
+            Patch(each, "take_again_if_forgotten", returning(False)) for each in (expire, latch_ticks, at_least_every)
         ),
         beside=(Patch(Settled, "remember", twice_in_vain),),
         killed_by=f"{TESTS_OF_EVENTS_READ_APART}::test_given_what_came_in_time_and_is_read_behind_what_came_too_late_then_the_pair_is_one[1-partial]",
@@ -106,52 +95,52 @@ TICKS = (
         "order amid a hold",
         "during a hold, which stops clocks, a tick of an outage comes before all earlier events",
         breaks="I3",
-        patches=(Patch(gathering, "moment_of", by_its_clock_alone), Patch(instances, "moment_of", by_its_clock_alone)),
+        patches=(
+            Patch(gathering, "moment_of", instead(by_its_clock_alone)),
+            Patch(instances, "moment_of", instead(by_its_clock_alone)),
+        ),
         killed_by=f"{STORIES}::test_given_a_tick_of_an_outage_during_a_hold_then_it_meets_what_came_before_it",
     ),
     Mutant(
         "row of the next tick",
         "a tick latches, and the next one has no timer row: the schedule ticks no more",
         breaks="I1",
-        patches=(Patch(gathering, "move_rows", moving_no_row),),
-        within=2,
-        trap="ticks",
+        patches=(Patch(gathering, "move_rows", instead(moving_no_row)),),
+        killed_by=Seeds(within=2, trap="ticks"),
     ),
     Mutant(
         "cursor of ticks",
         "a tick latches and the cursor stays, so the same tick is taken again",
         breaks="I1",
         patches=(Patch(gathering, "take_ticks", leaving_the_cursor),),
-        within=2,
-        trap="ticks",
+        killed_by=Seeds(within=2, trap="ticks"),
     ),
     Mutant(
         "ticks before events",
         "an event that is counted late does not meet the ticks before it, and expires alone",
         breaks="I3",
-        patches=(Patch(Gathering, "fold_all", counting_before_the_ticks),),
+        patches=(Patch(Gathering, "fold_all", around(counting_before_the_ticks)),),
         killed_by=f"{TESTS_OF_TICKS_OF_COMPOSITES}::test_given_instants_that_nobody_served_then_what_came_meets_the_tick_that_it_would_have_met",
     ),
     Mutant(
         "oldest instance first",
         "data go to the newest open instance, and the older ones never get theirs",
         breaks="I3",
-        patches=(Patch(Instances, "_open_at", newest_first),),
+        patches=(Patch(Instances, "_open_at", around(newest_first)),),
         killed_by="unit/tidegate_core/decisions/run_plane/test_instances.py::test_given_one_event_then_it_is_the_oldest_instances_and_the_others_go_on_waiting",
     ),
     Mutant(
         "instance of a tick",
         "a tick opens its instance without the data that wait for it, and these belong to no instance",
         breaks="I3",
-        patches=(Patch(Instances, "_taken_over", lambda _: lambda self, group, tick: None),),
-        within=12,
-        trap="ticks",
+        patches=(Patch(Instances, "_taken_over", returning(None)),),
+        killed_by=Seeds(within=12, trap="ticks"),
     ),
     Mutant(
         "parts of a decision",
         "rows for which one decision had no room wait in the inbox until the shard changes hands",
         breaks="I3",
-        patches=(Patch(UnitOfWork, "go_on", lambda _: lambda self: None),),
+        patches=(Patch(UnitOfWork, "go_on", returning(None)),),
         beside=(Patch(CountEvents, "_waits", returning(False)),),
         killed_by=f"{TESTS_OF_TICKS_OF_COMPOSITES}::test_given_ticks_of_more_windows_than_one_decision_takes_then_data_meets_that_of_its_own",
     ),
@@ -159,7 +148,7 @@ TICKS = (
         "backlog by append times",
         "an inbox is counted row by row: events that came together, in rows of two topic partitions, do not meet",
         breaks="I3",
-        patches=(Patch(inbox, "in_decisions", row_by_row),),
+        patches=(Patch(inbox, "in_decisions", instead(row_by_row)),),
         killed_by="unit/tidegate_core/decisions/test_backlogs_in_order.py::test_given_two_topic_partitions_that_span_the_same_time_then_what_came_together_meets",
     ),
 )

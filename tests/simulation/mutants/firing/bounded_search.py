@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
+from tests.simulation.mutants.mutant import Mutant, Patch, instead, operation_returning
 from tests.support.builders import HOUR
 from tidegate_core.decisions.delivery_plane.recurring import Series
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
@@ -16,33 +16,22 @@ from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.search import Next
 
 TESTS = "simulation/stories/firing/test_bounded_search.py"
-WITHOUT_SWEEP = Patch(timer_sweep, "LOOK_MS", lambda _: 365 * 24 * HOUR)
+WITHOUT_SWEEP = Patch(timer_sweep, "LOOK_MS", instead(365 * 24 * HOUR))
 """The sweep would find that a timer row is missing, and write it."""
-
-
-def taking_it_for_an_instant(_: Any) -> Any:
-    return lambda following, next_after: following._replace(is_bound=False)
 
 
 def arming_no_row(row_of: Callable[[ScheduleState | None], TimerRow | None]) -> Any:
     return lambda state: None if state.next_nominal_is_bound else row_of(state)
 
 
-def passing_over_what_follows(_: Any) -> Any:
+def passing_over_what_follows(following: Next, next_after: Callable[[int], Next]) -> Next:
     """The next search begins an hour after the point at which the last one ended."""
-
-    def gone_on(following: Next, next_after: Callable[[int], Next]) -> Next:
-        return next_after(following.at + HOUR) if following.is_bound and following.at is not None else following
-
-    return gone_on
+    return next_after(following.at + HOUR) if following.is_bound and following.at is not None else following
 
 
-def moving_no_row_of_a_bound(_: Any) -> Any:
-    def moved(unit: UnitOfWork, before: ScheduleState | None, after: ScheduleState) -> None:
-        if not after.next_tick_is_bound:
-            move_rows(unit, before, after)
-
-    return moved
+def moving_no_row_of_a_bound(unit: UnitOfWork, before: ScheduleState | None, after: ScheduleState) -> None:
+    if not after.next_tick_is_bound:
+        move_rows(unit, before, after)
 
 
 def sending_it(next_of: Callable[[Series, int], Next]) -> Any:
@@ -54,7 +43,7 @@ SEARCHES = (
         "cut search fires",
         "how far was searched is taken for an instant: an occurrence is made of what the trigger leaves out",
         breaks="I1",
-        patches=(Patch(fire, "gone_on", taking_it_for_an_instant),),
+        patches=(Patch(fire, "gone_on", instead(lambda following, next_after: following._replace(is_bound=False))),),
         killed_by=f"{TESTS}::test_given_instants_left_out_that_no_decision_passes_at_once_then_a_program_runs_at_each_other_one",
     ),
     Mutant(
@@ -69,14 +58,14 @@ SEARCHES = (
         "cut search goes on too far",
         "a search goes on behind where it was cut, and passes over what lies between",
         breaks="I1",
-        patches=(Patch(fire, "gone_on", passing_over_what_follows),),
+        patches=(Patch(fire, "gone_on", instead(passing_over_what_follows)),),
         killed_by=f"{TESTS}::test_given_instants_left_out_that_no_decision_passes_at_once_then_a_program_runs_at_each_other_one",
     ),
     Mutant(
         "cut search of ticks forgotten",
         "the ticks of a composite are searched up to a bound that has no timer row: it ticks no more",
         breaks="I1",
-        patches=(Patch(gathering, "move_rows", moving_no_row_of_a_bound),),
+        patches=(Patch(gathering, "move_rows", instead(moving_no_row_of_a_bound)),),
         killed_by=f"{TESTS}::test_given_ticks_left_out_that_no_decision_passes_at_once_then_data_meets_the_tick_behind_them",
         beside=(WITHOUT_SWEEP,),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
+from tests.simulation.mutants.mutant import Mutant, Patch, around, operation_returning, returning
 from tidegate_core.decisions.delivery_plane import creates, sending
 from tidegate_core.decisions.delivery_plane.creates import Create
 from tidegate_core.decisions.delivery_plane.inboxed import Inboxed
@@ -13,21 +13,15 @@ from tidegate_core.decisions.delivery_plane.inboxed import Inboxed
 STORIES = "simulation/stories/ingest/test_lost_records.py"
 
 
-def refused_at_once(original: Any) -> Any:
-    def leans(inboxed: Inboxed, repeat: Create) -> bool:
-        original(inboxed, repeat)
-        return False
-
-    return leans
+def refused_at_once(original: Any, inboxed: Inboxed, repeat: Create) -> bool:
+    original(inboxed, repeat)
+    return False
 
 
-def on_rows_alone(original: Callable[[Create], None]) -> Any:
-    def judge(create: Create) -> None:
-        original(create)
-        if create.is_answered_elsewhere:
-            create.leans_on = None
-
-    return judge
+def on_rows_alone(original: Callable[[Create], None], create: Create) -> None:
+    original(create)
+    if create.is_answered_elsewhere:
+        create.leans_on = None
 
 
 RULES_OF_GONE_RECORDS = (
@@ -35,14 +29,14 @@ RULES_OF_GONE_RECORDS = (
         "repeats gone at once",
         "a repeat leaves the inbox before the record that it repeats is passed, and that record goes with its topic",
         breaks="I1",
-        patches=(Patch(Inboxed, "leans", lambda _: lambda inboxed, repeat: False),),
+        patches=(Patch(Inboxed, "leans", returning(False)),),
         killed_by=f"{STORIES}::test_given_repeats_in_the_inbox_when_the_first_record_goes_with_its_topic_then_the_message_is_sent_once[1]",
     ),
     Mutant(
         "repeats refused at once",
         "a guard refuses a repeat for good that becomes the first record of its request; the next repeat does not see it",
         breaks="I8",
-        patches=(Patch(Inboxed, "leans", refused_at_once),),
+        patches=(Patch(Inboxed, "leans", around(refused_at_once)),),
         killed_by=f"{STORIES}::test_given_repeats_in_the_inbox_when_the_first_record_goes_with_its_topic_then_the_message_is_sent_once[2]",
     ),
     Mutant(
@@ -56,7 +50,7 @@ RULES_OF_GONE_RECORDS = (
         "leaning on rows alone",
         "a record leaves the inbox for a repeat that has a guard and no rows yet, and that repeat goes with its topic",
         breaks="I1",
-        patches=(Patch(sending, "judge", on_rows_alone),),
+        patches=(Patch(sending, "judge", around(on_rows_alone)),),
         killed_by=f"{STORIES}::test_given_a_record_in_the_inbox_when_the_repeat_that_replaced_goes_with_its_topic_then_the_record_is_sent_in_its_place[seen by an owner in between]",
     ),
 )

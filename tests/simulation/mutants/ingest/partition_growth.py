@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.simulation.mutants.ingest.sources import taking_all_of_that_name
-from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
+from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, operation_returning, returning
 from tidegate_core.decisions import former_maps, partition_actor
 from tidegate_core.decisions.delivery_plane.read_elsewhere import ReadElsewhere
 from tidegate_core.decisions.guard import MapGuard
@@ -18,25 +18,21 @@ from tidegate_core.store import keys
 STORIES = "simulation/stories/ingest/test_partition_growth.py"
 
 
-def named_by_the_first_topic(original: Any) -> Any:
-    def begin(cursor: TopicCursor, host: Host, topic: TopicFacts, topic_partition: int, *more: Any) -> None:
-        original(cursor, host, topic, topic_partition, *more)
-        holding = host.holding
-        if topic.name == holding.requests.name and holding.former_maps:
-            first = holding.former_maps[0].topic_id
-            cursor.key = keys.topic_position(holding.cluster_id, first, topic_partition)
+def named_by_the_first_topic(
+    original: Any, cursor: TopicCursor, host: Host, topic: TopicFacts, topic_partition: int, *more: Any
+) -> None:
+    original(cursor, host, topic, topic_partition, *more)
+    holding = host.holding
+    if topic.name == holding.requests.name and holding.former_maps:
+        first = holding.former_maps[0].topic_id
+        cursor.key = keys.topic_position(holding.cluster_id, first, topic_partition)
 
-    return begin
 
-
-def of_the_map_before_alone(original: Any) -> Any:
-    def positions(host: Host) -> Any:
-        before = host.holding.former_maps[-1:]
-        return {
-            key: former for key, former in original(host).items() if former.place[0] in {cut.topic_id for cut in before}
-        }
-
-    return positions
+def of_the_map_before_alone(original: Any, host: Host) -> Any:
+    before = host.holding.former_maps[-1:]
+    return {
+        key: former for key, former in original(host).items() if former.place[0] in {cut.topic_id for cut in before}
+    }
 
 
 def unproven(original: Any) -> Any:
@@ -48,7 +44,7 @@ RULES_OF_GROWTH = (
         "requests of another topic",
         "a request of the topic that was created again is read under the old id, and once more under its own",
         breaks="I6",
-        patches=(Patch(PartitionActor, "_take_records", taking_all_of_that_name),),
+        patches=(Patch(PartitionActor, "_take_records", instead(taking_all_of_that_name)),),
         killed_by=f"{STORIES}::test_given_a_requests_topic_that_is_created_again_and_longer_then_each_record_is_read_once",
     ),
     Mutant(
@@ -69,36 +65,35 @@ RULES_OF_GROWTH = (
         "a map that is trusted for ever",
         "a holder that has not read the next map sends messages that the owner under that map has cancelled or replaced",
         breaks="I7",
-        patches=(Patch(MapGuard, "holds", lambda _: lambda self, version, now: True),),
+        patches=(Patch(MapGuard, "holds", returning(True)),),
         killed_by=f"{STORIES}::test_given_a_holder_that_has_not_read_the_map_for_long_then_it_sends_no_cancelled_message",
     ),
     Mutant(
         "rows of another map",
         "rows that a holder of the older map wrote are sent before their create is read again, and once more after that",
         breaks="I8",
-        patches=(Patch(ReadElsewhere, "_is_unread", lambda _: lambda rows, timer: False),),
+        patches=(Patch(ReadElsewhere, "_is_unread", returning(False)),),
         killed_by=f"{STORIES}::test_given_rows_of_the_old_map_when_their_record_is_read_again_after_its_time_then_it_is_sent_once",
     ),
     Mutant(
         "one position for all topics",
         "a topic that was created again is read from the position in the old one, and the records before it are never read",
         breaks="I8",
-        patches=(Patch(TopicCursor, "__init__", named_by_the_first_topic),),
-        trap="requests_topic_made_anew",
-        within=4,
+        patches=(Patch(TopicCursor, "__init__", around(named_by_the_first_topic)),),
+        killed_by=Seeds(within=4, trap="requests_topic_made_anew"),
     ),
     Mutant(
         "a gone record's rows",
         "an unread request is repeated after its topic was created again, and its old rows say that it exists",
         breaks="I8",
-        patches=(Patch(ReadElsewhere, "is_gone", lambda _: lambda rows, origin: False),),
+        patches=(Patch(ReadElsewhere, "is_gone", returning(False)),),
         killed_by=f"{STORIES}::test_given_an_unread_request_when_its_topic_is_created_again_then_its_repeat_is_delivered_once",
     ),
     Mutant(
         "topics of before forgotten",
         "unread records of a topic are gone with it, and come back once the topic that followed is gone too",
         breaks="I6",
-        patches=(Patch(former_maps, "former_positions", of_the_map_before_alone),),
+        patches=(Patch(former_maps, "former_positions", around(of_the_map_before_alone)),),
         killed_by=f"{STORIES}::test_given_an_unread_request_when_its_topic_is_created_again_twice_then_it_stays_gone",
     ),
 )

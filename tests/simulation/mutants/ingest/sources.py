@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning, returning
+from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, operation_returning, returning
 from tidegate_core.decisions import event_reading
 from tidegate_core.decisions.event_index import Listener
 from tidegate_core.decisions.event_reading import SourceEvents
@@ -21,12 +21,9 @@ STORIES = "simulation/stories/ingest/test_sources.py"
 TESTS_OF_SOURCE_SILENCE = "unit/tidegate_core/decisions/test_source_silence.py"
 
 
-def mapping_all_that_is_there(sources_of: Callable[..., Any]) -> Any:
-    def mapped(*arguments: Any) -> Generator[Any, Any, Opened]:
-        found = yield from sources_of(*arguments)
-        return [(source, {}) for source, _ in found]
-
-    return mapped
+def mapping_all_that_is_there(sources_of: Callable[..., Any], *arguments: Any) -> Generator[Any, Any, Opened]:
+    found = yield from sources_of(*arguments)
+    return [(source, {}) for source, _ in found]
 
 
 def reading_the_list_once(sources_of: Callable[..., Any]) -> Any:
@@ -40,31 +37,24 @@ def reading_the_list_once(sources_of: Callable[..., Any]) -> Any:
     return remembered
 
 
-def naming_open_ones_only(_: Any) -> Any:
-    return lambda sources, namespaces: tuple(sorted({each.spec.topic for each in sources.entries if each.is_open}))
+def naming_open_ones_only(sources: Sources, namespaces: object) -> tuple[str, ...]:
+    return tuple(sorted({each.spec.topic for each in sources.entries if each.is_open}))
 
 
-def hearing_what_nobody_named(_: Any) -> Any:
-    def hears(listener: Listener, topic_id: str, topic_partition: int, offset: int, append_time: int) -> bool:
-        return offset >= listener.offsets.get(f"{topic_id}/{topic_partition}", 0)
-
-    return hears
-
-
-def taking_all_of_that_name(_: Any) -> Any:
-    def take(actor: PartitionActor, arrived: RecordsArrived) -> None:
-        cursor = actor._cursors.get((arrived.topic, arrived.topic_partition))
-        if cursor is not None:
-            cursor.offer(arrived.records)
-
-    return take
+def hearing_what_nobody_named(
+    listener: Listener, topic_id: str, topic_partition: int, offset: int, append_time: int
+) -> bool:
+    return offset >= listener.offsets.get(f"{topic_id}/{topic_partition}", 0)
 
 
-def all_in_one(_: Any) -> Any:
-    def together(those: Iterable[Any], _: Any) -> list[list[Any]]:
-        return [found] if (found := list(those)) else []
+def taking_all_of_that_name(actor: PartitionActor, arrived: RecordsArrived) -> None:
+    cursor = actor._cursors.get((arrived.topic, arrived.topic_partition))
+    if cursor is not None:
+        cursor.offer(arrived.records)
 
-    return together
+
+def all_in_one(those: Iterable[Any], _: Any) -> list[list[Any]]:
+    return [found] if (found := list(those)) else []
 
 
 def without_its_place(identity: Callable[..., str]) -> Any:
@@ -76,14 +66,14 @@ RULES_OF_SOURCES = (
         "one wait for all namespaces",
         "time-outs of every namespace of a shard wait five minutes for one source that nobody reads",
         breaks="liveness",
-        patches=(Patch(deadlines, "_by_namespace", all_in_one),),
+        patches=(Patch(deadlines, "_by_namespace", instead(all_in_one)),),
         killed_by=f"{STORIES}::test_given_an_unread_source_when_a_time_out_of_another_namespace_passes_then_it_does_not_wait",
     ),
     Mutant(
         "before the source",
         "a source maps records that are older than the source",
         breaks="I3",
-        patches=(Patch(SourceEvents, "sources_of", mapping_all_that_is_there),),
+        patches=(Patch(SourceEvents, "sources_of", around(mapping_all_that_is_there)),),
         killed_by=f"{STORIES}::test_given_a_record_that_is_older_than_its_source_then_no_schedule_runs",
     ),
     Mutant(
@@ -91,8 +81,7 @@ RULES_OF_SOURCES = (
         "all elements of a record's list have the id of their record, so that one of them counts",
         breaks="I3",
         patches=(Patch(mapping, "_identity", without_its_place),),
-        within=12,
-        trap="sources",
+        killed_by=Seeds(within=12, trap="sources"),
     ),
     Mutant(
         "one place for a list",
@@ -112,8 +101,8 @@ RULES_OF_SOURCES = (
         "unlisted",
         "an activation does not name the topic of a source that is being opened",
         breaks="I3",
-        patches=(Patch(Sources, "topics_of", naming_open_ones_only),),
-        beside=(Patch(Listener, "hears", hearing_what_nobody_named),),
+        patches=(Patch(Sources, "topics_of", instead(naming_open_ones_only)),),
+        beside=(Patch(Listener, "hears", instead(hearing_what_nobody_named)),),
         killed_by=f"{STORIES}::test_given_a_source_that_is_being_opened_when_a_schedule_is_activated_then_earlier_records_do_not_count",
     ),
     Mutant(
@@ -134,7 +123,7 @@ RULES_OF_SOURCES = (
         "read on in another topic",
         "records of a topic that was created again move the position of the old one, and are read again under their own",
         breaks="I3",
-        patches=(Patch(PartitionActor, "_take_records", taking_all_of_that_name),),
+        patches=(Patch(PartitionActor, "_take_records", instead(taking_all_of_that_name)),),
         killed_by="unit/tidegate_core/decisions/test_events_watch.py::test_given_a_topic_made_anew_and_longer_than_before_then_none_of_it_moves_the_old_position_and_it_counts_once[known]",
     ),
 )

@@ -6,38 +6,33 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, returning
 from tidegate_core.decisions.delivery_plane import cancelling, guarding, plane, retrying
 from tidegate_core.decisions.delivery_plane.guarding import Guards
+from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.decisions.request_ingest import RequestIngest
-from tidegate_core.records.messages import MessageTimer
+from tidegate_core.records.messages import Message, MessageTimer
 
 TESTS = "unit/tidegate_core/decisions/delivery_plane"
 LONG_AGO_MS = 10**12
 
 
-def by_its_time(_: Any) -> Any:
-    return lambda plane, message: plane.is_passed(message.nominal, message.id, message.version)
+def by_its_time(plane: DeliveryPlane, message: Message) -> bool:
+    return plane.is_passed(message.nominal, message.id, message.version)
 
 
 def as_if_unsent(original: Callable[..., MessageTimer]) -> Any:
     return lambda row, message, slot: replace(original(row, message, slot), maybe_sent=None)
 
 
-def above_what_is_told(_: Any) -> Any:
-    def may_be_written(ingest: RequestIngest, record: LogRecord) -> bool:
-        return record.offset < max(ingest._log_end or 0, ingest._begun_through)
-
-    return may_be_written
+def above_what_is_told(ingest: RequestIngest, record: LogRecord) -> bool:
+    return record.offset < max(ingest._log_end or 0, ingest._begun_through)
 
 
-def covering_all(original: Callable[..., Any]) -> Any:
-    def raised(*arguments: Any) -> Any:
-        *others, _late = arguments
-        return original(*others)
-
-    return raised
+def covering_all(original: Callable[..., Any], *arguments: Any) -> Any:
+    *others, _late = arguments
+    return original(*others)
 
 
 RULES_OF_CANCELS = (
@@ -45,21 +40,21 @@ RULES_OF_CANCELS = (
         "log end untold",
         "while brokers do not tell where the requests end, a successor takes what it reads again for new: what was cancelled is sent",
         breaks="I7",
-        patches=(Patch(RequestIngest, "_may_be_written", above_what_is_told),),
+        patches=(Patch(RequestIngest, "_may_be_written", instead(above_what_is_told)),),
         killed_by=f"{TESTS}/test_sending_replays.py::test_given_a_cancel_by_printed_id_of_a_create_without_an_id_then_its_replay_finds_it_cancelled[True]",
     ),
     Mutant(
         "guards in memory",
         "a cancel that comes while a page is loaded is not known to whoever takes the page in",
         breaks="I7",
-        patches=(Patch(Guards, "cover", lambda _: lambda guards, message_id, version: False),),
+        patches=(Patch(Guards, "cover", returning(False)),),
         killed_by=f"{TESTS}/test_cancelling.py::test_given_a_message_that_is_due_while_its_payload_is_read_then_its_cancel_takes_it_back",
     ),
     Mutant(
         "maybe sent",
         "an owner takes for unsent what its predecessor may have sent",
         breaks="I7",
-        patches=(Patch(plane, "CLOCKS_APART_MS", lambda _: -LONG_AGO_MS),),
+        patches=(Patch(plane, "CLOCKS_APART_MS", instead(-LONG_AGO_MS)),),
         killed_by=f"{TESTS}/test_cancelling.py::test_given_a_message_that_a_predecessor_may_have_sent_then_its_cancel_is_too_late[the successor's clock is behind]",
     ),
     Mutant(
@@ -73,14 +68,14 @@ RULES_OF_CANCELS = (
         "too late, and withdrawn",
         "a cancel is answered too_late, its guard covers the message all the same, and a send that fails then is not tried again",
         breaks="I8",
-        patches=(Patch(cancelling, "raise_to", covering_all),),
+        patches=(Patch(cancelling, "raise_to", around(covering_all)),),
         killed_by=f"{TESTS}/test_cancelling_too_late.py::test_given_a_send_that_fails_after_its_cancel_was_too_late_then_it_is_delivered_once_it_can_be[the topic does not exist-by id]",
     ),
     Mutant(
         "of before, or passed",
         "a message that lies beyond what is loaded is taken for sent, because its time has passed",
         breaks="I8",
-        patches=(Patch(guarding, "_is_passed", by_its_time),),
+        patches=(Patch(guarding, "_is_passed", instead(by_its_time)),),
         killed_by=f"{TESTS}/test_cancelling.py::test_given_a_message_of_the_past_beyond_what_is_loaded_then_its_cancel_takes_it_back",
     ),
 )

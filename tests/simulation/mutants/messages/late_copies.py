@@ -4,22 +4,12 @@ replaced it (docs/protocol.md).
 
 from __future__ import annotations
 
-from typing import Any
-
-from tests.simulation.mutants.mutant import Mutant, Patch, returning
+from tests.simulation.mutants.mutant import Mutant, Patch, instead, returning
 from tidegate_core.decisions.delivery_plane import creates, plane
 from tidegate_core.decisions.delivery_plane.creates import Create
 from tidegate_core.records.messages import FIRST_VERSION
 
 TESTS = "unit/tidegate_core/decisions/delivery_plane/test_read_elsewhere.py"
-
-
-def of_its_own_topic(_: Any) -> Any:
-    return lambda plane, create: [create.version]
-
-
-def under_a_key_alone(_: Any) -> Any:
-    return property(lambda create: create.name.keyed)
 
 
 RULES_OF_LATE_COPIES = (
@@ -34,14 +24,14 @@ RULES_OF_LATE_COPIES = (
         "versions of its own topic",
         "a repeat in the topic that followed does not see the message that the topic before has made",
         breaks="I8",
-        patches=(Patch(creates, "_versions_looked_up", of_its_own_topic),),
+        patches=(Patch(creates, "_versions_looked_up", instead(lambda plane, create: [create.version])),),
         killed_by=f"{TESTS}::test_given_three_topics_then_each_repeat_meets_the_first_record_that_was_read[False]",
     ),
     Mutant(
         "refused under a key alone",
         "late rows of a repeat without a key, of the topic before, are sent beside the message that it repeats",
         breaks="I8",
-        patches=(Patch(Create, "has_its_own_version", under_a_key_alone),),
+        patches=(Patch(Create, "has_its_own_version", instead(property(lambda create: create.name.keyed))),),
         killed_by=f"{TESTS}::test_given_late_rows_of_a_repeat_in_the_inbox_that_another_topic_had_overtaken_then_they_are_not_sent",
     ),
     Mutant(

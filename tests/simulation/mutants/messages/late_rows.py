@@ -7,23 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, around
 from tidegate_core.decisions.delivery_plane.slots import Slots, Slotted
 
 TESTS = "unit/tidegate_core/decisions/delivery_plane/test_doubles.py"
 Add = Callable[[Slots, Slotted], bool]
 
 
-def leaving_it_out(add: Add) -> Add:
-    return lambda slots, row: False if row.double else add(slots, row)
-
-
-def believing_it(add: Add) -> Add:
-    def added(slots: Slots, row: Slotted) -> bool:
-        row.double = False
-        return add(slots, row)
-
-    return added
+def believing_it(add: Add, slots: Slots, row: Slotted) -> bool:
+    row.double = False
+    return add(slots, row)
 
 
 LATE_ROWS = (
@@ -31,14 +24,14 @@ LATE_ROWS = (
         "late row left out",
         "a late row is not taken in, no checkpoint passes it, and the next owner sends its message again",
         breaks="I8",
-        patches=(Patch(Slots, "add", leaving_it_out),),
+        patches=(Patch(Slots, "add", lambda add: lambda slots, row: False if row.double else add(slots, row)),),
         killed_by=f"{TESTS}::test_given_two_rows_then_the_position_passes_both_and_nobody_sends_the_second",
     ),
     Mutant(
         "late row believed",
         "a late row that is closed passes for a message that was taken back",
         breaks="I7",
-        patches=(Patch(Slots, "add", believing_it),),
+        patches=(Patch(Slots, "add", around(believing_it)),),
         killed_by=f"{TESTS}::test_given_a_second_row_that_is_still_there_when_the_first_one_was_passed_then_a_cancel_is_too_late",
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
+from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, operation_returning, returning
 from tidegate_core.decisions import outage_watch
 from tidegate_core.decisions.delivery_plane import retrying, sending
 from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
@@ -18,25 +18,18 @@ from tidegate_core.store.values import Check, Delete, Put, Transaction
 TESTS = "unit/tidegate_core/decisions/delivery_plane"
 
 
-def without_siblings(take_loaded: Callable[..., None]) -> Any:
-    def alone(plane: Any, timer: Any, **named: bool) -> None:
-        plane.slots.of = lambda message_id: []
-        try:
-            take_loaded(plane, timer, **named)
-        finally:
-            del plane.slots.of
-
-    return alone
+def without_siblings(take_loaded: Callable[..., None], plane: Any, timer: Any, **named: bool) -> None:
+    plane.slots.of = lambda message_id: []
+    try:
+        take_loaded(plane, timer, **named)
+    finally:
+        del plane.slots.of
 
 
-def leaving_first(retry: Callable[..., Transaction]) -> Callable[..., Transaction]:
+def leaving_first(retry: Callable[..., Transaction], *arguments: Any, **named: Any) -> Transaction:
     """The move deletes the old row, and does not write the new one: a second transaction would."""
-
-    def half(*arguments: Any, **named: Any) -> Transaction:
-        whole = retry(*arguments, **named)
-        return replace(whole, actions=tuple(each for each in whole.actions if not isinstance(each, Put)))
-
-    return half
+    whole = retry(*arguments, **named)
+    return replace(whole, actions=tuple(each for each in whole.actions if not isinstance(each, Put)))
 
 
 def unfenced_of(*, stored: bool) -> Callable[[Callable[..., Transaction]], Callable[..., Transaction]]:
@@ -59,21 +52,21 @@ RULES_OF_MESSAGES = (
         "bound at the taking",
         "what was taken before I8's bound was reached is sent behind it, once its payloads are read",
         breaks="I8",
-        patches=(Patch(Checkpoints, "parted", lambda _: lambda _checkpoints, wanted: (wanted, [])),),
+        patches=(Patch(Checkpoints, "parted", instead(lambda _checkpoints, wanted: (wanted, []))),),
         killed_by=f"{TESTS}/test_checkpoints.py::test_given_payloads_and_checkpoints_that_get_no_answer_then_what_was_taken_before_keeps_the_bound_too",
     ),
     Mutant(
         "late fires go on",
         "an owner that stood still sends what it missed, one by one, before it has written down that it was away",
         breaks="I1",
-        patches=(Patch(Slots, "_is_late_fire", lambda _: lambda slots, row, now: False),),
+        patches=(Patch(Slots, "_is_late_fire", returning(False)),),
         killed_by=f"{TESTS}/test_recurring_silence.py::test_given_a_process_that_stood_still_then_one_delivery_stands_for_all_that_was_missed[a crash with the fact]",
     ),
     Mutant(
         "gap of a silence",
         "an owner that stood still writes down that it was away, and sends what it missed one by one",
         breaks="I1",
-        patches=(Patch(outage_watch, "with_gap", lambda _: lambda *_: []),),
+        patches=(Patch(outage_watch, "with_gap", returning([])),),
         killed_by=f"{TESTS}/test_recurring_silence.py::test_given_more_than_may_be_sent_without_a_checkpoint_then_one_delivery_stands_for_the_rest[go on]",
     ),
     Mutant(
@@ -87,21 +80,21 @@ RULES_OF_MESSAGES = (
         "position not durable",
         "a message is sent, and passed, while its create may come again",
         breaks="I8",
-        patches=(Patch(Waiting, "_reason", lambda _: lambda waiting, origin: None),),
+        patches=(Patch(Waiting, "_reason", returning(None)),),
         killed_by=f"{TESTS}/test_sending_replays.py::test_given_a_create_whose_position_is_not_durable_then_it_is_not_delivered_yet",
     ),
     Mutant(
         "slot in the past",
         "a late create gets a slot that a checkpoint has passed, and no successor finds it",
         breaks="I8",
-        patches=(Patch(Checkpoints, "slot_for", lambda _: lambda checkpoints, nominal: nominal),),
+        patches=(Patch(Checkpoints, "slot_for", instead(lambda checkpoints, nominal: nominal)),),
         killed_by=f"{TESTS}/test_sending_replays.py::test_given_a_replay_whose_slot_was_passed_meanwhile_then_it_moves_to_a_new_one",
     ),
     Mutant(
         "two slots",
         "rows of one message at two slots are both sent",
         breaks="I8",
-        patches=(Patch(DeliveryPlane, "take_loaded", without_siblings),),
+        patches=(Patch(DeliveryPlane, "take_loaded", around(without_siblings)),),
         killed_by=f"{TESTS}/test_sending_replays.py::test_given_a_late_row_of_a_former_owner_at_another_slot_then_the_message_is_delivered_once",
     ),
     Mutant(
@@ -115,7 +108,7 @@ RULES_OF_MESSAGES = (
         "half a move",
         "a refused message leaves its place before its next attempt has one in the store",
         breaks="I8",
-        patches=(Patch(retrying, "retry", leaving_first),),
+        patches=(Patch(retrying, "retry", around(leaving_first)),),
         killed_by=f"{TESTS}/test_retrying.py::test_given_a_crash_between_attempts_then_the_successor_goes_on_with_the_next_one",
     ),
     Mutant(

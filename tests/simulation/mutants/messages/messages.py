@@ -5,49 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
+from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, operation_returning, returning
 from tidegate_core.decisions.delivery_plane import cancelling, delivering, plane
 from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.delivery_plane.slots import EVERYWHERE, Slots, Slotted, Stage
+from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.partition_actor import PartitionActor
+from tidegate_core.model.receipts import ReceiptStatus
 
 TESTS = "unit/tidegate_core/decisions/test_partition_actor.py"
 EARLY_MS = 300
 
 
-def knowing_no_window(init: Callable[..., None]) -> Any:
-    def init_without(checkpoints: Checkpoints, *arguments: Any) -> None:
-        *others, _loaded_through, changed = arguments
-        init(checkpoints, *others, lambda: EVERYWHERE, changed)
-
-    return init_without
+def knowing_no_window(init: Callable[..., None], checkpoints: Checkpoints, *arguments: Any) -> None:
+    *others, _loaded_through, changed = arguments
+    init(checkpoints, *others, lambda: EVERYWHERE, changed)
 
 
-def leaving_the_last_out(write: Callable[..., Generator[Any, Any, None]]) -> Any:
-    def write_others(checkpoints: Checkpoints, *, last: bool = False) -> Generator[Any, Any, None]:
-        if not last:
-            yield from write(checkpoints)
-
-    return write_others
-
-
-def expiring_at_once(in_order: Callable[..., Any]) -> Any:
-    def without_expiring(sending: DeliveryPlane, rows: Sequence[Slotted]) -> Any:
-        for row in rows:
-            if row.message is not None and row.message.expires is not None:
-                sending.close(row, Stage.DONE)
-        return in_order(sending, rows)
-
-    return without_expiring
+def leaving_the_last_out(
+    write: Callable[..., Generator[Any, Any, None]], checkpoints: Checkpoints, *, last: bool = False
+) -> Generator[Any, Any, None]:
+    if not last:
+        yield from write(checkpoints)
 
 
-def denying(take_back: Callable[..., bool]) -> Any:
-    def take_back_and_deny(*arguments: Any, **named: Any) -> bool:
-        take_back(*arguments, **named)
-        return False
+def expiring_at_once(in_order: Callable[..., Any], sending: DeliveryPlane, rows: Sequence[Slotted]) -> Any:
+    for row in rows:
+        if row.message is not None and row.message.expires is not None:
+            sending.close(row, Stage.DONE)
+    return in_order(sending, rows)
 
-    return take_back_and_deny
+
+def denying(cancel: Callable[..., Operation[tuple[ReceiptStatus, Any]]], *arguments: Any) -> Operation[Any]:
+    status, problems = yield from cancel(*arguments)
+    return ReceiptStatus.TOO_LATE if status == ReceiptStatus.CANCELLED else status, problems
 
 
 def too_early(take_due: Callable[..., list[Slotted]]) -> Any:
@@ -67,70 +59,62 @@ MESSAGES = (
         "a timer row written late, after its cancel, is loaded by the next owner and sent",
         breaks="I7",
         patches=(Patch(plane, "read_guards", operation_returning({})),),
-        within=120,
-        directed=(11,),
-        trap="echoes",
+        killed_by=Seeds(within=120, directed=(11,), trap="echoes"),
     ),
     Mutant(
         "window",
         "a checkpoint passes rows that are not loaded",
         breaks="I8",
-        patches=(Patch(Checkpoints, "__init__", knowing_no_window),),
-        within=2,
-        trap="stalled_loads",
+        patches=(Patch(Checkpoints, "__init__", around(knowing_no_window)),),
+        killed_by=Seeds(within=2, trap="stalled_loads"),
     ),
     Mutant(
         "unwritten create",
         "a checkpoint passes rows that are not written",
         breaks="I8",
-        patches=(Patch(Slots, "hold", lambda _: lambda slots, row: None),),
-        within=3,
-        directed=(2,),
-        trap="stalled_batches",
+        patches=(Patch(Slots, "hold", returning(None)),),
+        killed_by=Seeds(within=3, directed=(2,), trap="stalled_batches"),
     ),
     Mutant(
         "repeats",
         "sending goes on while no checkpoint gets through",
         breaks="I8",
-        patches=(Patch(Checkpoints, "_is_late", lambda _: lambda checkpoints: False),),
-        within=1,
-        trap="stalled_checkpoints",
+        patches=(Patch(Checkpoints, "_is_late", returning(False)),),
+        killed_by=Seeds(within=1, trap="stalled_checkpoints"),
     ),
     Mutant(
         "last checkpoint",
         "a drain writes no checkpoint, and the next owner sends again what was sent",
         breaks="I8",
-        patches=(Patch(Checkpoints, "write", leaving_the_last_out),),
-        within=20,
+        patches=(Patch(Checkpoints, "write", around(leaving_the_last_out)),),
+        killed_by=Seeds(within=20),
     ),
     Mutant(
         "sent ahead",
         "an owner hands over before its last checkpoint can pass what it has sent",
         breaks="I8",
-        patches=(Patch(DeliveryPlane, "_is_sent_ahead", lambda _: lambda draining: False),),
-        within=3,
-        trap="stalled_loads",
+        patches=(Patch(DeliveryPlane, "_is_sent_ahead", returning(False)),),
+        killed_by=Seeds(within=3, trap="stalled_loads"),
     ),
     Mutant(
         "early",
         "messages are taken before their time",
         breaks="I8",
         patches=(Patch(Slots, "take_due", too_early),),
-        within=4,
+        killed_by=Seeds(within=4),
     ),
     Mutant(
         "expiry",
         "a message that may expire is never sent",
         breaks="I8",
-        patches=(Patch(delivering, "_in_order", expiring_at_once),),
-        within=75,
+        patches=(Patch(delivering, "_in_order", around(expiring_at_once)),),
+        killed_by=Seeds(within=75),
     ),
     Mutant(
         "denied cancel",
         "a cancel that took a message back says that it was too late",
         breaks="I8",
-        patches=(Patch(cancelling, "take_back", denying),),
-        within=27,
-        directed=(2,),
+        patches=(Patch(cancelling, "_cancel", around(denying)),),
+        killed_by=Seeds(within=27, directed=(2,)),
     ),
 )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch, returning
+from tests.simulation.mutants.mutant import Mutant, Patch, around, returning
 from tidegate_core.decisions.delivery_plane.recurring_loading import Templates
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
 from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
@@ -15,27 +14,26 @@ from tidegate_core.records.outages import Outage
 TESTS = "unit/tidegate_core/decisions/delivery_plane/test_recurring_silence.py"
 
 
-def giving_way_as_it_is_read_ahead(load: Callable[[Templates, Sequence[Slotted]], Operation[None]]) -> Any:
+def giving_way_as_it_is_read_ahead(
+    load: Callable[[Templates, Sequence[Slotted]], Operation[None]], templates: Templates, rows: Sequence[Slotted]
+) -> Operation[None]:
     """The next fire of a schedule takes the place of a refused fire as soon as that is read ahead."""
-
-    def loaded(templates: Templates, rows: Sequence[Slotted]) -> Operation[None]:
-        yield from load(templates, rows)
-        source = templates._plane.recurring
-        for row in rows:
-            if row.stage is Stage.READY and row.message is None and row.occurrence is not None:
-                templates._plane.close(row, Stage.GONE)
-                source._await_next(source._near[row.occurrence.ref], row.place)
-
-    return loaded
+    yield from load(templates, rows)
+    source = templates._plane.recurring
+    for row in rows:
+        if row.stage is Stage.READY and row.message is None and row.occurrence is not None:
+            templates._plane.close(row, Stage.GONE)
+            source._await_next(source._near[row.occurrence.ref], row.place)
 
 
-def making_anew_all_that_waits(outage_ends: Callable[[RecurringSource, tuple[Outage, ...]], None]) -> Any:
-    def ended(source: RecurringSource, gaps: tuple[Outage, ...]) -> None:
-        held, source.plane.slots.held = source.plane.slots.held, set()
-        outage_ends(source, gaps)
-        source.plane.slots.held = held
-
-    return ended
+def making_anew_all_that_waits(
+    outage_ends: Callable[[RecurringSource, tuple[Outage, ...]], None],
+    source: RecurringSource,
+    gaps: tuple[Outage, ...],
+) -> None:
+    held, source.plane.slots.held = source.plane.slots.held, set()
+    outage_ends(source, gaps)
+    source.plane.slots.held = held
 
 
 RULES_OF_GAPS = (
@@ -50,14 +48,14 @@ RULES_OF_GAPS = (
         "gap before what is read ahead",
         "a refused fire gives way to what follows on it before it is taken: a gap begins before both, and what follows is never sent",
         breaks="I1",
-        patches=(Patch(Templates, "load", giving_way_as_it_is_read_ahead),),
+        patches=(Patch(Templates, "load", around(giving_way_as_it_is_read_ahead)),),
         killed_by=f"{TESTS}::test_given_a_fire_that_was_refused_before_the_outage_was_known_then_what_follows_on_it_there_is_delivered",
     ),
     Mutant(
         "left out of both versions",
         "what a request holds is made anew for a gap that ends meanwhile: what that leaves out is counted for both versions",
         breaks="I8",
-        patches=(Patch(RecurringSource, "outage_ends", making_anew_all_that_waits),),
+        patches=(Patch(RecurringSource, "outage_ends", around(making_anew_all_that_waits)),),
         killed_by=f"{TESTS}::test_given_a_silence_amid_a_request_then_what_is_left_out_of_it_is_told_and_counted_once[update-10-False]",
     ),
 )

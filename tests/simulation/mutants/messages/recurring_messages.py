@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tidegate_core.decisions.delivery_plane import recurring, recurring_rows
 from tidegate_core.decisions.delivery_plane.recurring import Series
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
@@ -17,26 +17,21 @@ from tidegate_core.decisions.delivery_plane.slots import NOTHING, Place, Slots, 
 from tidegate_core.store.values import Key
 
 
-def sending_again(_: Any) -> Any:
-    def count(ended: EndedFires, series: Series, behind: Place) -> None:
-        for fire in series.behind(behind):
-            ended._add(fire, Stage.READY, NOTHING)
-
-    return count
+def sending_again(ended: EndedFires, series: Series, behind: Place) -> None:
+    for fire in series.behind(behind):
+        ended._add(fire, Stage.READY, NOTHING)
 
 
 def going_on_from_now(_: Any) -> Any:
     return property(lambda source: max(source.plane.checkpoints.stored, (source.plane.host.now, "~", "")))
 
 
-def opening_at_the_boundary(init: Callable[..., None]) -> Any:
+def opening_at_the_boundary(
+    init: Callable[..., None], change: RecurringChange, source: RecurringSource, *others: Any
+) -> None:
     """What a request opens begins before what is on the wire."""
-
-    def begun_early(change: RecurringChange, source: RecurringSource, *others: Any) -> None:
-        init(change, source, *others)
-        change.since = min([change.since, *(row.slot for row in source.open_rows(change.ref))])
-
-    return begun_early
+    init(change, source, *others)
+    change.since = min([change.since, *(row.slot for row in source.open_rows(change.ref))])
 
 
 RECURRING = (
@@ -44,73 +39,63 @@ RECURRING = (
         "recurring not held",
         "a schedule goes on firing while a request replaces what it fires",
         breaks="I8",
-        patches=(Patch(Slots, "is_held", lambda _: lambda slots, row: False),),
-        within=90,
-        directed=(6,),
+        patches=(Patch(Slots, "is_held", returning(False)),),
+        killed_by=Seeds(within=90, directed=(6,)),
     ),
     Mutant(
         "recurring not ended",
         "what was not acknowledged is sent again after its schedule was stopped",
         breaks="I7",
-        patches=(Patch(EndedFires, "cover", lambda _: lambda ended, row: False),),
-        within=40,
-        directed=(0,),
+        patches=(Patch(EndedFires, "cover", returning(False)),),
+        killed_by=Seeds(within=40, directed=(0,)),
     ),
     Mutant(
         "recurring sent again",
         "a successor sends again what its predecessor had sent before a stop",
         breaks="I7",
-        patches=(Patch(EndedFires, "count", sending_again),),
-        within=60,
-        directed=(6,),
+        patches=(Patch(EndedFires, "count", instead(sending_again)),),
+        killed_by=Seeds(within=60, directed=(6,)),
     ),
     Mutant(
         "recurring revived",
         "a message that the broker refused is tried again after its schedule was stopped",
         breaks="I7",
-        patches=(Patch(recurring_rows, "_is_live", lambda _: lambda timer, item: True),),
-        within=4,
-        directed=(0,),
-        trap="refusals",
+        patches=(Patch(recurring_rows, "_is_live", returning(True)),),
+        killed_by=Seeds(within=4, directed=(0,), trap="refusals"),
     ),
     Mutant(
         "recurring moved",
         "a successor sends what waits for its next attempt at another slot",
         breaks="I8",
-        patches=(Patch(Templates, "_moved_key", lambda _: lambda loading, fire: Key("SH#-", "M#-")),),
-        within=100,
-        directed=(32,),
+        patches=(Patch(Templates, "_moved_key", instead(lambda loading, fire: Key("SH#-", "M#-"))),),
+        killed_by=Seeds(within=100, directed=(32,)),
     ),
     Mutant(
         "recurring from now",
         "a successor goes on from the present and not from the position",
         breaks="I1",
         patches=(Patch(RecurringSource, "position", going_on_from_now),),
-        within=18,
-        directed=(6,),
+        killed_by=Seeds(within=18, directed=(6,)),
     ),
     Mutant(
         "recurring ids",
         "occurrences of two schedules, or of two lives of one name, have the same id",
         breaks="I8",
         patches=(Patch(recurring, "fire_id", lambda made: lambda incarnation, nominal: made("", nominal)),),
-        within=20,
-        directed=(6,),
+        killed_by=Seeds(within=20, directed=(6,)),
     ),
     Mutant(
         "recurring overlap",
         "what a request opens begins before what it ended has come to its end",
         breaks="I8",
-        patches=(Patch(RecurringChange, "__init__", opening_at_the_boundary),),
-        within=60,
-        directed=(6,),
+        patches=(Patch(RecurringChange, "__init__", around(opening_at_the_boundary)),),
+        killed_by=Seeds(within=60, directed=(6,)),
     ),
     Mutant(
         "recurring summons",
         "nobody brings a far schedule near",
         breaks="I1",
-        patches=(Patch(Summoned, "_take", lambda _: lambda summoned, summons: None),),
-        within=100,
-        directed=(22,),
+        patches=(Patch(Summoned, "_take", returning(None)),),
+        killed_by=Seeds(within=100, directed=(22,)),
     ),
 )

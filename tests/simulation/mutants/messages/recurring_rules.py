@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.simulation.mutants.messages.message_life import unfenced_of
-from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
+from tests.simulation.mutants.mutant import Mutant, Patch, instead, operation_returning
 from tidegate_core.decisions.delivery_plane import delivering, retrying
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
 from tidegate_core.decisions.delivery_plane.slots import Slots
 from tidegate_core.decisions.shard_actor import ShardActor
 
 TESTS = "unit/tidegate_core/decisions"
-
-
-def seeing_the_first_one(_: Callable[[Slots], int | None]) -> Callable[[Slots], int | None]:
-    return lambda slots: slots._due[0][0] if slots._due else None
 
 
 def behind_the_slot(boundary: Callable[..., int]) -> Callable[..., int]:
@@ -27,14 +23,14 @@ RULES_OF_RECURRING = (
         "sent under a hold",
         "a fire that was taken before a request held its schedule is handed over behind the boundary that the request saw",
         breaks="I8",
-        patches=(Patch(delivering, "_without_held", lambda _: lambda plane, rows: rows),),
+        patches=(Patch(delivering, "_without_held", instead(lambda plane, rows: rows)),),
         killed_by=f"{TESTS}/delivery_plane/test_recurring_held.py::test_given_a_fire_that_was_taken_and_not_handed_over_when_an_update_comes_then_it_is_sent_under_one_version[in the same millisecond]",
     ),
     Mutant(
         "alarm behind what waits",
         "what falls due behind a message that is due and cannot be sent yet is sent when that one is",
         breaks="I1",
-        patches=(Patch(Slots, "next_slot", seeing_the_first_one),),
+        patches=(Patch(Slots, "next_slot", instead(lambda slots: slots._due[0][0] if slots._due else None)),),
         killed_by=f"{TESTS}/delivery_plane/test_recurring_fires.py::test_given_a_message_in_front_whose_create_is_not_durable_then_each_fire_behind_it_is_sent_at_its_time",
     ),
     Mutant(

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from tests.simulation.mutants.mutant import Mutant, Patch, returning
+from tests.simulation.mutants.mutant import Mutant, Patch, instead, returning
 from tidegate_core.decisions.delivery_plane import recurring_loading
 from tidegate_core.decisions.delivery_plane.loading import place_of
 from tidegate_core.decisions.delivery_plane.recurring import Fire
@@ -17,23 +14,12 @@ from tidegate_core.store.values import Item, Key
 TESTS = "unit/tidegate_core/decisions"
 
 
-def by_its_age_alone(_: Callable[[Summoned, Key], bool]) -> Callable[[Summoned, Key], bool]:
-    def is_left(summoned: Summoned, key: Key) -> bool:
-        return place_of(key.sk)[0] < summoned._plane.host.now - LEFT_AFTER_MS and key not in summoned._waiting
-
-    return is_left
+def by_its_age_alone(summoned: Summoned, key: Key) -> bool:
+    return place_of(key.sk)[0] < summoned._plane.host.now - LEFT_AFTER_MS and key not in summoned._waiting
 
 
-def by_its_origin_alone(_: Any) -> Callable[[Item | None, Fire], bool]:
-    return lambda item, fire: item is not None and item["origin"] == fire.interval.origin
-
-
-def whenever_somebody_comes(_: Any) -> Any:
-    return lambda before, definition, now: now
-
-
-def behind_the_position_alone(_: Any) -> Any:
-    return lambda source, record, interval, behind: behind
+def by_its_origin_alone(item: Item | None, fire: Fire) -> bool:
+    return item is not None and item["origin"] == fire.interval.origin
 
 
 RULES_OF_SLOW_STORES = (
@@ -41,7 +27,7 @@ RULES_OF_SLOW_STORES = (
         "summons left by age",
         "behind a silence the sweep takes a summons for one that nobody could deal with: what `all` wants is told as missed",
         breaks="I1",
-        patches=(Patch(Summoned, "is_left", by_its_age_alone),),
+        patches=(Patch(Summoned, "is_left", instead(by_its_age_alone)),),
         killed_by=f"{TESTS}/delivery_plane/test_recurring_slow_store.py::test_given_a_summons_that_the_look_ahead_has_not_come_to_behind_a_silence_then_the_sweep_leaves_it_alone[all]",
     ),
     Mutant(
@@ -55,21 +41,21 @@ RULES_OF_SLOW_STORES = (
         "left to one for all",
         "what stands for a whole outage is left to the rows of its last instant, which bring that one alone",
         breaks="I1",
-        patches=(Patch(recurring_loading, "_is_of", by_its_origin_alone),),
+        patches=(Patch(recurring_loading, "_is_of", instead(by_its_origin_alone)),),
         killed_by=f"{TESTS}/delivery_plane/test_recurring_slow_store.py::test_given_the_last_instant_of_an_outage_that_was_refused_before_it_was_known_then_the_others_are_delivered",
     ),
     Mutant(
         "cancelled behind the position",
         "what was sent of a record that was moving out is counted as cancelled by a request, and as delivered",
         breaks="I8",
-        patches=(Patch(RecurringSource, "taken_through", behind_the_position_alone),),
+        patches=(Patch(RecurringSource, "taken_through", instead(lambda source, record, interval, behind: behind)),),
         killed_by=f"{TESTS}/delivery_plane/test_recurring_slow_store.py::test_given_a_request_behind_such_a_move_then_what_was_sent_from_memory_counts_as_delivered_and_once[update-False]",
     ),
     Mutant(
         "suspended until noticed",
         "a suspension lasts until somebody ends it, and what is due at its promised end is made by nobody",
         breaks="I1",
-        patches=(Patch(until, "_ended_at", whenever_somebody_comes),),
+        patches=(Patch(until, "_ended_at", instead(lambda before, definition, now: now)),),
         killed_by=f"{TESTS}/run_plane/test_suspend_until.py::test_given_an_instant_right_at_the_end_then_it_is_no_part_of_the_suspension[2-drop]",
     ),
 )

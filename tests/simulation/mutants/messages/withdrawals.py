@@ -5,9 +5,8 @@ raised (docs/protocol.md).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
+from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, operation_returning, returning
 from tidegate_core.decisions.delivery_plane import cancelling, guarding, plane, retrying
 from tidegate_core.decisions.delivery_plane.guarding import Fate, Guards
 from tidegate_core.decisions.delivery_plane.next_attempts import NextAttempts
@@ -16,35 +15,28 @@ from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
 from tidegate_core.records.messages import Guard, Message, MessageTimer
 
 TESTS = "unit/tidegate_core/decisions/delivery_plane/test_cancelling_tally.py"
-NO_ROOM = Patch(plane, "ROWS_MAX", lambda _: 0)
+NO_ROOM = Patch(plane, "ROWS_MAX", instead(0))
 """The shard keeps no row in memory that is not due yet."""
 
 
-def as_the_store_says(_: Any) -> Any:
-    def keep_out(guards: Guards, found: Guard | None, version: str) -> bool:
-        return found is not None and found.covers(version)
-
-    return keep_out
+def as_the_store_says(guards: Guards, found: Guard | None, version: str) -> bool:
+    return found is not None and found.covers(version)
 
 
-def withdrawn_where_it_was(move_on: Callable[..., None]) -> Any:
-    def moved(plane: DeliveryPlane, row: Slotted, timer: MessageTimer) -> None:
-        if row.occurrence is None and plane.has_ended(row):
-            plane.withdraw(row)
-        else:
-            move_on(plane, row, timer)
+def withdrawn_where_it_was(
+    move_on: Callable[..., None], plane: DeliveryPlane, row: Slotted, timer: MessageTimer
+) -> None:
+    if row.occurrence is None and plane.has_ended(row):
+        plane.withdraw(row)
+    else:
+        move_on(plane, row, timer)
 
-    return moved
 
-
-def taken_for_withdrawn(take_out: Callable[..., Fate]) -> Any:
-    def taken(plane: DeliveryPlane, message: Message) -> Fate:
-        fate, rows = take_out(plane, message), plane.slots.of(message.id)
-        if rows and all(row.stage is Stage.GONE for row in rows):
-            return Fate(not fate.maybe_sent, fate.maybe_sent)
-        return fate
-
-    return taken
+def taken_for_withdrawn(take_out: Callable[..., Fate], plane: DeliveryPlane, message: Message) -> Fate:
+    fate, rows = take_out(plane, message), plane.slots.of(message.id)
+    if rows and all(row.stage is Stage.GONE for row in rows):
+        return Fate(not fate.maybe_sent, fate.maybe_sent)
+    return fate
 
 
 RULES_OF_FATES = (
@@ -52,14 +44,14 @@ RULES_OF_FATES = (
         "kept out by what is being raised",
         "a message that is loaded while its guard is raised is not in memory when that is known: a replacement takes it for sent",
         breaks="I8",
-        patches=(Patch(Guards, "keep_out", as_the_store_says),),
+        patches=(Patch(Guards, "keep_out", instead(as_the_store_says)),),
         killed_by=f"{TESTS}::test_given_a_guard_that_is_being_raised_then_it_keeps_out_what_it_covered_before_and_what_it_refuses",
     ),
     Mutant(
         "next attempts forgotten",
         "a refused message whose next attempt had no room in memory passes for sent, and its cancel keeps it from ever being sent",
         breaks="I8",
-        patches=(Patch(NextAttempts, "of", lambda _: lambda attempts, message: None),),
+        patches=(Patch(NextAttempts, "of", returning(None)),),
         beside=(NO_ROOM,),
         killed_by=f"{TESTS}::test_given_a_refused_message_whose_next_attempt_has_no_room_in_memory_then_its_cancel_is_counted[passed-by id]",
     ),
@@ -74,7 +66,10 @@ RULES_OF_FATES = (
         "gone, and withdrawn",
         "a refused message that has left memory is answered cancelled, and counted as nothing",
         breaks="I8",
-        patches=(Patch(guarding, "take_out", taken_for_withdrawn), Patch(cancelling, "take_out", taken_for_withdrawn)),
+        patches=(
+            Patch(guarding, "take_out", around(taken_for_withdrawn)),
+            Patch(cancelling, "take_out", around(taken_for_withdrawn)),
+        ),
         beside=(NO_ROOM,),
         killed_by=f"{TESTS}::test_given_a_refused_message_whose_next_attempt_has_no_room_in_memory_then_its_cancel_is_counted[not passed yet-by id]",
     ),
@@ -82,7 +77,7 @@ RULES_OF_FATES = (
         "withdrawn at both places",
         "a refused message that is loaded at its new place before its move is known is counted as cancelled twice",
         breaks="I8",
-        patches=(Patch(retrying, "_move_on", withdrawn_where_it_was),),
+        patches=(Patch(retrying, "_move_on", around(withdrawn_where_it_was)),),
         killed_by=f"{TESTS}::test_given_a_refused_message_that_is_loaded_at_its_next_slot_before_its_move_is_answered_then_it_is_counted_once[unsent-by id]",
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, around, instead
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.shard_actor import ShardActor
 
@@ -17,12 +17,9 @@ def of_what_is_loaded(waits_for_the_log: property) -> Any:
     return property(waits)
 
 
-def in_the_lane_alone(write: Callable[[ShardActor], None]) -> Any:
-    def written(actor: ShardActor) -> None:
-        if not actor.is_draining:
-            write(actor)
-
-    return written
+def in_the_lane_alone(write: Callable[[ShardActor], None], actor: ShardActor) -> None:
+    if not actor.is_draining:
+        write(actor)
 
 
 RULES_OF_HAND_OVERS = (
@@ -30,14 +27,14 @@ RULES_OF_HAND_OVERS = (
         "late fires among what is left",
         "a hand-over leaves a fire that waits for the fact of an outage, and messages after it are sent again",
         breaks="I8",
-        patches=(Patch(DeliveryPlane, "_holds_fires_up", lambda _: lambda plane: plane.slots.holds_position),),
+        patches=(Patch(DeliveryPlane, "_holds_fires_up", instead(lambda plane: plane.slots.holds_position)),),
         killed_by="unit/tidegate_core/decisions/delivery_plane/test_recurring_silence.py::test_given_a_silence_that_becomes_an_outage_while_a_drain_sends_what_is_left_then_nothing_is_sent_twice",
     ),
     Mutant(
         "fact behind a closed lane",
         "nobody writes down an outage that begins during a hand-over, and late fires wait for it",
         breaks="liveness",
-        patches=(Patch(ShardActor, "_have_outage_written", in_the_lane_alone),),
+        patches=(Patch(ShardActor, "_have_outage_written", around(in_the_lane_alone)),),
         killed_by="unit/tidegate_core/decisions/test_outage_facts.py::test_given_an_outage_that_opens_while_a_shard_is_recovered_then_a_drain_that_comes_before_the_end_waits_for_it",
     ),
     Mutant(

@@ -1,11 +1,14 @@
-"""Bugs in a hand-over: who is asked to drain, what is still taken, and what is waited for (docs/protocol.md, A message's life)."""
+"""Bugs in hand-overs: a shard is not asked to drain, takes new work, or does not wait for its last messages (docs/protocol.md).
+
+See "A message's life" there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
+from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, operation_returning
 from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.operations import Operation
@@ -18,59 +21,40 @@ from tidegate_core.records.run_plane import InboxRow
 
 STORIES = "simulation/stories/ownership/test_hand_overs.py"
 TESTS_OF_SENDING_HAND_OVERS = "unit/tidegate_core/decisions/delivery_plane/test_sending_hand_overs.py"
-Hand = Callable[[Inbox], Operation[None]]
 
 
-def forgetting_alone(_: Any) -> Any:
-    def take_no_more(cursor: TopicCursor) -> None:
-        cursor._buffer.clear()
-
-    return take_no_more
+def forgetting_alone(cursor: TopicCursor) -> None:
+    cursor._buffer.clear()
 
 
-def from_the_first(init: Callable[..., None]) -> Any:
-    def made(cursor: TopicCursor, *args: Any, **named: Any) -> None:
-        init(cursor, *args, **named)
-        cursor._reads = True
-
-    return made
+def from_the_first(init: Callable[..., None], cursor: TopicCursor, *args: Any, **named: Any) -> None:
+    init(cursor, *args, **named)
+    cursor._reads = True
 
 
-def leaving_them_to_the_first_look(_: Hand) -> Hand:
-    def expected(inbox: Inbox) -> Operation[None]:
-        for item in (yield from inbox._lane.read_range("I#", "I#~")):
-            row = from_item(InboxRow, item)
-            if row.kind == "M":
-                inbox._plane._waiting.expect(row.origin)
-
-    return expected
+def leaving_them_to_the_first_look(inbox: Inbox) -> Operation[None]:
+    for item in (yield from inbox._lane.read_range("I#", "I#~")):
+        row = from_item(InboxRow, item)
+        if row.kind == "M":
+            inbox._plane._waiting.expect(row.origin)
 
 
-def behind_the_batch(move_through: Callable[..., Operation[None]]) -> Callable[..., Operation[None]]:
-    def moved(ingest: RequestIngest, inboxed: Sequence[Any]) -> Operation[None]:
-        planes, ingest._planes = ingest._planes, {}
-        yield from move_through(ingest, inboxed)
-        ingest._planes = planes
-        for plane in planes.values():
-            plane.position_is(ingest.cursor.at.next)
-
-    return moved
-
-
-def never(_: Any) -> Any:
-    return property(lambda plane: False)
+def behind_the_batch(
+    move_through: Callable[..., Operation[None]], ingest: RequestIngest, inboxed: Sequence[Any]
+) -> Operation[None]:
+    planes, ingest._planes = ingest._planes, {}
+    yield from move_through(ingest, inboxed)
+    ingest._planes = planes
+    for plane in planes.values():
+        plane.position_is(ingest.cursor.at.next)
 
 
-def sending_what_was_taken(parted: Callable[..., Any]) -> Any:
+def sending_what_was_taken(parted: Callable[..., Any], checkpoints: Checkpoints, wanted: Any) -> Any:
     """As far as the bound allows, hand-over or not."""
-
-    def all_of(checkpoints: Checkpoints, wanted: Any) -> Any:
-        closed, checkpoints.closed = checkpoints.closed, False
-        parts = parted(checkpoints, wanted)
-        checkpoints.closed = closed
-        return parts
-
-    return all_of
+    closed, checkpoints.closed = checkpoints.closed, False
+    parts = parted(checkpoints, wanted)
+    checkpoints.closed = closed
+    return parts
 
 
 HAND_OVERS = (
@@ -78,7 +62,7 @@ HAND_OVERS = (
         "held in front of what was sent",
         "a fire that a request holds during a hand-over counts as done, and messages after it are sent again",
         breaks="I8",
-        patches=(Patch(DeliveryPlane, "_holds_fires_up", lambda _: lambda plane: plane.slots.late_fires_wait),),
+        patches=(Patch(DeliveryPlane, "_holds_fires_up", instead(lambda plane: plane.slots.late_fires_wait)),),
         killed_by=f"{TESTS_OF_SENDING_HAND_OVERS}::test_given_a_request_that_holds_a_schedule_amid_a_hand_over_then_that_waits_for_it_and_nothing_repeats",
     ),
     Mutant(
@@ -92,42 +76,42 @@ HAND_OVERS = (
         "told behind the batch",
         "a message waits for requests that were read with it, though the position is past its record",
         breaks="I8",
-        patches=(Patch(RequestIngest, "_move_through", behind_the_batch),),
+        patches=(Patch(RequestIngest, "_move_through", around(behind_the_batch)),),
         killed_by="unit/tidegate_core/decisions/test_request_ingest.py::test_given_a_batch_of_which_a_part_is_durable_then_its_messages_are_sent_however_long_the_rest_takes",
     ),
     Mutant(
         "sent amid a hand-over",
         "messages that were taken before a hand-over are sent after a predecessor's row, and again by the next owner",
         breaks="I8",
-        patches=(Patch(Checkpoints, "parted", sending_what_was_taken),),
+        patches=(Patch(Checkpoints, "parted", around(sending_what_was_taken)),),
         killed_by=f"{TESTS_OF_SENDING_HAND_OVERS}::test_given_a_payload_that_is_being_read_as_a_hand_over_begins_then_its_message_is_the_next_owners",
     ),
     Mutant(
         "records behind a drain",
         "a drain forgets unread records; a later record from a busy node's queue moves the position past them",
         breaks="I1",
-        patches=(Patch(TopicCursor, "take_no_more", forgetting_alone),),
+        patches=(Patch(TopicCursor, "take_no_more", instead(forgetting_alone)),),
         killed_by="unit/tidegate_core/decisions/test_topic_cursor.py::test_given_records_behind_a_drain_then_the_position_does_not_pass_those_before_them[tidegate.requests-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]",
     ),
     Mutant(
         "records before a reading",
         "a record from a busy node's queue moves the position past records before it while its reader starts again",
         breaks="I1",
-        patches=(Patch(TopicCursor, "__init__", from_the_first),),
+        patches=(Patch(TopicCursor, "__init__", around(from_the_first)),),
         killed_by=f"{STORIES}::test_given_records_that_arrive_while_their_reader_recovers_then_all_messages_are_sent",
     ),
     Mutant(
         "inbox left to its first look",
         "a hand-over comes before the first reading of the inbox ends; messages after a predecessor's row are sent again",
         breaks="I8",
-        patches=(Patch(Inbox, "hand_messages", leaving_them_to_the_first_look),),
+        patches=(Patch(Inbox, "hand_messages", instead(leaving_them_to_the_first_look)),),
         killed_by=f"{TESTS_OF_SENDING_HAND_OVERS}::test_given_a_hand_over_before_all_is_recovered_then_what_lay_in_the_inbox_was_dealt_with_and_nothing_repeats",
     ),
     Mutant(
         "log left before it is read again",
         "a hand-over comes in the middle of a take-over; messages after a predecessor's row are sent again",
         breaks="I8",
-        patches=(Patch(DeliveryPlane, "waits_for_the_log", never),),
+        patches=(Patch(DeliveryPlane, "waits_for_the_log", instead(property(lambda plane: False))),),
         killed_by=f"{TESTS_OF_SENDING_HAND_OVERS}::test_given_a_hand_over_before_the_log_is_read_again_then_it_waits_for_what_stands_before_what_was_sent",
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch, returning
+from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tests.simulation.users.schedule_definitions import FAILURES
 from tidegate_core.decisions.run_plane import attempts, by_id, retry_budget, retrying, run_ends, runs
 from tidegate_core.decisions.run_plane.retry_budget import BUDGET_WINDOW_MS
@@ -21,33 +21,30 @@ def one_try_more(is_used_up: Callable[..., bool]) -> Any:
     return lambda retry, run, error: run.retries > retry.tries
 
 
-def in_silence(outbox_row: Callable[..., Any]) -> Any:
-    return lambda run, given_up=None: outbox_row(run)
+def failing_with_its_host(
+    submit_again: Callable[..., None],
+    unit: UnitOfWork,
+    run: Run,
+    message: str,
+    error_class: str,
+    now: int,
+    gone: Gone | None = None,
+) -> None:
+    if message == "host_lost":
+        end_before_gate(unit, run, "failed", message, "lost", now)
+    else:
+        submit_again(unit, run, message, error_class, now, gone)
 
 
-def failing_with_its_host(submit_again: Callable[..., None]) -> Callable[..., None]:
-    def failed(unit: UnitOfWork, run: Run, message: str, error_class: str, now: int, gone: Gone | None = None) -> None:
-        if message == "host_lost":
-            end_before_gate(unit, run, "failed", message, "lost", now)
-        else:
-            submit_again(unit, run, message, error_class, now, gone)
-
-    return failed
+def since_the_first_attempt(
+    read: Callable[[LookAtRun, UnitOfWork], Run | None], decision: LookAtRun, unit: UnitOfWork
+) -> Run | None:
+    run = read(decision, unit)
+    return None if run is None else replace(run, passed_at=None)
 
 
-def since_the_first_attempt(read: Callable[[LookAtRun, UnitOfWork], Run | None]) -> Any:
-    def of_before(decision: LookAtRun, unit: UnitOfWork) -> Run | None:
-        run = read(decision, unit)
-        return None if run is None else replace(run, passed_at=None)
-
-    return of_before
-
-
-def behind_the_latest(_: Callable[..., int | None]) -> Callable[..., int | None]:
-    def full(retries: Sequence[int], most: int, at: int) -> int | None:
-        return retries[-most] if len(retries) >= most and retries[-most] + BUDGET_WINDOW_MS > at else None
-
-    return full
+def behind_the_latest(retries: Sequence[int], most: int, at: int) -> int | None:
+    return retries[-most] if len(retries) >= most and retries[-most] + BUDGET_WINDOW_MS > at else None
 
 
 GIVEN_UP_TESTS = "unit/tidegate_core/decisions/test_shard_given_up.py"
@@ -61,53 +58,49 @@ RETRIES = (
         "success again",
         "a program that has succeeded is tried again as if it had failed",
         breaks="I2",
-        patches=(Patch(retrying, "FAILED", lambda _: frozenset({"failed", "succeeded"})),),
-        within=12,
+        patches=(Patch(retrying, "FAILED", instead(frozenset({"failed", "succeeded"}))),),
+        killed_by=Seeds(within=12),
     ),
     Mutant(
         "one try more",
         "a run gets one attempt more than its schedule allows",
         breaks="I2",
         patches=(Patch(retrying, "_is_used_up", one_try_more),),
-        within=47,
-        directed=(8,),
+        killed_by=Seeds(within=47, directed=(8,)),
     ),
     Mutant(
         "given up in silence",
         "a run fails for the last time, and no dead letter says that no further attempt comes",
         breaks="dead letters",
-        patches=(Patch(run_ends, "outbox_row", in_silence),),
+        patches=(Patch(run_ends, "outbox_row", lambda outbox_row: lambda run, given_up=None: outbox_row(run)),),
         killed_by=f"{GIVEN_UP_TESTS}::test_given_a_program_that_fails_for_the_last_time_while_its_schedule_is_suspended_then_it_has_its_dead_letter",
     ),
     Mutant(
         "retry after the stop",
         "a program that fails after its schedule was stopped is tried again",
         breaks="I7",
-        patches=(Patch(retrying, "_may_launch", lambda _: lambda unit, state, run: True),),
-        within=75,
-        directed=(9,),
+        patches=(Patch(retrying, "_may_launch", returning(True)),),
+        killed_by=Seeds(within=75, directed=(9,)),
     ),
     Mutant(
         "retry after too late",
         "a cancel answers that the run is over, but the next look at the run makes a further attempt",
         breaks="I7",
-        patches=(Patch(by_id, "conclude", lambda _: lambda unit, run, memory, now: None),),
-        within=20,
-        trap=FAILURES,
-        directed=(5,),
+        patches=(Patch(by_id, "conclude", returning(None)),),
+        killed_by=Seeds(within=20, directed=(5,), trap=FAILURES),
     ),
     Mutant(
         "failed with its host",
         "a run fails when its host goes down before the gate, although its program never began",
         breaks="I1",
-        patches=(Patch(runs, "submit_again", failing_with_its_host),),
+        patches=(Patch(runs, "submit_again", around(failing_with_its_host)),),
         killed_by=f"{RUNS_TESTS}::test_given_a_state_and_an_observation_then_the_outcome[submitted, lost]",
     ),
     Mutant(
         "lost since its first attempt",
         "a further attempt that took long to reach the gate is marked lost as soon as it passes, and listeners are told",
         breaks="I3",
-        patches=(Patch(LookAtRun, "read", since_the_first_attempt),),
+        patches=(Patch(LookAtRun, "read", around(since_the_first_attempt)),),
         killed_by=f"{SHARD_RETRIES_TESTS}::test_given_a_try_that_was_long_on_its_way_to_the_gate_then_it_is_not_lost_as_soon_as_it_has_passed",
     ),
     Mutant(
@@ -128,7 +121,7 @@ RETRIES = (
         "retries behind later ones",
         "further attempts that are planned for hours later delay one that is due now",
         breaks="liveness",
-        patches=(Patch(retry_budget, "_last_of_full_windows", behind_the_latest),),
+        patches=(Patch(retry_budget, "_last_of_full_windows", instead(behind_the_latest)),),
         killed_by=f"{BUDGET_TESTS}::test_given_retries_that_are_planned_for_later_then_one_before_them_begins_when_it_likes",
     ),
 )

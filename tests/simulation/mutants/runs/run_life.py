@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
+from tests.simulation.mutants.mutant import Mutant, Patch, instead, operation_returning, returning
 from tests.simulation.mutants.sketch.replacements import torn
 from tidegate_core.decisions.run_plane import count, deadlines, listening, run_ends, runs
 from tidegate_core.decisions.run_plane.ending import EndPending
@@ -16,16 +15,13 @@ from tidegate_core.transactions.unit_of_work import UnitOfWork
 from tidegate_core.triggers.latches import Latches
 
 
-def ending_what_cannot_be_asked(_: Any) -> Any:
-    def ended(unit: UnitOfWork, run: Run, _now: int) -> None:
-        at = run.started_at or run.admitted_at
-        run_ends.finish(unit, replace(run, ended_at=at, outcome="failed", reason="lost"), at)
-
-    return ended
+def ending_what_cannot_be_asked(unit: UnitOfWork, run: Run, _now: int) -> None:
+    at = run.started_at or run.admitted_at
+    run_ends.finish(unit, replace(run, ended_at=at, outcome="failed", reason="lost"), at)
 
 
-def going_by_the_exit_alone(_: Any) -> Any:
-    return lambda decision, run: run.external_id is not None and decision.gone.error_class != DUPLICATE
+def going_by_the_exit_alone(decision: RunGone, run: Run) -> bool:
+    return run.external_id is not None and decision.gone.error_class != DUPLICATE
 
 
 INDEX_TESTS = "simulation/directed/test_index.py"
@@ -51,7 +47,7 @@ RULES_OF_RUNS = (
         "told from the row's instant",
         "the last writer of a row of the index decides from when on runs are told to its listener",
         breaks="I3",
-        patches=(Patch(IndexRow, "told_from", lambda _: property(lambda row: row.activated_at)),),
+        patches=(Patch(IndexRow, "told_from", instead(property(lambda row: row.activated_at))),),
         killed_by=f"{OUTBOX_TESTS}::test_given_a_run_then_it_is_told_unless_it_was_admitted_before_the_request_and_the_activation[before the instant of a row that a former owner wrote anew]",
     ),
     Mutant(
@@ -74,7 +70,7 @@ RULES_OF_RUNS = (
         "order of reading",
         "whether two events are a pair depends on the order in which they are read",
         breaks="I3",
-        patches=(Patch(Latches, "ends_amid", lambda _: lambda latches, entry: False),),
+        patches=(Patch(Latches, "ends_amid", returning(False)),),
         killed_by=f"{TIME_OUTS_TESTS}::test_given_an_event_of_long_before_that_is_read_late_then_it_is_not_paired_with_what_waits",
     ),
     Mutant(
@@ -88,42 +84,42 @@ RULES_OF_RUNS = (
         "loser's exit",
         "the exit of a copy that the gate refused counts as the end of the run",
         breaks="I4",
-        patches=(Patch(runs, "DUPLICATE", lambda _: "nothing is called so"),),
+        patches=(Patch(runs, "DUPLICATE", instead("nothing is called so")),),
         killed_by=f"{COPIES_TESTS}::test_given_the_end_of_what_is_not_the_driver_then_the_run_goes_on_until_the_driver_reports[refused at the gate]",
     ),
     Mutant(
         "copy's end",
         "the end of a copy that waited at the gate on one host counts as the end of the program on another host",
         breaks="I4",
-        patches=(Patch(RunGone, "_was_the_driver", going_by_the_exit_alone),),
+        patches=(Patch(RunGone, "_was_the_driver", instead(going_by_the_exit_alone)),),
         killed_by=f"{COPIES_TESTS}::test_given_the_end_of_another_hosts_copy_then_the_run_goes_on_however_that_ended[end1-b]",
     ),
     Mutant(
         "driver's exit",
         "a program that exits with the wrapper's code for a duplicate counts as a duplicate, and its run never ends",
         breaks="liveness",
-        patches=(Patch(RunGone, "_was_the_driver", going_by_the_exit_alone),),
+        patches=(Patch(RunGone, "_was_the_driver", instead(going_by_the_exit_alone)),),
         killed_by=f"{COPIES_TESTS}::test_given_the_end_of_the_copy_that_passed_the_gate_then_the_run_has_ended_whatever_its_code[end0]",
     ),
     Mutant(
         "permit by time",
         "a run whose launcher cannot be asked counts as ended after a while",
         breaks="I4",
-        patches=(Patch(runs, "mark_lost", ending_what_cannot_be_asked),),
+        patches=(Patch(runs, "mark_lost", instead(ending_what_cannot_be_asked)),),
         killed_by=f"{ADOPTION_TESTS}::test_given_a_started_run_that_nobody_can_ask_then_it_is_lost_after_the_gap_and_keeps_its_permit[unknown]",
     ),
     Mutant(
         "pending jobs",
         "suspend is acknowledged while jobs still wait",
         breaks="I7",
-        patches=(Patch(EndPending, "_jobs", lambda _: lambda decision, unit, state: []),),
+        patches=(Patch(EndPending, "_jobs", returning([])),),
         killed_by=f"{STOPS_TESTS}::test_given_pending_jobs_then_all_are_cancelled_before_the_answer[6-suspend]",
     ),
     Mutant(
         "lost by a deploy",
         "an update ends what is due of a time trigger and waits for its place in a window, or for a constraint",
         breaks="I1",
-        patches=(Patch(EndPending, "_stays", lambda _: lambda decision, unit, state, pending: False),),
+        patches=(Patch(EndPending, "_stays", returning(False)),),
         killed_by="unit/tidegate_core/decisions/run_plane/test_update_modes.py::test_given_a_deploy_each_half_hour_then_no_hourly_run_is_lost[a constraint]",
     ),
     Mutant(

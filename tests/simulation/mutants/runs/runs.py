@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tests.simulation.runner.swarm import HALF_SESSION_MS
 from tests.simulation.world import program
 from tidegate_core.constraints.base import LimitRef
@@ -24,53 +24,41 @@ from tidegate_core.triggers.every import EveryTrigger
 from tidegate_core.triggers.search import Next
 
 
-def skipping_jobs(_: Any) -> Any:
-    def skip(decision: AdmitNext, unit: UnitOfWork, *rest: Any) -> None:
-        job, now = rest[-2:]
-        end_job(unit, job, "skipped", "because", now)
-
-    return skip
+def skipping_jobs(decision: AdmitNext, unit: UnitOfWork, *rest: Any) -> None:
+    job, now = rest[-2:]
+    end_job(unit, job, "skipped", "because", now)
 
 
-def dropping_jobs_of_events(admit_job: Callable[..., None]) -> Any:
-    def admit_others(decision: AdmitNext, unit: UnitOfWork, *rest: Any) -> None:
-        job = rest[-2]
-        assert isinstance(job, Job)
-        if job.trigger != "events":
-            admit_job(decision, unit, *rest)
-            return
-        unit.delete(job.key(unit.shard))
-        evidence = keys.evidence(unit.shard, job.namespace, job.name, job.evidence_correlation)
-        if unit.record(Evidence, evidence) is not None:
-            unit.delete(evidence)
-
-    return admit_others
+def dropping_jobs_of_events(admit_job: Callable[..., None], decision: AdmitNext, unit: UnitOfWork, *rest: Any) -> None:
+    job = rest[-2]
+    assert isinstance(job, Job)
+    if job.trigger != "events":
+        admit_job(decision, unit, *rest)
+        return
+    unit.delete(job.key(unit.shard))
+    evidence = keys.evidence(unit.shard, job.namespace, job.name, job.evidence_correlation)
+    if unit.record(Evidence, evidence) is not None:
+        unit.delete(evidence)
 
 
 def expired(time_job: Callable[..., Job]) -> Any:
     return lambda *arguments: replace(time_job(*arguments), deadline=0)
 
 
-def beginning_late(first_nominal: Callable[..., Next]) -> Any:
-    def fourth_nominal(spec: Any, ref: str, *rest: Any, **named: Any) -> Next:
-        nominal = first_nominal(spec, ref, *rest, **named)
-        for _ in range(3):
-            following = None if nominal.at is None else spec.trigger.next_after(nominal.at, ref)
-            nominal = nominal if following is None else Next(following)
-        return nominal
-
-    return fourth_nominal
+def beginning_late(first_nominal: Callable[..., Next], spec: Any, ref: str, *rest: Any, **named: Any) -> Next:
+    nominal = first_nominal(spec, ref, *rest, **named)
+    for _ in range(3):
+        following = None if nominal.at is None else spec.trigger.next_after(nominal.at, ref)
+        nominal = nominal if following is None else Next(following)
+    return nominal
 
 
 def allowing_one_more(limits_of: Callable[..., tuple[LimitRef, ...]]) -> Any:
     return lambda spec, job: tuple(replace(limit, max=limit.max + 1) for limit in limits_of(spec, job))
 
 
-def silent_about_the_host(start_run: Callable[..., Transaction]) -> Any:
-    def start(*arguments: Any, host: str | None) -> Transaction:
-        return start_run(*arguments)
-
-    return start
+def silent_about_the_host(start_run: Callable[..., Transaction], *arguments: Any, host: str | None) -> Transaction:
+    return start_run(*arguments)
 
 
 def leaving_some_out(next_after: Callable[..., int | None]) -> Any:
@@ -83,11 +71,8 @@ def leaving_some_out(next_after: Callable[..., int | None]) -> Any:
     return next_but_one
 
 
-def leaving_no_trace(_: Any) -> Any:
-    def write_entry(unit: UnitOfWork, row: LedgerRow) -> None:
-        unit.put_new(row, row.key(unit.shard))
-
-    return write_entry
+def leaving_no_trace(unit: UnitOfWork, row: LedgerRow) -> None:
+    unit.put_new(row, row.key(unit.shard))
 
 
 RUNS = (
@@ -95,81 +80,77 @@ RUNS = (
         "no program",
         "every job is skipped without a real reason",
         breaks="I1",
-        patches=(Patch(AdmitNext, "_admit", skipping_jobs),),
-        within=1,
+        patches=(Patch(AdmitNext, "_admit", instead(skipping_jobs)),),
+        killed_by=Seeds(within=1),
     ),
     Mutant(
         "deadline",
         "every job of a time trigger has expired when it is made",
         breaks="I1",
         patches=(Patch(fire, "time_job", expired),),
-        within=1,
+        killed_by=Seeds(within=1),
     ),
     Mutant(
         "vanishing",
         "a job made by events vanishes without a ledger entry and without a run",
         breaks="I1",
-        patches=(Patch(AdmitNext, "_admit", dropping_jobs_of_events),),
-        within=6,
+        patches=(Patch(AdmitNext, "_admit", around(dropping_jobs_of_events)),),
+        killed_by=Seeds(within=6),
     ),
     Mutant(
         "activation",
         "the first three instants after an activation are left out, and the receipt says so",
         breaks="I1",
-        patches=(Patch(control, "first_nominal", beginning_late),),
-        within=1,
+        patches=(Patch(control, "first_nominal", around(beginning_late)),),
+        killed_by=Seeds(within=1),
     ),
     Mutant(
         "skipped instant",
         "every seventh search for the next instant leaves one instant out",
         breaks="I1",
         patches=(Patch(EveryTrigger, "next_after", leaving_some_out),),
-        within=2,
+        killed_by=Seeds(within=2),
     ),
     Mutant(
         "one more",
         "a limit lets one run more pass than it says",
         breaks="I4",
         patches=(Patch(permits, "limits_of", allowing_one_more),),
-        within=6,
-        directed=(0,),
+        killed_by=Seeds(within=6, directed=(0,)),
     ),
     Mutant(
         "copies alike",
         "the start does not record the driver's host: a copy on another host dies, and the run ends while its program runs",
         breaks="I4",
-        patches=(Patch(program, "start_run", silent_about_the_host),),
-        within=3,
-        trap="copies",
-        directed=(13,),
+        patches=(Patch(program, "start_run", around(silent_about_the_host)),),
+        killed_by=Seeds(within=3, directed=(13,), trap="copies"),
     ),
     Mutant(
         "before the gate",
         "suspend, delete and update leave runs before the gate alone",
         breaks="I7",
-        patches=(Patch(EndPending, "_runs", lambda _: lambda decision, unit, state: []),),
-        within=4,
+        patches=(Patch(EndPending, "_runs", returning([])),),
+        killed_by=Seeds(within=4),
     ),
     Mutant(
         "no place",
         "the ledger entry of a job is not found by its id",
         breaks="I1",
-        patches=(Patch(jobs, "write_entry", leaving_no_trace),),
-        within=2,
+        patches=(Patch(jobs, "write_entry", instead(leaving_no_trace)),),
+        killed_by=Seeds(within=2),
     ),
     Mutant(
         "local guard",
         "a node that goes on after its session has ended produces and submits",
         breaks="I5",
-        patches=(Patch(Guard, "remaining_ms", lambda _: lambda guard, now: HALF_SESSION_MS),),
-        within=20,
+        patches=(Patch(Guard, "remaining_ms", instead(lambda guard, now: HALF_SESSION_MS)),),
+        killed_by=Seeds(within=20),
     ),
     Mutant(
         "commit trusted",
         "with KIP-848 a commit right after a freeze counts as proof of membership, although it proves none",
         breaks="I5",
-        patches=(Patch(Guard, "awake", lambda _: lambda guard, now: None),),
-        within=8,
-        trap="frozen_heartbeats",
+        patches=(Patch(Guard, "awake", returning(None)),),
+        killed_by=Seeds(within=8, trap="frozen_heartbeats"),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead
 from tests.simulation.users.misbehaving_programs import TRAP
 from tidegate_core.decisions.run_plane import retrying
 from tidegate_core.decisions.run_plane.run_ends import end_before_gate
@@ -13,35 +13,26 @@ from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, LookAtRun, Rejec
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 
-def trying_what_passes(_: Callable[..., None]) -> Callable[..., None]:
-    def decide(rejection: RejectRun, unit: UnitOfWork, now: int) -> None:
-        run = rejection.read(unit)
-        if run is not None and run.attempt == rejection.attempt and run.state in BEFORE_GATE:
-            submit_again(unit, run, rejection.message, rejection.error_class, now)
-
-    return decide
+def trying_what_passes(rejection: RejectRun, unit: UnitOfWork, now: int) -> None:
+    run = rejection.read(unit)
+    if run is not None and run.attempt == rejection.attempt and run.state in BEFORE_GATE:
+        submit_again(unit, run, rejection.message, rejection.error_class, now)
 
 
-def believing_the_last_word(_: Callable[..., None]) -> Callable[..., None]:
-    def decide(rejection: RejectRun, unit: UnitOfWork, now: int) -> None:
-        run = rejection.read(unit)
-        if run is not None and run.attempt == rejection.attempt and run.ended_at is None:
-            end_before_gate(unit, run, "failed", rejection.message, rejection.error_class, now)
-
-    return decide
+def believing_the_last_word(rejection: RejectRun, unit: UnitOfWork, now: int) -> None:
+    run = rejection.read(unit)
+    if run is not None and run.attempt == rejection.attempt and run.ended_at is None:
+        end_before_gate(unit, run, "failed", rejection.message, rejection.error_class, now)
 
 
 def as_if_it_had_been_asked(decide: Callable[..., None]) -> Callable[..., None]:
     return lambda look, unit, now: decide(replace(look, is_unasked=lambda run: False), unit, now)
 
 
-def asking_once(decide: Callable[..., None]) -> Callable[..., None]:
-    def looked(look: LookAtRun, unit: UnitOfWork, now: int) -> None:
-        run = look.read(unit)
-        if run is None or run.ended_at is not None or run.state in BEFORE_GATE or not run.cancel_requested:
-            decide(look, unit, now)
-
-    return looked
+def asking_once(decide: Callable[..., None], look: LookAtRun, unit: UnitOfWork, now: int) -> None:
+    run = look.read(unit)
+    if run is None or run.ended_at is not None or run.state in BEFORE_GATE or not run.cancel_requested:
+        decide(look, unit, now)
 
 
 SUBMISSIONS = (
@@ -49,44 +40,35 @@ SUBMISSIONS = (
         "rejected for now",
         "a submission that the launcher will never take is sent again, because elsewhere that error passes",
         breaks="I1",
-        patches=(Patch(RejectRun, "decide", trying_what_passes),),
-        within=12,
-        trap=TRAP,
+        patches=(Patch(RejectRun, "decide", instead(trying_what_passes)),),
+        killed_by=Seeds(within=12, trap=TRAP),
     ),
     Mutant(
         "rejected while it runs",
         "a run whose unanswered submission started a program fails and returns its permits, because the next submission was refused",
         breaks="I4",
-        patches=(Patch(RejectRun, "decide", believing_the_last_word),),
-        within=12,
-        directed=(3,),
-        trap=TRAP,
+        patches=(Patch(RejectRun, "decide", instead(believing_the_last_word)),),
+        killed_by=Seeds(within=12, directed=(3,), trap=TRAP),
     ),
     Mutant(
         "out of line",
         "a run that waits in the queue of its node is given up, although no launcher was asked",
         breaks="I1",
         patches=(Patch(LookAtRun, "decide", as_if_it_had_been_asked),),
-        within=12,
-        directed=(2,),
-        trap=TRAP,
+        killed_by=Seeds(within=12, directed=(2,), trap=TRAP),
     ),
     Mutant(
         "asked to end once",
         "a program that goes on when asked to end is never asked again, and runs for ever",
         breaks="liveness",
-        patches=(Patch(LookAtRun, "decide", asking_once),),
-        within=20,
-        trap=TRAP,
-        directed=(7,),
+        patches=(Patch(LookAtRun, "decide", around(asking_once)),),
+        killed_by=Seeds(within=20, directed=(7,), trap=TRAP),
     ),
     Mutant(
         "user code again",
         "a program that reported an error that it would repeat is tried again",
         breaks="I2",
-        patches=(Patch(retrying, "error_of", lambda _: lambda run: "unknown"),),
-        within=12,
-        directed=(2,),
-        trap=TRAP,
+        patches=(Patch(retrying, "error_of", instead(lambda run: "unknown")),),
+        killed_by=Seeds(within=12, directed=(2,), trap=TRAP),
     ),
 )

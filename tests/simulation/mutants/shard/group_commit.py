@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, returning
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
 ADMIT_TESTS = "unit/tidegate_core/decisions/run_plane/test_admit.py"
@@ -12,14 +12,14 @@ RULES_OF_ONE_TRANSACTION = (
         "judged as remembered",
         "overlap writes a job as remembered, although another decision of the transaction has sealed it",
         breaks="I1",
-        patches=(Patch(UnitOfWork, "require_untouched", lambda _: lambda unit, wanted: None),),
+        patches=(Patch(UnitOfWork, "require_untouched", returning(None)),),
         killed_by=f"{ADMIT_TESTS}::test_given_a_job_that_is_sealed_in_the_same_transaction_then_overlap_judges_it_in_the_next_one",
     ),
     Mutant(
         "skipped beside what is over",
         "a job aborts because of a run that another decision of the transaction has ended",
         breaks="I1",
-        patches=(Patch(UnitOfWork, "require_untouched", lambda _: lambda unit, wanted: None),),
+        patches=(Patch(UnitOfWork, "require_untouched", returning(None)),),
         killed_by=f"{ADMIT_TESTS}::test_given_a_run_that_ends_in_the_same_transaction_then_no_job_ends_because_of_it[a shared limit]",
     ),
 )

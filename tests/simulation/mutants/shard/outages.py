@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, around, instead
 from tidegate_core.decisions import acquisition
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.outage_watch import SERVED, OutageWatch
@@ -21,57 +21,47 @@ from tidegate_core.store.values import Item
 Signs = Generator[Any, Any, dict[int, int]]
 
 
-def taking_any_sign(read: Callable[[Host, Mapping[int, Item | None]], Signs]) -> Any:
+def taking_any_sign(
+    read: Callable[[Host, Mapping[int, Item | None]], Signs], host: Host, leases: Mapping[int, Item | None]
+) -> Signs:
     """The last sign of life for any shard of an owner counts for shards without a sign."""
-
-    def read_all(host: Host, leases: Mapping[int, Item | None]) -> Signs:
-        signs = yield from read(host, leases)
-        owners = {shard: str(lease["owner"]) for shard, lease in leases.items() if lease is not None}
-        for shard in owners.keys() - signs.keys():
-            answer = yield from host.read_for_good(Read((keys.node(owners[shard]),)))
-            assert isinstance(answer, Items)
-            served = answer.found.get(keys.node(owners[shard]), {}).get(SERVED)
-            if isinstance(served, dict) and served:
-                signs[shard] = max(int(str(each)) for each in served.values())
-        return signs
-
-    return read_all
+    signs = yield from read(host, leases)
+    owners = {shard: str(lease["owner"]) for shard, lease in leases.items() if lease is not None}
+    for shard in owners.keys() - signs.keys():
+        answer = yield from host.read_for_good(Read((keys.node(owners[shard]),)))
+        assert isinstance(answer, Items)
+        served = answer.found.get(keys.node(owners[shard]), {}).get(SERVED)
+        if isinstance(served, dict) and served:
+            signs[shard] = max(int(str(each)) for each in served.values())
+    return signs
 
 
-def handing_on_the_turn(in_turn: Callable[[Pacing, Job, int, int], Job]) -> Any:
+def handing_on_the_turn(
+    in_turn: Callable[[Pacing, Job, int, int], Job], pacing: Pacing, job: Job, pending_timeout: int, now: int
+) -> Job:
     """Also to a job that was made long after the turn began."""
-
-    def handed_on(pacing: Pacing, job: Job, pending_timeout: int, now: int) -> Job:
-        mine = in_turn(pacing, job, pending_timeout, now)
-        return mine if job.times_out or pacing.turn is None else replace(mine, deadline=pacing.turn)
-
-    return handed_on
+    mine = in_turn(pacing, job, pending_timeout, now)
+    return mine if job.times_out or pacing.turn is None else replace(mine, deadline=pacing.turn)
 
 
-def speaking_amid_its_acquires(_: Callable[[PartitionActor, int], int | None]) -> Any:
+def speaking_amid_its_acquires(actor: PartitionActor, now: int) -> int | None:
     """For the shards that are acquired so far, although leases of further shards name the same owner."""
-
-    def served_until(actor: PartitionActor, now: int) -> int | None:
-        if not actor.shards:
-            return None
-        return min(actor._host.store_seen, *(shard.outages.complete_until(now) for shard in actor.shards.values()))
-
-    return served_until
+    if not actor.shards:
+        return None
+    return min(actor._host.store_seen, *(shard.outages.complete_until(now) for shard in actor.shards.values()))
 
 
-def beginning_as_it_is_noticed(away_since: Callable[[OutageWatch, int], None]) -> Any:
+def beginning_as_it_is_noticed(
+    away_since: Callable[[OutageWatch, int], None], watch: OutageWatch, instant: int
+) -> None:
     """The outage forgets until when the shard was served before."""
-
-    def away(watch: OutageWatch, instant: int) -> None:
-        complete, watch._complete = watch._complete, None
-        away_since(watch, instant)
-        watch._complete = complete
-
-    return away
+    complete, watch._complete = watch._complete, None
+    away_since(watch, instant)
+    watch._complete = complete
 
 
-def running_in_outages(_: Any) -> Any:
-    return lambda begin, deadline, outages: deadline
+def running_in_outages(begin: int, deadline: int, outages: object) -> int:
+    return deadline
 
 
 OUTAGE_FACTS_TESTS = "unit/tidegate_core/decisions/test_outage_facts.py"
@@ -83,42 +73,42 @@ RULES_OF_OUTAGES = (
         "time-outs in an outage",
         "a run whose program could not begin during an outage is given up as soon as a node is back",
         breaks="I1",
-        patches=(Patch(runs, "served_deadline", running_in_outages),),
+        patches=(Patch(runs, "served_deadline", instead(running_in_outages)),),
         killed_by=f"{OUTAGE_FACTS_TESTS}::test_given_a_program_that_does_not_start_then_its_time_out_runs_only_while_the_shard_is_served[600000-1]",
     ),
     Mutant(
         "pending time-outs in an outage",
         "a job that waited when all nodes fell expires as soon as a node is back",
         breaks="I1",
-        patches=(Patch(pending_timeout, "served_deadline", running_in_outages),),
+        patches=(Patch(pending_timeout, "served_deadline", instead(running_in_outages)),),
         killed_by=f"{PENDING_TIMEOUT_TESTS}::test_given_a_job_that_was_made_right_before_a_fall_then_it_goes_behind_the_outage",
     ),
     Mutant(
         "signs amid acquires",
         "a heartbeat between two acquires hides that nobody served the remaining shards since their owner lost them",
         breaks="I1",
-        patches=(Patch(PartitionActor, "served_until", speaking_amid_its_acquires),),
+        patches=(Patch(PartitionActor, "served_until", instead(speaking_amid_its_acquires)),),
         killed_by=f"{OUTAGE_FACTS_TESTS}::test_given_a_process_that_takes_over_again_what_it_had_then_no_sign_of_life_amid_its_acquires_hides_the_outage[goes on]",
     ),
     Mutant(
         "begun with the silence",
         "instants missed before a store fell silent during a take-over are made one by one, whatever `catchup` says",
         breaks="I1",
-        patches=(Patch(OutageWatch, "away_since", beginning_as_it_is_noticed),),
+        patches=(Patch(OutageWatch, "away_since", around(beginning_as_it_is_noticed)),),
         killed_by=f"{OUTAGE_FACTS_TESTS}::test_given_a_silence_amid_a_take_over_that_was_none_so_far_then_the_outage_lasts_from_the_last_sign_of_life",
     ),
     Mutant(
         "signs of others",
         "an owner's heartbeats for other shards hide that nobody served this shard since the owner lost it",
         breaks="I1",
-        patches=(Patch(acquisition, "read_signs", taking_any_sign),),
+        patches=(Patch(acquisition, "read_signs", around(taking_any_sign)),),
         killed_by=f"{OUTAGE_FACTS_TESTS}::test_given_an_owner_that_lost_it_within_a_beat_and_lives_on_then_its_other_signs_of_life_hide_no_outage",
     ),
     Mutant(
         "turn handed on",
         "jobs of a second outage expire with the jobs of the first one, long before their own time-out",
         breaks="I1",
-        patches=(Patch(Pacing, "in_turn", handing_on_the_turn),),
+        patches=(Patch(Pacing, "in_turn", around(handing_on_the_turn)),),
         killed_by=f"{CATCH_UP_TESTS}::test_given_another_outage_within_a_turn_then_what_it_brings_waits_for_as_long_as_its_own_time_out_says",
     ),
 )

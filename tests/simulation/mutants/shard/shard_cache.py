@@ -6,7 +6,7 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, around, instead
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.run_plane import control, outgoing
 from tidegate_core.decisions.run_plane.attempts import Attempts
@@ -21,13 +21,12 @@ from tidegate_core.store.values import Item, Key
 from tidegate_core.transactions.view import View
 
 
-def leaving_starts_to_looks(follow: Callable[..., None]) -> Any:
-    def followed(attempts: Attempts, before: Run | None, run: Run | None) -> None:
-        has_begun = run is not None and run.state == RunState.RUNNING
-        if not (has_begun and before is not None and before.state in BEFORE_GATE):
-            follow(attempts, before, run)
-
-    return followed
+def leaving_starts_to_looks(
+    follow: Callable[..., None], attempts: Attempts, before: Run | None, run: Run | None
+) -> None:
+    has_begun = run is not None and run.state == RunState.RUNNING
+    if not (has_begun and before is not None and before.state in BEFORE_GATE):
+        follow(attempts, before, run)
 
 
 class RunsAsFound:
@@ -46,13 +45,10 @@ class RunsAsFound:
         return self._run
 
 
-def as_it_was_found(adopt: Callable[[Attempts, Run], Operation[None]]) -> Any:
-    def adopted(attempts: Attempts, run: Run) -> Operation[None]:
-        looking: Any = copy(attempts)
-        looking._memory = RunsAsFound(attempts._memory, run)
-        return adopt(looking, run)
-
-    return adopted
+def as_it_was_found(adopt: Callable[[Attempts, Run], Operation[None]], attempts: Attempts, run: Run) -> Operation[None]:
+    looking: Any = copy(attempts)
+    looking._memory = RunsAsFound(attempts._memory, run)
+    return adopt(looking, run)
 
 
 def telling_nobody(distribute: Callable[..., Distribute]) -> Any:
@@ -60,22 +56,17 @@ def telling_nobody(distribute: Callable[..., Distribute]) -> Any:
     return lambda key, listeners, shard, gone: distribute(key, listeners, shard, lambda: None)
 
 
-def writing_no_count_down(count_after: Callable[..., ScheduleCount | Problem | None]) -> Any:
-    def counted(*arguments: Any) -> ScheduleCount | Problem | None:
-        found = count_after(*arguments)
-        return None if isinstance(found, ScheduleCount) and found.counted_at == NOT_COUNTED else found
+def writing_no_count_down(
+    count_after: Callable[..., ScheduleCount | Problem | None], *arguments: Any
+) -> ScheduleCount | Problem | None:
+    found = count_after(*arguments)
+    return None if isinstance(found, ScheduleCount) and found.counted_at == NOT_COUNTED else found
 
-    return counted
 
-
-def for_good(_: Any) -> Any:
+def for_good(view: View, key: Key, item: Item) -> None:
     """A row that is known to be absent stays absent."""
-
-    def offer(view: View, key: Key, item: Item) -> None:
-        if not view.knows(key):
-            view.learn([key], {key: item})
-
-    return offer
+    if not view.knows(key):
+        view.learn([key], {key: item})
 
 
 LAUNCHING_TESTS = "unit/tidegate_core/decisions/test_shard_launching.py"
@@ -89,21 +80,21 @@ RULES_OF_MEMORY = (
         "start left to a look",
         "a start that the transaction of the submission finds is not told before the program ends",
         breaks="I3",
-        patches=(Patch(Attempts, "follow", leaving_starts_to_looks),),
+        patches=(Patch(Attempts, "follow", around(leaving_starts_to_looks)),),
         killed_by=f"{LAUNCHING_TESTS}::test_given_a_start_before_the_submission_is_written_down_then_it_is_told_at_once",
     ),
     Mutant(
         "seen before it was lost",
         "a program that is seen and marked lost in one transaction stays remembered as running: nobody tells that it was found",
         breaks="answers",
-        patches=(Patch(Attempts, "_as_written", lambda _: lambda attempts, run: run),),
+        patches=(Patch(Attempts, "_as_written", instead(lambda attempts, run: run)),),
         killed_by=f"{ADOPTION_TESTS}::test_given_a_start_that_is_seen_in_the_transaction_that_takes_it_for_lost_then_the_program_is_found_again",
     ),
     Mutant(
         "looked for where it was",
         "a predecessor's run that passes the gate before its launcher can be asked is looked up on the wrong host",
         breaks="liveness",
-        patches=(Patch(Attempts, "_adopt", as_it_was_found),),
+        patches=(Patch(Attempts, "_adopt", around(as_it_was_found)),),
         killed_by=f"{ADOPTION_TESTS}::test_given_a_driver_that_passes_the_gate_while_its_launcher_cannot_be_asked_then_it_is_looked_up_on_its_host",
     ),
     Mutant(
@@ -117,14 +108,14 @@ RULES_OF_MEMORY = (
         "counted amid a delete",
         "the first count of a namespace misses a delete that comes during the count: no schedule can take its place",
         breaks="answers",
-        patches=(Patch(control, "count_after", writing_no_count_down),),
+        patches=(Patch(control, "count_after", around(writing_no_count_down)),),
         killed_by=f"{QUOTAS_TESTS}::test_given_a_delete_amid_the_first_count_then_it_is_counted_again",
     ),
     Mutant(
         "absent for good",
         "a row that is written again after its deletion stays unseen, such as the inbox row of a run's second loss",
         breaks="liveness",
-        patches=(Patch(View, "offer", for_good),),
+        patches=(Patch(View, "offer", instead(for_good)),),
         killed_by=f"{VIEW_TESTS}::test_given_an_item_that_is_found_where_one_was_deleted_then_others_have_put_it_there",
     ),
 )

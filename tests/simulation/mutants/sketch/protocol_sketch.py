@@ -6,9 +6,9 @@ Some layers hide each other: such a bug is planted with the other layer off (`be
 from __future__ import annotations
 
 from tests.simulation.mutants.clauses.clause_finder import always
-from tests.simulation.mutants.clauses.clause_table import KILLED_BY, LEASE, REVISIONS
+from tests.simulation.mutants.clauses.clause_table import LEASE, REVISIONS, killer_of
 from tests.simulation.mutants.clauses.weakened_conditions import without
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tests.simulation.mutants.sketch.replacements import (
     NOTHING_LATE,
     UNGATED,
@@ -42,7 +42,7 @@ SKETCH = (
         "window only",
         "timer rows are read from now on, and what is overdue never fires",
         breaks="I1",
-        patches=(Patch(ShardActor, "_read_timers", reading_from_now),),
+        patches=(Patch(ShardActor, "_read_timers", instead(reading_from_now)),),
         killed_by=f"{STORIES}::test_given_nobody_for_a_while_then_each_instant_of_that_time_has_its_run",
     ),
     Mutant(
@@ -85,7 +85,7 @@ SKETCH = (
         "launch before commit",
         "a program is launched whose admission is then refused",
         breaks="I4",
-        patches=(Patch(Lane, "_commit", launching_before_the_commit),),
+        patches=(Patch(Lane, "_commit", around(launching_before_the_commit)),),
         killed_by=f"{STORIES}::test_given_two_shards_that_launch_at_once_then_the_limit_holds",
         beside=(UNGATED,),
     ),
@@ -93,7 +93,7 @@ SKETCH = (
         "no recovery of runs",
         "a run that was admitted by an owner that fell is launched by nobody",
         breaks="I1",
-        patches=(Patch(Attempts, "recover", lambda _: lambda attempts: None),),
+        patches=(Patch(Attempts, "recover", returning(None)),),
         killed_by=f"{STORIES}::test_given_an_owner_that_crashes_after_its_admission_then_the_program_runs",
     ),
     Mutant(
@@ -101,29 +101,28 @@ SKETCH = (
         "whatever changed since it was read is overwritten",
         breaks="I7",
         patches=REVISIONS,
-        killed_by=KILLED_BY["unchanged"]["#rev = :rev_seen"][1],
+        killed_by=killer_of("unchanged", "#rev = :rev_seen"),
     ),
     Mutant(
         "fenced by the clock",
         "no write checks an epoch, because an owner that is late knows it by its clock",
         breaks="I5",
         patches=EPOCHS,
-        killed_by=KILLED_BY["holds_lease"]["#epoch = :epoch"][1],
+        killed_by=killer_of("holds_lease", "#epoch = :epoch"),
     ),
     Mutant(
         "no fence, no revisions, no gate",
         "nothing is left that keeps two owners apart",
         breaks="I2",
         patches=(*EPOCHS, *REVISIONS, without("may_start", clauses="attribute_exists(#state)", values=(":driver",))),
-        within=10,
-        directed=(2,),
+        killed_by=Seeds(within=10, directed=(2,)),
     ),
     Mutant(
         "stale status",
         "an admission trusts what its owner read of the schedule",
         breaks="I7",
         patches=(without("schedule_is"),),
-        killed_by=KILLED_BY["schedule_is"]["#status = :status"][1],
+        killed_by=killer_of("schedule_is", "#status = :status"),
         beside=(LEASE, *REVISIONS),
     ),
     Mutant(
@@ -131,8 +130,8 @@ SKETCH = (
         "an artefact that a former owner has submitted is not found under its name, and submitted again",
         breaks="I2",
         patches=(
-            Patch(Programs, "_submit", under_another_name),
-            Patch(Attempts, "_adopt", launching_again),
+            Patch(Programs, "_submit", around(under_another_name)),
+            Patch(Attempts, "_adopt", instead(launching_again)),
         ),
         killed_by=f"{STORIES}::test_given_an_owner_that_crashes_after_its_submission_then_each_attempt_runs_once",
         beside=(UNGATED,),
@@ -141,7 +140,7 @@ SKETCH = (
         "trusted refusal",
         "one's own success, met as a failed condition, counts as somebody else's",
         breaks="I1",
-        patches=(Patch(settlement, "_cancelled", forgetting_its_echo),),
+        patches=(Patch(settlement, "_cancelled", around(forgetting_its_echo)),),
         beside=(NOTHING_LATE,),
         killed_by=f"{STORIES}::test_given_a_fire_whose_answer_is_lost_then_the_program_runs",
     ),
@@ -149,7 +148,7 @@ SKETCH = (
         "no second acquire",
         "an owner that a late acquire has fenced gives up, although the shard is its own",
         breaks="I1",
-        patches=(Patch(PartitionActor, "_start_again", giving_up),),
+        patches=(Patch(PartitionActor, "_start_again", instead(giving_up)),),
         killed_by=f"{STORIES}::test_given_an_owner_that_a_late_acquire_has_fenced_then_it_serves_on",
     ),
 )

@@ -7,15 +7,17 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.mutants.mutant import Patch, operation_returning
+from tests.simulation.mutants.mutant import Patch, instead, operation_returning
 from tests.support.harness import scripted_programs as bench_programs
 from tidegate_core.decisions.host import Host
 from tidegate_core.decisions.lane import Lane
+from tidegate_core.decisions.operations import Operation
+from tidegate_core.decisions.run_plane.attempts import Attempts
 from tidegate_core.decisions.run_plane.fire import FireSchedule
 from tidegate_core.decisions.shard_actor import TIMER_WINDOW_MS
 from tidegate_core.effects import Refused
 from tidegate_core.model.identity import run_id
-from tidegate_core.records.run_plane import Job
+from tidegate_core.records.run_plane import Job, Run
 from tidegate_core.store import keys
 from tidegate_core.store.values import Action, Key, RefusalCode, Transaction, Update
 from tidegate_core.triggers.every import EveryTrigger
@@ -72,67 +74,49 @@ def from_now() -> tuple[Patch, Patch]:
     return Patch(FireSchedule, "decide", noting), Patch(EveryTrigger, "next_after", drifting)
 
 
-def reading_from_now(_: Any) -> Any:
-    def read(actor: Any) -> Generator[Any, Any, Any]:
-        now = actor._host.now
-        actor.memory.horizon = now + TIMER_WINDOW_MS
-        low, high = (f"T#{keys.instant_text(each)}" for each in (now, actor.memory.horizon))
-        return (yield from actor._lane.read_range(low, f"{high}#{keys.LAST}"))
-
-    return read
+def reading_from_now(actor: Any) -> Generator[Any, Any, Any]:
+    now = actor._host.now
+    actor.memory.horizon = now + TIMER_WINDOW_MS
+    low, high = (f"T#{keys.instant_text(each)}" for each in (now, actor.memory.horizon))
+    return (yield from actor._lane.read_range(low, f"{high}#{keys.LAST}"))
 
 
-def launching_before_the_commit(commit: Callable[..., Generator[Any, Any, bool]]) -> Any:
-    def observed_first(lane: Any, unit: Any, name: str) -> Generator[Any, Any, bool]:
-        for key, item in unit.writes.items():
-            if key.sk.startswith("R#") and item is not None:
-                lane._observe(key, item)
-        return (yield from commit(lane, unit, name))
+def launching_before_the_commit(
+    commit: Callable[..., Generator[Any, Any, bool]], lane: Any, unit: Any, name: str
+) -> Generator[Any, Any, bool]:
+    for key, item in unit.writes.items():
+        if key.sk.startswith("R#") and item is not None:
+            lane._observe(key, item)
+    return (yield from commit(lane, unit, name))
 
-    return observed_first
 
-
-def forgetting_its_echo(cancelled: Callable[..., Any]) -> Any:
+def forgetting_its_echo(cancelled: Callable[..., Any], standing: Any, reasons: tuple[RefusalCode, ...]) -> Any:
     """A failed condition is always somebody else's doing."""
-
-    def mistrusting(standing: Any, reasons: tuple[RefusalCode, ...]) -> Any:
-        anonymous = [
-            None if each.item is None else {name: value for name, value in each.item.items() if name != "w"}
-            for each in reasons
-        ]
-        return cancelled(standing, tuple(RefusalCode(a.code, b) for a, b in zip(reasons, anonymous, strict=True)))
-
-    return mistrusting
+    anonymous = [
+        None if each.item is None else {name: value for name, value in each.item.items() if name != "w"}
+        for each in reasons
+    ]
+    return cancelled(standing, tuple(RefusalCode(a.code, b) for a, b in zip(reasons, anonymous, strict=True)))
 
 
-def giving_up(_: Any) -> Any:
-    def ended(actor: Any, pause: int) -> None:
-        actor._host.new_life()
-        actor._host.ended = True
-
-    return ended
+def giving_up(actor: Any, pause: int) -> None:
+    actor._host.new_life()
+    actor._host.ended = True
 
 
-def launching_again(_: Any) -> Any:
-    return lambda attempts, run: attempts._launch(run)
+def launching_again(attempts: Attempts, run: Run) -> Operation[None]:
+    return attempts._launch(run)
 
 
-def under_another_name(submit: Callable[..., None]) -> Any:
-    def submitted(programs: Any, order: Any) -> None:
-        programs._processes.pop((order.run_id, order.attempt), None)
-        submit(programs, order)
-
-    return submitted
+def under_another_name(submit: Callable[..., None], programs: Any, order: Any) -> None:
+    programs._processes.pop((order.run_id, order.attempt), None)
+    submit(programs, order)
 
 
-def asking_nobody(_: Any) -> Any:
+def asking_nobody(run: str, attempt: int, driver: str, now: int, token: str, *, host: str | None = None) -> Transaction:
     """An artefact that is not wrapped: it starts whatever anybody says."""
-
-    def start(run: str, attempt: int, driver: str, now: int, token: str, *, host: str | None = None) -> Transaction:
-        key = Key("UNGATED", run)
-        return Transaction("start", (Update(key, "SET #w = :w", {"#w": "w"}, {":w": token}),), token, key)
-
-    return start
+    key = Key("UNGATED", run)
+    return Transaction("start", (Update(key, "SET #w = :w", {"#w": "w"}, {":w": token}),), token, key)
 
 
-UNGATED = Patch(bench_programs, "start_run", asking_nobody)
+UNGATED = Patch(bench_programs, "start_run", instead(asking_nobody))

@@ -12,16 +12,15 @@ from hypothesis import strategies as st
 from tests.support.builders import EVENTS, REQUESTS, SECOND, Doc, a_send, a_spec, an_apply, an_event, every, on_data
 from tests.support.harness.actor_harness import Bench
 from tests.support.tier import examples
-from tidegate_core.decisions.event_reading import judged
+from tidegate_core.decisions.event_reading import judged, own_events
 from tidegate_core.decisions.forged import (
     OWN_TOPICS,
     TopicNamespaces,
     is_for,
-    refuse_forged_events,
     refuse_forged_request,
 )
 from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.model.parsing import parse_events, parse_request
+from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.problems import RefusedRecord
 from tidegate_core.model.requests import REQUEST_TYPES
 from tidegate_core.model.sources import SourceSpec
@@ -163,9 +162,9 @@ def test_given_any_event_then_what_passes_speaks_for_a_namespace_of_its_topic(
     places: dict[str, str], custom: bool
 ) -> None:
     document = {"type": "custom.x", "namespace": "flights"} if custom else an_event("d1")
+    record = LogRecord(0, 0, None, json.dumps(named(document, places)).encode())
     try:
-        events = judged(lambda: parse_events(json.dumps(named(document, places)).encode()))
-        refuse_forged_events(events, MINE, "tidegate.events")
+        events = judged(lambda: own_events(record, MINE, "tidegate.events"))
     except RefusedRecord:
         return
     assert all(is_for(event.namespace, MINE) and event.namespace != "tidegate" for event in events)

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from tests.simulation.mutants.hunt import hunt_by_seeds, hunt_by_tests, missing_tests, proves
-from tests.simulation.mutants.mutant import Mutant, Patch
+from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, instead
 from tests.unit.support.simulation.mutants.example_stories import World
 from tidegate_core.transactions.unit_of_work import UnitOfWork
 
@@ -33,7 +33,7 @@ CASES = {
 
 
 def without(name: str) -> Patch:
-    return Patch(World, name, lambda _: False)
+    return Patch(World, name, instead(False))
 
 
 def a_mutant(name: str, test: str, *beside: str) -> Mutant:
@@ -114,11 +114,8 @@ def test_given_a_failed_assertion_then_that_of_a_story_has_to_report_the_violati
 
 def test_given_a_patch_with_outdated_arguments_then_what_it_breaks_is_no_proof() -> None:
     """Production called a patched `UnitOfWork.__init__` with one more argument, and each world that stopped there counted as a proof."""
-
-    def of_before(_: object) -> object:
-        return lambda unit: None
-
-    outgrown = Mutant("a bug", "why", "liveness", (Patch(UnitOfWork, "__init__", of_before),), within=1)
+    of_before = Patch(UnitOfWork, "__init__", instead(lambda unit: None))
+    outgrown = Mutant("a bug", "why", "liveness", (of_before,), killed_by=Seeds(within=1))
     hunted = hunt_by_seeds(outgrown)
     assert hunted.killed_by is None
     assert "TypeError" in hunted.line
