@@ -164,19 +164,16 @@ def test_given_a_body_without_a_name_then_it_takes_the_paths_and_a_given_timeout
 
 def test_given_a_trigger_of_time_or_data_then_it_is_shown_in_the_form_in_which_it_was_given(owned: Process) -> None:
     """CD-167."""
-    trigger = {
-        "type": "any_of",
-        "triggers": [
-            {"type": "cron", "expression": "0 6 * * *", "zone": "Europe/Rome"},
-            {"type": "data_partitions", "dataset": "flights.raw", "count": 4},
-        ],
-    }
+    leaves: list[dict[str, Any]] = [
+        {"type": "cron", "expression": "0 6 * * *", "zone": "Europe/Rome"},
+        {"type": "data_partitions", "dataset": "flights.raw", "count": 4},
+    ]
+    trigger = {"type": "any_of", "triggers": leaves}
     assert owned.http.put(PUT, json={**SPEC, "trigger": trigger}).status_code == 200
     found = shown(owned, "land-day")["spec"]["trigger"]
     assert found["type"] == "any_of"
-    assert [
-        {name: each[name] for name in given} for each, given in zip(found["triggers"], trigger["triggers"], strict=True)
-    ] == (trigger["triggers"])
+    pairs = zip(found["triggers"], leaves, strict=True)
+    assert [{name: each[name] for name in given} for each, given in pairs] == leaves
     again = owned.http.put(PUT, json={**SPEC, "trigger": found})
     assert again.json()["status"] == "unchanged", "what is shown is the same trigger"
 
