@@ -120,7 +120,7 @@ def test_given_a_topic_that_is_missing_and_an_end_between_two_attempts_then_the_
 
 
 @ENDS
-@pytest.mark.parametrize("seconds", [80, 280], ids=["its next attempt is near", "its next attempt is minutes ahead"])
+@pytest.mark.parametrize("seconds", [80, 280], ids=["its next attempt is not loaded yet", "its next attempt is near"])
 def test_given_a_successor_and_an_end_then_its_receipt_counts_what_the_predecessor_was_refused(
     bench: Bench, kind: str, seconds: int
 ) -> None:
@@ -144,7 +144,7 @@ def test_given_a_next_attempt_that_memory_has_no_room_for_then_the_receipt_count
     monkeypatch.setattr(plane, "ROWS_MAX", 0)
     first = due(bench)
     bench.answer_with(a_produce("out"), MISSING, times=1_000)
-    bench.run(first - bench.now + 280 * SECOND)
+    bench.run(first - bench.now + 80 * SECOND)
     bench.request(ending(kind))
     assert discarded(bench, kind) == 1
     bench.run(10 * MINUTE)
@@ -267,3 +267,21 @@ def test_given_what_was_refused_and_delivered_in_the_end_then_nothing_of_it_is_k
     assert [payload(each) for each in bench.on("out")] == ["old"]
     bench.request(ending("suspend"))
     assert discarded(bench, "suspend") == 0
+
+
+def test_given_a_next_attempt_that_was_withdrawn_beyond_memory_then_its_page_makes_room_for_others(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plane, "ROWS_MAX", 0)
+    monkeypatch.setattr(recurring_refused, "WAITING_MAX", 1)
+    first = due(bench)
+    bench.answer_with(a_produce("out"), MISSING, times=1_000)
+    bench.run(first - bench.now + 80 * SECOND)
+    bench.request(ending("suspend"))
+    assert discarded(bench, "suspend") == 1
+    bench.run(5 * MINUTE)
+    bench.request(an_apply(a_recurring("ping", trigger=every("1m")), "again"))
+    bench.request(a_request("resume", "ping"))
+    bench.run(MINUTE + SECOND)
+    bench.request(a_request("delete", "ping"))
+    assert discarded(bench, "delete") == 1
