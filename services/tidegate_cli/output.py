@@ -68,6 +68,12 @@ def show_first(
         note(f"> {limit} of more; --limit shows more of them, {narrower} fewer")
 
 
+def tell_cut(what: str, shown: int, left_out: int) -> None:
+    """Says on stderr how many there are, where not all of them were shown."""
+    if left_out:
+        note(f"{shown} of {shown + left_out} {what}; --limit shows more of them")
+
+
 def show(view: BaseModel, output: Format) -> None:
     """Shows one thing: all of its fields, as a table one to a line, or only what scripts pass on."""
     if output is Format.NAME:

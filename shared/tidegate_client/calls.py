@@ -48,8 +48,8 @@ class Calls:
     def url(self) -> str:
         return self._transport.url
 
-    def _get(self, path: str, view: type[_View]) -> _View:
-        return self._transport.ask(view.model_validate, "GET", BASE + path)
+    def _get(self, path: str, view: type[_View], **query: Any) -> _View:
+        return self._transport.ask(view.model_validate, "GET", BASE + path, query=query)
 
     def _write(
         self, method: str, path: str, body: Any, query: Mapping[str, Any], request_id: str | None

@@ -58,17 +58,18 @@ class OperatorCalls(Calls):
         """All shards, or those of a node; a cluster has at most 10,000."""
         return self._transport.ask(Page[ShardView].model_validate, "GET", f"{BASE}/shards", query={"node": node}).items
 
-    def shard(self, shard: int) -> ShardDetail:
-        return self._get(f"/shards/{shard}", ShardDetail)
+    def shard(self, shard: int, most: int | None = None) -> ShardDetail:
+        """With so many limits of its schedules, 1 to 1,000; the API's own number, 100, where none is named."""
+        return self._get(f"/shards/{shard}", ShardDetail, page_size=most)
 
     def limits(self, namespace: str | None = None) -> list[LimitSummary]:
         """Limits that somebody holds or waits for; those with stuck permits first."""
         query = {"namespace": namespace}
         return self._transport.ask(Page[LimitSummary].model_validate, "GET", f"{BASE}/limits", query=query).items
 
-    def limit(self, limit: str) -> LimitDetail:
-        """By its id, `<namespace>/<scope>/<name>`: who holds its permits, and who waits."""
-        return self._get(limit_path(limit), LimitDetail)
+    def limit(self, limit: str, most: int | None = None) -> LimitDetail:
+        """By its id, `<namespace>/<scope>/<name>`: who holds its permits, and who waits. So many of each, 1 to 1,000; 100 where none is named."""
+        return self._get(limit_path(limit), LimitDetail, page_size=most)
 
     def stop_firing(self, *, request_id: str | None = None, **fields: Any) -> ReceiptView:
         """Stops all firing; the receipt comes when each shard has stopped. `fields`: `actor`, `reason`."""

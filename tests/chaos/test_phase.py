@@ -32,6 +32,7 @@ SIZES = Sizes(messages_per_s=8.0, events_per_s=4.0, stops_per_s=0.4)
 def test_given_a_one_way_cut_and_a_spoilt_store_then_each_is_felt_and_every_guarantee_holds(
     tmp_path: Path,
 ) -> None:
+    """TS-09: as `make soak` for a day. Events in are events consumed: `judge_counts` finds each that is not."""
     seed = int(os.environ.get(SEED_VARIABLE, "") or random.SystemRandom().randrange(1 << 32))
     show(f"\nseed {seed} (again with {SEED_VARIABLE}={seed})")
     phases = iter([(nemesis, 1) for nemesis in NEMESES])

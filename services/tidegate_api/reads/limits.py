@@ -27,7 +27,6 @@ from tidegate_ports.store import Store
 
 ROWS_MAX: Final = 20_000
 """Open runs, and rows of queues, that are looked through: of more than that in one moment the oldest shards' are shown."""
-SHOWN_MAX: Final = 100
 SCHEDULES_SHOWN: Final = 5
 OUTLINE: Final = outline("sk", "id", "namespace", "name", "state", "admitted_at", "limits")
 """What is looked at of a run: see `reads.runs`."""
@@ -86,19 +85,22 @@ class LimitReads:
         views = [self._summary(each) for each in found]
         return sorted(views, key=lambda view: (not view.stuck, -view.waiting, view.id))
 
-    async def one(self, namespace: str, scope: str, name: str) -> LimitDetail:
-        """Raises ApiProblem (404)."""
+    async def one(self, namespace: str, scope: str, name: str, most: int) -> LimitDetail:
+        """Returns a limit with so many of its holders and of its waiters, at most. Raises ApiProblem (404)."""
         wanted = f"{namespace}/{scope}/{name}"
         found = next((each for each in await self._used(namespace) if _id(each.key) == wanted), None)
         if found is None:
             raise not_found(f"limit {wanted}: nobody holds it or waits for it; tidegate limits list shows those in use")
-        wanted_jobs = [waiter.job_id for waiter in found.waiters[:SHOWN_MAX]]
+        holders = _holders(found)
+        wanted_jobs = [waiter.job_id for waiter in found.waiters[:most]]
         jobs = await self._pools.read(lambda: self._jobs(wanted_jobs))
         return LimitDetail.model_validate(
             {
                 **self._summary(found).model_dump(),
-                "holders": _holders(found)[:SHOWN_MAX],
-                "waiters": [_waiter(each, jobs.get(each.job_id), found.state) for each in found.waiters[:SHOWN_MAX]],
+                "holders": holders[:most],
+                "holders_left_out": max(0, len(holders) - most),
+                "waiters": [_waiter(each, jobs.get(each.job_id), found.state) for each in found.waiters[:most]],
+                "waiters_left_out": max(0, len(found.waiters) - most),
             }
         )
 

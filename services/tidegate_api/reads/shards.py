@@ -29,7 +29,6 @@ from tidegate_ports.store import Store
 
 COUNTED_MAX: Final = 10_000
 """Rows of a kind that are counted: ten pages; who has more of them wants to know that, and not how many."""
-LIMITS_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +59,8 @@ class ShardReads:
         views = [_view(shard, cluster) for shard in range(stored.shards)]
         return [view for view in views if node is None or node in (view.owner, view.node)]
 
-    async def one(self, shard: int) -> ShardDetail:
-        """Raises ApiProblem: 404, 503."""
+    async def one(self, shard: int, most: int) -> ShardDetail:
+        """Returns a shard with so many limits of its schedules, at most. Raises ApiProblem: 404, 503."""
         stored = await self._map()
         if not 0 <= shard < stored.shards:
             raise not_found(f"shard {shard}: there is none; they are 0 to {stored.shards - 1}")
@@ -70,7 +69,10 @@ class ShardReads:
         progress = cluster.items.get(keys.progress(shard))
         counts = await self._pools.read(lambda: self._counts(shard, progress, cluster.now))
         limits = await self._pools.read(lambda: self._limits(shard))
-        return ShardDetail.model_validate({**view.model_dump(), **counts, "limits": limits})
+        left_out = max(0, len(limits) - most)
+        return ShardDetail.model_validate(
+            {**view.model_dump(), **counts, "limits": limits[:most], "limits_left_out": left_out}
+        )
 
     async def _map(self) -> ClusterMap:
         item = (await self._pools.read(lambda: self._store.get([MAP_KEY]))).get(MAP_KEY)
@@ -134,13 +136,16 @@ class ShardReads:
         return min(count, COUNTED_MAX)
 
     def _limits(self, shard: int) -> list[LimitView]:
-        page = self._store.query(RangeRead(keys.shard_pk(shard), "LIM#", f"LIM#{keys.LAST}"))
-        found = [
-            LimitView(schedule=limit.ref, in_use=len(limit.holders))
-            for limit in (from_item(OwnLimit, item) for item in page.items)
-            if limit.holders
-        ]
-        return found[:LIMITS_MAX]
+        """Returns up to 10,000 limits whose permits are out."""
+        found, after = list[LimitView](), None
+        while len(found) < COUNTED_MAX:
+            page = self._store.query(RangeRead(keys.shard_pk(shard), "LIM#", f"LIM#{keys.LAST}", after=after))
+            limits = (from_item(OwnLimit, item) for item in page.items)
+            found += [LimitView(schedule=each.ref, in_use=len(each.holders)) for each in limits if each.holders]
+            after = page.next_after
+            if after is None:
+                break
+        return found[:COUNTED_MAX]
 
 
 def _view(shard: int, cluster: _Cluster) -> ShardView:

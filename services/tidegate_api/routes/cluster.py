@@ -9,7 +9,8 @@ from fastapi.responses import JSONResponse
 
 from tidegate_api.bodies import read_object
 from tidegate_api.openapi import body, fields, with_fields
-from tidegate_api.routes.common import IdempotencyKey, RawRequestOf, ServicesOf
+from tidegate_api.page_tokens import PAGE_SIZE_MAX
+from tidegate_api.routes.common import PAGE_SIZE, IdempotencyKey, RawRequestOf, ServicesOf
 from tidegate_api.routes.operator_body import asked
 from tidegate_client.paths import NODE_PATTERN
 from tidegate_client.views import NodeView, Page, ReceiptView, ShardDetail, ShardView
@@ -21,6 +22,8 @@ NodePath = Annotated[
 ]
 NodeFilter = Annotated[str | None, Query(max_length=200, description="Only of this node, by id or name")]
 ShardPath = Annotated[int, Path(ge=0, le=9_999, description="Number of the shard")]
+
+Shown = Annotated[int, Query(ge=1, le=PAGE_SIZE_MAX, description="Most limits of its schedules")]
 
 
 @router.get("/nodes", response_model=Page[NodeView], summary="List nodes")
@@ -60,8 +63,9 @@ async def list_shards(services: ServicesOf, node: NodeFilter = None) -> Page[Sha
 
 
 @router.get("/shards/{shard}", response_model=ShardDetail, summary="Show a shard")
-async def get_shard(shard: ShardPath, services: ServicesOf) -> ShardDetail:
-    return await services.shards.one(shard)
+async def get_shard(shard: ShardPath, services: ServicesOf, page_size: Shown = PAGE_SIZE) -> ShardDetail:
+    """`limits_left_out` says how many further schedules have permits out."""
+    return await services.shards.one(shard, page_size)
 
 
 _WHY: dict[str, Any] = body(fields("actor", "reason", "id"), required=False)

@@ -51,8 +51,8 @@ async def list_jobs(
 ) -> Page[JobView]:
     """Those that gather evidence (`pending_trigger`) first, with what is missing; then those that wait or launch.
 
-    Within each part they come as they are stored, in no order of time. Where the filters keep little, a page may have few items or none and
-    still name the next one.
+    Each part is ordered by shard, then by id (those that gather: by schedule and key). That is no order of time: `since` and `until` choose by
+    nominal instant. Where the filters keep little, a page may have few items or none and still name the next one.
     """
     wanted = WantedJobs(
         namespace, schedule, frozenset(state or ()), instant_of("since", since), instant_of("until", until)

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from tidegate_api.routes.common import ServicesOf
+from tidegate_api.page_tokens import PAGE_SIZE_MAX
+from tidegate_api.routes.common import PAGE_SIZE, ServicesOf
 from tidegate_client.paths import LIMIT_NAME_PATTERN, LIMIT_SCOPE_PATTERN
 from tidegate_client.views import LimitDetail, LimitSummary, Page
 from tidegate_core.model.names import NAME_PATTERN
@@ -16,6 +17,7 @@ router = APIRouter(prefix="/api/v1", tags=["cluster"])
 NamespaceFilter = Annotated[str | None, Query(pattern=NAME_PATTERN, description="Only of this namespace")]
 NamespacePath = Annotated[str, Path(pattern=NAME_PATTERN, description="Namespace")]
 ScopePath = Annotated[str, Path(pattern=LIMIT_SCOPE_PATTERN, description="As a limit's id says it")]
+Shown = Annotated[int, Query(ge=1, le=PAGE_SIZE_MAX, description="Most holders, and most waiters")]
 NamePath = Annotated[str, Path(pattern=LIMIT_NAME_PATTERN, description="As a limit's id says it")]
 
 
@@ -28,6 +30,10 @@ async def list_limits(services: ServicesOf, namespace: NamespaceFilter = None) -
 
 
 @router.get("/limits/{namespace}/{scope}/{name}", response_model=LimitDetail, summary="Show a limit")
-async def get_limit(namespace: NamespacePath, scope: ScopePath, name: NamePath, services: ServicesOf) -> LimitDetail:
-    """With the runs that hold its permits, and the jobs that wait, in their order."""
-    return await services.limits.one(namespace, scope, name)
+async def get_limit(
+    namespace: NamespacePath, scope: ScopePath, name: NamePath, services: ServicesOf, page_size: Shown = PAGE_SIZE
+) -> LimitDetail:
+    """With the runs that hold its permits, and the jobs that wait, in their order. `holders_left_out` and `waiters_left_out` say how many
+    further ones there are.
+    """
+    return await services.limits.one(namespace, scope, name, page_size)

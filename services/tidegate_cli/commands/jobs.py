@@ -44,7 +44,9 @@ def list_jobs(
     limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="Most jobs.")] = 100,
     output: OutputOption = Format.TABLE,
 ) -> None:
-    """List open jobs: those that gather evidence, then those that wait or launch, in no order of time."""
+    """List open jobs: those that gather evidence, then those that wait or launch. Each part is ordered by shard and id, which is no order of
+    time: --since and --until choose by nominal instant.
+    """
     columns = [
         ("job", lambda view: view.id),
         ("schedule", lambda view: f"{view.namespace}/{view.schedule}"),

@@ -8,7 +8,10 @@ import typer
 
 from tidegate_cli.commands.arguments import NamespaceOption
 from tidegate_cli.context import api_client
-from tidegate_cli.output import Format, OutputOption, show, show_list
+from tidegate_cli.output import Format, OutputOption, show, show_list, tell_cut
+
+SHOWN_MAX = 1_000
+"""As many as the API shows at once."""
 
 app = typer.Typer(help="Limits in use: list, show.", no_args_is_help=True, add_completion=False)
 
@@ -40,8 +43,14 @@ def list_limits(
 @app.command("show")
 def show_limit(
     limit: Annotated[str, typer.Argument(metavar="LIMIT", help="As the list shows it: NAMESPACE/SCOPE/NAME.")],
+    most: Annotated[
+        int, typer.Option("--limit", min=1, max=SHOWN_MAX, help="Most runs that hold, and most jobs that wait.")
+    ] = 100,
     output: OutputOption = Format.YAML,
 ) -> None:
-    """Show a limit with the runs that hold its permits, and the jobs that wait, in their order."""
+    """Show a limit with the runs that hold its permits, longest first, and the jobs that wait, in their order."""
     with api_client() as api:
-        show(api.limit(limit), output)
+        view = api.limit(limit, most)
+    show(view, output)
+    tell_cut("runs that hold it", len(view.holders), view.holders_left_out)
+    tell_cut("jobs that wait", len(view.waiters), view.waiters_left_out)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidegate_cli.context import api_client
-from tidegate_cli.output import Format, OutputOption, show, show_list
+from tidegate_cli.output import Format, OutputOption, show, show_list, tell_cut
 
 if TYPE_CHECKING:
     from tidegate_client.views import ShardView
@@ -40,11 +40,14 @@ def list_shards(
 @app.command("show")
 def show_shard(
     shard: Annotated[int, typer.Argument(min=0, max=9_999, help="Number of the shard.")],
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Most limits of its schedules.")] = 100,
     output: OutputOption = Format.YAML,
 ) -> None:
     """Show a shard with its backlog, open jobs and runs, and limits in use."""
     with api_client() as api:
-        show(api.shard(shard), output)
+        view = api.shard(shard, limit)
+    show(view, output)
+    tell_cut("limits in use", len(view.limits), view.limits_left_out)
 
 
 def _standing(view: ShardView) -> str | None:

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidegate_bricks.logged_process import LoggedProcess
-from tidegate_cli.dev.failure import StackFailed
+from tidegate_cli.dev.failure import SettingsWrong, StackFailed
 from tidegate_cli.dev.health import is_ready
 
 NOT_FOR_CHILDREN = ("TIDEGATE_STATE_DIR",)
 """Says where this command puts its pointer file. Nodes refuse settings that they do not know."""
+
+EXIT_CONFIGURATION = 78
+"""How nodes, the API and `tidegate init` end where a setting is wrong (EX_CONFIG)."""
 
 TIDEGATE = (sys.executable, "-P", "-m", "tidegate_cli.main")
 """The command of this very installation. `-P`: a file of the user's current folder must not replace a module of ours."""
@@ -113,11 +116,19 @@ class Child:
             self._process.close()
 
 
+def ended_early(child: Child, how: str) -> StackFailed:
+    """Returns the error of a child that ended, or took too long, with the last lines of its log: they name a setting that it refuses."""
+    refused = child.wait(0) == EXIT_CONFIGURATION
+    kind = SettingsWrong if refused else StackFailed
+    return kind(f"{child.name} {how}; its log {child.log} ends with:\n{child.last_words()}")
+
+
 def run_to_end(plan: ChildPlan, timeout_s: float) -> None:
     """Runs a child that ends by itself.
 
     Raises:
-        StackFailed: It failed, or took longer than `timeout_s`.
+        SettingsWrong: It refuses a setting.
+        StackFailed: It failed otherwise, or took longer than `timeout_s`.
     """
     child = Child(plan)
     child.start()
@@ -125,6 +136,6 @@ def run_to_end(plan: ChildPlan, timeout_s: float) -> None:
         status = child.wait(timeout_s)
         if status != 0:
             how = f"did not end within {timeout_s:g} s" if status is None else f"ended with status {status}"
-            raise StackFailed(f"{plan.name} {how}; its log {plan.log} ends with:\n{child.last_words()}")
+            raise ended_early(child, how)
     finally:
         child.close()

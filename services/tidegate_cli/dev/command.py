@@ -37,7 +37,7 @@ def dev(
     """Start a real Kafka broker, DynamoDB Local, a node and the API on this machine, and watch over them.
 
     Endpoints that your settings name (TIDEGATE_KAFKA__BOOTSTRAP_SERVERS, TIDEGATE_DYNAMODB__ENDPOINT_URL) are used
-    instead of local ones. Ctrl-C drains and stops everything; data are kept unless --ephemeral.
+    instead of local ones; TIDEGATE_API__PORT is the port of the API. A setting that is wrong ends the command with exit code 2. Ctrl-C drains and stops everything; data are kept unless --ephemeral.
     """
     if ephemeral and data_dir is not None:
         raise typer.BadParameter("--ephemeral keeps no data, so it takes no --data-dir")
@@ -47,7 +47,7 @@ def dev(
 
 
 def run_until_stopped(options: StackOptions, console: StackConsole) -> int:
-    """Runs a stack until a signal ends it; returns the exit code, 0 for a stop that was asked for."""
+    """Runs a stack until a signal ends it; returns the exit code: 0 a stop that was asked for, 2 a setting is wrong, 1 else."""
     interrupts = Interrupts()
     stack = Stack(options, console)
     try:
@@ -59,7 +59,7 @@ def run_until_stopped(options: StackOptions, console: StackConsole) -> int:
         return 0
     except StackFailed as failure:
         console.show(Failed(problem=failure.problem, remedy=failure.remedy))
-        return 1
+        return failure.code
     finally:
         interrupts.only_count()
         console.close()

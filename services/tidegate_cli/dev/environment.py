@@ -12,13 +12,17 @@ from pathlib import Path
 from tidegate_bricks.dynamodb import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY
 from tidegate_bricks.ports import LOOPBACK, free_port
 from tidegate_cli.dev.data_folder import StackFolder
-from tidegate_cli.dev.failure import StackFailed
+from tidegate_cli.dev.failure import SettingsWrong, StackFailed
 from tidegate_cli.dev.options import SHARDS, TOPIC_PARTITIONS
 from tidegate_ports.settings_file import CONFIG_VARIABLE, SettingsFileUnreadable, settings_document
 
 KAFKA_VARIABLE = "TIDEGATE_KAFKA__BOOTSTRAP_SERVERS"
 PLAINTEXT_VARIABLE = "TIDEGATE_KAFKA__ALLOW_PLAINTEXT"
 DYNAMODB_VARIABLE = "TIDEGATE_DYNAMODB__ENDPOINT_URL"
+API_PORT_VARIABLE = "TIDEGATE_API__PORT"
+PORT_MAX = 65_535
+SHOWN = 20
+"""Characters of a wrong setting that an error repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +41,49 @@ def given_endpoints(environment: Mapping[str, str]) -> Endpoints:
     """Reads the endpoints from the environment, else from the YAML file that TIDEGATE_CONFIG names.
 
     Raises:
-        StackFailed: The file cannot be read.
+        SettingsWrong: The file cannot be read.
     """
-    file = environment.get(CONFIG_VARIABLE)
-    sections = _sections(Path(file)) if file else {}
+    sections = _sections(environment)
     return Endpoints(
         kafka=environment.get(KAFKA_VARIABLE) or _text(sections, "kafka", "bootstrap_servers"),
         dynamodb=environment.get(DYNAMODB_VARIABLE) or _text(sections, "dynamodb", "endpoint_url"),
     )
 
 
-def _sections(path: Path) -> Mapping[str, object]:
+def given_api_port(environment: Mapping[str, str]) -> int | None:
+    """Reads the port of the API from the environment, else from the YAML file; None where neither names one.
+
+    Raises:
+        SettingsWrong: It is no port, or the file cannot be read.
+    """
+    given = environment.get(API_PORT_VARIABLE)
+    if given:
+        return _port(API_PORT_VARIABLE, given)
+    fields = _sections(environment).get("api")
+    found = fields.get("port") if isinstance(fields, Mapping) else None
+    return None if found is None else _port(f"api.port in {environment[CONFIG_VARIABLE]}", found)
+
+
+def _port(name: str, given: object) -> int:
+    text = str(given)
+    # The length first: a text of 5,000 digits is no number in Python.
+    port = int(text) if len(text) <= len(str(PORT_MAX)) and text.isascii() and text.isdecimal() else 0
+    if not 1 <= port <= PORT_MAX:
+        raise SettingsWrong(f"{name} is {text[:SHOWN]!r}", f"choose a port from 1 to {PORT_MAX}")
+    return port
+
+
+def _sections(environment: Mapping[str, str]) -> Mapping[str, object]:
+    path = environment.get(CONFIG_VARIABLE)
     try:
-        document = settings_document(path)
+        document = settings_document(Path(path)) if path else {}
     except SettingsFileUnreadable as error:
-        raise StackFailed(str(error)) from error
-    return document if isinstance(document, dict) else {}
+        raise SettingsWrong(str(error)) from error
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise SettingsWrong(f"{path} holds a {type(document).__name__}", "it should be a mapping of sections")
+    return document
 
 
 def _text(sections: Mapping[str, object], section: str, field: str) -> str | None:
@@ -110,7 +141,7 @@ class Wiring:
         return self._common() | {
             "TIDEGATE_KAFKA__CLIENT_ID": "tidegate-api",
             "TIDEGATE_API__HOST": LOOPBACK,
-            "TIDEGATE_API__PORT": str(self.api_port),
+            API_PORT_VARIABLE: str(self.api_port),
         }
 
     def _common(self) -> dict[str, str]:

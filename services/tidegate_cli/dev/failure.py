@@ -1,6 +1,8 @@
-"""The one error of a local stack."""
+"""The errors of a local stack."""
 
 from __future__ import annotations
+
+from tidegate_cli.exits import Exit
 
 
 class StackFailed(Exception):
@@ -9,9 +11,18 @@ class StackFailed(Exception):
     Attributes:
         problem: What happened, to which component, as a clause.
         remedy: What the user can do about it; may be empty.
+        code: Exit code of the command that meets it.
     """
+
+    code: Exit = Exit.FAILURE
 
     def __init__(self, problem: str, remedy: str = "") -> None:
         super().__init__(f"{problem}; {remedy}" if remedy else problem)
         self.problem = problem
         self.remedy = remedy
+
+
+class SettingsWrong(StackFailed):
+    """A setting cannot be as it is given: a repeat of the command is refused again."""
+
+    code = Exit.USAGE

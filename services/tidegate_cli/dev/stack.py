@@ -10,10 +10,10 @@ from pathlib import Path
 
 from tidegate_bricks import stop_together
 from tidegate_cli.dev.bricks import LocalBricks, SupervisedBrick, require_local_extra
-from tidegate_cli.dev.child import TIDEGATE, Child, ChildPlan, run_to_end
+from tidegate_cli.dev.child import TIDEGATE, Child, ChildPlan, ended_early, run_to_end
 from tidegate_cli.dev.console import StackConsole
 from tidegate_cli.dev.data_folder import StackFolder
-from tidegate_cli.dev.environment import Wiring, given_endpoints
+from tidegate_cli.dev.environment import Wiring, given_api_port, given_endpoints
 from tidegate_cli.dev.events import ComponentReady, Notice, Ready, Stopped, Stopping
 from tidegate_cli.dev.failure import StackFailed
 from tidegate_cli.dev.node_plans import NodePlans
@@ -36,7 +36,6 @@ API_DRAIN_S = 17.0
 """The API lets requests finish for 15 s."""
 
 DRAIN_POLL_S = 0.1
-PORT_MAX = 65_535
 
 
 class Stack:
@@ -59,6 +58,7 @@ class Stack:
         self._nodes: dict[str, Child] = {}
         self._api: Child | None = None
         self._pointer = Pointer(pointer_dir(environment))
+        self._given_api_port: int | None = None
         self.ready: Ready | None = None
 
     @property
@@ -73,11 +73,13 @@ class Stack:
         """Starts all components and returns once all answer.
 
         Raises:
-            StackFailed: One could not be started. Call `stop` all the same.
+            SettingsWrong: A setting cannot be as it is given.
+            StackFailed: A component could not be started. Call `stop` in either case.
         """
         begun = time.monotonic()
+        # What is wrong is told before anything is started.
+        endpoints, self._given_api_port = given_endpoints(self._environment), given_api_port(self._environment)
         self._folder.take()
-        endpoints = given_endpoints(self._environment)
         if not endpoints.all_given:
             require_local_extra()
         bricks = self._bricks = LocalBricks(endpoints, self._folder, self._console)
@@ -150,13 +152,8 @@ class Stack:
         )
 
     def _usual_api_port(self) -> int:
-        wanted = self._environment.get("TIDEGATE_API__PORT", "")
-        if not wanted.isdecimal():
-            # Programs that outlived the last stack report to the port that it had.
-            return self._folder.earlier_api_port or API_PORT
-        if len(wanted) > 5 or int(wanted) > PORT_MAX:
-            raise StackFailed(f"TIDEGATE_API__PORT is {wanted[:20]}", f"choose a port from 1 to {PORT_MAX}")
-        return int(wanted)
+        # Programs that outlived the last stack report to the port that it had.
+        return self._given_api_port or self._folder.earlier_api_port or API_PORT
 
     def _port(self, component: str, usual: int) -> int:
         port = self._ports.choose(usual)
@@ -199,7 +196,7 @@ class Stack:
                 )
             for child in waiting:
                 if not child.running:
-                    raise StackFailed(f"{child.name} ended; its log {child.log} ends with:\n{child.last_words()}")
+                    raise ended_early(child, "ended")
             if waiting and time.monotonic() - begun > READY_TIMEOUT_S:
                 raise StackFailed(
                     f"{waiting[0].name} is not ready after {READY_TIMEOUT_S:g} s; its log {waiting[0].log} ends with:\n"

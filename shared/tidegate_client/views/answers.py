@@ -26,10 +26,16 @@ class FieldProblem(View):
 
 
 class Discarded(View):
-    """What an update, delete or suspend threw away."""
+    """What an update, delete or suspend threw away.
+
+    Attributes:
+        messages: Occurrences of a recurring message that were due, and that the broker had not acknowledged. None of them is sent again; one
+            that was on its way may still arrive.
+    """
 
     jobs: list[str] = Field(default_factory=list)
     evidence: dict[str, int] = Field(default_factory=dict)
+    messages: int = 0
 
 
 class ReceiptView(View):

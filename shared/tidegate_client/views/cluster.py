@@ -107,7 +107,8 @@ class ShardDetail(ShardView):
         inbox: Requests and events on their way to the owner.
         outbox: Ends of runs on their way to who waits for them.
         held: Messages that are held back by a suspend.
-        limits: Of schedules whose permits are out, at most 100.
+        limits: Of schedules whose permits are out.
+        limits_left_out: Further ones that were not asked for.
     """
 
     backlog: int = 0
@@ -118,3 +119,4 @@ class ShardDetail(ShardView):
     outbox: int = 0
     held: int = 0
     limits: list[LimitView] = Field(default_factory=list)
+    limits_left_out: int = 0

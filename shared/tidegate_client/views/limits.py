@@ -73,7 +73,14 @@ class WaiterView(View):
 
 
 class LimitDetail(LimitSummary):
-    """A limit with who holds its permits, longest first, and who waits, in their order; at most 100 of each."""
+    """A limit with who holds its permits, longest first, and who waits, in their order.
+
+    Attributes:
+        holders_left_out: Further ones that were not asked for.
+        waiters_left_out: Further ones that were not asked for.
+    """
 
     holders: list[HolderView] = Field(default_factory=list)
+    holders_left_out: int = 0
     waiters: list[WaiterView] = Field(default_factory=list)
+    waiters_left_out: int = 0

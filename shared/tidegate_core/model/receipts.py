@@ -34,12 +34,15 @@ class Discarded(Document):
     Attributes:
         jobs: Ids of the jobs that were cancelled.
         evidence: Entries that had been counted, by correlation key; the key is empty where there is none.
+        messages: Occurrences of a recurring message that were due, and that the broker had not acknowledged. None of them is sent again; one
+            that was on its way may still arrive.
     """
 
-    EXAMPLE: ClassVar = {"jobs": ["0042-mfrggzdfmztwq2lkn5wg63tqoe"], "evidence": {"2013-01-01": 1}}
+    EXAMPLE: ClassVar = {"jobs": ["0042-mfrggzdfmztwq2lkn5wg63tqoe"], "evidence": {"2013-01-01": 1}, "messages": 0}
 
     jobs: tuple[str, ...] = ()
     evidence: dict[str, Annotated[Whole, Field(ge=0)]] = Field(default_factory=dict)
+    messages: Annotated[Whole, Field(ge=0)] = 0
 
 
 class Receipt(Document):

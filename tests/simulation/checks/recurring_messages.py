@@ -34,6 +34,7 @@ def check_recurring(case: Case) -> Iterator[str]:
         mine = by_name.get(life.name, [])
         yield from _check_delivered(case, life, mine)
         yield from _check_wanted(case, life, mine)
+        yield from _check_withdrawn(case, life, mine)
         for segment in case.segments(life):
             yield from check_shown(life, segment)
 
@@ -61,6 +62,34 @@ def _check_delivered(case: Case, life: Life, mine: list[Delivery]) -> Iterator[s
     for nominal, found_ids in sorted(ids.items()):
         if len(found_ids) > len(may.get(nominal, ())):
             yield f"I1: {life.name} {at_text(nominal)} has {len(found_ids)} ids, {len(may.get(nominal, ()))} were due"
+
+
+def _check_withdrawn(case: Case, life: Life, mine: list[Delivery]) -> Iterator[str]:
+    """What the broker had refused when a request ended its span, and what never came, is counted by that request's receipt."""
+    if life.definition.catch_up == "none":
+        return  # An outage may have left it out.
+    delivered = {delivery.nominal for delivery in mine}
+    for segment in case.segments(life):
+        end = segment.end
+        if end is None or not end.is_asked_for or end.asked.receipt is None:
+            continue
+        withdrawn = [
+            nominal
+            for nominal in surely_due(case, life, segment, case.world.ended_at)
+            if nominal not in delivered
+            and not _is_covered(mine, nominal)
+            and not _may_be_dropped(case, nominal, end.done)
+            and any(segment.begin.done < at < end.sent for at in case.record.refused.get(f"{life.name}@{nominal}", ()))
+        ]
+        told = (end.asked.receipt.body.get("discarded") or {}).get("messages", 0)
+        if told < len(withdrawn):
+            yield f"I1: {life.name}: {len(withdrawn)} fires were withdrawn by {end.asked.id}, whose receipt says {told}"
+
+
+def _may_be_dropped(case: Case, nominal: int, until: int) -> bool:
+    """Whether a wide suspend may have ended it before the request did."""
+    suspended = case.wide.next_begin(NAMESPACE, nominal)
+    return suspended is not None and suspended <= until
 
 
 def _is_covered(mine: list[Delivery], nominal: int) -> bool:

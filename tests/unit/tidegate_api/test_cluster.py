@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -217,7 +218,22 @@ def test_given_a_shard_then_what_lies_in_it_is_counted(cluster: Process) -> None
     counts = {name: shard[name] for name in ("backlog", "fires_due", "jobs", "runs", "inbox", "held")}
     assert counts == {"backlog": 1, "fires_due": 1, "jobs": 2, "runs": 1, "inbox": 0, "held": 0}
     assert shard["limits"] == [{"schedule": "flights/land", "in_use": 1}]
+    assert shard["limits_left_out"] == 0
     assert cluster.http.get(f"/api/v1/shards/{SHARDS}").status_code == 404
+
+
+def test_given_more_limits_in_use_than_are_asked_for_then_the_answer_says_how_many_are_left_out(
+    cluster: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list was cut at 100, and at a page of the store, and nothing said so."""
+    for number in range(5):
+        limit = OwnLimit(namespace="flights", name=f"land-{number}", holders=("0002-c",))
+        cluster.store.write([Put(limit.key(2), to_item(limit, limit.key(2)))])
+    query = cluster.store.query
+    monkeypatch.setattr(cluster.store, "query", lambda wanted: query(replace(wanted, limit=2)))
+    shard = cluster.http.get("/api/v1/shards/2", params={"page_size": 3}).json()
+    assert [each["schedule"] for each in shard["limits"]] == ["flights/land-0", "flights/land-1", "flights/land-2"]
+    assert shard["limits_left_out"] == 2
 
 
 def test_given_a_stop_then_it_is_the_request_on_the_whole_system(cluster: Process) -> None:

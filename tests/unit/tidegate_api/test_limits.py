@@ -114,6 +114,18 @@ def test_given_a_limit_then_its_holders_and_waiters_are_shown_in_their_order(use
     assert [each["run"] for each in wide["holders"]] == [SHORT.id]
 
 
+def test_given_more_holders_and_waiters_than_are_asked_for_then_the_answer_says_how_many_are_left_out(
+    used: Process,
+) -> None:
+    """The lists were cut at 100, and nothing said so."""
+    limit = used.http.get(f"/api/v1/limits/{id_of(JOBS)}", params={"page_size": 1}).json()
+    assert [each["run"] for each in limit["holders"]] == [LOST.id]
+    assert [each["job"] for each in limit["waiters"]] == [a_job(7, shard=1).id]
+    assert (limit["holders_left_out"], limit["waiters_left_out"], limit["waiting"]) == (2, 1, 2)
+    whole = used.http.get(f"/api/v1/limits/{id_of(JOBS)}").json()
+    assert (whole["holders_left_out"], whole["waiters_left_out"]) == (0, 0)
+
+
 def test_given_a_rate_whose_runs_have_ended_then_the_schedules_of_those_who_wait_say_whose_it_is(used: Process) -> None:
     """Its name is a hash: without them the list named nobody."""
     job = a_job(9, shard=1)

@@ -173,3 +173,28 @@ def test_given_a_limit_then_its_holders_are_shown_and_what_is_none_is_refused(
         assert main.run(["limits", "show", wrong]) != 0
     assert "tidegate limits list" in capsys.readouterr().err
     assert len(api.asked) == 1
+
+
+def test_given_a_limit_or_a_shard_with_more_than_is_shown_then_a_note_says_how_many_there_are_and_what_shows_them(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waiter, holder = {"job": "0002-b", "since": MOMENT}, {"run": "0001-a"}
+    cut = {**LIMITS[0], "holders": [holder], "holders_left_out": 1, "waiters": [waiter], "waiters_left_out": 249}
+    api.answers["GET /limits/flights/program/abc"] = (200, cut)
+    assert main.run(["limits", "show", "flights/program/abc", "--limit", "1"]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "1 of 2 runs that hold it; --limit shows more of them",
+        "1 of 250 jobs that wait; --limit shows more of them",
+    ]
+    api.answers["GET /shards/1"] = (200, {**SHARDS[1], "limits": [], "limits_left_out": 3})
+    assert main.run(["shard", "show", "1", "--limit", "7"]) == 0
+    assert capsys.readouterr().err == "0 of 3 limits in use; --limit shows more of them\n"
+    assert [each.url.params["page_size"] for each in api.asked] == ["1", "7"]
+
+
+def test_given_a_limit_that_is_shown_whole_then_no_note_is_written(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.answers["GET /limits/flights/program/abc"] = (200, LIMITS[0])
+    assert main.run(["limits", "show", "flights/program/abc"]) == 0
+    assert capsys.readouterr().err == ""

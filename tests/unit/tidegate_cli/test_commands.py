@@ -196,6 +196,18 @@ def test_given_output_name_then_only_what_other_commands_take_is_printed(
     assert capsys.readouterr().out == "flights/land\n"
 
 
+def test_given_schedules_as_their_shards_give_them_then_the_list_is_sorted_by_namespace_and_name(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CD-167."""
+    given = [("flights", "land"), ("cargo", "weigh"), ("flights", "board"), ("cargo", "load")]
+    views = [{"namespace": each, "name": name, "status": "active", "version": 1, "spec": {}} for each, name in given]
+    pages = [{"items": views[:2], "next_page_token": "more"}, {"items": views[2:]}]
+    api.answers["GET /schedules"] = [(200, page) for page in pages]
+    assert main.run(["schedule", "list", "-o", "name"]) == 0
+    assert capsys.readouterr().out.split() == ["cargo/load", "cargo/weigh", "flights/board", "flights/land"]
+
+
 def test_given_a_night_then_what_failed_is_asked_for_in_one_call_and_a_cut_list_says_so(
     api: FakeApi, capsys: pytest.CaptureFixture[str]
 ) -> None:

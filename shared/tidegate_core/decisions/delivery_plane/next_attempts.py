@@ -34,8 +34,11 @@ class NextAttempts:
         return self._known.get((message.id, message.version))
 
     def leave(self, timer: MessageTimer) -> None:
-        """It is in the store, and memory has no room for it."""
-        self._known[(timer.id, timer.version)] = timer
+        """It is in the store, and memory has no room for it. Of an occurrence its schedule's requests have to know, and no cancel."""
+        if timer.ref is None:
+            self._known[(timer.id, timer.version)] = timer
+        else:
+            self._plane.recurring.refused.note(timer)
 
     def have_come(self, timers: Iterable[MessageTimer]) -> None:
         """Their page is loaded: whatever became of them, memory says it from now on."""
@@ -44,9 +47,14 @@ class NextAttempts:
 
     def learn(self, messages: Iterable[Message]) -> Operation[None]:
         """Reads those of predecessors, where one of the messages may be among them."""
+        if any(map(self._may_wait, messages)):
+            yield from self.learn_all()
+
+    def learn_all(self) -> Operation[None]:
+        """Reads those of predecessors, once, as long as some may lie beyond what is in memory."""
         plane = self._plane
         last = plane.maybe_sent_through + RETRY_LAST_MS
-        if self._are_read or plane.window.loaded_through[0] > last or not any(map(self._may_wait, messages)):
+        if self._are_read or plane.window.loaded_through[0] > last:
             return
         after, high = _key(plane.window.loaded_through), f"D#{keys.instant_text(last)}#{keys.LAST}"
         while after < high:
@@ -66,7 +74,7 @@ class NextAttempts:
     def _take(self, items: Sequence[Item]) -> None:
         loaded = self._plane.window.loaded_through
         for item in items:
-            if int(str(item.get("attempt", 1))) > 1 and "ref" not in item:
+            if int(str(item.get("attempt", 1))) > 1:
                 timer = from_item(MessageTimer, item)
                 if (timer.slot, timer.id, timer.version) > loaded:
                     self.leave(timer)

@@ -37,6 +37,7 @@ from tidegate_core.decisions.host import Fenced, Host, InvalidWrite
 from tidegate_core.decisions.operations import Operation, Signal
 from tidegate_core.decisions.turn import Turn
 from tidegate_core.effects import Committed, Refused
+from tidegate_core.records.codec import from_item
 from tidegate_core.records.messages import Message, MessageTimer, version_without_key
 from tidegate_core.store import keys
 from tidegate_core.store.values import Item, Transaction
@@ -287,13 +288,14 @@ class DeliveryPlane:
             double=double,
         )
         if self.slots.add(row) and not double:
+            self.recurring.refused.note(timer)
             self.settle(row)
 
     def take_moved(self, timer: MessageTimer) -> None:
         """Takes in what is to be tried again, also far ahead, while there is room; of the rest a cancel has to know all the same."""
         if timer.slot <= self.window.taking_through or len(self.slots) < ROWS_MAX:
             self.take_loaded(timer, from_store=False)
-        elif timer.ref is None:
+        else:
             self.next_attempts.leave(timer)
 
     def _load_page(self, items: Sequence[Item]) -> Operation[None]:
@@ -314,6 +316,7 @@ class DeliveryPlane:
             if not self.guards.cover(timer.id, timer.version):
                 self.take_loaded(timer)
         self.next_attempts.have_come(read)
+        self.recurring.refused.have_come(from_item(MessageTimer, item) for item in items if "ref" in item)
         self.host.operations.raise_(self.changed)
 
     # -- payloads -----------------------------------------------------------------------------------------------------

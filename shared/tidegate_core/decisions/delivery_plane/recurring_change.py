@@ -196,6 +196,7 @@ class RecurringChange:
         while self._lane.host.now < give_up and any(row.stage is Stage.SENDING for row in self._rows()):
             yield from self._lane.give_way()
             yield from self._lane.host.sleep(WIRE_LOOK_MS)
+        yield from self._source.plane.next_attempts.learn_all()
         yield from self._lane.fetch(NotAtHand(keys=keys.recurring_of(self._lane.shard, self._namespace, self._name)))
 
     def _hold_position(self) -> None:
@@ -219,13 +220,16 @@ class RecurringChange:
         sent = [self._source.series_of(record, span).last_before(boundary) for span in record.spans() if span.is_open]
         return replace(before, fired_through=max(before.fired_through, *(each or 0 for each in sent), 0))
 
-    def write(self, unit: UnitOfWork, state: ScheduleState, first: int | None) -> str | None:
-        """Ends the open interval, and opens one for what the state says; returns the text of the one that has ended.
+    def write(self, unit: UnitOfWork, state: ScheduleState, first: int | None) -> tuple[str | None, int]:
+        """Ends the open interval, and opens one for what the state says.
 
         Args:
             unit: Of the transaction that moves the state.
             state: As it is after the request.
             first: First nominal of what is opened; None opens nothing.
+
+        Returns:
+            The text of the interval that has ended, and how many of its occurrences were due and are not sent any more.
         """
         record = record_of(unit, self._namespace, self._name)
         boundary = self._boundary(record)
@@ -239,7 +243,8 @@ class RecurringChange:
             spans.append(opened_interval(state, definition, self.since, first))
         write_record(unit, self._source, record, spans)
         unit.after(lambda: self._source.ended.end(self.ref, state.generation - 1))
-        return open_before[-1].text() if open_before else None
+        withdrawn = sum(self._withdrawn(record, span) for span in open_before)
+        return open_before[-1].text() if open_before else None, withdrawn
 
     def _boundary(self, record: Recurring) -> int:
         """Returns the slot before which all of what is open was acknowledged, or has rows after a refusal; nothing behind it is sent again.
@@ -259,6 +264,33 @@ class RecurringChange:
             waiting += [fire.slot for fire in following if fire is not None]
         # No checkpoint has passed what waits. It may stand within that slot all the same, behind something else of the same instant.
         return min([*waiting, self.since])
+
+    def _withdrawn(self, record: Recurring, ended: Interval) -> int:
+        """Returns how many occurrences of the interval were due, and neither acknowledged nor dead letters: the receipt says so.
+
+        Taken fires, next attempts of refused ones, and what was due behind the last that was taken.
+        """
+        source, generation = self._source, ended.generation
+        waiting = source.waiting(self.ref)
+        taken = [
+            row.occurrence.covered
+            for row in self._rows()
+            if row is not waiting
+            and row.fire is not None
+            and row.occurrence is not None
+            and row.occurrence.generation == generation
+        ]
+        again = source.refused.waiting_of(self.ref, generation)
+        series = source.series_of(record, ended)
+        if waiting is not None and waiting.stage.is_closed:
+            due = []
+        elif waiting is not None:
+            due = [fire.count for fire in series.cancelled((waiting.slot, "", ""))]
+        elif source.is_near(self.ref):
+            due = []
+        else:
+            due = [fire.count for fire in series.cancelled(source.taken_through(record, ended, source.promised))]
+        return sum(taken) + again + sum(due)
 
     def _rows(self) -> list[Slotted]:
         return self._source.open_rows(self.ref)

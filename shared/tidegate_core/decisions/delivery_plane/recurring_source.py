@@ -15,6 +15,7 @@ from tidegate_core.decisions.delivery_plane.recurring import Fire, Series, versi
 from tidegate_core.decisions.delivery_plane.recurring_belonging import Belongs, belongs_of
 from tidegate_core.decisions.delivery_plane.recurring_ended import EndedFires
 from tidegate_core.decisions.delivery_plane.recurring_loading import Templates
+from tidegate_core.decisions.delivery_plane.recurring_refused import RefusedFires
 from tidegate_core.decisions.delivery_plane.recurring_rows import is_summons
 from tidegate_core.decisions.delivery_plane.recurring_summons import Summoned
 from tidegate_core.decisions.delivery_plane.retrying import RETRY_FIRST_MS
@@ -75,6 +76,7 @@ class RecurringSource:
         self._place: Callable[[str, Key | None], None] | None = None
         self.summoned = Summoned(plane)
         self.ended = EndedFires(plane, self.add)
+        self.refused = RefusedFires(plane)
         self._sent_through = 0
 
     # -- records in and out -------------------------------------------------------------------------------------------
@@ -229,17 +231,23 @@ class RecurringSource:
         """An occurrence has come to its end. With the last open one its schedule goes: else each that ever fired would be kept."""
         assert row.occurrence is not None
         ref = row.occurrence.ref
+        self.refused.forget(row.place, ref)
         rows = self._open.get(ref, {})
         if row in rows:
             del rows[row]
             if not rows:
                 del self._open[ref]
 
+    def waiting(self, ref: str) -> Slotted | None:
+        """Returns the first fire that was not taken, or how far was searched for it; None where there is none, or it is far."""
+        near = self._near.get(ref)
+        return None if near is None else near.next
+
     def open_rows(self, ref: str) -> list[Slotted]:
         """Returns what was taken, or waits, and has not come to its end."""
-        near = self._near.get(ref)
-        waiting = [near.next] if near is not None and near.next is not None else []
-        return [row for row in [*self._open.get(ref, ()), *waiting] if not row.stage.is_closed]
+        waiting = self.waiting(ref)
+        rows = [*self._open.get(ref, ()), *([] if waiting is None else [waiting])]
+        return [row for row in rows if not row.stage.is_closed]
 
     @staticmethod
     def due(row: Slotted, message: Message) -> int:

@@ -28,7 +28,7 @@ from tidegate_core.model.identity import incarnation_of
 from tidegate_core.model.modes import KEEPS_DUE, OnUpdate
 from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem
-from tidegate_core.model.receipts import Receipt, ReceiptStatus
+from tidegate_core.model.receipts import Discarded, Receipt, ReceiptStatus
 from tidegate_core.model.requests import ScheduleApply, ScheduleRequest
 from tidegate_core.model.schedule import ScheduleSpec
 from tidegate_core.records.receipts import expiry
@@ -124,15 +124,19 @@ class MoveState:
             unit.put_new(gone, gone.key(unit.shard))
         if self.memory.has_waiting(ref):
             unit.after(lambda: self.memory.hold(ref, now))  # Other constraints may hold for what waits.
+        withdrawn = 0
         if before is None or before.generation != state.generation:
-            self._end_generation(unit, before, state, now)
-        self._answer(unit, now, applied)
+            withdrawn = self._end_generation(unit, before, state, now)
+        self._answer(unit, now, applied, withdrawn)
         if counted is not None:
             # Last: what tells whether the transaction was carried out must be an item that nobody else writes.
             unit.put(counted, keys.schedule_count(state.namespace))
 
-    def _end_generation(self, unit: UnitOfWork, before: ScheduleState | None, state: ScheduleState, now: int) -> None:
-        closed = None if self.recurring is None else self.recurring.write(unit, state, self.applied.first)
+    def _end_generation(self, unit: UnitOfWork, before: ScheduleState | None, state: ScheduleState, now: int) -> int:
+        """Returns how many occurrences of a recurring message end with it unsent."""
+        closed, withdrawn = (
+            (None, 0) if self.recurring is None else self.recurring.write(unit, state, self.applied.first)
+        )
         if before is not None:
             asked_at = self.position.append_time
             past = PastGeneration.of(
@@ -144,6 +148,7 @@ class MoveState:
                 suspended_since=unit.controls.suspended_since(before.namespace),
             )
             unit.set_row(past, past.key(unit.shard))
+        return withdrawn
 
     def _move_until(self, unit: UnitOfWork, state: ScheduleState, ref: str) -> None:
         former = None if self.before is None else self.before.until
@@ -153,7 +158,7 @@ class MoveState:
             row = TimerRow(at=state.until, kind="U", ref=ref)
             unit.set_row(row, row.key(unit.shard))
 
-    def _answer(self, unit: UnitOfWork, now: int, applied: Applied) -> None:
+    def _answer(self, unit: UnitOfWork, now: int, applied: Applied, withdrawn: int = 0) -> None:
         state = applied.state or self.before
         receipt = Receipt.model_construct(
             request_id=self.request_id,
@@ -162,6 +167,7 @@ class MoveState:
             name=self.request.name,
             version=None if state is None else state.version or None,
             next=applied.next,
+            discarded=Discarded.model_construct(messages=withdrawn) if withdrawn else None,
             backlog=applied.backlog,
             errors=applied.errors,
             at=now,

@@ -192,6 +192,7 @@ def grown(
     discarded = Discarded.model_construct(
         jobs=(*before.jobs, *jobs)[:LISTED_MAX],
         evidence=_listed({**before.evidence, **evidence}),
+        messages=before.messages,
     )
     return receipt.model_copy(update={"discarded": discarded, "running": tuple(running), "at": now})
 

@@ -8,6 +8,7 @@ from tests.simulation.mutants.messages.message_life import unfenced_of
 from tests.simulation.mutants.mutant import Mutant, Patch, instead, operation_returning
 from tidegate_core.decisions.delivery_plane import delivering, retrying
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
+from tidegate_core.decisions.delivery_plane.recurring_refused import RefusedFires
 from tidegate_core.decisions.delivery_plane.slots import Slots
 from tidegate_core.decisions.shard_actor import ShardActor
 
@@ -25,6 +26,13 @@ RULES_OF_RECURRING = (
         breaks="I8",
         patches=(Patch(delivering, "_without_held", instead(lambda plane, rows: rows)),),
         killed_by=f"{TESTS}/delivery_plane/test_recurring_held.py::test_given_a_fire_that_was_taken_and_not_handed_over_when_an_update_comes_then_it_is_sent_under_one_version[in the same millisecond]",
+    ),
+    Mutant(
+        "withdrawn untold",
+        "a fire waits for its next attempt as its schedule is stopped: it is cancelled, and the receipt does not say so",
+        breaks="I1",
+        patches=(Patch(RefusedFires, "waiting_of", lambda _: lambda refused, ref, generation: 0),),
+        killed_by=f"{TESTS}/delivery_plane/test_recurring_withdrawn.py::test_given_a_topic_that_is_missing_and_an_end_between_two_attempts_then_the_receipt_says_that_it_was_withdrawn[its owner goes on-suspend]",
     ),
     Mutant(
         "alarm behind what waits",

@@ -15,7 +15,7 @@ from tests.unit.support.program_runs import write_run
 
 START, END = 60_000, 75_000
 FIRST, SECOND = LANDING.values()
-NOTHING: dict[str, object] = {"jobs": [], "evidence": {}}
+NOTHING: dict[str, object] = {"jobs": [], "evidence": {}, "messages": 0}
 
 
 class Says:

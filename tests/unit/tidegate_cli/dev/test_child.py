@@ -10,6 +10,7 @@ import pytest
 
 from tidegate_cli.dev.child import ChildPlan, run_to_end
 from tidegate_cli.dev.failure import StackFailed
+from tidegate_cli.exits import Exit
 
 PATIENCE_S = 60.0
 
@@ -34,6 +35,17 @@ def test_given_a_child_that_fails_then_the_error_shows_its_last_words(tmp_path: 
         run_to_end(plan(tmp_path, "import sys; print('no map'); sys.exit(78)"), PATIENCE_S)
     assert "init ended with status 78" in failed.value.problem
     assert failed.value.problem.endswith("no map")
+
+
+@pytest.mark.parametrize(("status", "code"), [(78, Exit.USAGE), (1, Exit.FAILURE), (75, Exit.FAILURE)])
+def test_given_a_child_that_refuses_a_setting_then_the_error_counts_as_wrong_input(
+    tmp_path: Path, status: int, code: Exit
+) -> None:
+    """Such as TIDEGATE_LOG__LEVEL=loud, which `tidegate dev` passes on to its nodes."""
+    with pytest.raises(StackFailed) as failed:
+        run_to_end(plan(tmp_path, f"import sys; print('log.level: no such level'); sys.exit({status})"), PATIENCE_S)
+    assert failed.value.code == code
+    assert failed.value.problem.endswith("log.level: no such level")
 
 
 def test_given_a_child_that_hangs_then_it_is_ended(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 from tidegate_cli.dev.bricks import require_local_extra
 from tidegate_cli.dev.command import STOP_SIGNALS, Interrupts, app
 from tidegate_cli.dev.failure import StackFailed
+from tidegate_cli.exits import Exit
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +50,34 @@ def test_given_a_stop_without_a_signal_then_the_first_ctrl_c_does_not_yet_hurry(
 def test_given_both_ephemeral_and_a_folder_then_it_is_a_usage_error() -> None:
     result = CliRunner().invoke(app, ["--ephemeral", "--data-dir", "/data"])
     assert result.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("TIDEGATE_API__PORT", "abc", "TIDEGATE_API__PORT is 'abc'; choose a port from 1 to 65535"),
+        ("TIDEGATE_API__PORT", "99999", "TIDEGATE_API__PORT is '99999'; choose a port from 1 to 65535"),
+        ("TIDEGATE_CONFIG", "/gone/tidegate.yaml", "/gone/tidegate.yaml"),
+    ],
+)
+def test_given_a_setting_that_is_wrong_then_the_exit_code_is_that_of_wrong_input_and_the_setting_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, value: str, told: str
+) -> None:
+    """It was 1, as of a failure that a repeat may mend."""
+    monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TIDEGATE_STATE_DIR", str(tmp_path / "state"))
+    result = CliRunner().invoke(app, ["--data-dir", str(tmp_path / "data")])
+    assert result.exit_code == Exit.USAGE
+    assert told in result.output
+
+
+def test_given_a_data_folder_that_cannot_be_used_then_the_exit_code_is_that_of_a_failure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TIDEGATE_STATE_DIR", str(tmp_path / "state"))
+    result = CliRunner().invoke(app, ["--data-dir", str(tmp_path / "file" / "data")])
+    assert result.exit_code == Exit.FAILURE
 
 
 def test_given_no_pyspark_then_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

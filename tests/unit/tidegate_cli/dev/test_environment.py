@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tidegate_cli.dev.data_folder import StackFolder
-from tidegate_cli.dev.environment import Endpoints, Wiring, choose_port, given_endpoints
-from tidegate_cli.dev.failure import StackFailed
+from tidegate_cli.dev.environment import Endpoints, Wiring, choose_port, given_api_port, given_endpoints
+from tidegate_cli.dev.failure import SettingsWrong, StackFailed
 
 
 @pytest.fixture
@@ -52,6 +52,35 @@ def test_given_a_settings_file_without_endpoints_then_bricks_are_local(tmp_path:
 def test_given_a_settings_file_that_is_gone_then_the_error_names_it(tmp_path: Path) -> None:
     with pytest.raises(StackFailed, match=r"gone\.yaml"):
         given_endpoints({"TIDEGATE_CONFIG": str(tmp_path / "gone.yaml")})
+
+
+def test_given_a_port_in_a_settings_file_then_the_environment_wins_over_it(tmp_path: Path) -> None:
+    """The file's was passed over."""
+    file = tmp_path / "tidegate.yaml"
+    file.write_text("api: {port: 9000}\n")
+    config = {"TIDEGATE_CONFIG": str(file)}
+    assert given_api_port(config) == 9_000
+    assert given_api_port({**config, "TIDEGATE_API__PORT": "9001"}) == 9_001
+    assert given_api_port({**config, "TIDEGATE_API__PORT": ""}) == 9_000
+    assert given_api_port({}) is None
+
+
+@pytest.mark.parametrize("port", ["abc", "0", "99999", "true", "[8080]", "8080.5"])
+def test_given_a_wrong_port_in_a_settings_file_then_the_error_names_field_value_and_what_is_allowed(
+    tmp_path: Path, port: str
+) -> None:
+    file = tmp_path / "tidegate.yaml"
+    file.write_text(f"api: {{port: {port}}}\n")
+    with pytest.raises(SettingsWrong, match=r"api\.port in .*tidegate\.yaml is '.+'; choose a port from 1 to 65535"):
+        given_api_port({"TIDEGATE_CONFIG": str(file)})
+
+
+def test_given_a_settings_file_without_sections_then_the_error_says_so(tmp_path: Path) -> None:
+    """It was passed over until a node refused it."""
+    file = tmp_path / "tidegate.yaml"
+    file.write_text("- api\n")
+    with pytest.raises(SettingsWrong, match="holds a list; it should be a mapping of sections"):
+        given_endpoints({"TIDEGATE_CONFIG": str(file)})
 
 
 def test_given_two_nodes_then_each_has_its_own_name_and_port_and_all_share_the_rest(wiring: Wiring) -> None:

@@ -11,29 +11,27 @@ from tests.unit.tidegate_cli.conftest import a_ready
 from tidegate_cli.dev.console import console_for
 from tidegate_cli.dev.environment import DYNAMODB_VARIABLE, KAFKA_VARIABLE
 from tidegate_cli.dev.events import Notice, Ready, StackEvent, Stopped, Stopping
-from tidegate_cli.dev.failure import StackFailed
+from tidegate_cli.dev.failure import SettingsWrong
 from tidegate_cli.dev.options import StackOptions
 from tidegate_cli.dev.pointer import Pointer
 from tidegate_cli.dev.stack import Stack
 
 
-@pytest.mark.parametrize("port", ["65536", "9" * 5_000])
-def test_given_a_port_that_no_machine_has_then_the_setting_is_named(tmp_path: Path, port: str) -> None:
-    # Bricks of somebody else: none is started.
-    environment = {
-        KAFKA_VARIABLE: "127.0.0.1:1",
-        DYNAMODB_VARIABLE: "http://127.0.0.1:1",
-        "TIDEGATE_API__PORT": port,
-        "TIDEGATE_STATE_DIR": str(tmp_path / "state"),
-    }
+@pytest.mark.parametrize("port", ["abc", "0", "-1", "80.0", "65536", "99999", "9" * 5_000])
+def test_given_a_port_that_no_machine_has_then_the_setting_is_named_before_anything_is_started(
+    tmp_path: Path, port: str
+) -> None:
+    """A word was passed over, and a number beyond all ports was told once broker and store were up."""
+    environment = {"TIDEGATE_API__PORT": port, "TIDEGATE_STATE_DIR": str(tmp_path / "state")}
     stack = Stack(
         StackOptions(data_dir=tmp_path / "data"), console_for(sys.stdout, sys.stderr, as_json=True), environment
     )
     try:
-        with pytest.raises(StackFailed, match=r"TIDEGATE_API__PORT is .*; choose a port from 1 to 65535"):
+        with pytest.raises(SettingsWrong, match=rf"TIDEGATE_API__PORT is '{port[:20]}'; choose a port from 1 to 65535"):
             stack.start()
     finally:
         stack.stop()
+    assert not (tmp_path / "data").exists()
 
 
 class _InterruptedAtReady:

@@ -147,3 +147,29 @@ def test_given_a_fire_behind_a_request_that_a_lane_was_kept_from_then_only_that_
         wait = FaultWait(f"{owner.owner}/0.{owner.tenure}/{owner.number + 1}", lost.nominal - 10_000, end)
         monkeypatch.setitem(case.world.cluster.store.waits.lanes, pk, [wait])
     assert found(check_recurring(case), "I1", "ping", at_text(lost.nominal), "was due") is is_lost
+
+
+@pytest.mark.parametrize(
+    ("told", "is_refused_before", "is_untold"),
+    [
+        pytest.param(0, True, True, id="its receipt does not say so"),
+        pytest.param(1, True, False, id="its receipt says so"),
+        pytest.param(0, False, False, id="refused behind it: nobody could know"),
+    ],
+)
+def test_given_a_refused_fire_that_never_came_then_the_request_that_ended_its_span_has_to_say_so(
+    monkeypatch: pytest.MonkeyPatch, told: int, is_refused_before: bool, is_untold: bool
+) -> None:
+    case = Case(calm_world(SEED))
+    lost, _ = fire_to_lose(case)
+    (life,) = [life for life in case.recurring if life.name == "ping"]
+    segment = next(each for each in case.segments(life) if each.surely(lost.nominal))
+    assert segment.end is not None
+    receipt = segment.end.asked.receipt
+    assert receipt is not None
+    others = [each for each in case.record.deliveries if each != lost]
+    monkeypatch.setattr(case.record, "deliveries", others)
+    refused_at = lost.nominal + 1 if is_refused_before else segment.end.done + 1
+    monkeypatch.setitem(case.record.refused, f"ping@{lost.nominal}", [refused_at])
+    monkeypatch.setitem(receipt.body, "discarded", {"messages": told} if told else None)
+    assert found(check_recurring(case), "I1", "ping", "whose receipt says") is is_untold

@@ -233,7 +233,7 @@ def test_given_a_due_job_that_waits_then_an_update_gives_it_the_new_arguments(be
     bench.request(an_apply(a_spec(trigger=once, args=["old"], constraints=[CLOSED]), "once"))
     bench.run(2 * MINUTE)
     receipt = answer(bench, an_apply(a_spec(trigger=every("100h"), args=["new"], constraints=[CLOSED]), "it"))
-    assert receipt["discarded"] in (None, {"jobs": [], "evidence": {}})
+    assert receipt["discarded"] in (None, {"jobs": [], "evidence": {}, "messages": 0})
     bench.run(OPENS_IN + MINUTE)
     assert args_of(bench) == [["new"]]
 
@@ -278,7 +278,7 @@ def test_given_a_due_run_before_the_gate_then_it_starts_once_with_the_arguments_
     bench.run(46 * MINUTE + 45 * SECOND)  # It is due at 03:00, and comes to the gate ten seconds later.
     assert [row["state"] for row in bench.rows("R#")] == ["submitted"]
     receipt = answer(bench, an_apply(a_spec(trigger=every("10h"), args=["new"], **preset), "it"))
-    assert receipt["discarded"] in (None, {"jobs": [], "evidence": {}})
+    assert receipt["discarded"] in (None, {"jobs": [], "evidence": {}, "messages": 0})
     bench.run(MINUTE)
     assert args_of(bench) == [[args]]
     (row,) = bench.rows("L#")
