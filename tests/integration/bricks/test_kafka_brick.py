@@ -9,11 +9,12 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
 
+from tests.support.servers.class_archives import archive_kafkas_classes
 from tests.support.servers.servers import stand_still
 from tidegate_bricks.errors import PortTaken
 from tidegate_bricks.jars import ensure_jars
 from tidegate_bricks.java import find_java
-from tidegate_bricks.java_server import QUICK_START
+from tidegate_bricks.java_server import ARCHIVES_VARIABLE, QUICK_START
 from tidegate_bricks.kafka import KafkaBrick, answering_cluster
 from tidegate_bricks.kafka_config import ExtraListener
 from tidegate_bricks.kafka_storage import CHECKPOINT_NAME, IDENTITY_NAME, new_id
@@ -156,6 +157,17 @@ def features_of(checkpoint: Path) -> list[bytes]:
 
 def names_in(properties: Path) -> set[str]:
     return {line.partition("=")[0] for line in properties.read_text().splitlines() if not line.startswith("#")}
+
+
+@pytest.mark.nightly  # Writing the archive takes two brokers' starts of CPU; all brokers of `make test` start from it.
+def test_given_archived_classes_then_a_broker_starts_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ARCHIVES_VARIABLE, str(tmp_path))
+    archive_kafkas_classes()
+    (archive,) = tmp_path.glob("*.jsa")
+    archive_kafkas_classes()
+    assert [*tmp_path.glob("*.jsa")] == [archive]
+    with KafkaBrick(None) as broker:
+        assert str(archive) in Path(f"/proc/{broker.pid}/maps").read_text()
 
 
 def test_given_pause_then_broker_is_mute_until_it_goes_on(broker: KafkaBrick, topic: str) -> None:
