@@ -14,7 +14,8 @@ from xdist.workermanage import WorkerController  # type: ignore[import-untyped] 
 from tests.support import tier
 from tests.support.suite.progress import Progress
 from tests.support.suite.scheduler import COMPUTING_NICENESS, SuiteScheduling, is_stack_folder, takes
-from tidegate_bricks.java_server import NICE_VARIABLE
+from tidegate_bricks.jars import cache_root
+from tidegate_bricks.java_server import ARCHIVES_VARIABLE, NICE_VARIABLE
 from tidegate_node.garbage import THRESHOLDS
 
 pytest_plugins = ["tests.support.servers.shared"]
@@ -37,13 +38,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Sets the tier before test modules are imported, and lets servers run before what only computes.
+    """Sets the tier before test modules are imported, and how servers start: from archived classes, and before what only computes.
 
-    The latter needs root on most machines; elsewhere servers keep the usual priority.
+    The priority needs root on most machines; elsewhere servers keep the usual one.
     """
     run_all = config.getoption("all")
     os.environ[tier.VARIABLE] = "all" if run_all else "quick"
     settings.load_profile("full" if run_all else "quick")
+    os.environ.setdefault(ARCHIVES_VARIABLE, str(cache_root() / "archives"))
     if NICE_VARIABLE not in os.environ and _may_be_less_nice():
         os.environ[NICE_VARIABLE] = BRICKS_NICENESS
     if True not in _kinds_taken(config):

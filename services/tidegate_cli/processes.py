@@ -5,7 +5,9 @@ By name, because a service never imports another one; the installed distribution
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import typer
@@ -21,4 +23,18 @@ AUDIT = "tidegate_node.audit.process:run"
 def become(process: str, **options: Any) -> None:
     """Runs a process to its end and exits with its code."""
     module, _, function = process.partition(":")
-    raise typer.Exit(getattr(import_module(module), function)(**options))
+    raise typer.Exit(getattr(_loaded(module), function)(**options))
+
+
+def _loaded(module: str) -> ModuleType:
+    """Imports a module and all that it needs, which live as long as the process.
+
+    Hundreds of modules make so many objects that the garbage collector would run dozens of times, and free nothing. So it is off until
+    all are there, and never looks at them.
+    """
+    gc.disable()
+    try:
+        return import_module(module)
+    finally:
+        gc.freeze()
+        gc.enable()

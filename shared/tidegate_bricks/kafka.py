@@ -1,9 +1,6 @@
 """A real Kafka broker on this machine: one KRaft node on the loopback interface, without Docker."""
 
-import base64
-import re
 import socket
-import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +11,7 @@ from tidegate_bricks.errors import BrickFailed, BrickUnavailable, PortTaken
 from tidegate_bricks.java import Java
 from tidegate_bricks.java_server import QUICK_START, JavaServer
 from tidegate_bricks.kafka_config import ExtraListener, KafkaPorts, render, server_properties
-from tidegate_bricks.logged_process import LoggedProcess
+from tidegate_bricks.kafka_storage import cluster_id_of, format_storage
 from tidegate_bricks.ports import LOOPBACK, free_port, is_free
 from tidegate_bricks.progress import ProgressListener, silent
 from tidegate_bricks.releases import KAFKA
@@ -22,8 +19,6 @@ from tidegate_bricks.releases import KAFKA
 LOG_SETTINGS = Path(__file__).with_name("kafka_log4j2.properties")
 #: Enough for hundreds of topic partitions and 8 MiB batches; the process then takes about 220 MB of memory (measured).
 HEAP_MB = 512
-#: Formatting took 0.7 s (measured).
-FORMAT_TIMEOUT_S = 60.0
 #: How long one question to a starting broker may take; it is asked again. Seconds.
 ASK_TIMEOUT_S = 1.0
 
@@ -104,31 +99,13 @@ class KafkaBrick(JavaServer):
         properties = server_properties(self.ports, logs, self._extra_listeners, self._extra_config)
         settings.write_text(render(properties), encoding="ascii")
         common = [f"-Dlog4j2.configurationFile={LOG_SETTINGS}", "-Djava.awt.headless=true", "-cp", f"{jars}/*"]
-        if not (logs / "meta.properties").exists():
-            self._format([str(java.executable), *QUICK_START, *common], settings)
+        format_storage(logs)
         return [*common, "kafka.Kafka", str(settings)]
 
     def answers(self) -> bool:
         # The identity, since another broker could have taken the port.
         cluster_id = answering_cluster(self.endpoint)
-        return cluster_id is not None and cluster_id == self._cluster_id()
-
-    def _cluster_id(self) -> str | None:
-        text = (self.data_dir / "log" / "meta.properties").read_text(encoding="utf-8")
-        line = re.search(r"^cluster\.id=(.*)$", text, re.MULTILINE)
-        # The file is in properties format, which escapes some characters; none of them occurs in an id.
-        return line.group(1).strip() if line else None
-
-    def _format(self, java: list[str], settings: Path) -> None:
-        # `--ignore-formatted`: an earlier formatting may have been killed after its first file.
-        tool = ["kafka.tools.StorageTool", "format", "-t", new_cluster_id(), "-c", str(settings), "--ignore-formatted"]
-        process = LoggedProcess([*java, *tool], self.log_path, inherited=[self._folder.lock_descriptor])
-        try:
-            status = process.wait(FORMAT_TIMEOUT_S)
-        finally:
-            process.close()
-        if status != 0:
-            raise BrickFailed(f"formatting {self.data_dir} failed", self.log_path, process.last_lines())
+        return cluster_id is not None and cluster_id == cluster_id_of(self.data_dir / "log")
 
 
 def answering_cluster(bootstrap_servers: str) -> str | None:
@@ -143,10 +120,3 @@ def answering_cluster(bootstrap_servers: str) -> str | None:
         return None
     # A broker is in the list once the controller lets it lead topic partitions.
     return metadata.cluster_id if metadata.brokers else None
-
-
-def new_cluster_id() -> str:
-    """Returns an id as Kafka makes them: 128 random bits in 22 letters, not starting with a dash."""
-    letters = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    # A leading dash would make it an option on the storage tool's command line.
-    return f"k{letters[1:]}" if letters.startswith("-") else letters

@@ -8,6 +8,7 @@ from tidegate_bricks.ports import LOOPBACK
 
 #: Topics choose their own limit below this one; tidegate's largest records are its dead letters of 5 MiB. Bytes.
 MESSAGE_BYTES_MAX = 8 * 1024 * 1024
+NODE_ID = 1
 CLIENTS = "CLIENTS"
 CONTROLLER = "CONTROLLER"
 
@@ -91,8 +92,8 @@ def server_properties(
     announced = [(CLIENTS, ports.clients), *((each.name, each.announced_port) for each in extra_listeners)]
     return {
         "process.roles": "broker,controller",
-        "node.id": "1",
-        "controller.quorum.voters": f"1@{LOOPBACK}:{ports.controller}",
+        "node.id": str(NODE_ID),
+        "controller.quorum.voters": f"{NODE_ID}@{LOOPBACK}:{ports.controller}",
         "listeners": _addresses([*listening, (CONTROLLER, ports.controller)]),
         "advertised.listeners": _addresses(announced),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in [*names, CONTROLLER]),

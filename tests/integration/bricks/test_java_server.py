@@ -74,7 +74,7 @@ class SmallServer(JavaServer):
 
 @pytest.fixture(autouse=True)
 def python_as_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python takes Java's `-Xmx64m` for one of its own implementation options and ignores it."""
+    """Python takes Java's `-Xmx64m` for one of its own implementation options and ignores it; there are no jars to archive."""
 
     def ensure_jars(_release: Release, listener: ProgressListener, *, java: Java) -> Path:
         listener(Progress(RELEASE.name, Stage.VERIFYING))
@@ -82,6 +82,7 @@ def python_as_java(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(java_server, "find_java", lambda: Java(Path(sys.executable), 17, "amd64", "Linux"))
     monkeypatch.setattr(java_server, "ensure_jars", ensure_jars)
+    monkeypatch.delenv(java_server.ARCHIVES_VARIABLE, raising=False)
 
 
 def test_given_start_and_stop_then_server_answers_in_between(tmp_path: Path, until: Until) -> None:

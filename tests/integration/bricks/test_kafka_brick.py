@@ -1,5 +1,6 @@
 """The real broker: answers, keeps its data, comes back where it was."""
 
+import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,11 +9,17 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
 
+from tests.support.servers.class_archives import archive_kafkas_classes
 from tests.support.servers.servers import stand_still
 from tidegate_bricks.errors import PortTaken
+from tidegate_bricks.jars import ensure_jars
+from tidegate_bricks.java import find_java
+from tidegate_bricks.java_server import ARCHIVES_VARIABLE, QUICK_START
 from tidegate_bricks.kafka import KafkaBrick, answering_cluster
 from tidegate_bricks.kafka_config import ExtraListener
+from tidegate_bricks.kafka_storage import CHECKPOINT_NAME, IDENTITY_NAME, new_id
 from tidegate_bricks.ports import free_port
+from tidegate_bricks.releases import KAFKA
 
 Until = Callable[[Callable[[], bool], str], None]
 PATIENCE_S = 60.0
@@ -119,6 +126,48 @@ def test_given_end_and_start_then_records_and_address_are_the_same(
     until(answers, "it answers again")
     assert clusters == clusters[:1] * 2
     assert consume(broker, topic) == b"kept"
+
+
+def test_given_kafkas_own_tool_then_it_formats_a_folder_as_the_brick_does(tmp_path: Path) -> None:
+    """The brick copies a file of the tool's. If the copy is of another release, features are missing or unknown."""
+    brick = KafkaBrick(tmp_path)
+    brick.choose_ports()
+    java = find_java()
+    *common, _main, settings = brick.arguments(java, ensure_jars(KAFKA))
+    ours, theirs = tmp_path / "log", tmp_path / "tool"
+    copied = tmp_path / "tool.properties"
+    copied.write_text(Path(settings).read_text().replace(str(ours), str(theirs)))
+    tool = ["kafka.tools.StorageTool", "format", "-t", new_id(), "-c", str(copied)]
+    subprocess.run([str(java.executable), *QUICK_START, *common, *tool], check=True, capture_output=True)
+    assert {file.name for file in ours.iterdir()} == {file.name for file in theirs.iterdir()}
+    assert features_of(ours / CHECKPOINT_NAME) == features_of(theirs / CHECKPOINT_NAME)
+    assert names_in(ours / IDENTITY_NAME) == names_in(theirs / IDENTITY_NAME)
+
+
+def features_of(checkpoint: Path) -> list[bytes]:
+    """Returns the record batches without what differs from one formatting to the next: instants and checksums."""
+    content, batches = checkpoint.read_bytes(), list[bytes]()
+    while content:
+        # Kafka's batch format 2: base offset, length, leader epoch, magic; CRC at 17; attributes and last offset; two instants at 27 to 43.
+        length = 12 + int.from_bytes(content[8:12])
+        batch, content = content[:length], content[length:]
+        batches.append(batch[:17] + batch[21:27] + batch[43:])
+    return batches
+
+
+def names_in(properties: Path) -> set[str]:
+    return {line.partition("=")[0] for line in properties.read_text().splitlines() if not line.startswith("#")}
+
+
+@pytest.mark.nightly  # Writing the archive takes two brokers' starts of CPU; all brokers of `make test` start from it.
+def test_given_archived_classes_then_a_broker_starts_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ARCHIVES_VARIABLE, str(tmp_path))
+    archive_kafkas_classes()
+    (archive,) = tmp_path.glob("*.jsa")
+    archive_kafkas_classes()
+    assert [*tmp_path.glob("*.jsa")] == [archive]
+    with KafkaBrick(None) as broker:
+        assert str(archive) in Path(f"/proc/{broker.pid}/maps").read_text()
 
 
 def test_given_pause_then_broker_is_mute_until_it_goes_on(broker: KafkaBrick, topic: str) -> None:

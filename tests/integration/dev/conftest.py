@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.support.cluster.cpu_starvation import Starvation, family_of
+from tidegate_bricks.java_server import ARCHIVES_VARIABLE
 
 PATIENCE_S = 90.0
 """Deadline of every wait; the machine may be busy, a pass never takes it."""
@@ -35,6 +36,7 @@ class DevProcess:
             **{name: value for name, value in os.environ.items() if not name.startswith("TIDEGATE_")},
             "PYTHONPATH": os.pathsep.join(sys.path),
             "TIDEGATE_STATE_DIR": str(state),
+            ARCHIVES_VARIABLE: os.environ[ARCHIVES_VARIABLE],
             # What a killed one leaves goes with the test's own folders.
             "TMPDIR": str(state),
             **(settings or {}),

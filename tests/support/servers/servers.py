@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.servers.class_archives import archive_kafkas_classes
 from tests.support.servers.containers import Containers, find_containers
 from tidegate_bricks.brick import Brick
 from tidegate_bricks.dynamodb import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY, DynamoDbBrick
@@ -83,6 +84,7 @@ def kafka_for_tests(
         with available.kafka() as endpoint:
             yield KafkaForTests(endpoint)
     else:
+        archive_kafkas_classes()
         with KafkaBrick(None) as brick:
             yield KafkaForTests(brick.bootstrap_servers, brick)
 

@@ -1,24 +1,16 @@
 """What is particular to the broker, without running one."""
 
-import re
 from pathlib import Path
 
 import pytest
 
 from tidegate_bricks.errors import BrickFailed, BrickUnavailable, PortTaken
 from tidegate_bricks.java import Java
-from tidegate_bricks.kafka import KafkaBrick, new_cluster_id
+from tidegate_bricks.kafka import KafkaBrick
 from tidegate_bricks.kafka_config import ExtraListener
 from tidegate_bricks.ports import free_port
 
 JAVA = Java(Path("/opt/java/bin/java"), 17, "amd64", "Linux")
-
-
-def formatted(data_dir: Path) -> Path:
-    """Makes the folder look as after the storage tool."""
-    (data_dir / "log").mkdir(parents=True)
-    (data_dir / "log" / "meta.properties").write_text("version=1\ncluster.id=abc\n")
-    return data_dir
 
 
 def test_given_new_brick_then_its_endpoint_is_not_known_yet(tmp_path: Path) -> None:
@@ -46,15 +38,16 @@ def test_given_port_that_was_asked_for_is_taken_then_error_names_it(
         brick.choose_ports()
 
 
-def test_given_formatted_folder_then_broker_starts_with_the_written_settings(tmp_path: Path) -> None:
+def test_given_new_folder_then_it_is_formatted_and_the_broker_starts_with_the_written_settings(tmp_path: Path) -> None:
     port = free_port()
-    brick = KafkaBrick(formatted(tmp_path), port=port, extra_config={"num.io.threads": "7"})
+    brick = KafkaBrick(tmp_path, port=port, extra_config={"num.io.threads": "7"})
     brick.choose_ports()
     arguments = brick.arguments(JAVA, Path("/jars"))
     settings = Path(arguments[-1])
     assert arguments[-4:-1] == ["-cp", "/jars/*", "kafka.Kafka"]
     assert f"listeners=CLIENTS://127.0.0.1:{port}," in settings.read_text()
     assert "num.io.threads=7" in settings.read_text()
+    assert sorted(file.name for file in (tmp_path / "log").iterdir()) == ["bootstrap.checkpoint", "meta.properties"]
 
 
 def test_given_folder_with_comma_then_it_is_refused(tmp_path: Path) -> None:
@@ -62,7 +55,3 @@ def test_given_folder_with_comma_then_it_is_refused(tmp_path: Path) -> None:
     brick.choose_ports()
     with pytest.raises(BrickUnavailable, match="comma"):
         brick.arguments(JAVA, Path("/jars"))
-
-
-def test_given_cluster_ids_then_none_looks_like_an_option() -> None:
-    assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", new_cluster_id()) for _ in range(500))
