@@ -14,6 +14,7 @@ from tidegate_api.cluster_map import MapReader
 from tidegate_api.gate import CarryOut, Gate
 from tidegate_api.letter_desk import LetterDesk
 from tidegate_api.logs import RunLogs
+from tidegate_api.overtaking import Overtaking
 from tidegate_api.pokes import Pokes
 from tidegate_api.pools import Pools
 from tidegate_api.reads.cluster import NodeReads
@@ -137,6 +138,7 @@ def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Service
     answers = StoredAnswers(parts.store, parts.clock)
     schedules = ScheduleReads(parts.store, pools, cluster, ranges)
     letters = DeadLetterReads(parts.store, pools, bus, parts.topics)
+    pokes = Pokes(bus, cluster, parts.topics.pokes, parts.metrics)
     return Services(
         secrets=parts.secrets,
         minimum_period_ms=parts.minimum_period_ms,
@@ -149,7 +151,7 @@ def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Service
         metrics=parts.metrics,
         cluster=cluster,
         gate=Gate(parts.store, parts.carry_out, parts.clock),
-        pokes=Pokes(bus, cluster, parts.topics.pokes, parts.metrics),
+        pokes=pokes,
         desk=desk,
         transactions=OpenTransactions(
             lambda: [] if desk.read is None else [Followed(desk.read.name, desk.read.id, OWN_PATIENCE_MS)],
@@ -161,7 +163,17 @@ def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Service
             parts.notices,
         ),
         submission=Submission(
-            bus, desk, answers, cluster, pools, parts.clock, parts.topics, parts.metrics, parts.notices, parts.timing
+            bus,
+            desk,
+            answers,
+            cluster,
+            pools,
+            Overtaking(bus, parts.store, pools, pokes, parts.topics.requests, parts.notices),
+            parts.clock,
+            parts.topics,
+            parts.metrics,
+            parts.notices,
+            parts.timing,
         ),
         answers=answers,
         logs=parts.logs,

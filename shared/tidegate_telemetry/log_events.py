@@ -423,6 +423,9 @@ API_EVENTS: Final[dict[str, LogEvent]] = {
         "Receipts were removed before they were read; reading goes on at the end, and who waits looks into the store.",
         "warning",
     ),
+    "stop_handed_over": LogEvent(
+        "An open transaction keeps nodes from reading a stop, so this process has written it to its shard; `transaction_open` says more."
+    ),
     "run_finished": LogEvent("A program reported its end."),
     "run_started": LogEvent("A program passed the start gate."),
 }

@@ -162,7 +162,9 @@ class FakeBus:
     logs: FakeLogs = field(default_factory=FakeLogs)
     listener: ReaderListener | None = None
     is_down: bool = False
-    stable: EndOffsets | None = None
+    stable: EndOffsets | Unavailable | None = None
+    place: int | None = None
+    """Offset of each request, where the broker tells it."""
     topic_partitions: int = 2
     asked_for_topics: int = 0
 
@@ -182,6 +184,8 @@ class FakeBus:
             receipt = self.owner(json.loads(order.value))
             if receipt is not None:
                 self.announce(receipt)
+            if self.place is not None:
+                return Produced(NOW - 5, order.topic_partition, self.place)
         return Produced()
 
     def announce(self, receipt: Receipt) -> None:
