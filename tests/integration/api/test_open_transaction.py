@@ -6,6 +6,7 @@ import json
 import re
 import time
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -43,7 +44,7 @@ def schedule(name: str, file: Path) -> dict[str, Any]:
 
 def hangs(stack: Stack, *topics: str) -> Producer:
     """Sends one record to each topic partition of these, in a transaction that it neither commits nor aborts."""
-    servers = {"bootstrap.servers": stack.kafka.bootstrap_servers}
+    servers: dict[str, str | int | float | bool] = {"bootstrap.servers": stack.kafka.bootstrap_servers}
     known = AdminClient(servers).list_topics(timeout=PATIENCE_S).topics
     producer = Producer({**servers, "transactional.id": uuid.uuid4().hex, "transaction.timeout.ms": 900_000})
     producer.init_transactions(PATIENCE_S)
@@ -78,6 +79,10 @@ def health_of(stack: Stack, node: subprocess.Popen[bytes]) -> str:
     return f"http://127.0.0.1:{port}"
 
 
+def names(url: str, line: str) -> bool:
+    return line in page(url)
+
+
 def page(url: str) -> str:
     return httpx2.get(url, timeout=20, trust_env=False).text
 
@@ -109,7 +114,7 @@ def test_given_a_producer_that_hangs_in_a_transaction_then_stops_work_and_the_ca
     readyz, metrics = f"{health}/readyz", f"{health}/metrics"
     for topic in ("requests", "events"):
         named = f"topic {stack.prefix}.{topic}, topic partition 0: a transaction is open since "
-        until(lambda named=named: named in page(readyz), f"the node names {topic}")
+        until(partial(names, readyz, named), f"the node names {topic}")
         assert f'tidegate_open_transactions{{topic="{stack.prefix}.{topic}"}} 8.0' in page(metrics)
     until(lambda: f"topic {stack.prefix}.receipts, topic partition" in page(f"{stack.url}/readyz"), "the API names it")
     assert httpx2.get(f"{health}/rolloutz", timeout=20, trust_env=False).status_code == 200
