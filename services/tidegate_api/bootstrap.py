@@ -124,7 +124,7 @@ def kafka_bus(settings: KafkaSettings, topics: TopicFacts, clock: Clock, notices
         publisher.start()
         reader.start()
         try:
-            yield Bus(publisher, topics, reader, log_reader)
+            yield Bus(publisher, topics, reader, log_reader, log_reader)
         finally:
             log_reader.close()
             await reader.stop()

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from tidegate_core.dead_letters.letter import Queue
 from tidegate_core.effects import Outcome, Produce
-from tidegate_ports.bus import LogReader, PartitionReader, Publisher, ReaderListener, Topics
+from tidegate_ports.bus import LogReader, PartitionReader, Publisher, ReaderListener, RecordFinder, Topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,7 @@ class Bus:
     topics: Topics
     reader: PartitionReader
     log_reader: LogReader
+    finder: RecordFinder
 
 
 async def produced(publisher: Publisher, orders: Sequence[Produce]) -> Sequence[Outcome]:

@@ -14,6 +14,7 @@ from tidegate_api.cluster_map import MapReader
 from tidegate_api.gate import CarryOut, Gate
 from tidegate_api.letter_desk import LetterDesk
 from tidegate_api.logs import RunLogs
+from tidegate_api.overtaking import Overtaking
 from tidegate_api.pokes import Pokes
 from tidegate_api.pools import Pools
 from tidegate_api.reads.cluster import NodeReads
@@ -36,6 +37,7 @@ from tidegate_ports.bus import Notices
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
 from tidegate_telemetry.metrics import Metrics
+from tidegate_telemetry.open_transactions import OWN_PATIENCE_MS, Followed, OpenTransactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ class Services:
     gate: Gate
     pokes: Pokes
     desk: ReceiptDesk
+    transactions: OpenTransactions
     submission: Submission
     answers: StoredAnswers
     logs: RunLogs
@@ -115,13 +118,15 @@ async def running(parts: Parts) -> AsyncIterator[Services]:
     async with parts.open_bus(desk) as bus:
         services = assemble(parts, pools, desk, bus)
         # In the background: the gate and the reads work while the broker is down.
-        receipts = asyncio.create_task(desk.keep_reading(bus))
+        lives = [asyncio.create_task(desk.keep_reading(bus)), asyncio.create_task(services.transactions.run())]
         try:
             yield services
         finally:
-            receipts.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await receipts
+            for life in lives:
+                life.cancel()
+            for life in lives:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await life
             await services.pokes.settle()
     pools.close()
 
@@ -133,6 +138,7 @@ def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Service
     answers = StoredAnswers(parts.store, parts.clock)
     schedules = ScheduleReads(parts.store, pools, cluster, ranges)
     letters = DeadLetterReads(parts.store, pools, bus, parts.topics)
+    pokes = Pokes(bus, cluster, parts.topics.pokes, parts.metrics)
     return Services(
         secrets=parts.secrets,
         minimum_period_ms=parts.minimum_period_ms,
@@ -145,10 +151,29 @@ def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Service
         metrics=parts.metrics,
         cluster=cluster,
         gate=Gate(parts.store, parts.carry_out, parts.clock),
-        pokes=Pokes(bus, cluster, parts.topics.pokes, parts.metrics),
+        pokes=pokes,
         desk=desk,
+        transactions=OpenTransactions(
+            lambda: [] if desk.read is None else [Followed(desk.read.name, desk.read.id, OWN_PATIENCE_MS)],
+            lambda _: True,  # Each process reads all receipts.
+            bus.topics,
+            bus.finder,
+            parts.clock,
+            parts.metrics,
+            parts.notices,
+        ),
         submission=Submission(
-            bus, desk, answers, cluster, pools, parts.clock, parts.topics, parts.metrics, parts.notices, parts.timing
+            bus,
+            desk,
+            answers,
+            cluster,
+            pools,
+            Overtaking(bus, parts.store, pools, pokes, parts.topics.requests, parts.notices),
+            parts.clock,
+            parts.topics,
+            parts.metrics,
+            parts.notices,
+            parts.timing,
         ),
         answers=answers,
         logs=parts.logs,

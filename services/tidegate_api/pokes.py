@@ -1,4 +1,4 @@
-"""Tells a shard's owner that a run's item changed. A hint: whoever misses one looks by itself within seconds."""
+"""Tells a shard's owner that a run's item changed, or that a request lies in the inbox. A hint: an owner that misses one looks by itself within 10 s."""
 
 from __future__ import annotations
 
@@ -29,11 +29,18 @@ class Pokes:
         self._open: set[asyncio.Task[None]] = set()
 
     def poke(self, run_id: str) -> None:
-        """Returns at once."""
+        """A run's item changed. Returns at once."""
+        self._poke(shard_of_run(run_id), run_id)
+
+    def poke_inbox(self, shard: int) -> None:
+        """A request lies in the shard's inbox. Returns at once."""
+        self._poke(shard, None)
+
+    def _poke(self, shard: int, run_id: str | None) -> None:
         if len(self._open) >= OPEN_MAX:
             self._metrics.count("tidegate_api_pokes_total", outcome="dropped")
             return
-        task = asyncio.create_task(self._send(run_id))
+        task = asyncio.create_task(self._send(shard, run_id))
         self._open.add(task)
         task.add_done_callback(self._open.discard)
 
@@ -42,20 +49,19 @@ class Pokes:
         if self._open:
             await asyncio.wait(self._open)
 
-    async def _send(self, run_id: str) -> None:
+    async def _send(self, shard: int, run_id: str | None) -> None:
         try:
-            sent = await self._produce(run_id)
+            sent = await self._produce(shard, run_id)
         except (ApiProblem, StoreUnavailable):
             sent = False
         self._metrics.count("tidegate_api_pokes_total", outcome="sent" if sent else "failed")
 
-    async def _produce(self, run_id: str) -> bool:
+    async def _produce(self, shard: int, run_id: str | None) -> bool:
         cluster = await self._cluster.current()
         count = await self._count()
         if count == 0:
             return False
-        shard = shard_of_run(run_id)
-        value = json.dumps({"shard": shard, "run": run_id}).encode()
+        value = json.dumps({"shard": shard} if run_id is None else {"shard": shard, "run": run_id}).encode()
         where = cluster.topic_partition_of(shard) % count
         answer = await self._bus.publisher.produce(Produce(self._topic, None, value, topic_partition=where))
         return isinstance(answer, Produced)

@@ -118,6 +118,11 @@ class ReceiptDesk:
         self.reads = False
         """Whether the topic is read: before that a receipt could pass unseen."""
 
+    @property
+    def read(self) -> Topic | None:
+        """The topic that is read, as it was described last; None before that."""
+        return self._read
+
     async def keep_reading(self, bus: Bus) -> None:
         """Begins, and reads topic partitions that are added as well; ends when it is cancelled."""
         await self.begin(bus)

@@ -1,19 +1,22 @@
 """Puts requests on their topic and awaits the receipts of the shards' owners (DESIGN 7).
 
 The order is the point: check, register the id, produce to the topic partition of the shard, wait. What this process
-answers it has from the owner, never from a guess.
+answers it has from the owner, never from a guess. A stop whose receipt does not come soon is handed to its shard (`overtaking.py`), if an
+open transaction keeps nodes from reading it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tidegate_api.bus import Bus, TopicNames, produced
 from tidegate_api.cluster_map import ClusterMap, MapReader
 from tidegate_api.looks import Looks
+from tidegate_api.overtaking import Overtaking, Sent, sent
 from tidegate_api.pools import Pools
 from tidegate_api.problems import ApiProblem, unless_taken
 from tidegate_api.receipt_reading import ReceiptNotUnderstood
@@ -21,7 +24,7 @@ from tidegate_api.receipts import Expected, ReceiptDesk, Waiter, answered
 from tidegate_api.reused import ReusedIds
 from tidegate_api.routing import shard_of_request, subject_of
 from tidegate_api.stored_answers import Sought, StoredAnswers
-from tidegate_core.effects import Produce
+from tidegate_core.effects import Outcome, Produce, Produced
 from tidegate_core.model.problems import InvalidInput, Problem
 from tidegate_core.model.receipts import Receipt, ReceiptStatus
 from tidegate_core.model.requests import JobCancel, MessageSend, Request, RunRequest, check_delivery
@@ -93,6 +96,7 @@ class Submission:
         answers: StoredAnswers,
         cluster: MapReader,
         pools: Pools,
+        overtaking: Overtaking,
         clock: Clock,
         topics: TopicNames,
         metrics: Metrics,
@@ -104,6 +108,7 @@ class Submission:
         self._answers = answers
         self._cluster = cluster
         self._pools = pools
+        self._overtaking = overtaking
         self._clock = clock
         self._topics = topics
         self._metrics = metrics
@@ -168,7 +173,16 @@ class Submission:
             for each in prepared
         ]
         with self._desk.expecting(expected) as waiters:
-            refusals = await self._produce(prepared, cluster)
+            fates = await self._produce(prepared, cluster)
+            refusals = [
+                unless_taken(fate, "request", ready.request_id) for ready, fate in zip(prepared, fates, strict=True)
+            ]
+            stops = {
+                waiter: stop
+                for waiter, ready, fate in zip(waiters, prepared, fates, strict=True)
+                if isinstance(fate, Produced)
+                and (stop := sent(ready.request, ready.request_id, ready.value, ready.shard, fate)) is not None
+            }
             waiting = {
                 waiter: Sought(ready.request, ready.request_id, ready.shard)
                 for waiter, ready, refusal in zip(waiters, prepared, refusals, strict=True)
@@ -184,7 +198,7 @@ class Submission:
                 pause_s=timing.look_again_s,
             )
             with looks:
-                await self._until_answered(list(waiting), looks, started_s)
+                await self._until_answered(list(waiting), looks, stops, started_s)
         return [
             # Whose receipt came was taken, whatever became of its acknowledgement.
             refusal if refusal is not None and waiter.is_waiting else self._outcome(ready, waiter, started_s)
@@ -206,8 +220,8 @@ class Submission:
         self._metrics.observe("tidegate_api_receipt_seconds", waited_s, status=status.value)
         return _answer(ready, receipt or pending)
 
-    async def _produce(self, prepared: Sequence[_Ready], cluster: ClusterMap) -> list[ApiProblem | None]:
-        """Returns what is to be said of each that the broker did not take, once the fate of all is known."""
+    async def _produce(self, prepared: Sequence[_Ready], cluster: ClusterMap) -> Sequence[Outcome]:
+        """Returns the fate of each, once that of all is known."""
         orders = [
             Produce(
                 self._topics.requests,
@@ -217,10 +231,11 @@ class Submission:
             )
             for ready in prepared
         ]
-        fates = await produced(self._bus.publisher, orders)
-        return [unless_taken(fate, "request", ready.request_id) for ready, fate in zip(prepared, fates, strict=True)]
+        return await produced(self._bus.publisher, orders)
 
-    async def _until_answered(self, waiters: Sequence[Waiter], looks: Looks, started_s: float) -> None:
+    async def _until_answered(
+        self, waiters: Sequence[Waiter], looks: Looks, stops: Mapping[Waiter, Sent], started_s: float
+    ) -> None:
         """By receipts from the topic, else from the store, else until patience is at its end, whatever is under way by then.
 
         Patience counts from the beginning, because those of a list that the broker took at once have waited since; but what it took late
@@ -231,7 +246,21 @@ class Submission:
         deadline_s = max(started_s + self._timing.pending_after_s, taken_s + first_look_s)
         if not await answered(waiters, max(0.0, started_s + first_look_s - taken_s)):
             looks.begin()
-            await answered(waiters, max(0.0, deadline_s - time.monotonic()))
+            handing_over = asyncio.create_task(self._hand_over(stops))
+            try:
+                await answered(waiters, max(0.0, deadline_s - time.monotonic()))
+            finally:
+                handing_over.cancel()
+
+    async def _hand_over(self, stops: Mapping[Waiter, Sent]) -> None:
+        """An open transaction may keep nodes from reading them; tries until brokers and store have answered."""
+        try:
+            while left := [stop for waiter, stop in stops.items() if waiter.is_waiting]:
+                if await self._overtaking.hand_over(left):
+                    return
+                await asyncio.sleep(self._timing.look_again_s)
+        except Exception as bug:  # noqa: BLE001 - the requests are on their topic, and are answered when they are read
+            self._notices("api_bug", problem=repr(bug), exc_info=bug)
 
     def _answered(self, ready: _Ready, outcome: Answer | Exception) -> Answer:
         if isinstance(outcome, Answer):

@@ -40,6 +40,7 @@ class Standing:
         store_silence_ms: Since the store last answered.
         map_is_known: It has read the map within the last minute, and so knows which shards are its own.
         standing_still: (topic, topic partition) whose stored position is gone from the log.
+        open_transactions: A line for each open transaction behind which nothing is read.
         made_anew: A topic that is another one than this node's map says, and what is to be done.
         stopping: It drains and will be gone.
         drained: An operator wants it to hold nothing.
@@ -55,6 +56,7 @@ class Standing:
     store_silence_ms: int
     map_is_known: bool = True
     standing_still: frozenset[tuple[str, int]] = frozenset()
+    open_transactions: tuple[str, ...] = ()
     made_anew: tuple[str, str] | None = None
     stopping: bool = False
     drained: bool = False
@@ -107,7 +109,7 @@ class Standing:
                 f"topic {topic}, topic partitions {numbers} stand still: their logs do not hold the stored positions any "
                 "more, and an operator has to decide (docs/operations.md)"
             )
-        return reasons
+        return [*reasons, *self.open_transactions]
 
 
 class HealthServer:

@@ -28,6 +28,7 @@ from tidegate_node.watching import Watching
 from tidegate_ports.bus import Membership, Notices
 from tidegate_ports.clock import Clock
 from tidegate_telemetry.metrics import Metrics
+from tidegate_telemetry.open_transactions import OpenTransactions
 
 STORE_ASK_AGAIN_S: Final = 2.0
 """Pause between looks whether a store that only this node could not reach is back."""
@@ -82,6 +83,7 @@ class Node:
         self._maps: MapWatch | None = None
         self._reading: ReadingWatch | None = None
         self._keeping: Keeping | None = None
+        self._transactions: OpenTransactions | None = None
         self._away = False
         self._drained = False
         self._overloaded = False
@@ -95,11 +97,19 @@ class Node:
         self._heartbeats, self._health = heartbeats, health
 
     def attend(
-        self, presence: Presence, watching: Watching, maps: MapWatch, reading: ReadingWatch, keeping: Keeping
+        self,
+        presence: Presence,
+        watching: Watching,
+        maps: MapWatch,
+        reading: ReadingWatch,
+        keeping: Keeping,
+        transactions: OpenTransactions,
     ) -> None:
-        """What shows this node to others, and others to it; the map; what looks after its own reading, and after its host's disk."""
+        """What shows this node to others, and others to it; the map; what looks after its own reading, after its host's disk, and after what
+        its topics' producers leave open.
+        """
         self._presence, self._watching, self._maps = presence, watching, maps
-        self._reading, self._keeping = reading, keeping
+        self._reading, self._keeping, self._transactions = reading, keeping, transactions
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -168,7 +178,7 @@ class Node:
         await self._health.stop()
 
     def _lives(self) -> list[Callable[[], Coroutine[Any, Any, None]]]:
-        lives = (self._presence, self._watching, self._maps, self._reading, self._keeping)
+        lives = (self._presence, self._watching, self._maps, self._reading, self._keeping, self._transactions)
         return [each.run for each in lives if each is not None]
 
     # -- what may end it ----------------------------------------------------------------------------------------------
@@ -273,6 +283,7 @@ class Node:
             store_silence_ms=self._heartbeats.store_silence_ms,
             map_is_known=parts.map_guard.holds(parts.facts.cluster.version, parts.clock.monotonic_ms()),
             standing_still=frozenset(parts.holdings.standing_still.positions),
+            open_transactions=() if self._transactions is None else tuple(self._transactions.reasons()),
             made_anew=None if self._maps is None else self._maps.made_anew,
             stopping=self._exit.done(),
             drained=self._drained,

@@ -73,7 +73,7 @@ class ReadingWatch:
         restart: Callable[[int, int], None],
     ) -> None:
         """Nothing comes of it where the brokers do not answer, or tell of another topic under the name."""
-        found = await self._topics.end_offsets(topic)
+        found = await self._topics.stable_ends(topic)
         if isinstance(found, Unavailable):
             return
         places = {tuple(place.split("/")): offset for place, offset in found.offsets.items()}

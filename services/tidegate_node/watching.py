@@ -209,7 +209,8 @@ class Watching:
         }
         items = await self._items(list(positions.values()))
         # After the positions: an end of before them would make a reader seem further than it is, never behind.
-        ends = await self._topics.end_offsets(topic.name)
+        # Behind a stable end nobody can read, whoever holds the shard; `OpenTransactions` reports it.
+        ends = await self._topics.stable_ends(topic.name)
         if not isinstance(ends, EndOffsets):
             raise Unreadable
         if topic is self._events and ends.offsets:

@@ -83,7 +83,9 @@ class Deliveries:
             if self._standstill.suspects:
                 self._standstill.acknowledged(message.topic() or "", _number(message))
             kind, instant = message.timestamp()
-            outcome: Outcome = Produced(instant) if kind == TIMESTAMP_LOG_APPEND_TIME else PRODUCED
+            outcome: Outcome = PRODUCED
+            if kind == TIMESTAMP_LOG_APPEND_TIME:
+                outcome = Produced(instant, message.partition(), message.offset())
         else:
             self.fatal = self.fatal or error.fatal()
             if error.code() == KafkaError._MSG_TIMED_OUT:  # noqa: SLF001 - a public code begins so

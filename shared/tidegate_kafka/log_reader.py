@@ -48,13 +48,26 @@ def make_client(settings: KafkaSettings) -> Client:
     return Consumer({**reader_config(settings), "enable.partition.eof": True, "logger": LOG})
 
 
+def make_client_of_all(settings: KafkaSettings) -> Client:
+    """Returns one that brings records of open and aborted transactions as well."""
+    all_records = {"enable.partition.eof": True, "isolation.level": "read_uncommitted", "logger": LOG}
+    return Consumer({**reader_config(settings), **all_records})
+
+
 class KafkaLogReader:
     """One per process; `close` when it ends."""
 
-    def __init__(self, settings: KafkaSettings, facts: TopicFacts, make: MakeClient = make_client) -> None:
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        facts: TopicFacts,
+        make: MakeClient = make_client,
+        make_of_all: MakeClient = make_client_of_all,
+    ) -> None:
         self._settings = settings
         self._facts = facts
         self._make = make
+        self._make_of_all = make_of_all
         self._threads = ThreadPoolExecutor(AT_ONCE_MAX, "tidegate-logs")
 
     def close(self) -> None:
@@ -93,6 +106,12 @@ class KafkaLogReader:
             return described
         return found if topic in described and described[topic].id == topic_id else {}
 
+    async def appended_at(self, topic: str, topic_partition: int, offset: int) -> int | None:
+        """The append time of the record at this offset, also of an open transaction; None where it is not known."""
+        wanted = [LogSlice(topic, topic_partition, offset, offset + 1)]
+        found = await self._apart(self._read, wanted, 1, 1, make=self._make_of_all)
+        return None if isinstance(found, Unavailable) or not found else found[0].append_time_ms
+
     async def _apart(self, look: Callable[P, T | Unavailable], *args: P.args, **kwargs: P.kwargs) -> T | Unavailable:
         try:
             looking = asyncio.get_running_loop().run_in_executor(self._threads, partial(look, *args, **kwargs))
@@ -128,11 +147,13 @@ class KafkaLogReader:
                 return message
         raise TimeoutError(f"topic {topic}: neither a record nor the end within {patience_s:g} s")
 
-    def _read(self, wanted: Sequence[LogSlice], records_max: int, bytes_max: int) -> Sequence[Record] | Unavailable:
+    def _read(
+        self, wanted: Sequence[LogSlice], records_max: int, bytes_max: int, *, make: MakeClient | None = None
+    ) -> Sequence[Record] | Unavailable:
         found: list[Record] = []
         size = 0
         try:
-            with closing(self._make(self._settings)) as client:
+            with closing((make or self._make)(self._settings)) as client:
                 for each in wanted:
                     for record in self._records(client, each):
                         found.append(record)

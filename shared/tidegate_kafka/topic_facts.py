@@ -83,6 +83,11 @@ class TopicFacts:
             return EndOffsets({})
         return found if isinstance(found, Unavailable) else EndOffsets(found)
 
+    async def stable_ends(self, topic: str) -> EndOffsets | Unavailable:
+        """The last stable offset of each topic partition: records from there on belong to an open transaction, or follow one."""
+        found = await self._offsets(topic, "stable end", LATEST, IsolationLevel.READ_COMMITTED)
+        return found if isinstance(found, Unavailable) else EndOffsets(found)
+
     async def begin_offsets(self, topic: str) -> BeginOffsets | Unavailable:
         """The first offset that each topic partition still holds (its low watermark)."""
         found = await self._offsets(topic, "begin", EARLIEST)
@@ -116,11 +121,13 @@ class TopicFacts:
             # Right after it was made, or after a broker's start, a topic may be unknown for a moment.
             await asyncio.sleep(MISSING_AGAIN_S)
 
-    async def _offsets(self, topic: str, which: str, spec: OffsetSpec) -> dict[str, int] | Unavailable:
+    async def _offsets(
+        self, topic: str, which: str, spec: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    ) -> dict[str, int] | Unavailable:
         until = time.monotonic() + self._patience_s
         while True:
             try:
-                return await self._offsets_once(topic, spec)
+                return await self._offsets_once(topic, spec, isolation)
             except TimeoutError:
                 return Unavailable(f"broker, {which} offsets of {topic}: no answer within {self._patience_s:g} s")
             except KafkaException as failure:
@@ -130,16 +137,16 @@ class TopicFacts:
                     return Unavailable(f"broker, {which} offsets of {topic}: {error.str()}")
             await asyncio.sleep(PASSING_S)
 
-    async def _offsets_once(self, topic: str, spec: OffsetSpec) -> dict[str, int] | Unavailable:
+    async def _offsets_once(
+        self, topic: str, spec: OffsetSpec, isolation: IsolationLevel
+    ) -> dict[str, int] | Unavailable:
         described = await self.describe([topic])
         if isinstance(described, Unavailable):
             return described
         if topic not in described:
             return Unavailable(f"topic {topic} does not exist")
         wanted = {TopicPartition(topic, number): spec for number in range(described[topic].topic_partitions)}
-        asked = self._admin.list_offsets(
-            wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=self._patience_s
-        )
+        asked = self._admin.list_offsets(wanted, isolation_level=isolation, request_timeout=self._patience_s)
         answers = {where.partition: await self._answer(future) for where, future in asked.items()}
         return {f"{described[topic].id}/{number}": answer.offset for number, answer in answers.items()}
 

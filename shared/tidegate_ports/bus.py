@@ -21,6 +21,7 @@ Rules of topics:
 - B10: An unknown topic is left out of descriptions. Its end offsets are `Unavailable`, or none where the topic may be missing.
 - B11: A topic that grows keeps its id and its records, and a reading of it goes on.
 - B12: A recreated topic has another id and no old record, and the position of an old reading is gone.
+- B20: A stable end lies before the first record of an open transaction, and equals the end when no transaction is open.
 
 Rules of a reader:
 
@@ -253,6 +254,13 @@ class Topics(Protocol):
         """
         ...
 
+    async def stable_ends(self, topic: str) -> EndOffsets | Unavailable:
+        """The offset in each topic partition up to which records may be read: the first record of the oldest open transaction, else the end.
+
+        An end that was asked for first and lies behind the stable end shows that a transaction is open.
+        """
+        ...
+
     async def begin_offsets(self, topic: str) -> BeginOffsets | Unavailable:
         """The first offset that each topic partition still holds; equal to its end where it is empty."""
         ...
@@ -312,6 +320,13 @@ class RecordFinder(Protocol):
             topic: Its name.
             topic_id: Of the topic that is meant: of another one under its name nothing is told.
             begins: Offset by topic partition. One that the log does not hold is left out of the answer.
+        """
+        ...
+
+    async def appended_at(self, topic: str, topic_partition: int, offset: int) -> int | None:
+        """The append time of the record at this offset, also of an open transaction; milliseconds since the epoch.
+
+        None: no record lies there, or the brokers do not answer.
         """
         ...
 

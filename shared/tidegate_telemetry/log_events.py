@@ -259,6 +259,18 @@ KAFKA_NOTICES: Final[dict[str, LogEvent]] = {
 }
 """What the Kafka adapter reports."""
 
+TRANSACTION_EVENTS: Final[dict[str, LogEvent]] = {
+    "transaction_open": LogEvent(
+        "A producer has left a transaction open in a topic that this process reads; nothing behind its first record is read. The message names "
+        "that record, `command` aborts the transaction; docs/operations.md says how to find the producer.",
+        "error",
+    ),
+    "transaction_over": LogEvent(
+        "That transaction was committed or aborted, or another process reads its topic partition."
+    ),
+}
+"""What nodes and API processes log about topics that they read."""
+
 NODE_EVENTS: Final[dict[str, LogEvent]] = {
     "drain_cut": LogEvent(
         "A hand-over was not finished in time: the successor finishes it, and may send again what was sent last.",
@@ -287,6 +299,7 @@ NODE_EVENTS: Final[dict[str, LogEvent]] = {
         "error",
     ),
     "node_refused": LogEvent("The node does not serve as things are; the message says what to do.", "error"),
+    **TRANSACTION_EVENTS,
     "reading_stands_still": LogEvent(
         "A log does not hold the stored position any more (retention passed it, or the log was cut). Records were lost; "
         "nothing more is skipped, nothing of this topic partition is read. The message names the item and the offsets; "
@@ -405,9 +418,13 @@ API_EVENTS: Final[dict[str, LogEvent]] = {
     "receipts_not_readable": LogEvent(
         "The broker does not say where the receipts end; it is asked again, and writes wait.", "warning"
     ),
+    **TRANSACTION_EVENTS,
     "receipts_position_gone": LogEvent(
         "Receipts were removed before they were read; reading goes on at the end, and who waits looks into the store.",
         "warning",
+    ),
+    "stop_handed_over": LogEvent(
+        "An open transaction keeps nodes from reading a stop, so this process has written it to its shard; `transaction_open` says more."
     ),
     "run_finished": LogEvent("A program reported its end."),
     "run_started": LogEvent("A program passed the start gate."),

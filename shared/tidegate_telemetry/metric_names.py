@@ -56,6 +56,15 @@ STORE_METRICS: Final[dict[str, Metric]] = {
 }
 """Of nodes and API alike: a run's start and end are written by the API."""
 
+TRANSACTION_METRICS: Final[dict[str, Metric]] = {
+    "tidegate_open_transactions": Metric(
+        "gauge",
+        "Topic partitions that this process reads and whose producer has left a transaction open: nothing behind it is read. Alert above 0.",
+        ("topic",),
+    ),
+}
+"""Of whatever process reads topics."""
+
 NODE_METRICS: Final[dict[str, Metric]] = {
     "tidegate_launches_total": Metric(
         "counter", "Attempts that a launcher took, by its answer.", ("program", "answer")
@@ -171,6 +180,7 @@ NODE_METRICS: Final[dict[str, Metric]] = {
         "Topic partitions that stand still because the log does not hold their stored position: alert above 0.",
         ("topic",),
     ),
+    **TRANSACTION_METRICS,
     "tidegate_clock_steps_total": Metric(
         "counter", "Steps of the machine's wall clock by more than 500 ms, which the node did not follow; alert on any."
     ),
@@ -192,6 +202,7 @@ API_METRICS: Final[dict[str, Metric]] = {
     "tidegate_api_requests_total": Metric("counter", "Answered HTTP requests.", ("method", "route", "status")),
     "tidegate_api_request_seconds": Metric("histogram", "Time to the answer.", ("method", "route"), ANSWER_BUCKETS_S),
     **STORE_METRICS,
+    **TRANSACTION_METRICS,
     "tidegate_gate_answers_total": Metric("counter", "Answers of the start gate and to reports.", ("action", "answer")),
     "tidegate_api_receipt_seconds": Metric(
         "histogram", "Time from a request's arrival to its receipt.", ("status",), ANSWER_BUCKETS_S

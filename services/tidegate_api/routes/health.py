@@ -19,11 +19,15 @@ async def livez() -> str:
 
 @router.get("/readyz", response_class=PlainTextResponse, summary="Can it serve?")
 async def readyz(services: ServicesOf) -> str:
-    """Whether the store answers, the cluster is initialised, and receipts are read."""
+    """Whether the store answers, the cluster is initialised, and receipts are read.
+
+    An open transaction among the receipts is named, and is no reason to send clients elsewhere: every process reads the same topic, and answers
+    are found in the store.
+    """
     await services.cluster.current()
     if not services.desk.reads:
         raise unavailable("receipts are not read yet: the broker does not answer, or tidegate init has not run")
-    return "ok\n"
+    return "".join(f"{line}\n" for line in ("ok", *services.transactions.reasons()))
 
 
 @router.get("/metrics", response_class=PlainTextResponse, summary="Metrics for Prometheus")

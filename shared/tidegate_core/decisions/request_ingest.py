@@ -13,6 +13,7 @@ from tidegate_core.decisions.delivery_plane.creates import Sending, Unkept
 from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
 from tidegate_core.decisions.forged import refuse_forged_request
 from tidegate_core.decisions.host import Countdown, InvalidAsk
+from tidegate_core.decisions.inboxed_request import inbox_row
 from tidegate_core.decisions.inputs import LogRecord
 from tidegate_core.decisions.operations import Operation
 from tidegate_core.decisions.topic_cursor import TopicCursor
@@ -21,7 +22,6 @@ from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
 from tidegate_core.model.problems import Problem, RefusedRecord, internal_problem
 from tidegate_core.model.requests import (
-    PAYLOAD_FIELDS,
     ControlRequest,
     JobCancel,
     MessageCancel,
@@ -39,7 +39,6 @@ from tidegate_core.model.shards import (
     unnamed_message_shard,
 )
 from tidegate_core.records.run_plane import InboxRow
-from tidegate_core.store import keys
 
 REQUESTS_TOGETHER_MAX = 250
 """Of one topic partition. What is read of a request and written for it takes some 5 KB until it is done: eight topic partitions of
@@ -49,10 +48,6 @@ INBOX_ROWS_PER_MOVE = 80
 """Below DynamoDB's 100 actions, with the cursor's own."""
 INBOX_BYTES_PER_MOVE = 3_000_000
 """Below DynamoDB's 4 MB a transaction."""
-INBOX_BODY_BYTES_MAX = 390_000
-"""A request that has to be kept as an item: DynamoDB's 400 KB less keys and names, some 1 KB. A message always fits: its payload is
-kept as it is, at most 256 KiB, and the rest of it has at most 119 KB: headers, `message_key`, `actor` and `reason` may be control
-characters, which take six bytes each as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +130,7 @@ class RequestIngest:
             if shard in self._planes:
                 sends.setdefault(shard, []).append(Sending(request, position, self._may_be_written(record)))
                 return None
-        payload = request.payload_bytes if isinstance(request, MessageSend) else None
-        body = request.to_json(without=() if payload is None else PAYLOAD_FIELDS).decode()
-        namespace, name = _inbox_name(request, position)
-        kind = "M" if isinstance(request, MessageSend | MessageCancel) else "Q"
-        row = InboxRow(namespace=namespace, name=name, kind=kind, origin=position.text(), body=body, payload=payload)
-        if row.size > INBOX_BODY_BYTES_MAX:
-            problem = Problem("", f"the request has {row.size} bytes, at most {INBOX_BODY_BYTES_MAX} can be kept")
-            raise RefusedRecord(
-                [problem], "too_large", request_id=request.id, type=request.type, namespace=request.namespace
-            )
-        return _Inboxed(shard, row)
+        return _Inboxed(shard, inbox_row(request, position))
 
     def _may_be_written(self, record: LogRecord) -> bool:
         return self._log_end is None or record.offset < max(self._log_end, self._begun_through)
@@ -229,20 +214,3 @@ def _with_sender(record: LogRecord, refused: RefusedRecord) -> RefusedRecord:
         name=name,
         key=key,
     )
-
-
-def _inbox_name(request: Request, position: Position) -> tuple[str, str]:
-    """Returns namespace and name under which the row is sorted; user text only as a hash."""
-    match request:
-        case MessageSend(namespace=namespace, key=key, id=request_id):
-            return namespace, keys.text_hash_once(key if key is not None else request_id or position.text())
-        case MessageCancel(namespace=namespace, key=key, message_id=message_id):
-            return namespace, keys.text_hash_once(key if key is not None else message_id or "")
-        case RunRequest(run_id=run) | JobCancel(job_id=run):
-            return request.namespace or "-", run
-        case ControlRequest():
-            return keys.NO_NAMESPACE, keys.CONTROLS_NAME
-        case SourceRequest():
-            return keys.NO_NAMESPACE, keys.SOURCES_NAME
-        case _:
-            return request.namespace, request.name

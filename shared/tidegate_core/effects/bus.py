@@ -33,9 +33,13 @@ class Produced:
 
     Attributes:
         appended_at: The broker's clock, in ms since the epoch, where the topic has append times and the publisher tells them.
+        topic_partition: Where the record lies; told together with its time.
+        offset: Its place there, likewise.
     """
 
     appended_at: int | None = field(default=None, compare=False)
+    topic_partition: int | None = field(default=None, compare=False)
+    offset: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

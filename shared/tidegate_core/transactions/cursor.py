@@ -51,11 +51,15 @@ def move_cursor(
         conditions.cursor_at(seen.epoch, seen.map_version, seen.next, seen.page),
     )
     actions: list[Action] = [update]
-    for shard, row in inbox:
-        key = row.key(shard)
-        actions.append(Put(key, {**to_item(row, key), "rev": 1}))
+    actions.extend(inbox_put(shard, row) for shard, row in inbox)
     actions.extend(dedupe)
     return Transaction("cursor", tuple(actions), token, seen.key)
+
+
+def inbox_put(shard: int, row: InboxRow) -> Put:
+    """Writes an inbox row of a shard, without a condition: the same row again changes nothing."""
+    key = row.key(shard)
+    return Put(key, {**to_item(row, key), "rev": 1})
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -109,6 +110,13 @@ async def test_given_marks_and_aborted_records_then_no_record_lies_there_and_ope
     assert not isinstance(ends, Unavailable)
     topic_id = found[topic].id
     assert [ends.offsets[f"{topic_id}/{number}"] for number in range(3)] == [2, 5, 1]
+    stable = await world.facts.stable_ends(topic)
+    assert not isinstance(stable, Unavailable)
+    assert [stable.offsets[f"{topic_id}/{number}"] for number in range(4)] == [2, 5, 0, 0]
+    appended = await logs.appended_at(topic, 2, 0)
+    assert appended is not None
+    assert abs(appended - time.time() * 1000) < PATIENCE_S * 1000, "of a record that no reader gets"
+    assert await logs.appended_at(topic, 0, 1) is None, "a mark is no record"
     assert await logs.next_records(topic, topic_id, {0: 1, 1: 2, 2: 0, 3: 0}) == {0: 2, 1: 5, 2: 0, 3: 0}
     assert await logs.next_records(topic, topic_id, {0: 0, 1: 1}) == {0: 0, 1: 1}
     await asyncio.to_thread(still_open.commit_transaction, PATIENCE_S)

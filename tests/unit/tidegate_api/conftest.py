@@ -121,6 +121,14 @@ class FakeLogs:
         log = self.records.setdefault((topic, 0), [])
         log.append(Record(topic, "", 0, len(log), NOW + 100 + len(log), key, value, headers))
 
+    async def next_records(
+        self, topic: str, topic_id: str, begins: Mapping[int, int]
+    ) -> Mapping[int, int] | Unavailable:
+        raise AssertionError("the API passes over no record")
+
+    async def appended_at(self, topic: str, topic_partition: int, offset: int) -> int | None:
+        return None
+
     async def spans(self, topic: str, since: int | None = None) -> Mapping[int, LogSlice] | Unavailable:
         found = {}
         for (name, number), log in self.records.items():
@@ -154,6 +162,9 @@ class FakeBus:
     logs: FakeLogs = field(default_factory=FakeLogs)
     listener: ReaderListener | None = None
     is_down: bool = False
+    stable: EndOffsets | Unavailable | None = None
+    place: int | None = None
+    """Offset of each request, where the broker tells it."""
     topic_partitions: int = 2
     asked_for_topics: int = 0
 
@@ -173,6 +184,8 @@ class FakeBus:
             receipt = self.owner(json.loads(order.value))
             if receipt is not None:
                 self.announce(receipt)
+            if self.place is not None:
+                return Produced(NOW - 5, order.topic_partition, self.place)
         return Produced()
 
     def announce(self, receipt: Receipt) -> None:
@@ -182,6 +195,9 @@ class FakeBus:
 
     async def end_offsets(self, topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:
         return Unavailable("down") if self.is_down else EndOffsets({f"{'0' * 32}/{n}": 100 + n for n in range(2)})
+
+    async def stable_ends(self, topic: str) -> EndOffsets | Unavailable:
+        return self.stable or await self.end_offsets(topic)
 
     async def begin_offsets(self, topic: str) -> BeginOffsets | Unavailable:
         raise AssertionError("the API reads receipts from their end")
@@ -195,7 +211,7 @@ class FakeBus:
     @asynccontextmanager
     async def open(self, listener: ReaderListener) -> AsyncIterator[Bus]:
         self.listener = listener
-        yield Bus(self, self, self.reader, self.logs)
+        yield Bus(self, self, self.reader, self.logs, self.logs)
 
     def on(self, topic: str) -> list[dict[str, Any]]:
         return [json.loads(order.value) for order in self.produced if order.topic == topic]

@@ -30,7 +30,7 @@ from tidegate_api.receipts import ReceiptDesk
 from tidegate_api.routes.requests import PENDING_MS_MAX
 from tidegate_api.stored_answers import Sought, StoredAnswers
 from tidegate_api.submission import Timing
-from tidegate_core.effects import NotProduced, Outcome, Produce, Produced
+from tidegate_core.effects import EndOffsets, NotProduced, Outcome, Produce, Produced
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.receipts import Receipt
 from tidegate_core.model.shards import schedule_shard
@@ -38,6 +38,7 @@ from tidegate_core.records.receipts import StoredReceipt, subject_of
 from tidegate_core.store.values import Item, Key, Page, RangeRead
 from tidegate_ports.bus import Record, Settled
 from tidegate_ports.store import PartlyRead, StoreUnavailable
+from tidegate_telemetry.open_transactions import OWN_PATIENCE_MS
 
 PATIENCE_S = 20.0
 MESSAGE = {"namespace": "orders", "topic": "orders.reminders", "after": "1h", "payload": {"order": 17}}
@@ -430,13 +431,28 @@ def test_given_start_then_receipts_are_read_from_the_end_that_was_found(process:
     assert process.bus.reader.assigned == {(TOPICS.receipts, 0): 100, (TOPICS.receipts, 1): 101}
 
 
+def test_given_an_open_transaction_among_the_receipts_then_readyz_names_it_and_clients_stay(process: Process) -> None:
+    """Every API process reads the same topic: one that is not ready would send its clients nowhere, and answers are in the store."""
+    process.bus.stable = EndOffsets({f"{'0' * 32}/0": 40, f"{'0' * 32}/1": 101})
+    services = process.http.app.state.services  # type: ignore[attr-defined]  # a Starlette application
+    assert process.http.portal is not None
+    for _ in range(2):
+        process.http.portal.call(services.transactions.look)
+        process.clock.now += OWN_PATIENCE_MS
+    process.http.portal.call(services.transactions.look)
+    answer = process.http.get("/readyz")
+    assert (answer.status_code, answer.text.splitlines()[0]) == (200, "ok")
+    assert "topic tidegate.receipts, topic partition 0: a transaction is open since " in answer.text
+    assert 'tidegate_open_transactions{topic="tidegate.receipts"} 1.0' in process.http.get("/metrics").text
+
+
 async def test_given_a_receipts_topic_that_grows_then_the_new_topic_partitions_are_read_from_their_first_record(
     bus: FakeBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only those of the start were: an answer in another one came seconds late from the store, and never where it is not stored."""
     monkeypatch.setattr(receipts, "GROWTH_S", 0.01)
     desk = ReceiptDesk(TOPICS.receipts, lambda event, **fields: None)
-    reading = asyncio.create_task(desk.keep_reading(Bus(bus, bus, bus.reader, bus.logs)))
+    reading = asyncio.create_task(desk.keep_reading(Bus(bus, bus, bus.reader, bus.logs, bus.logs)))
     try:
         for count in (2, 4, 4, 5):
             bus.topic_partitions = count

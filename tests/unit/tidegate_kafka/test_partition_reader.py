@@ -58,6 +58,9 @@ class Brokers(Topics):
                 raise
         return self.ends
 
+    async def stable_ends(self, topic: str) -> EndOffsets | Unavailable:
+        raise NotImplementedError
+
     async def begin_offsets(self, topic: str) -> BeginOffsets | Unavailable:
         raise NotImplementedError
 

@@ -317,12 +317,15 @@ async def test_given_an_append_time_then_it_is_told_and_a_producer_s_own_is_not(
     client = await stage.client()
     told: list[int | None] = []
     for stamp in ((TIMESTAMP_LOG_APPEND_TIME, 77), (TIMESTAMP_CREATE_TIME, 78)):
-        waiter = stage.publisher.send(Produce("t", b"k", b"v"))
+        waiter = stage.publisher.send(Produce("t", b"k", b"v", topic_partition=1))
         client.stamp = stamp
         client.answer(None)
         outcome = await waiter
         assert isinstance(outcome, Produced)
         told.append(outcome.appended_at)
+        assert outcome.topic_partition == (None if outcome.appended_at is None else 1), (
+            "a stop's position needs all of it"
+        )
     assert told == [77, None]
     assert await stage.publisher.stop()
 

@@ -37,6 +37,9 @@ class Brokers(Topics):
     async def end_offsets(self, topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:
         raise NotImplementedError
 
+    async def stable_ends(self, topic: str) -> EndOffsets | Unavailable:
+        raise NotImplementedError
+
     async def begin_offsets(self, topic: str) -> BeginOffsets | Unavailable:
         raise NotImplementedError
 

@@ -64,6 +64,9 @@ class FakeBus:
     proof: bool | None = True
     log_ends: EndOffsets | Unavailable = field(default_factory=lambda: EndOffsets({}))
     ends_by_topic: dict[str, EndOffsets] = field(default_factory=dict)
+    stable_by_topic: dict[str, EndOffsets] = field(default_factory=dict)
+    """Where a transaction is open."""
+    appended: int | None = None
     log_begins: list[BeginOffsets | Unavailable] = field(default_factory=lambda: [BeginOffsets({})])
     """One answer after the other; the last one again and again."""
     begins_asked: list[str] = field(default_factory=list)
@@ -137,6 +140,9 @@ class FakeBus:
     async def end_offsets(self, topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:
         return self.ends_by_topic.get(topic, self.log_ends)
 
+    async def stable_ends(self, topic: str) -> EndOffsets | Unavailable:
+        return self.stable_by_topic.get(topic) or await self.end_offsets(topic)
+
     async def begin_offsets(self, topic: str) -> BeginOffsets | Unavailable:
         self.begins_asked.append(topic)
         await asyncio.sleep(0)
@@ -154,6 +160,9 @@ class FakeBus:
         if isinstance(self.records_at, Unavailable):
             return self.records_at
         return {number: max(begin, self.records_at.get(number, begin)) for number, begin in begins.items()}
+
+    async def appended_at(self, topic: str, topic_partition: int, offset: int) -> int | None:
+        return self.appended
 
     async def cluster_id(self) -> str | Unavailable:
         return "cluster"

@@ -78,6 +78,7 @@ def test_given_a_standing_then_its_reasons_are_said(standing: Standing, dead: st
         pytest.param({"store_silence_ms": STORE_SILENCE_MS_MAX + 1}, id="a store that is silent"),
         pytest.param({"map_is_known": False}, id="a map that cannot be read"),
         pytest.param({"standing_still": frozenset({("t.events", 3)})}, id="a position that is gone"),
+        pytest.param({"open_transactions": ("topic t.events: a transaction is open",)}, id="an open transaction"),
         pytest.param({"made_anew": ("t.requests", "do it")}, id="a topic that was made anew"),
     ],
 )

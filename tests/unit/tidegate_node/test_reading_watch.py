@@ -82,3 +82,23 @@ async def test_given_other_topics_that_are_read_then_what_stands_of_them_is_begu
 
     assert around.bus.ends_shown == [{}, {1: 9}, {0: 4, 1: 4}]
     assert around.bus.calls == [("restart", "tidegate.events", 1, 5), ("restart", "orders", 0, 2)], "the rest is a mark"
+
+
+async def test_given_an_open_transaction_then_what_stands_before_it_is_not_begun_again(around: Surroundings) -> None:
+    """A restart, and then another client for all of the topic, came every minute, and neither reads behind an open transaction."""
+    requests = around.facts.requests
+    around.bus.ends_by_topic[requests.name] = EndOffsets({f"{requests.id}/0": 9, f"{requests.id}/1": 9})
+    around.bus.stable_by_topic[requests.name] = EndOffsets({f"{requests.id}/0": 5, f"{requests.id}/1": 9})
+    await watch(around).look()
+    assert around.bus.ends_shown == [{0: 5, 1: 9}]
+
+
+async def test_given_only_marks_before_an_open_transaction_then_the_reading_does_not_stand(
+    around: Surroundings,
+) -> None:
+    requests = around.facts.requests
+    around.bus.ends_by_topic[requests.name] = EndOffsets({f"{requests.id}/0": 9})
+    around.bus.stable_by_topic[requests.name] = EndOffsets({f"{requests.id}/0": 7})
+    around.bus.stands, around.bus.records_at = {0: 5}, {0: 7}
+    await watch(around).look()
+    assert around.bus.calls == []

@@ -276,3 +276,16 @@ async def test_given_a_broker_that_does_not_answer_then_the_next_round_asks_agai
     with pytest.raises(Unreadable):
         await world.watching.look()
     assert world.told() == []
+
+
+async def test_given_an_open_transaction_then_no_owner_is_blamed_for_what_nobody_can_read(world: World) -> None:
+    """Its owner was said to break its promise for as long as the transaction was open, up to 15 minutes."""
+    world.set_ends(9)
+    for topic in (world.facts.requests, world.facts.events):
+        stable = {f"{topic.id}/{number}": 5 for number in range(topic.topic_partitions)}
+        world.around.bus.stable_by_topic[topic.name] = EndOffsets(stable)
+    for _ in range(12):
+        world.around.clock.pass_ms(10_000)
+        world.live()
+        await world.watching.look()
+    assert (world.told(), world.watching.findings) == ([], ())

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_telemetry.log_events import API_EVENTS, CORE_NOTICES, KAFKA_NOTICES, LOG_EVENTS, NODE_EVENTS, LogEvent
+from tidegate_telemetry.log_events import (
+    API_EVENTS,
+    CORE_NOTICES,
+    KAFKA_NOTICES,
+    LOG_EVENTS,
+    NODE_EVENTS,
+    TRANSACTION_EVENTS,
+    LogEvent,
+)
 from tidegate_telemetry.metric_names import API_METRICS, METRICS, NODE_METRICS, Metric
 from tidegate_telemetry.metrics import Metrics
 
@@ -38,7 +46,7 @@ def _said_by_node() -> set[str]:
     said = set(_first_texts(NODE, SAYING))
     # The entry point speaks through a notifier that it makes itself.
     main = (NODE / "main.py").read_text(encoding="utf-8")
-    return said | {name for name in NODE_EVENTS if f'Notifier(Metrics())("{name}"' in main}
+    return said | set(TRANSACTION_EVENTS) | {name for name in NODE_EVENTS if f'Notifier(Metrics())("{name}"' in main}
 
 
 def test_given_a_notice_of_the_core_then_it_is_in_the_table() -> None:
@@ -54,7 +62,11 @@ def test_given_an_event_that_the_node_logs_then_it_is_in_the_table() -> None:
 
 
 def test_given_an_event_that_the_api_logs_then_it_is_in_the_table() -> None:
-    assert set(_first_texts(API, SAYING)) == set(API_EVENTS)
+    assert set(_first_texts(API, SAYING)) | set(TRANSACTION_EVENTS) == set(API_EVENTS)
+
+
+def test_given_an_event_that_both_log_of_topics_then_it_is_in_the_table() -> None:
+    assert set(_first_texts(TELEMETRY, SAYING)) >= set(TRANSACTION_EVENTS)
 
 
 @pytest.mark.parametrize(

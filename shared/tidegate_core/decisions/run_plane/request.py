@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
 from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
+from tidegate_core.decisions.forged import refuse_forged_request
 from tidegate_core.decisions.host import Fenced
 from tidegate_core.decisions.lane import Closed, Lane
 from tidegate_core.decisions.log_ends import Untold, find_out
@@ -117,8 +118,10 @@ class ApplyRequest(Procedure):
     def _receipt(self, lane: Lane) -> Operation[str]:
         try:
             request = parse_request(self.row.body.encode())
+            # The ingest has asked the same; of a row that the API wrote nobody has.
+            refuse_forged_request(request, lane.host.holding.namespaces.requests, lane.host.holding.requests.name)
         except RefusedRecord as refused:
-            # Ingest accepted it; only a newer node's grammar can lead here (rolling downgrade).
+            # Else ingest accepted it, and only a newer node's grammar can lead here (rolling downgrade).
             return self._refusal(refused, lane.host.now).to_json().decode()
         request_id = request_id_of(request.id, self.row.origin)
         key = keys.receipt(lane.shard, request.namespace, request_id)

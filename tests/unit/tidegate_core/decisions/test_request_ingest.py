@@ -22,7 +22,8 @@ from tests.support.builders import (
 )
 from tests.support.harness.actor_harness import Bench
 from tests.support.harness.effect_matchers import a_commit
-from tidegate_core.decisions.request_ingest import INBOX_BODY_BYTES_MAX, INBOX_ROWS_PER_MOVE
+from tidegate_core.decisions.inboxed_request import INBOX_BODY_BYTES_MAX
+from tidegate_core.decisions.request_ingest import INBOX_ROWS_PER_MOVE
 from tidegate_core.effects import Commit, Effect, NotProduced, Poke, Produce, Taken
 from tidegate_core.model.events import CustomEvent
 from tidegate_core.model.requests import MessageSend

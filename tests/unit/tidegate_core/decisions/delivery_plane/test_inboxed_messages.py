@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.builders import MINUTE, NOW, REQUESTS, SECOND, Doc, a_position, a_send
 from tests.support.harness.actor_harness import Bench
-from tidegate_core.decisions.request_ingest import INBOX_BODY_BYTES_MAX
+from tidegate_core.decisions.inboxed_request import INBOX_BODY_BYTES_MAX
 from tidegate_core.model.instants import format_instant
 from tidegate_core.model.message_body import MAX_HEADER_BYTES, MAX_HEADERS, MAX_PAYLOAD_BYTES
 from tidegate_core.model.parsing import parse_request
