@@ -9,6 +9,7 @@ A new release of Kafka needs a new copy. `tests/integration/bricks/test_kafka_br
 """
 
 import base64
+import os
 import re
 import shutil
 import uuid
@@ -39,6 +40,8 @@ def format_storage(folder: Path) -> None:
     written.write_text(
         f"version=1\ncluster.id={new_id()}\nnode.id={NODE_ID}\ndirectory.id={new_id()}\n", encoding="ascii"
     )
+    with written.open("rb") as file:
+        os.fsync(file.fileno())  # Else a power loss can leave an empty identity under its last name.
     written.replace(identity)
 
 

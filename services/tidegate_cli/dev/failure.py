@@ -23,6 +23,6 @@ class StackFailed(Exception):
 
 
 class SettingsWrong(StackFailed):
-    """A setting cannot be as it is given: a repeat of the command is refused again."""
+    """A process of the stack refused its start by its settings, or by what it found there: its log names it."""
 
     code = Exit.USAGE

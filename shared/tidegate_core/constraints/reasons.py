@@ -32,5 +32,5 @@ REASONS: Final[Mapping[ReasonCode, str]] = {
     "load_high": "the load is at its bound, or has not fallen far enough since",
     "load_unknown": "there is no fresh sample of the load",
     "flexible_window": "the occurrence's own place in the flexible window of its time trigger is still to come",
-    "catch_up_pacing": "what was missed runs one at a time, and another of them is open",
+    "catch_up_pacing": "runs that make up for missed instants start one at a time, and another of them is open",
 }

@@ -1,8 +1,8 @@
 """The inbox row of a request, from the request and the position of its record. Pure.
 
 The ingest writes these rows (`request_ingest.py`). The API writes the same row for a request that `may_overtake`, when an open transaction
-keeps the ingest from reading the record (decision 38). Both rows have one key, so the later write changes nothing; when the first row has been
-dealt with by then, the second one is a repeat of its request.
+keeps the ingest from reading the record (decision 38). Both rows have one key, unless the broker's clock stepped back between the records. If the
+first row has been dealt with by then, the second one is a repeat of its request id.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from tidegate_core.model.requests import (
     RunCancel,
     RunRequest,
     ScheduleDelete,
-    ScheduleResume,
     ScheduleSuspend,
     SourceRequest,
 )
@@ -33,9 +32,11 @@ INBOX_BODY_BYTES_MAX = 390_000
 kept as it is, at most 256 KiB, and the rest of it has at most 119 KB: headers, `message_key`, `actor` and `reason` may be control
 characters, which take six bytes each as JSON."""
 
-OVERTAKING: Final = (ScheduleSuspend, ScheduleResume, ScheduleDelete, ControlRequest, RunCancel, JobCancel)
-"""What stops something, or lets it go on. What makes something waits its turn in the log; so does `message.cancel`, whose order among the
-creates of its key the log alone knows."""
+OVERTAKING: Final = (ScheduleSuspend, ScheduleDelete, ControlRequest, RunCancel, JobCancel)
+"""Requests that stop something, and the resume of a namespace or the system, which takes a stop back.
+
+All others wait their turn in the log. A `schedule.resume` that overtook the apply of a correction would start the old definition, and the
+correction would be superseded. Only the log knows the order of a `message.cancel` among the creates of its key."""
 
 
 def may_overtake(request: Request) -> bool:

@@ -143,6 +143,11 @@ class Bench(Programs, Outcomes, Scripts, Topics):
         self._nobody_watches()
         self._soon.append(Begin())
 
+    def restart_with(self, **settings: Any) -> None:
+        """Kills the actor; its successors have these settings of a holding."""
+        self._holding.update(settings)
+        self.crash()
+
     def crash(self) -> None:
         """Kills the actor where it stands, and sets a successor going."""
         self.crash_after = None

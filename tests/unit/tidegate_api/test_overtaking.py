@@ -65,7 +65,6 @@ def inbox(process: Process) -> list[Item]:
     ("method", "path", "shard"),
     [
         pytest.param("POST", f"{PUT_SCHEDULE}/suspend", SHARD, id="suspend"),
-        pytest.param("POST", f"{PUT_SCHEDULE}/resume", SHARD, id="resume"),
         pytest.param("DELETE", PUT_SCHEDULE, SHARD, id="delete"),
         pytest.param("POST", f"/api/v1/runs/{RUN}/cancel", 3, id="run"),
         pytest.param("POST", f"/api/v1/jobs/{JOB}/cancel", 5, id="job"),

@@ -266,7 +266,7 @@ def test_given_a_stored_receipt_with_fields_of_a_newer_release_then_they_are_ign
     process.bus.owner = newer_node(process, **NEWER_FIELDS)
     answer = process.http.put("/api/v1/schedules/flights/b", json={**SPEC, "name": "b"})
     assert (answer.status_code, answer.json()["version"]) == (200, 9)
-    assert answer.json()["discarded"] == {"jobs": ["j"], "evidence": {}}
+    assert answer.json()["discarded"] == {"jobs": ["j"], "evidence": {}, "messages": 0}
     shown = process.http.get(f"/api/v1/requests/flights/{answer.json()['request_id']}")
     assert (shown.status_code, shown.json()["status"]) == (200, "accepted")
 

@@ -6,7 +6,7 @@ what is not in memory, would pass for sent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tidegate_core.decisions.delivery_plane.retrying import RETRY_LAST_MS
@@ -50,8 +50,12 @@ class NextAttempts:
         if any(map(self._may_wait, messages)):
             yield from self.learn_all()
 
-    def learn_all(self) -> Operation[None]:
-        """Reads those of predecessors, once, as long as some may lie beyond what is in memory."""
+    def learn_all(self, between_pages: Callable[[], Operation[None]] | None = None) -> Operation[None]:
+        """Reads those of predecessors, once, as long as some may lie beyond what is in memory.
+
+        Args:
+            between_pages: Runs after each page. There may be hundreds, and a caller that holds the shard's lane lets others have it.
+        """
         plane = self._plane
         last = plane.maybe_sent_through + RETRY_LAST_MS
         if self._are_read or plane.window.loaded_through[0] > last:
@@ -64,6 +68,8 @@ class NextAttempts:
             assert isinstance(page, Page)
             self._take(page.items)
             after = page.next_after or high
+            if between_pages is not None:
+                yield from between_pages()
         self._are_read = True
 
     def _may_wait(self, message: Message) -> bool:

@@ -196,7 +196,7 @@ class RecurringChange:
         while self._lane.host.now < give_up and any(row.stage is Stage.SENDING for row in self._rows()):
             yield from self._lane.give_way()
             yield from self._lane.host.sleep(WIRE_LOOK_MS)
-        yield from self._source.plane.next_attempts.learn_all()
+        yield from self._source.plane.next_attempts.learn_all(self._lane.give_way)
         yield from self._lane.fetch(NotAtHand(keys=keys.recurring_of(self._lane.shard, self._namespace, self._name)))
 
     def _hold_position(self) -> None:

@@ -115,11 +115,18 @@ class ApplyRequest(Procedure):
         """Returns the topics that are asked while the lane waits for some that have not answered at once."""
         return untold
 
+    def _authorize(self, lane: Lane, request: Request) -> None:
+        """Refuses a user's request that its topic is not for. The ingest has asked the same of a record, and nobody of a row that the API wrote.
+
+        Raises:
+            RefusedRecord: The topic is not for the request's namespace.
+        """
+        refuse_forged_request(request, lane.host.holding.namespaces.requests, lane.host.holding.requests.name)
+
     def _receipt(self, lane: Lane) -> Operation[str]:
         try:
             request = parse_request(self.row.body.encode())
-            # The ingest has asked the same; of a row that the API wrote nobody has.
-            refuse_forged_request(request, lane.host.holding.namespaces.requests, lane.host.holding.requests.name)
+            self._authorize(lane, request)
         except RefusedRecord as refused:
             # Else ingest accepted it, and only a newer node's grammar can lead here (rolling downgrade).
             return self._refusal(refused, lane.host.now).to_json().decode()

@@ -51,6 +51,9 @@ class ResumeWhenDue(ApplyRequest):
         yield from lane.host.write_for_good(Batch("until", (Delete(key),)))
         self.memory.learn(key, None)
 
+    def _authorize(self, lane: Lane, request: Request) -> None:
+        """Tidegate itself asks: what an operator lets users' topics ask for has no say."""
+
     @property
     def _asked_at(self) -> int:
         """The position is that of a request amid the suspension, or before it: what came since then was ignored."""

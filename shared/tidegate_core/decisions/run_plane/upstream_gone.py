@@ -31,7 +31,7 @@ from tidegate_core.model.facts import ScheduleGone
 from tidegate_core.model.instants import LATEST_INSTANT
 from tidegate_core.model.position import FIRST_POSITION, Position
 from tidegate_core.model.receipts import ReceiptStatus
-from tidegate_core.model.requests import ScheduleDelete, ScheduleRequest
+from tidegate_core.model.requests import Request, ScheduleDelete, ScheduleRequest
 from tidegate_core.records.run_plane import Definition, InboxRow, ScheduleState
 from tidegate_core.store import keys
 from tidegate_core.triggers.base import EventTrigger
@@ -70,6 +70,9 @@ class UpstreamGone(ApplyRequest):
             return
         yield from self._receipt_once_told(lane)
         self.done()
+
+    def _authorize(self, lane: Lane, request: Request) -> None:
+        """Tidegate itself asks: what an operator lets users' topics ask for has no say."""
 
     def _waits_for_an_end(self) -> bool:
         """Whether a run of the deleted one from before lies in the inbox still, and waits there for what may have come before it."""

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.builders import (
     EVENTS,
+    MINUTE,
     REQUESTS,
     REQUESTS_ID,
     SECOND,
@@ -22,6 +23,7 @@ from tests.support.harness.actor_harness import Bench
 from tidegate_core.decisions.forged import TopicNamespaces
 from tidegate_core.decisions.inboxed_request import inbox_row, may_overtake
 from tidegate_core.decisions.inputs import LogRecord, Poked
+from tidegate_core.model.instants import format_instant
 from tidegate_core.model.parsing import parse_request
 from tidegate_core.model.position import Position
 from tidegate_core.model.shards import controls_shard, schedule_shard
@@ -88,8 +90,7 @@ def test_given_its_record_is_read_at_last_then_it_is_a_repeat_with_the_first_ans
     write(bench, suspend, blocked(bench, suspend))
     bench.run(SWEEP)
     answer = bench.receipts()[suspend["id"]]
-    write(bench, resume, blocked(bench, resume))
-    bench.run(SWEEP)
+    blocked(bench, resume)
     bench.hand_over(REQUESTS, 0, first)
     bench.run(SWEEP)
     assert bench.receipts()[suspend["id"]] == answer
@@ -150,11 +151,43 @@ def test_given_a_row_of_a_namespace_that_the_topic_is_not_for_then_its_owner_ref
     assert bench.status_of(suspend["id"]) == "rejected"
 
 
+def test_given_a_correction_and_a_resume_behind_one_transaction_then_the_corrected_version_starts(bench: Bench) -> None:
+    """The resume overtook the correction: the broken version started, and the correction was superseded."""
+    bench.request(a_request("suspend"))
+    first = len(bench.log(REQUESTS, 0))
+    blocked(bench, an_apply(a_spec("nightly", trigger=every("20s")), request_id="correction"))
+    bench.run(SECOND)
+    resume = a_request("resume")
+    assert not may_overtake(parse_request(json.dumps(resume).encode()))
+    blocked(bench, resume)
+    bench.hand_over(REQUESTS, 0, first)
+    bench.run(SWEEP)
+    assert (bench.status_of("correction"), bench.status_of(resume["id"])) == ("accepted", "accepted")
+    state = bench.state_of()
+    assert state is not None
+    assert (state.status, state.version) == ("active", 2)
+
+
+@pytest.mark.parametrize("narrowed", [False, True])
+def test_given_a_suspension_with_an_end_then_it_ends_whatever_namespaces_users_may_name_by_then(narrowed: bool) -> None:
+    """Refused as a user's request would be, the resume at `until` never came, and nothing told of it."""
+    bench = Bench()
+    bench.run(SECOND)
+    bench.request(an_apply(a_spec("nightly", trigger=every("10s"))))
+    bench.request(a_request("suspend", until=format_instant(bench.now + 5 * MINUTE)))
+    if narrowed:
+        bench.restart_with(namespaces=TopicNamespaces(("orders",), ("*",)))
+    bench.run(6 * MINUTE)
+    state = bench.state_of()
+    assert state is not None
+    assert state.status == "active"
+
+
 @pytest.mark.parametrize(
     ("document", "overtakes"),
     [
         (a_request("suspend"), True),
-        (a_request("resume"), True),
+        (a_request("resume"), False),
         (a_request("delete"), True),
         (SCOPE, True),
         (SCOPE | {"type": "control.resume"}, True),
