@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 SETTLE_MS: Final = 15_000
 """The owner reads its inbox every 10 s if the poke is lost. The rest is for the decision and the record of its receipt."""
+SETTLE_WIDE_MS: Final = 35_000
+"""Of a scope's suspend or resume: without pokes the other shards, and then its home, find their rows up to 10 s later each."""
 WAITS_FOR: Final = frozenset(
     {
         *(
@@ -57,7 +59,7 @@ def _due(case: Case, asked: Asked, at: int, shard: int, answered: int) -> int | 
     is_wide = str(asked.document["type"]).startswith("control.")
     shards = range(case.swarm.shards) if is_wide else (shard,)  # All shards do their part before a scope's answer.
     serving = {each.serving for each in case.record.stints.values() if each.serving is not None and each.serving > at}
-    span = SETTLE_MS + case.queued_ms + case.scattered_ms + case.unheard_ms
+    span = (SETTLE_WIDE_MS if is_wide else SETTLE_MS) + case.queued_ms + case.scattered_ms + case.unheard_ms
     healed = START + case.swarm.busy_ms + HEAL_AFTER_MS
     for look in (at, *sorted(serving)):
         due = max(case.lane_had(each, look, span) for each in shards)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.simulation.checks import violations
 from tests.simulation.checks.case import Case
-from tests.simulation.checks.overtaking import SETTLE_MS, check_overtaking
+from tests.simulation.checks.overtaking import SETTLE_MS, SETTLE_WIDE_MS, check_overtaking
 from tests.simulation.checks.reminders import SETTLE_MS as REMINDED_WITHIN_MS
 from tests.simulation.checks.reminders import check_reminders
 from tests.simulation.runner.runner import run
@@ -56,7 +56,8 @@ def answered_late(case: Case, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> 
     """Dates its answer after all that the judge allows, and returns when that was over."""
     assert asked.handed_over is not None
     assert asked.receipt is not None
-    due = asked.handed_over[0] + SETTLE_MS + case.queued_ms + case.scattered_ms + case.unheard_ms
+    settle_ms = SETTLE_WIDE_MS if str(asked.document["type"]).startswith("control.") else SETTLE_MS
+    due = asked.handed_over[0] + settle_ms + case.queued_ms + case.scattered_ms + case.unheard_ms
     monkeypatch.setattr(asked, "receipt", replace(asked.receipt, at=due + LATE_MS))
     return due
 
