@@ -19,6 +19,7 @@ from tests.simulation.checks.limits import check_limits
 from tests.simulation.checks.messages import check_messages
 from tests.simulation.checks.outages import check_outages
 from tests.simulation.checks.overlap import check_overlap
+from tests.simulation.checks.overtaking import check_overtaking
 from tests.simulation.checks.quiescence import check_rest
 from tests.simulation.checks.receipts import check_answers
 from tests.simulation.checks.recurring_messages import check_recurring
@@ -59,6 +60,7 @@ CHECKS: tuple[Check, ...] = (
     check_limits,
     check_constraints,
     check_stops,
+    check_overtaking,
     check_ends,
     check_controls,
     check_messages,

@@ -13,6 +13,7 @@ from tests.simulation.checks.scope_suspension import WideSpans
 from tests.simulation.faults.small_limits import MAP_TRUSTED_MS
 from tests.simulation.runner.swarm import HALF_SESSION_MS, SETTLE_MS
 from tests.simulation.world.cluster import CLUSTER_ID, REQUESTS
+from tests.simulation.world.fault_schedule import HEAL_AFTER_MS
 from tests.simulation.world.guarded_produce import PRODUCE_PATIENCE_MS
 from tests.simulation.world.kip848_coordinator import ConsumerCoordinator
 from tests.simulation.world.node import PROBE_MS
@@ -253,6 +254,16 @@ class Case:
         since = max((at for at, who in self.record.taken[pk] if author.follows(who)), default=0)
         handed = self.record.handed[pk, offset]
         return not any(at >= since and (owner, tenure) == author[:2] for at, owner, tenure in handed)
+
+    def request_readable_at(self, appended: int) -> int:
+        """Returns from when on nodes could read a request: at its append time, or at the end of an open transaction that it stands behind."""
+        healed = START + self.swarm.busy_ms + HEAL_AFTER_MS
+        ends = (
+            min(START + end, healed)
+            for topic, (begin, end) in self.swarm.topics.open_transactions
+            if topic == "requests" and START + begin <= appended < START + end
+        )
+        return max([appended, *ends])
 
     def was_left_halfway(self, announced: Announced) -> bool:
         """Whether the topic of one of its records was made anew when that had been handed to some of its schedules only: a repeat of the

@@ -99,7 +99,7 @@ def _was_surely_served(case: Case, letter: Letter, expires: int) -> bool:
         waits_for = {*map(position_pk, letter.positions), *map(keys.shard_pk, letter.shards)}
         since = case.records_had_since(waits_for, letter.due, written + case.scattered_ms + case.unheard_ms)
     return (
-        max(letter.records) <= since
+        max(map(case.request_readable_at, letter.records)) <= since
         and letter.name not in case.record.not_sent
         and not case.wide.maybe(NAMESPACE, letter.due, expires)
         and not case.is_disturbed(since, expires, A_MESSAGE_WAITS_FOR)

@@ -177,9 +177,16 @@ def _a_calm_look(case: Case, life: Life, comes: int, until: int) -> int | None:
     if changed:
         # Who was there before the events topic changed leaves the new part unread until it asks again, and a reminder waits.
         comes = max(comes, healed, _noticed_by_all(case, START + max(changed) + topics.metadata_lag_ms))
+    # What stands behind an open transaction may have come in time, so a reminder waits until somebody can read it.
+    opened = [
+        (START + begin, min(START + end, healed))
+        for topic, (begin, end) in topics.open_transactions
+        if topic != "requests"
+    ]
     unnoticed = _source_unnoticed(case, healed)
     moments = [each.serving for each in case.record.stints.values() if each.serving is not None]
     moments += [noticed for _, noticed in unnoticed]
+    moments += [end for _, end in opened]
     shard = schedule_shard(NAMESPACE, life.name, case.swarm.shards)
     # Requests of before, which a take-over in a slow world deals with for most of a minute, go first.
     looks = (case.emptied(shard, each) for each in [comes, *sorted(each for each in moments if each > comes)])
@@ -187,6 +194,8 @@ def _a_calm_look(case: Case, life: Life, comes: int, until: int) -> int | None:
         is_healed = look >= healed
         settled = case.lane_had(shard, look, (SETTLE_MS if is_healed else SETTLE_AMID_FAULTS_MS) + case.queued_ms)
         if settled >= until or _waits_for_source(case, unnoticed, look, settled):
+            continue
+        if any(begin <= settled and look < end for begin, end in opened):
             continue
         held = all(case.is_held(number, look, settled) for number in case.topic_partitions(settled))
         if held and (is_healed or not case.is_disturbed(look, settled, WAITS_FOR)):

@@ -35,6 +35,7 @@ _BROKER: Mapping[str, str] = {
     "lost_ack": "a record is there and its producer hears nothing",
     "lost_poke": "a poke reaches nobody",
     "behind_end": "records that were read wait in a busy node's queue, and come behind the end of their reading",
+    "open_transaction": "a transaction of a user stays open, and readers get no record behind its first one",
     "marked": "a transaction of a user ends behind its records with a mark that has an offset and is no record",
 }
 _NODE: Mapping[str, str] = {

@@ -28,7 +28,7 @@ from tests.simulation.faults.rare_scenarios import (
     rare_suspends,
     rare_voids,
 )
-from tests.simulation.faults.topic_scenarios import requests_topic_made_anew
+from tests.simulation.faults.topic_scenarios import open_transactions, requests_topic_made_anew
 from tests.simulation.faults.upgrade_faults import two_releases
 from tests.simulation.runner.swarm import CONSUMER_SESSION_MS, Burst, Swarm
 from tests.simulation.users.misbehaving_programs import TRAP as STUBBORN
@@ -324,6 +324,7 @@ TRAPS: Mapping[str, Trap] = {
     FAILURES: Trap(failures, 0.06, "early_death"),
     "copies": Trap(copies, 0.04, "early_death"),
     "requests_topic_made_anew": Trap(requests_topic_made_anew, 0.045, "recreated"),
+    "open_transactions": Trap(open_transactions, 0.03, "open_transaction"),
     "two_releases": Trap(two_releases, 0.06),
     ENDS: Trap(suspends_until, 0.12),
     REDEFINED: Trap(redefined, 0.12),

@@ -1,4 +1,4 @@
-"""The trap in which the requests topic is deleted and made again while all nodes run."""
+"""Traps about topics: requests is deleted and made again while all nodes run, and a user's transaction stays open for long."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
-from tests.simulation.faults.node_faults import Trouble
+from tests.simulation.faults.node_faults import Trouble, strikes
 from tests.simulation.runner.swarm import Burst, Swarm
 
 FIRST_MS: Final = 12_000
@@ -17,6 +17,8 @@ FOLLOWS_MS: Final = (0, 1_000, 1_000, 6_000, 15_000)
 MOMENTS: Final = ("cursor", "raise", "acquire")
 SENT: Final = 40
 POSITION: Final = "cursor"
+OPEN_MS: Final = 40_000
+STOPPING: Final = ("control", "controls", "end_pending", "cancel_run")
 
 
 def requests_topic_made_anew(swarm: Swarm, chance: Random) -> Swarm:
@@ -42,4 +44,20 @@ def requests_topic_made_anew(swarm: Swarm, chance: Random) -> Swarm:
         store=store,
         node=replace(swarm.node, trouble=(*swarm.node.trouble, *falls)),
         bursts=(*swarm.bursts, sent),
+    )
+
+
+def open_transactions(swarm: Swarm, chance: Random) -> Swarm:
+    """No node reads a request for 40 s, so that owners have the time that they may take for stops that are handed over. Few fall.
+
+    In half of the worlds no poke arrives: an owner finds the rows when it reads its inbox, every 10 s.
+    """
+    begin = chance.randint(5_000, 10_000)
+    opened = ("requests",) if chance.random() < 0.3 else ("requests", "events")
+    if chance.random() < 0.5:
+        swarm = replace(swarm, broker=replace(swarm.broker, lost_pokes=1.0))
+    return replace(
+        swarm,
+        topics=replace(swarm.topics, open_transactions=tuple((topic, (begin, begin + OPEN_MS)) for topic in opened)),
+        node=replace(swarm.node, trouble=(*swarm.node.trouble, *strikes(chance, STOPPING, 2))),
     )

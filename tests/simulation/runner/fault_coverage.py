@@ -68,6 +68,7 @@ FAMILIES: Final = (
     Family("batches", ("stalled_batch",), ("batch",)),
     Family("checkpoints", ("stalled_checkpoint",), ("checkpoint",)),
     Family("marks", ("marked",), (world.REQUESTS, world.EVENTS, world.SOURCE_TOPIC)),
+    Family("transactions", ("open_transaction",), (world.REQUESTS, world.EVENTS, world.SOURCE_TOPIC)),
     Family("growth", ("grown",), (world.EVENTS, world.REQUESTS, "map")),
     Family("topic", ("recreated",), (world.REQUESTS, world.EVENTS, world.SOURCE_TOPIC)),
 )

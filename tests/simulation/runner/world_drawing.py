@@ -16,7 +16,13 @@ from tests.simulation.faults.node_faults import calm_nodes, draw_nodes
 from tests.simulation.faults.scenarios import TRAPS
 from tests.simulation.faults.small_limits import draw_knobs
 from tests.simulation.faults.store_faults import calm_store, draw_store
-from tests.simulation.faults.topic_faults import calm_topics, draw_topics, with_a_map_that_follows
+from tests.simulation.faults.topic_faults import (
+    TopicFaults,
+    calm_topics,
+    draw_topics,
+    with_a_map_that_follows,
+    with_open_transactions,
+)
 from tests.simulation.runner.swarm import Swarm
 
 
@@ -41,15 +47,18 @@ def swarm_of(seed: int, *, faults: bool = True) -> Swarm:
         node=draw_nodes(source(seed, "node"), busy_ms) if faults else calm_nodes(),
         launcher=draw_launcher(source(seed, "launcher"), busy_ms) if faults else calm_launcher(),
         group=draw_group(source(seed, "group")) if faults else calm_group(),
-        topics=with_a_map_that_follows(draw_topics(source(seed, "topics"), busy_ms), source(seed, "map"))
-        if faults
-        else calm_topics(),
+        topics=_drawn_topics(seed, busy_ms) if faults else calm_topics(),
         knobs=draw_knobs(source(seed, "knobs")) if faults else (),
     )
     for name, trap in TRAPS.items():
         if faults and source(seed, f"share of {name}").random() < trap.share:
             swarm = trapped(swarm, seed, name)
     return swarm
+
+
+def _drawn_topics(seed: int, busy_ms: int) -> TopicFaults:
+    drawn = with_a_map_that_follows(draw_topics(source(seed, "topics"), busy_ms), source(seed, "map"))
+    return with_open_transactions(drawn, source(seed, "transactions"), busy_ms)
 
 
 def trapped(swarm: Swarm, seed: int, name: str) -> Swarm:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,13 +12,22 @@ from tests.simulation.world import cluster as world
 from tests.simulation.world.broker import Outgoing
 from tests.simulation.world.cluster import Cluster
 from tests.simulation.world.observations import ReceiptSeen
+from tidegate_api.routing import shard_of_request
+from tidegate_core.decisions.inboxed_request import inbox_row, may_overtake
 from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.effects import NotProduced
+from tidegate_core.effects import NotProduced, Produced
+from tidegate_core.model.parsing import parse_request
+from tidegate_core.model.position import Position
+from tidegate_core.model.problems import InvalidInput, RefusedRecord
+from tidegate_core.model.requests import Request
+from tidegate_core.transactions.cursor import inbox_put
 
 PATIENCE_MS = 1_500
 REPEAT_MS = 7_000
 SENT_TWICE = 0.08
 SEE_MS = 10
+FIRST_LOOK_MS = 2_000
+"""As the API's (`FIRST_LOOK_S`)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -30,6 +39,7 @@ class Asked:
         sends: How often that was done.
         appended: Append times of its records.
         receipt: The first one seen on the topic.
+        handed_over: When the store had taken the row that the API wrote in front of an open transaction, and the row's shard; the first time.
     """
 
     document: Mapping[str, Any]
@@ -37,6 +47,7 @@ class Asked:
     sends: int = 0
     appended: list[int] = field(default_factory=list)
     receipt: ReceiptSeen | None = None
+    handed_over: tuple[int, int] | None = None
 
     @property
     def id(self) -> str:
@@ -97,9 +108,41 @@ class Requests:
         def done(result: object) -> None:
             if isinstance(result, NotProduced) and asked.receipt is None:
                 self._cluster.timeline.after(500, repeat)
+            if isinstance(result, Produced) and (request := _understood(value)) is not None and may_overtake(request):
+                topic_id = self._cluster.broker.topics[world.REQUESTS].id
+                self._cluster.timeline.after(FIRST_LOOK_MS, lambda: self._hand_over(asked, request, result, topic_id))
 
         self._cluster.broker.produce(outgoing, done)
         self._cluster.timeline.after(REPEAT_MS, repeat)
+
+    def _hand_over(self, asked: Asked, request: Request, place: Produced, topic_id: str) -> None:
+        """As the API does for a stop whose record stands behind an open transaction: it writes the row to the shard and pokes the owner.
+
+        If the topic was recreated since, the offset is another record's, and the API hands nothing over.
+        """
+        broker, number, offset, at = self._cluster.broker, place.topic_partition, place.offset, place.appended_at
+        assert number is not None
+        assert offset is not None
+        assert at is not None
+        if asked.receipt is not None or broker.topics[world.REQUESTS].id != topic_id:
+            return
+        if broker.stable_end(world.REQUESTS, number) > offset:
+            return  # Nodes can read the record: it has its turn in the log.
+        position = Position(at, topic_id, number, offset)
+        try:
+            shard = shard_of_request(request, asked.id, self._cluster.swarm.shards)
+        except InvalidInput:
+            return  # Of a run of no shard: the API sends none.
+        self._cluster.trace.counted("handed_over", str(request.type))
+
+        def written(left: Sequence[object] | None) -> None:
+            if left is None or left:
+                self._cluster.timeline.after(FIRST_LOOK_MS, lambda: self._hand_over(asked, request, place, topic_id))
+            else:
+                asked.handed_over = asked.handed_over or (self._cluster.timeline.now, shard)
+                self._cluster.poke(shard, None)
+
+        self._cluster.store.write([inbox_put(shard, inbox_row(request, position))], written, "api")
 
     def _send_if_unanswered(self, asked: Asked) -> None:
         """Who was not answered asks again; for hours nobody asks every few seconds."""
@@ -129,3 +172,11 @@ class Requests:
         self._cluster.trace.note("user", "sees", (record.value or b"").decode())
         answered = self._waiting.pop(request_id)
         self._cluster.timeline.after(self._cluster.timeline.around(SEE_MS), lambda: answered(asked))
+
+
+def _understood(value: bytes) -> Request | None:
+    """The API refuses what it cannot parse, and produces nothing of it."""
+    try:
+        return parse_request(value)
+    except RefusedRecord:
+        return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -93,12 +94,20 @@ class Outgoing:
 class Broker:
     """All topics. One clock: append times never go back."""
 
-    def __init__(self, timeline: Timeline, trace: Trace, faults: BrokerFaults, metadata_lag_ms: int) -> None:
+    def __init__(
+        self,
+        timeline: Timeline,
+        trace: Trace,
+        faults: BrokerFaults,
+        metadata_lag_ms: int,
+        open_transactions: Sequence[tuple[str, Period]] = (),
+    ) -> None:
         self.topics: dict[str, Topic] = {}
         self._timeline = timeline
         self._trace = trace
         self._faults = faults
         self._metadata_lag_ms = metadata_lag_ms
+        self._open_transactions = open_transactions
         self._healed = False
         self._healed_at = math.inf
 
@@ -189,6 +198,16 @@ class Broker:
             seen = max(seen, until)
         return away
 
+    def stable_end(self, topic: str, topic_partition: int) -> int:
+        """Returns the offset of the first record that came since a transaction was opened which is open still; else the end."""
+        log, now = self.topics[topic].logs[topic_partition], self._timeline.now - START
+        opened = [
+            begin
+            for name, (begin, end) in self._open_transactions
+            if name == topic and begin <= now < end and not self._healed
+        ]
+        return bisect_left(log, START + min(opened), key=lambda each: each.append_time) if opened else len(log)
+
     def _refuses(self, topic: str) -> bool:
         hit = topic == "sink-b" and not self._healed
         return hit and lies_in(self._faults.refusals, self._timeline.now - START)
@@ -215,13 +234,14 @@ class Broker:
             after(record.patience_ms, lambda: done(NotProduced("unavailable", "no acknowledgement")))
         else:
             arrives = self._hop()
-            after(arrives, lambda: self._append(record))
+            places: list[Produced] = []
+            after(arrives, lambda: places.append(self._append(record)))
             if not self._healed and happens(faults.lost_ack):
                 self._trace.bit("lost_ack", record.topic)
                 after(record.patience_ms, lambda: done(NotProduced("unavailable", "no acknowledgement")))
             else:
                 # An acknowledged record is in the log, so the acknowledgement leaves after the append.
-                after(max(arrives, self._hop()) + self._hop(), lambda: done(Produced()))
+                after(max(arrives, self._hop()) + self._hop(), lambda: done(places[0]))
 
     def _problem_with(self, record: Outgoing) -> str | None:
         """Returns why no broker will ever take the record, or None."""
@@ -238,7 +258,7 @@ class Broker:
         else:
             done(NotProduced("unavailable", "purged"))
 
-    def _append(self, record: Outgoing) -> None:
+    def _append(self, record: Outgoing) -> Produced:
         topic = self.topics[record.topic]
         number = record.topic_partition
         if number is None:
@@ -258,6 +278,7 @@ class Broker:
         for reader in topic.readers:
             if reader.topic_partition == number:
                 self._fetch_soon(reader)
+        return Produced(appended.append_time, number, appended.offset)
 
     def _hop(self) -> float:
         return self._timeline.around(PRODUCE_MS)
@@ -302,10 +323,16 @@ class Broker:
                 return
             topic = self.topics[wanted.topic]
             spans = wanted.spans.items() if topic.id == wanted.topic_id else ()
-            gaps = Gaps(frozenset(number for number, span in spans if not has_records(topic.logs[number], *span)))
+            # What follows the first record of an open transaction may still be records.
+            known = [(number, span) for number, span in spans if span[1] <= self._readable(wanted.topic, number)]
+            gaps = Gaps(frozenset(number for number, span in known if not has_records(topic.logs[number], *span)))
             self._timeline.after(self._hop(), lambda: done(gaps))
 
         self._timeline.after(self._hop(), look)
+
+    def _readable(self, topic: str, topic_partition: int) -> int:
+        known = topic_partition < len(self.topics[topic].logs)
+        return self.stable_end(topic, topic_partition) if known else 0
 
     def _fetch_soon(self, reader: Reader) -> None:
         if not (reader.fetching or reader.unaware) and reader.offset < len(
@@ -333,7 +360,13 @@ class Broker:
             self._timeline.after(500, lambda: self._fetch(reader))
             return
         topic_id, log = self.topics[reader.topic].id, self.topics[reader.topic].logs[reader.topic_partition]
-        found = log[reader.offset : reader.offset + FETCH_MAX]
+        end = self.stable_end(reader.topic, reader.topic_partition)
+        if reader.offset >= end and end < len(log):
+            self._trace.bit("open_transaction", reader.topic)
+            reader.fetching = True
+            self._timeline.after(500, lambda: self._fetch(reader))
+            return
+        found = log[reader.offset : min(end, reader.offset + FETCH_MAX)]
         reader.offset += len(found)
         records = [each for each in found if each.key != MARK]
 

@@ -80,7 +80,9 @@ def build(
     drawn = swarm or swarm_of(seed, faults=faults)
     trace = Trace(timeline, whole=whole_trace, hashed=hashed)
     record = Record()
-    broker = Broker(timeline, trace, drawn.broker, drawn.topics.metadata_lag_ms)
+    names = {"requests": parts.REQUESTS, "events": parts.EVENTS, "source": parts.SOURCE_TOPIC}
+    opened = [(names[topic], when) for topic, when in drawn.topics.open_transactions]
+    broker = Broker(timeline, trace, drawn.broker, drawn.topics.metadata_lag_ms, opened)
     store = SimStore(timeline, trace, drawn.store)
     kind = ConsumerCoordinator if drawn.group.protocol == "consumer" else Coordinator
     coordinator = kind(timeline, trace, drawn.topic_partitions, broker.is_down)

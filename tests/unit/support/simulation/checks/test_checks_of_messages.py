@@ -59,6 +59,26 @@ def test_given_a_message_that_may_expire_and_is_not_there_then_it_was_lost_in_a_
     assert found(check_messages(case), "I8", f"{letter.name},", "0 of 1")
 
 
+@pytest.mark.parametrize(
+    ("topic", "opened_after", "ended_before_due", "is_lost"),
+    [
+        pytest.param("requests", -1, -1_000, False, id="nobody could read its record in time"),
+        pytest.param("requests", 1, -1_000, True, id="its record stands in front of the transaction"),
+        pytest.param("requests", -1, 14_000, True, id="the transaction was over long before"),
+        pytest.param("events", -1, -1_000, True, id="the transaction was on another topic"),
+    ],
+)
+def test_given_an_open_transaction_then_a_message_may_expire_only_if_its_record_stood_behind_it_until_too_late(
+    case: Case, monkeypatch: pytest.MonkeyPatch, topic: str, opened_after: int, ended_before_due: int, *, is_lost: bool
+) -> None:
+    """A message that was due 9 s before the end of the transaction, and lived for 4 s, counted as lost."""
+    letter = next(each for each in letters_known_early(case) if each.due < START + case.swarm.busy_ms)
+    expired_unsent(case, letter, monkeypatch)
+    opened = (min(letter.records) - START + opened_after, letter.due - START - ended_before_due)
+    case.swarm = replace(case.swarm, topics=replace(case.swarm.topics, open_transactions=((topic, opened),)))
+    assert found(check_messages(case), "I8", f"{letter.name},", "0 of 1") is is_lost
+
+
 def test_given_a_message_whose_record_nobody_read_in_time_then_it_may_have_expired(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
