@@ -22,7 +22,7 @@ ANSWERED_MS = 8_000
 OPEN = (8_000, 48_000)
 STOPS = frozenset(
     {
-        *(f"schedule.{kind}" for kind in ("suspend", "resume", "delete")),
+        *(f"schedule.{kind}" for kind in ("suspend", "delete")),
         *(f"control.{kind}" for kind in ("suspend", "resume")),
         "run.cancel",
         "job.cancel",
