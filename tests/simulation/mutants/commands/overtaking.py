@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.mutants.mutant import Mutant, Patch, returning
+from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, returning
 from tests.simulation.users import requests as users
 from tidegate_core.decisions.run_plane import request as run_plane_request
 
@@ -36,7 +36,7 @@ OVERTAKING_BUGS = (
         "the answer is another request's, and the record behind the transaction is applied a second time",
         breaks="I7",
         patches=(Patch(users, "inbox_row", under_another_id),),
-        killed_by=f"{BOUND}[2]",
+        killed_by=Seeds(within=12, trap="open_transactions"),
     ),
     Mutant(
         "a row that nobody asks for its namespace",
