@@ -37,7 +37,7 @@ from tidegate_ports.bus import Notices
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
 from tidegate_telemetry.metrics import Metrics
-from tidegate_telemetry.open_transactions import OWN_PATIENCE_MS, Followed, OpenTransactions
+from tidegate_telemetry.open_transactions import Followed, OpenTransactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Service
         pokes=pokes,
         desk=desk,
         transactions=OpenTransactions(
-            lambda: [] if desk.read is None else [Followed(desk.read.name, desk.read.id, OWN_PATIENCE_MS)],
+            lambda: [] if desk.read is None else [Followed(desk.read.name, desk.read.id, is_own=True)],
             lambda _: True,  # Each process reads all receipts.
             bus.topics,
             bus.finder,

@@ -42,7 +42,7 @@ from tidegate_ports.launcher import Launcher
 from tidegate_ports.load import LoadSampler
 from tidegate_ports.run_folders import RunFolders
 from tidegate_telemetry.metrics import Metrics
-from tidegate_telemetry.open_transactions import OWN_PATIENCE_MS, USERS_PATIENCE_MS, Followed, OpenTransactions
+from tidegate_telemetry.open_transactions import Followed, OpenTransactions
 
 
 class Reader(Startable, PartitionReader, Protocol):
@@ -164,7 +164,7 @@ def assemble(around: Surroundings) -> Node:
         Keeping(around.run_folders, lambda: around.store.answered_at_ms, clock, metrics, notices),
         OpenTransactions(
             partial(_followed, facts, clients.reader),
-            # Whoever holds a topic partition of the map reads those of all topics that have its number, modulo their count.
+            # A node reads a topic partition of any topic if it holds its number modulo the map's count of topic partitions.
             lambda number: number % facts.cluster.topic_partitions in clients.membership.owned(),
             around.topics,
             around.finder,
@@ -180,10 +180,7 @@ def _followed(facts: NodeFacts, reader: PartitionReader) -> list[Followed]:
     """Requests, and whatever else is read now."""
     own = {facts.requests.name, facts.events.name, facts.pokes.name}
     read = {facts.requests.name: facts.requests.id} | {topic.name: topic.id for topic in reader.being_read()}
-    return [
-        Followed(name, topic_id, OWN_PATIENCE_MS if name in own else USERS_PATIENCE_MS)
-        for name, topic_id in read.items()
-    ]
+    return [Followed(name, topic_id, name in own) for name, topic_id in read.items()]
 
 
 def _health(settings: NodeSettings, node: Node, metrics: Metrics) -> HealthServer:

@@ -40,7 +40,8 @@ class Standing:
         store_silence_ms: Since the store last answered.
         map_is_known: It has read the map within the last minute, and so knows which shards are its own.
         standing_still: (topic, topic partition) whose stored position is gone from the log.
-        open_transactions: A line for each open transaction behind which nothing is read.
+        open_transactions: A line for each open transaction in tidegate's own topics, behind which nothing is read.
+        waits_for_transactions: The same of sources' topics: no reason not to count on this node, which does all it can.
         made_anew: A topic that is another one than this node's map says, and what is to be done.
         stopping: It drains and will be gone.
         drained: An operator wants it to hold nothing.
@@ -57,6 +58,7 @@ class Standing:
     map_is_known: bool = True
     standing_still: frozenset[tuple[str, int]] = frozenset()
     open_transactions: tuple[str, ...] = ()
+    waits_for_transactions: tuple[str, ...] = ()
     made_anew: tuple[str, str] | None = None
     stopping: bool = False
     drained: bool = False
@@ -163,7 +165,11 @@ class HealthServer:
 
     async def _readyz(self, _: Request) -> Response:
         standing = self._standing()
-        return _verdict(standing.why_unready(), broken_elsewhere=list(standing.broken))
+        return _verdict(
+            standing.why_unready(),
+            broken_elsewhere=list(standing.broken),
+            waits_for_transactions=list(standing.waits_for_transactions),
+        )
 
     async def _rolloutz(self, _: Request) -> Response:
         return _verdict(self._standing().why_rollout_waits())

@@ -284,6 +284,7 @@ class Node:
             map_is_known=parts.map_guard.holds(parts.facts.cluster.version, parts.clock.monotonic_ms()),
             standing_still=frozenset(parts.holdings.standing_still.positions),
             open_transactions=() if self._transactions is None else tuple(self._transactions.reasons()),
+            waits_for_transactions=() if self._transactions is None else tuple(self._transactions.waits()),
             made_anew=None if self._maps is None else self._maps.made_anew,
             stopping=self._exit.done(),
             drained=self._drained,

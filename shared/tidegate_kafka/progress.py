@@ -57,7 +57,7 @@ class Progress:
         before, times = self._remedied.get(topic_partition, (offset, 0))
         times = times + 1 if before == offset else 1
         self._remedied[topic_partition] = (offset, times)
-        # The 2nd, 4th, 8th time, and so on: nobody can read behind a transaction that is open, whatever client it is.
+        # The 2nd, 4th, 8th time, and so on: a new client interrupts all other readings, and helps none where the brokers are the cause.
         return "another client" if times.bit_count() == 1 and times > 1 else "begin again"
 
     def standing(self, ends: Mapping[int, int]) -> list[tuple[int, int]]:

@@ -261,12 +261,17 @@ KAFKA_NOTICES: Final[dict[str, LogEvent]] = {
 
 TRANSACTION_EVENTS: Final[dict[str, LogEvent]] = {
     "transaction_open": LogEvent(
-        "A producer has left a transaction open in a topic that this process reads; nothing behind its first record is read. The message names "
+        "A producer has left a transaction open in one of tidegate's topics that this process reads; nothing behind its first record is read. The message names "
         "that record, `command` aborts the transaction; docs/operations.md says how to find the producer.",
         "error",
     ),
+    "source_transaction_open": LogEvent(
+        "The same in a source's topic, where a long transaction may be its producer's normal work: its records are read when it is over. Fields "
+        "as of `transaction_open`.",
+        "warning",
+    ),
     "transaction_over": LogEvent(
-        "That transaction was committed or aborted, or another process reads its topic partition."
+        "Such a transaction was committed or aborted, or another process reads its topic partition."
     ),
 }
 """What nodes and API processes log about topics that they read."""
@@ -424,7 +429,7 @@ API_EVENTS: Final[dict[str, LogEvent]] = {
         "warning",
     ),
     "stop_handed_over": LogEvent(
-        "An open transaction keeps nodes from reading a stop, so this process has written it to its shard; `transaction_open` says more."
+        "An open transaction keeps nodes from reading a stop, so this process has written it to its shard; the nodes' logs have `transaction_open`."
     ),
     "run_finished": LogEvent("A program reported its end."),
     "run_started": LogEvent("A program passed the start gate."),

@@ -59,7 +59,8 @@ STORE_METRICS: Final[dict[str, Metric]] = {
 TRANSACTION_METRICS: Final[dict[str, Metric]] = {
     "tidegate_open_transactions": Metric(
         "gauge",
-        "Topic partitions that this process reads and whose producer has left a transaction open: nothing behind it is read. Alert above 0.",
+        "Topic partitions that this process reads and whose producer has left a transaction open: nothing behind it is read. Alert above 0 for "
+        "tidegate's own topics; in a source's topic a long transaction may be normal.",
         ("topic",),
     ),
 }

@@ -80,6 +80,8 @@ class BusUnderTest(Protocol):
 
     async def end_offsets(self, topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable: ...
 
+    async def stable_ends(self, topic: str) -> EndOffsets | Unavailable: ...
+
     async def describe(self, names: Sequence[str]) -> Mapping[str, Topic] | Unavailable: ...
 
     def reading(self, listener: ReaderListener) -> Reading: ...
@@ -266,6 +268,14 @@ class BusConformance:
         assert await ends_of(bus, topic) == [0, 0, 0]
         await written(bus, topic, *numbers(2), topic_partition=1)
         assert await ends_of(bus, topic) == [0, 2, 0]
+
+    async def test_given_no_open_transaction_then_stable_ends_are_the_ends(self, bus: BusUnderTest) -> None:
+        """B20: marks of transactions that are over lie before them."""
+        topic = await bus.make_topic(2)
+        await bus.commit(topic, b"v")
+        await written(bus, topic, *numbers(3), topic_partition=1)
+        assert await bus.stable_ends(topic.name) == await bus.end_offsets(topic.name)
+        assert isinstance(await bus.stable_ends(NOBODYS), Unavailable)
 
     async def test_given_an_unknown_topic_then_it_has_no_facts(self, bus: BusUnderTest) -> None:
         """B10."""

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from functools import partial
 
@@ -18,7 +18,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     NewTopic,
 )
 
-from tests.conformance.bus_suite import PATIENCE_S, BusConformance, BusUnderTest, Reading
+from tests.conformance.bus_suite import (
+    PATIENCE_S,
+    BusConformance,
+    BusUnderTest,
+    Reading,
+    ends_of,
+    numbers,
+    written,
+)
 from tests.simulation.faults.broker_faults import calm_broker
 from tests.simulation.runner.trace import Trace
 from tests.simulation.world.broker import RECORD_BYTES_MAX, Broker, Outgoing, Reader
@@ -105,6 +113,10 @@ class SimulatedBus:
         ends: asyncio.Future[EndOffsets | Unavailable] = asyncio.get_running_loop().create_future()
         self.broker.end_offsets(topic, ends.set_result, may_be_missing=may_be_missing)
         return await ends
+
+    async def stable_ends(self, topic: str) -> EndOffsets | Unavailable:
+        """The broker of this suite has no fault that leaves a transaction open: a record and its mark come together."""
+        return await self.end_offsets(topic)
 
     async def commit(self, topic: Topic, value: bytes) -> None:
         self.broker.topics[topic.name].is_of_users = True
@@ -234,6 +246,20 @@ class KafkaBus:
     async def end_offsets(self, topic: str, *, may_be_missing: bool = False) -> EndOffsets | Unavailable:
         return await self._facts.end_offsets(topic, may_be_missing=may_be_missing)
 
+    async def stable_ends(self, topic: str) -> EndOffsets | Unavailable:
+        return await self._facts.stable_ends(topic)
+
+    @asynccontextmanager
+    async def open_transaction(self, topic: Topic, value: bytes) -> AsyncIterator[None]:
+        """Has a record of topic partition 0 in an open transaction within the context, and aborts it."""
+        producer = await asyncio.to_thread(self._begin)
+        try:
+            producer.produce(topic.name, value, partition=0)
+            assert await asyncio.to_thread(producer.flush, PATIENCE_S) == 0
+            yield
+        finally:
+            await asyncio.to_thread(producer.abort_transaction, PATIENCE_S)
+
     async def commit(self, topic: Topic, value: bytes) -> None:
         before = await self._end_of(topic)
         await asyncio.to_thread(self._commit, topic, value)
@@ -243,6 +269,11 @@ class KafkaBus:
                 pass
 
     def _commit(self, topic: Topic, value: bytes) -> None:
+        producer = self._begin()
+        producer.produce(topic.name, value, partition=0)
+        producer.commit_transaction(PATIENCE_S)
+
+    def _begin(self) -> Producer:
         if self._transactional is None:
             config = {
                 "bootstrap.servers": self.settings.bootstrap_servers,
@@ -251,8 +282,7 @@ class KafkaBus:
             self._transactional = Producer(config)
             self._transactional.init_transactions(PATIENCE_S)
         self._transactional.begin_transaction()
-        self._transactional.produce(topic.name, value, partition=0)
-        self._transactional.commit_transaction(PATIENCE_S)
+        return self._transactional
 
     async def _end_of(self, topic: Topic) -> int:
         found = await self._facts.end_offsets(topic.name)
@@ -328,3 +358,19 @@ class TestKafka(BusConformance):
         bus = KafkaBus(kafka.bootstrap_servers)
         yield bus
         await bus.close()
+
+    async def test_given_an_open_transaction_then_the_stable_end_lies_before_its_first_record(
+        self, bus: KafkaBus
+    ) -> None:
+        """B20. Of Kafka alone: no transaction stays open in the simulated broker."""
+        topic = await bus.make_topic(2)
+        await written(bus, topic, *numbers(2))
+        async with bus.open_transaction(topic, b"open"):
+            await written(bus, topic, b"behind")
+            await written(bus, topic, b"elsewhere", topic_partition=1)
+            assert await ends_of(bus, topic) == [4, 1]
+            assert await bus.stable_ends(topic.name) == EndOffsets({f"{topic.id}/0": 2, f"{topic.id}/1": 1})
+        # The answer to an abort comes before its mark is in the log.
+        async with asyncio.timeout(PATIENCE_S):
+            while await bus.stable_ends(topic.name) != EndOffsets({f"{topic.id}/0": 5, f"{topic.id}/1": 1}):
+                pass

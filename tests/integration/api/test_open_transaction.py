@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
@@ -20,6 +21,7 @@ from tidegate_client import AnswerPending, Client
 
 if TYPE_CHECKING:
     import subprocess
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.integration.api.conftest import Stack
@@ -42,18 +44,25 @@ def schedule(name: str, file: Path) -> dict[str, Any]:
     }
 
 
-def hangs(stack: Stack, *topics: str) -> Producer:
-    """Sends one record to each topic partition of these, in a transaction that it neither commits nor aborts."""
+@contextlib.contextmanager
+def hanging(stack: Stack, *topics: str) -> Iterator[None]:
+    """Sends one record to each topic partition of these, in a transaction that stays open within the context.
+
+    All tests share one broker: a test that failed would leave its transaction open there for 15 minutes.
+    """
     servers: dict[str, str | int | float | bool] = {"bootstrap.servers": stack.kafka.bootstrap_servers}
     known = AdminClient(servers).list_topics(timeout=PATIENCE_S).topics
     producer = Producer({**servers, "transactional.id": uuid.uuid4().hex, "transaction.timeout.ms": 900_000})
     producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
-    for topic in topics:
-        for number in known[topic].partitions:
-            producer.produce(topic, b"{}", partition=number)
-    assert producer.flush(PATIENCE_S) == 0
-    return producer
+    try:
+        for topic in topics:
+            for number in known[topic].partitions:
+                producer.produce(topic, b"{}", partition=number)
+        assert producer.flush(PATIENCE_S) == 0
+        yield
+    finally:
+        producer.abort_transaction(PATIENCE_S)
 
 
 def stopped(stack: Stack, *command: str) -> dict[str, Any]:
@@ -99,31 +108,34 @@ def test_given_a_producer_that_hangs_in_a_transaction_then_stops_work_and_the_ca
     assert run is not None
     until(lambda: client.run(run).state == "running", "the program runs")
 
-    hanging = hangs(stack, *(f"{stack.prefix}.{name}" for name in READ))
-    # Behind the transaction; it is answered when the transaction is over.
-    with pytest.raises(AnswerPending) as pending:
-        client.apply_schedule(schedule("later", file), request_id="later")
-    assert stopped(stack, "schedule", "suspend", "flights/nightly")["status"] == "accepted"
-    assert client.schedule("flights", "nightly").status == "suspended"
-    assert stopped(stack, "run", "cancel", run)["status"] in ("accepted", "cancelling", "cancelled")
-    until(lambda: client.run(run).state in ("killed", "cancelled"), "the program is gone")
-    assert stopped(stack, "node", "stop-firing")["status"] == "accepted"
-    assert stopped(stack, "node", "start-firing")["status"] == "accepted"
+    with hanging(stack, *(f"{stack.prefix}.{name}" for name in READ)):
+        # Behind the transaction; it is answered when the transaction is over.
+        with pytest.raises(AnswerPending) as pending:
+            client.apply_schedule(schedule("later", file), request_id="later")
+        assert stopped(stack, "schedule", "suspend", "flights/nightly")["status"] == "accepted"
+        assert client.schedule("flights", "nightly").status == "suspended"
+        assert stopped(stack, "run", "cancel", run)["status"] in ("accepted", "cancelling", "cancelled")
+        until(lambda: client.run(run).state in ("killed", "cancelled"), "the program is gone")
+        assert stopped(stack, "node", "stop-firing")["status"] == "accepted"
+        assert stopped(stack, "node", "start-firing")["status"] == "accepted"
 
-    health = health_of(stack, node)
-    readyz, metrics = f"{health}/readyz", f"{health}/metrics"
-    for topic in ("requests", "events"):
-        named = f"topic {stack.prefix}.{topic}, topic partition 0: a transaction is open since "
-        until(partial(names, readyz, named), f"the node names {topic}")
-        assert f'tidegate_open_transactions{{topic="{stack.prefix}.{topic}"}} 8.0' in page(metrics)
-    until(lambda: f"topic {stack.prefix}.receipts, topic partition" in page(f"{stack.url}/readyz"), "the API names it")
-    assert httpx2.get(f"{health}/rolloutz", timeout=20, trust_env=False).status_code == 200
-    said = stack.log_of(node)
-    command = f"abort --topic {stack.prefix}.requests --partition 0 --start-offset "
-    assert "transaction_open" in said
-    assert command in said
+        health = health_of(stack, node)
+        readyz, metrics = f"{health}/readyz", f"{health}/metrics"
+        for topic in ("requests", "events"):
+            named = f"topic {stack.prefix}.{topic}, topic partition 0: a transaction is open since "
+            until(partial(names, readyz, named), f"the node names {topic}")
+            # A round asks for few append times, so the others may be reported one round later.
+            gauge = f'tidegate_open_transactions{{topic="{stack.prefix}.{topic}"}} 8.0'
+            until(partial(names, metrics, gauge), f"the node counts {topic}")
+        until(
+            lambda: f"topic {stack.prefix}.receipts, topic partition" in page(f"{stack.url}/readyz"), "the API names it"
+        )
+        assert httpx2.get(f"{health}/rolloutz", timeout=20, trust_env=False).status_code == 200
+        said = stack.log_of(node)
+        command = f"abort --topic {stack.prefix}.requests --partition 0 --start-offset "
+        assert "transaction_open" in said
+        assert command in said
 
-    hanging.abort_transaction(PATIENCE_S)
     assert until(lambda: answer_at(client, pending.value.location), "what stood behind it is answered") == "accepted"
     until(lambda: "a transaction is open" not in page(readyz), "it is over")
     assert client.schedule("flights", "nightly").status == "suspended"
@@ -141,12 +153,18 @@ def test_given_it_hangs_for_longer_than_the_watchdogs_wait_then_none_acts_and_a_
     admin.create_topics([NewTopic(topic, num_partitions=2, replication_factor=1)])[topic].result(PATIENCE_S)
     spec = {"kind": "source", "namespace": "shop", "name": "orders", "topic": topic, **MAPPING}
     assert client.apply_source(spec).status == "accepted"
-    hanging = hangs(stack, topic, f"{stack.prefix}.requests", f"{stack.prefix}.events")
-    metrics = f"{health_of(stack, node)}/metrics"
-    # After 60 s, in which a reading that stood was restarted.
-    until(lambda: f'tidegate_open_transactions{{topic="{topic}"}} 2.0' in page(metrics), "the source's topic is named")
-    said = stack.log_of(node)
-    for vain in ("promise_broken", "kafka_client_renewed", "kafka_reading_restarted", "revoked"):
-        assert vain not in said
-    hanging.abort_transaction(PATIENCE_S)
+    health = health_of(stack, node)
+    metrics = f"{health}/metrics"
+    with hanging(stack, topic, f"{stack.prefix}.requests", f"{stack.prefix}.events"):
+        # After 60 s, in which a reading that stood was restarted.
+        until(
+            lambda: f'tidegate_open_transactions{{topic="{topic}"}} 2.0' in page(metrics), "the source's topic is named"
+        )
+        verdict = json.loads(page(f"{health}/readyz"))
+        assert len(verdict["waits_for_transactions"]) == 2
+        assert f"topic {topic}, topic partition 0: a transaction is open since " in verdict["waits_for_transactions"][0]
+        assert topic not in "".join(verdict["reasons"]), "its producer may be at its normal work"
+        said = stack.log_of(node)
+        for vain in ("promise_broken", "kafka_client_renewed", "kafka_reading_restarted", "revoked"):
+            assert vain not in said
     until(lambda: f'tidegate_open_transactions{{topic="{topic}"}} 0.0' in page(metrics), "it is over")

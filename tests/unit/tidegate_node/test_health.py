@@ -110,6 +110,14 @@ async def test_given_a_process_that_is_not_in_its_place_then_a_roll_out_waits_fo
         assert (await _get(f"{url}/rolloutz"))[0] == 503
 
 
+async def test_given_a_long_transaction_in_a_sources_topic_then_the_node_is_ready_and_names_it() -> None:
+    """A sink that commits every 5 minutes made each node unready for four of them."""
+    async with _server(dataclasses.replace(GOOD, waits_for_transactions=("topic orders: open",)), Metrics()) as url:
+        status, body = await _get(f"{url}/readyz")
+    assert status == 200
+    assert json.loads(body) == {"ok": True, "reasons": [], "waits_for_transactions": ["topic orders: open"]}
+
+
 @asynccontextmanager
 async def _server(standing: Standing, metrics: Metrics) -> AsyncIterator[str]:
     def refresh() -> None:
