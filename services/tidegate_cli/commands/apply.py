@@ -32,8 +32,8 @@ def apply(
 ) -> None:
     """Create schedules and sources, or replace their definitions: sources first, then each schedule after those that it waits for.
 
-    Each document says its `kind`, schedule or source. What is wrong in one does not keep the others from being applied. Interrupted, the
-    command says what was applied and what is open; run again, it leaves alone what was applied.
+    Each document says its `kind`, schedule or source. An error in one document does not stop the others. If the command is
+    interrupted, it lists the applied and the open documents. A second run leaves applied documents unchanged.
     """
     from tidegate_cli.applying import Wish, apply_all
 
