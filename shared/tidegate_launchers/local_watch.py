@@ -95,13 +95,15 @@ class Watch:
         return max(0.0, grace_s - max(0, now - first) / 1000)
 
     def ask_to_end(self) -> None:
-        """Sends SIGTERM, once whoever asks: a second one, of the node that takes the shard over say, would cut off what the program does about
-        the first.
+        """Sends SIGTERM once, however many nodes ask: a second one would cut off what the program does about the first.
+
+        The lock lasts until `told` is there. Without it, a node could ask between the signal and that file, and send another one.
         """
-        if not self._folder.told.exists():
-            self.send(signal.SIGTERM)
-            with contextlib.suppress(OSError):  # A full disk must not keep it from being killed.
-                self._folder.told.touch(FILE_MODE)
+        with self._folder.locked():
+            if not self._folder.told.exists():
+                self.send(signal.SIGTERM)
+                with contextlib.suppress(OSError):  # A full disk must not keep it from being killed.
+                    self._folder.told.touch(FILE_MODE)
 
     def send(self, what: signal.Signals) -> None:
         """Signals the group at once, then everything that left it: PySpark's worker daemon has a group of its own."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -62,6 +65,29 @@ def test_given_a_program_that_went_well_then_nothing_of_its_error_output_is_told
 def test_given_nobody_saw_the_end_then_there_is_no_code(folder: RunFolder) -> None:
     ended = Watch(folder, BOOT).ended()
     assert (ended.exit_code, ended.signal) == (None, None)
+
+
+def test_given_two_nodes_that_ask_at_once_then_the_second_waits_until_the_first_has_noted_that_it_asked(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that asked between the signal and the note sent another SIGTERM, and that cut off the program's cleaning up."""
+    sent: list[signal.Signals] = []
+    second = threading.Thread(target=lambda: Watch(folder, BOOT).ask_to_end(), daemon=True)
+
+    def send(watch: Watch, what: signal.Signals) -> None:
+        sent.append(what)
+        if len(sent) == 1:
+            second.start()
+            descriptor = os.open(folder.path, os.O_RDONLY)
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.close(descriptor)
+            assert not folder.told.exists()
+
+    monkeypatch.setattr(Watch, "send", send)
+    Watch(folder, BOOT).ask_to_end()
+    second.join()
+    assert sent == [signal.SIGTERM]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only /proc shows environments")
