@@ -99,7 +99,7 @@ simulate: setup ## Random histories of a simulated cluster, judged, on all cores
 
 .PHONY: stories
 stories: setup ## CDAP's user story US-01 at its full size: 10,000 schedules on 16 topic partitions
-	@TIDEGATE_STORIES=whole $(BIN)/python -m pytest -q tests/unit/tidegate_core/decisions/test_ten_thousand_crons.py
+	@TIDEGATE_STORIES=whole $(BIN)/python -m pytest -q tests/unit/tidegate_core/firing/test_ten_thousand_crons.py
 
 .PHONY: oracle
 oracle: setup ## Random (expression, zone, instant) triples against a brute-force walker, on all cores (TRIPLES=1000000)
@@ -165,9 +165,9 @@ lock: setup ## Resolve the dependencies anew within pyproject.toml's bounds (nee
 .PHONY: schemas
 schemas: setup ## Write docs/schemas and docs/fields.md anew from the models
 	@mkdir -p docs/schemas
-	@$(BIN)/python -c "from pathlib import Path; from tidegate_core.model.schemas import schemas; \
+	@$(BIN)/python -c "from pathlib import Path; from tidegate_core.language.formats.json_schemas import schemas; \
 	[Path('docs/schemas', name + '.json').write_text(text, encoding='utf-8') for name, text in schemas().items()]"
-	@$(BIN)/python -c "from pathlib import Path; from tidegate_core.model.field_tables import field_tables; \
+	@$(BIN)/python -c "from pathlib import Path; from tidegate_core.language.formats.field_reference import field_tables; \
 	Path('docs/fields.md').write_text(field_tables(), encoding='utf-8')"
 
 .PHONY: clean

@@ -14,9 +14,9 @@ from xdist.workermanage import WorkerController  # type: ignore[import-untyped] 
 from tests.support import tier
 from tests.support.suite.progress import Progress
 from tests.support.suite.scheduler import COMPUTING_NICENESS, SuiteScheduling, is_stack_folder, takes
-from tidegate_bricks.jars import cache_root
+from tidegate_bricks.jar_cache import cache_root
 from tidegate_bricks.java_server import ARCHIVES_VARIABLE, NICE_VARIABLE
-from tidegate_node.garbage import THRESHOLDS
+from tidegate_node.process_lifecycle import THRESHOLDS
 
 pytest_plugins = ["tests.support.servers.shared"]
 TESTS = Path(__file__).parent

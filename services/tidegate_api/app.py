@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 
 from fastapi import Depends, FastAPI
 
-from tidegate_api import openapi, problems
-from tidegate_api.bodies import Room
-from tidegate_api.hosts import Hosts
-from tidegate_api.middleware import RequestFrame
-from tidegate_api.parts import Parts, running
+from tidegate_api import openapi
+from tidegate_api.dependencies import Parts, running
+from tidegate_api.http import problem_responses as problems
+from tidegate_api.http.host_check import Hosts
+from tidegate_api.http.middleware import RequestFrame
+from tidegate_api.http.request_bodies import Room
 from tidegate_api.routes import (
-    cluster,
     dead_letters,
     events,
     gate,
@@ -28,8 +28,9 @@ from tidegate_api.routes import (
     schedules,
     sources,
 )
-from tidegate_api.routes.common import refuse_unknown_parameters
-from tidegate_core.model.planned import OPERATIONS
+from tidegate_api.routes import nodes as cluster
+from tidegate_api.routes.parameters import refuse_unknown_parameters
+from tidegate_core.language.values.planned_features import OPERATIONS
 
 TITLE = "tidegate"
 API_VERSION = "1"

@@ -16,31 +16,31 @@ from fastapi import FastAPI
 from pydantic import TypeAdapter, ValidationError
 
 from tidegate_api.app import make_app
-from tidegate_api.bus import Bus, OpenBus, TopicNames
-from tidegate_api.gate import CarryOut
-from tidegate_api.logs import FileLogs
-from tidegate_api.parts import Parts
+from tidegate_api.bus_clients import Bus, OpenBus, TopicNames
+from tidegate_api.dependencies import Parts
+from tidegate_api.run_logs import FileLogs
 from tidegate_api.settings import MIB, OTHERS, ApiSettings, SettingsInvalid, read_secrets
-from tidegate_core.model.problems import did_you_mean
-from tidegate_core.store.values import Transaction
-from tidegate_core.transactions.settlement import Verdict
-from tidegate_dynamo.client import UNUSABLE, make_client, why_unusable
+from tidegate_api.start_gate import CarryOut
+from tidegate_core.language.values.problems import did_you_mean
+from tidegate_core.rows.store_operations import Transaction
+from tidegate_core.writes.settlement import Verdict
+from tidegate_dynamo.client_factory import UNUSABLE, make_client, why_unusable
 from tidegate_dynamo.settings import DynamoSettings
-from tidegate_dynamo.settled import carry_out
 from tidegate_dynamo.store import DynamoStore
-from tidegate_kafka.log_reader import KafkaLogReader
-from tidegate_kafka.partition_reader import KafkaPartitionReader
-from tidegate_kafka.producer import KafkaPublisher
-from tidegate_kafka.settings import KafkaSettings
-from tidegate_kafka.topic_facts import TopicFacts
-from tidegate_launchers.local import LocalLauncher
-from tidegate_launchers.local_settings import LocalSettings
+from tidegate_dynamo.transaction_sender import carry_out
+from tidegate_kafka.admin.log_reader import KafkaLogReader
+from tidegate_kafka.admin.topic_metadata import TopicFacts
+from tidegate_kafka.clients.settings import KafkaSettings
+from tidegate_kafka.consumer.partition_reader import KafkaPartitionReader
+from tidegate_kafka.producer.producer import KafkaPublisher
+from tidegate_launchers.local.launcher import LocalLauncher
+from tidegate_launchers.local.settings import LocalSettings
 from tidegate_ports.bus import Notices, ReaderListener
 from tidegate_ports.clock import Clock, SystemClock
-from tidegate_ports.load_settings import SettingsRefused, load_settings
+from tidegate_ports.common.settings_loader import SettingsRefused, load_settings
 from tidegate_ports.store import Store
 from tidegate_telemetry.metrics import Metrics
-from tidegate_telemetry.store_calls import calls_measured, units_counted
+from tidegate_telemetry.store_metrics import calls_measured, units_counted
 
 __all__ = ["Settings", "SettingsRefused", "build", "load"]
 

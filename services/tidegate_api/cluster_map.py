@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate_api.pools import Pools
-from tidegate_api.problems import unavailable
-from tidegate_core.store.keys import MAP_KEY
-from tidegate_core.transactions.map import Cut, history_of, topic_partition_under
+from tidegate_api.http.problem_responses import unavailable
+from tidegate_api.thread_pools import Pools
+from tidegate_core.rows.keys import MAP_KEY
+from tidegate_core.writes.partition_map import Cut, history_of, topic_partition_under
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
 

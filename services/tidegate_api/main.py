@@ -10,8 +10,8 @@ import uvicorn
 
 from tidegate_api.bootstrap import SettingsRefused, build, load
 from tidegate_api.settings import SettingsInvalid
-from tidegate_telemetry.connections import ImpatientProtocol
-from tidegate_telemetry.logs import Notifier, set_up_logs
+from tidegate_telemetry.idle_connections import ImpatientProtocol
+from tidegate_telemetry.log_setup import Notifier, set_up_logs
 from tidegate_telemetry.metric_names import API_METRICS
 from tidegate_telemetry.metrics import Metrics
 

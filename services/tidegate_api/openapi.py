@@ -15,10 +15,10 @@ from fastapi import FastAPI
 from pydantic.json_schema import models_json_schema
 
 from tidegate_client.views import ProblemView
-from tidegate_core.model.events import CustomEvent, DataPartitionEvent
-from tidegate_core.model.requests import REQUEST_TYPES
-from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_core.model.sources import SourceSpec
+from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
+from tidegate_core.language.events.event_source import SourceSpec
+from tidegate_core.language.events.events import CustomEvent, DataPartitionEvent
+from tidegate_core.language.requests.requests import REQUEST_TYPES
 
 REF = "#/components/schemas/{model}"
 JSON = "application/json"

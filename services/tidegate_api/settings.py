@@ -13,10 +13,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from tidegate_api.bodies import BATCH_BYTES_MAX, LARGE_TOGETHER_BYTES
-from tidegate_core.model.quotas import Quota, QuotaName
-from tidegate_ports import run_tokens
-from tidegate_telemetry.settings import LogSection
+from tidegate_api.http.request_bodies import BATCH_BYTES_MAX, LARGE_TOGETHER_BYTES
+from tidegate_core.language.definitions.quotas import Quota, QuotaName
+from tidegate_ports.common import run_tokens
+from tidegate_telemetry.log_settings import LogSection
 
 MIB = 1_048_576
 OTHERS = ("HEALTH", "LAUNCHER", "LOAD", "NAMESPACES", "NODE", "OVERLOAD", "SHARDS", "STARTUP")

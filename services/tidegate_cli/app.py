@@ -2,12 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
 
-from tidegate_cli.context import set_api_url
-from tidegate_cli.lazy import LazyGroup, Subcommand
+from tidegate_cli.api_context import set_api_url
+
+
+@dataclass(frozen=True, slots=True)
+class Subcommand:
+    """A module whose `app` is a Typer app, and the line of the help."""
+
+    module: str
+    help: str
+
+
+class LazySubcommand(TyperCommand):
+    """Stands in for a subcommand in lists; becomes the real one when it is called."""
+
+    def __init__(self, name: str, subcommand: Subcommand) -> None:
+        super().__init__(name, help=subcommand.help, callback=None)
+        self._module = subcommand.module
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        real = typer.main.get_command(import_module(self._module).app)
+        return real.make_context(info_name, args, parent=parent, **extra)
+
+
+class LazyGroup(TyperGroup):
+    """A group whose subcommands come from `SUBCOMMANDS`, in that order."""
+
+    SUBCOMMANDS: Mapping[str, Subcommand] = {}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*self.SUBCOMMANDS]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        found = self.SUBCOMMANDS.get(cmd_name)
+        return None if found is None else LazySubcommand(cmd_name, found)
+
 
 COMMANDS = "tidegate_cli.commands"
 
@@ -17,7 +55,7 @@ class Commands(LazyGroup):
 
     SUBCOMMANDS = {  # noqa: RUF012 - a table, never changed
         "dev": Subcommand(
-            "tidegate_cli.dev.command", "Start Kafka, DynamoDB Local, a node and the API on this machine."
+            "tidegate_cli.dev.dev_command", "Start Kafka, DynamoDB Local, a node and the API on this machine."
         ),
         "apply": Subcommand(f"{COMMANDS}.apply", "Apply schedules and sources, from one file or folder."),
         "schedule": Subcommand(f"{COMMANDS}.schedules", "Apply, list, suspend, resume, trigger and delete schedules."),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tidegate_cli.documents import ScheduleDocument
-from tidegate_core.model.circles import upstreams_of
-from tidegate_core.model.parsing import parse_schedule
-from tidegate_core.model.problems import InvalidInput
+from tidegate_cli.yaml_documents import ScheduleDocument
+from tidegate_core.language.definitions.dependency_cycles import upstreams_of
+from tidegate_core.language.formats.parsing import parse_schedule
+from tidegate_core.language.values.problems import InvalidInput
 
 
 def in_order_of_dependence(documents: Sequence[ScheduleDocument]) -> list[ScheduleDocument]:

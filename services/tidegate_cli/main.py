@@ -12,7 +12,7 @@ from typing import NoReturn
 import typer.main
 
 from tidegate_cli.app import app
-from tidegate_cli.exits import CommandFailed, Exit, exit_of
+from tidegate_cli.exit_codes import CommandFailed, Exit, exit_of
 from tidegate_telemetry.plain_text import in_plain_lines
 
 

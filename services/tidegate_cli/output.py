@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidegate_cli.exits import CommandFailed
+from tidegate_cli.exit_codes import CommandFailed
 from tidegate_telemetry.plain_text import in_plain_lines, in_plain_text
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def dump(document: Any, output: Format) -> None:
 def _yaml_of(document: Any, *, allow_unicode: bool) -> str:
     import yaml
 
-    from tidegate_ports.core_schema import tag_of
+    from tidegate_ports.common.yaml_core_schema import tag_of
 
     class Dumper(yaml.SafeDumper):
         """Quotes what readers of YAML 1.1 or of 1.2 take for something else than a text."""

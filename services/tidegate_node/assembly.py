@@ -11,35 +11,35 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from tidegate_core.decisions.event_index import EventIndex
-from tidegate_core.decisions.guard import MapGuard
-from tidegate_core.decisions.inputs import Holding
-from tidegate_node.bus_effects import BusEffects
-from tidegate_node.facts import NodeFacts
-from tidegate_node.health import HealthServer
-from tidegate_node.heartbeat_loop import HeartbeatLoop
-from tidegate_node.holdings import Holdings
-from tidegate_node.keeping import Keeping
-from tidegate_node.launch_effects import LaunchEffects
-from tidegate_node.load.effects import LoadEffects
-from tidegate_node.log_gaps import LogGaps
-from tidegate_node.map_watch import MapWatch
+from tidegate_core.engine.actor_inputs import Holding
+from tidegate_core.engine.membership_lease import MapGuard
+from tidegate_core.shard.events.subscription_index import EventIndex
+from tidegate_node.assigned_partitions import Holdings
+from tidegate_node.effects.bus_effects import BusEffects
+from tidegate_node.effects.effect_router import Shell
+from tidegate_node.effects.launch_effects import LaunchEffects
+from tidegate_node.effects.run_folder_retention import Keeping
+from tidegate_node.effects.store_effects import StoreEffects
+from tidegate_node.liveness.health_server import HealthServer
+from tidegate_node.liveness.heartbeat_loop import HeartbeatLoop
+from tidegate_node.liveness.node_status_builder import CardMaker
+from tidegate_node.liveness.node_status_writer import Presence
+from tidegate_node.liveness.overload import Limits
+from tidegate_node.liveness.watchdog_loop import Watching
+from tidegate_node.load.load_effects import LoadEffects
 from tidegate_node.node import Member, Node, Parts, Startable
-from tidegate_node.node_card import CardMaker
-from tidegate_node.overload import Limits
+from tidegate_node.node_identity import NodeFacts
 from tidegate_node.partition_driver import DriverEvents, PartitionDriver, partition_actor
-from tidegate_node.presence import Presence
-from tidegate_node.reading_watch import ReadingWatch
 from tidegate_node.settings import NodeSettings
-from tidegate_node.shell import Shell
-from tidegate_node.standing_still import StandingStill
-from tidegate_node.startup import StartRefused
-from tidegate_node.store_effects import StoreEffects
-from tidegate_node.watching import Watching
+from tidegate_node.startup_checks import StartRefused
+from tidegate_node.topics.lost_offsets import StandingStill
+from tidegate_node.topics.offset_gaps import LogGaps
+from tidegate_node.topics.partition_map_watch import MapWatch
+from tidegate_node.topics.stalled_reader_watch import ReadingWatch
 from tidegate_ports.bus import Notices, PartitionReader, Publisher, RecordFinder, Topics
 from tidegate_ports.clock import Clock
 from tidegate_ports.launcher import Launcher
-from tidegate_ports.load import LoadSampler
+from tidegate_ports.load_sampler import LoadSampler
 from tidegate_ports.run_folders import RunFolders
 from tidegate_telemetry.metrics import Metrics
 from tidegate_telemetry.open_transactions import Followed, OpenTransactions

@@ -20,44 +20,45 @@ from botocore.exceptions import BotoCoreError, ClientError
 from confluent_kafka import KafkaException
 from pynamodb.exceptions import PynamoDBException
 
-from tidegate_core.constraints.load import LOCAL
-from tidegate_core.effects import Committed, Refused, Unavailable
-from tidegate_core.store.values import Item, Key, Transaction
-from tidegate_core.transactions.map import ClusterMap
-from tidegate_dynamo.accounts import Observer, UnitsListener
+from tidegate_core.language.constraints.load import LOCAL
+from tidegate_core.rows.effects import Committed, Refused, Unavailable
+from tidegate_core.rows.store_operations import Item, Key, Transaction
+from tidegate_core.writes.partition_map import ClusterMap
 from tidegate_dynamo.async_store import AsyncDynamoStore
-from tidegate_dynamo.client import UNUSABLE, make_client, sdk_client, why_unusable
+from tidegate_dynamo.call_metrics import Observer, UnitsListener
+from tidegate_dynamo.client_factory import UNUSABLE, make_client, sdk_client, why_unusable
 from tidegate_dynamo.settings import DynamoSettings
-from tidegate_dynamo.settled import carry_out
 from tidegate_dynamo.store import DynamoStore
 from tidegate_dynamo.tables import check_tables, create_tables
-from tidegate_kafka.former_life import FormerLife, client_id, process_age_ms
-from tidegate_kafka.group_session import GroupProtocolRefused, GroupSessionUnavailable, group_session
-from tidegate_kafka.landed import LandedOnTopics
-from tidegate_kafka.log_reader import KafkaLogReader
-from tidegate_kafka.membership import KafkaMembership
-from tidegate_kafka.partition_reader import KafkaPartitionReader
-from tidegate_kafka.producer import KafkaPublisher
-from tidegate_kafka.settings import KafkaSettings
-from tidegate_kafka.topic_facts import TopicFacts as BrokerTopics
-from tidegate_kafka.topic_growth import GrowthRefused, TopicGrowth
-from tidegate_kafka.topics import TopicAdmin, TopicsUnavailable
-from tidegate_launchers.local import LocalLauncher
-from tidegate_launchers.local_keeping import LocalKeeping
-from tidegate_launchers.local_programs import LocalPrograms
-from tidegate_launchers.local_settings import LocalSettings
+from tidegate_dynamo.transaction_sender import carry_out
+from tidegate_kafka.admin.log_reader import KafkaLogReader
+from tidegate_kafka.admin.topic_growth import GrowthRefused, TopicGrowth
+from tidegate_kafka.admin.topic_metadata import TopicFacts as BrokerTopics
+from tidegate_kafka.admin.topic_provisioning import TopicAdmin, TopicsUnavailable
+from tidegate_kafka.admin.topic_snapshot_reader import LandedOnTopics
+from tidegate_kafka.clients.settings import KafkaSettings
+from tidegate_kafka.consumer.partition_reader import KafkaPartitionReader
+from tidegate_kafka.group.group_session import GroupProtocolRefused, GroupSessionUnavailable, group_session
+from tidegate_kafka.group.membership import KafkaMembership
+from tidegate_kafka.group.previous_incarnation import FormerLife, client_id, process_age_ms
+from tidegate_kafka.producer.producer import KafkaPublisher
+from tidegate_launchers.local.folder_retention import LocalKeeping
+from tidegate_launchers.local.host_programs import LocalPrograms
+from tidegate_launchers.local.launcher import LocalLauncher
+from tidegate_launchers.local.settings import LocalSettings
 from tidegate_node.assembly import Clients, Surroundings, assemble
-from tidegate_node.cluster_init import initialise_cluster
-from tidegate_node.facts import NodeFacts
-from tidegate_node.garbage import seldom_looked_for
-from tidegate_node.grow.growth import grow_cluster
-from tidegate_node.holdings import GroupListener, Holdings, OthersListener
-from tidegate_node.load.host import HostLoad
-from tidegate_node.load.http import PageLoad
-from tidegate_node.process import exit_code_of, run_until, stop_on_signals, unless_stopped
-from tidegate_node.programs_end import ProgramsEnd
+from tidegate_node.assigned_partitions import GroupListener, Holdings, OthersListener
+from tidegate_node.commands.cluster_init import initialise_cluster
+from tidegate_node.commands.grow.partition_growth import grow_cluster
+from tidegate_node.effects.program_shutdown import ProgramsEnd
+from tidegate_node.effects.store_effects import StoreEffects
+from tidegate_node.effects.threaded_store import ThreadedStore
+from tidegate_node.load.host_load import HostLoad
+from tidegate_node.load.http_metric import PageLoad
+from tidegate_node.node_identity import NodeFacts
+from tidegate_node.process_lifecycle import exit_code_of, run_until, seldom_looked_for, stop_on_signals, unless_stopped
 from tidegate_node.settings import OTHERS, NodeSettings
-from tidegate_node.startup import (
+from tidegate_node.startup_checks import (
     START,
     Difference,
     NotYet,
@@ -68,19 +69,17 @@ from tidegate_node.startup import (
     patiently,
 )
 from tidegate_node.steady_clock import SteadyClock
-from tidegate_node.store_effects import StoreEffects
-from tidegate_node.threaded_store import ThreadedStore
-from tidegate_ports.apart import apart
 from tidegate_ports.bus import Notices, Topic
 from tidegate_ports.clock import Clock, SystemClock
-from tidegate_ports.landed import LandedRecords
-from tidegate_ports.load import LoadSampler
-from tidegate_ports.load_settings import SettingsRefused, load_settings
+from tidegate_ports.common.daemon_threads import apart
+from tidegate_ports.common.settings_loader import SettingsRefused, load_settings
+from tidegate_ports.load_sampler import LoadSampler
 from tidegate_ports.store import AsyncStore, Store
-from tidegate_telemetry.logs import Notifier, set_up_logs
+from tidegate_ports.topic_snapshot import LandedRecords
+from tidegate_telemetry.log_setup import Notifier, set_up_logs
 from tidegate_telemetry.metric_names import NODE_METRICS
 from tidegate_telemetry.metrics import Metrics
-from tidegate_telemetry.store_calls import calls_measured, units_counted
+from tidegate_telemetry.store_metrics import calls_measured, units_counted
 
 __all__ = [
     "NotYet",

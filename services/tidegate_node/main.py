@@ -6,10 +6,10 @@ import asyncio
 import os
 
 from tidegate_node import bootstrap
-from tidegate_node.process import stop_on_signals, unless_stopped
-from tidegate_node.startup import EXIT_CONFIGURATION
-from tidegate_node.workers import Workers, environments_of
-from tidegate_telemetry.logs import Notifier, set_up_logs
+from tidegate_node.process_lifecycle import stop_on_signals, unless_stopped
+from tidegate_node.startup_checks import EXIT_CONFIGURATION
+from tidegate_node.worker_processes import Workers, environments_of
+from tidegate_telemetry.log_setup import Notifier, set_up_logs
 from tidegate_telemetry.metrics import Metrics
 
 
@@ -18,7 +18,7 @@ def run(settings: bootstrap.Settings | None = None, workers: int = 1, orders: in
 
     Args:
         settings: Instead of those of the environment.
-        workers: Node processes; above 1 this one only looks after them (`workers.py`).
+        workers: Node processes; above 1 this one only looks after them (`worker_processes.py`).
         orders: Descriptor on which such a one passes its orders on to this one.
     """
     if settings is None:

@@ -12,19 +12,19 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from tidegate_core.decisions.guard import MapGuard
-from tidegate_node.facts import NodeFacts
-from tidegate_node.health import HealthServer, Standing
-from tidegate_node.heartbeat import Verdict
-from tidegate_node.heartbeat_loop import HeartbeatLoop
-from tidegate_node.holdings import Holdings
-from tidegate_node.keeping import Keeping
-from tidegate_node.launch_effects import LaunchEffects
-from tidegate_node.map_watch import MapWatch
-from tidegate_node.presence import Presence
-from tidegate_node.reading_watch import ReadingWatch
-from tidegate_node.startup import EXIT_BUG, EXIT_CONFIGURATION, EXIT_TRY_LATER
-from tidegate_node.watching import Watching
+from tidegate_core.engine.membership_lease import MapGuard
+from tidegate_node.assigned_partitions import Holdings
+from tidegate_node.effects.launch_effects import LaunchEffects
+from tidegate_node.effects.run_folder_retention import Keeping
+from tidegate_node.liveness.health_server import HealthServer, Standing
+from tidegate_node.liveness.heartbeat import Verdict
+from tidegate_node.liveness.heartbeat_loop import HeartbeatLoop
+from tidegate_node.liveness.node_status_writer import Presence
+from tidegate_node.liveness.watchdog_loop import Watching
+from tidegate_node.node_identity import NodeFacts
+from tidegate_node.startup_checks import EXIT_BUG, EXIT_CONFIGURATION, EXIT_TRY_LATER
+from tidegate_node.topics.partition_map_watch import MapWatch
+from tidegate_node.topics.stalled_reader_watch import ReadingWatch
 from tidegate_ports.bus import Membership, Notices
 from tidegate_ports.clock import Clock
 from tidegate_telemetry.metrics import Metrics

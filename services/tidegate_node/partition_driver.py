@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol
 
-from tidegate_core.decisions.event_index import EventIndex
-from tidegate_core.decisions.inputs import Begin, Drain, Holding, Input, RecordsArrived, Tick
-from tidegate_core.decisions.partition_actor import PartitionActor
-from tidegate_core.effects import (
+from tidegate_core.engine.actor_inputs import Begin, Drain, Holding, Input, RecordsArrived, Tick
+from tidegate_core.ownership.partition_actor import PartitionActor
+from tidegate_core.rows.effects import (
     Answer,
     Ask,
     Cancel,
@@ -30,9 +29,10 @@ from tidegate_core.effects import (
     StopReading,
     Taken,
 )
-from tidegate_core.records.schema import NEWEST
-from tidegate_core.transactions.map import FIRST_VERSION
-from tidegate_node.shell import Shell
+from tidegate_core.rows.schema_version import NEWEST
+from tidegate_core.shard.events.subscription_index import EventIndex
+from tidegate_core.writes.partition_map import FIRST_VERSION
+from tidegate_node.effects.effect_router import Shell
 
 INPUTS_PER_TURN_MAX: Final = 256
 TURN_S_MAX: Final = 0.02
@@ -127,7 +127,7 @@ class PartitionDriver:
 
     @property
     def writes(self) -> int:
-        """Version in which it writes rows (`records/schema.py`); while it has no actor it writes none."""
+        """Version in which it writes rows (`rows/schema_version.py`); while it has no actor it writes none."""
         return NEWEST if self._actor is None else self._actor.writes
 
     def served_until(self, now: int) -> int | None:

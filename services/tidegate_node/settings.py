@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from tidegate_core.decisions.forged import EVERY
-from tidegate_core.model.quotas import Quota, QuotaName
-from tidegate_telemetry.settings import LogSection
+from tidegate_core.language.definitions.quotas import Quota, QuotaName
+from tidegate_core.language.values.topic_namespaces import EVERY
+from tidegate_telemetry.log_settings import LogSection
 
 OTHERS = ("API",)
 """First words of the settings that only other services read."""

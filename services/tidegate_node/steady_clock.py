@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tidegate_node.heartbeat import CLOCK_OFFSET_MS_MAX
+from tidegate_node.liveness.heartbeat import CLOCK_OFFSET_MS_MAX
 from tidegate_ports.clock import Clock
 
 STEP_MS_MAX: Final = CLOCK_OFFSET_MS_MAX

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
 
 from tidegate_pipelines.lake import publish
-from tidegate_pipelines.landing import landing_arguments
+from tidegate_pipelines.landing_arguments import landing_arguments
 from tidegate_spark import report_partition
 
 DATASET = "weather.raw"

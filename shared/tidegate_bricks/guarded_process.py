@@ -1,4 +1,4 @@
-"""Starts a command under the guard and gives it orders; see `guard.py` for why it cannot outlive us."""
+"""Starts a command under the guard and gives it orders; see `child_watcher.py` for why it cannot outlive us."""
 
 import contextlib
 import os
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-GUARD = Path(__file__).with_name("guard.py")
+GUARD = Path(__file__).with_name("child_watcher.py")
 
 
 class GuardedProcess:

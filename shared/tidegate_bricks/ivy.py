@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
+from tidegate_bricks.download_progress import Progress, ProgressListener, Stage
 from tidegate_bricks.errors import BrickUnavailable
 from tidegate_bricks.guarded_process import GuardedProcess
-from tidegate_bricks.java import Java
-from tidegate_bricks.progress import Progress, ProgressListener, Stage
+from tidegate_bricks.java_runtime import Java
 from tidegate_bricks.releases import Release
 
 SETTINGS_VARIABLE = "TIDEGATE_IVY_SETTINGS"

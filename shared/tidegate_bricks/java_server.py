@@ -14,15 +14,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tidegate_bricks.brick import START_TIMEOUT_S, STOP_TIMEOUT_S
-from tidegate_bricks.data_folder import DataFolder
+from tidegate_bricks.download_progress import Progress, ProgressListener, Stage
 from tidegate_bricks.errors import BrickFailed, PortTaken
-from tidegate_bricks.jars import ensure_jars
-from tidegate_bricks.java import Java, find_java
-from tidegate_bricks.launch import launch
+from tidegate_bricks.jar_cache import ensure_jars
+from tidegate_bricks.java_runtime import Java, find_java
+from tidegate_bricks.local_server import START_TIMEOUT_S, STOP_TIMEOUT_S
 from tidegate_bricks.logged_process import LoggedProcess
-from tidegate_bricks.progress import Progress, ProgressListener, Stage
+from tidegate_bricks.readiness import launch
 from tidegate_bricks.releases import Release
+from tidegate_bricks.server_folder import DataFolder
 
 #: Flags for a small server on a laptop: the quick compiler only and one collector thread halve the CPU of a start
 #: (2.0 instead of 3.6 s for Kafka, measured).

@@ -1,4 +1,4 @@
-"""Formats the folder of a broker's data, as Kafka's storage tool does, and reads its identity. `kafka.py` calls it before a start.
+"""Formats the folder of a broker's data, as Kafka's storage tool does, and reads its identity. `kafka_broker.py` calls it before a start.
 
 The tool is a Java program, and takes as much CPU for two small files as a third of the broker's start. So they are written here:
 
@@ -15,8 +15,8 @@ import shutil
 import uuid
 from pathlib import Path
 
-from tidegate_bricks.kafka_config import NODE_ID
-from tidegate_bricks.manifest import FOLDER
+from tidegate_bricks.broker_config import NODE_ID
+from tidegate_bricks.jar_checksums import FOLDER
 from tidegate_bricks.releases import KAFKA
 
 CHECKPOINT = FOLDER / f"{KAFKA.name}.checkpoint"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tidegate_bricks.manifest import Manifest, load
+from tidegate_bricks.jar_checksums import Manifest, load
 
 
 @dataclass(frozen=True, slots=True)

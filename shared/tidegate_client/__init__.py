@@ -13,7 +13,8 @@ from tidegate_client.errors import (
     NotFound,
     TidegateError,
 )
-from tidegate_client.parts import (
+from tidegate_client.schedule_builder import ScheduleBuilder
+from tidegate_client.spec_helpers import (
     all_of,
     any_of,
     at,
@@ -28,7 +29,6 @@ from tidegate_client.parts import (
     python,
     times,
 )
-from tidegate_client.schedule_builder import ScheduleBuilder
 
 __all__ = [
     "AnswerPending",

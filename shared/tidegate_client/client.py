@@ -17,10 +17,10 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Literal
 
-from tidegate_client.calls import BASE, PAGE_SIZE_MAX, given, saying, text_of
+from tidegate_client.api_calls import BASE, PAGE_SIZE_MAX, given, saying, text_of
 from tidegate_client.errors import AnswerPending, Conflict, InvalidRequest, NotFound, TidegateError
-from tidegate_client.operating import OperatorCalls
-from tidegate_client.paths import job_path, run_path, schedule_path, source_path
+from tidegate_client.operator_calls import OperatorCalls
+from tidegate_client.resource_paths import job_path, run_path, schedule_path, source_path
 from tidegate_client.views import (
     DryRun,
     EventView,

@@ -23,10 +23,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, TypedDict, Unpack
 
 from tidegate_client.errors import InvalidRequest
-from tidegate_client.parts import Duration, Part, TimeOfDay, part, written
-from tidegate_client.transport import json_of
+from tidegate_client.http_transport import json_of
+from tidegate_client.spec_helpers import Duration, Part, TimeOfDay, part, written
 from tidegate_client.views import FieldProblem
-from tidegate_core.model.problems import InvalidInput
+from tidegate_core.language.values.problems import InvalidInput
 
 OnUnmet = Literal["wait", "abort"]
 
@@ -146,7 +146,7 @@ class ScheduleBuilder:
             InvalidRequest: It is no schedule; with all that is wrong, field by field, as for YAML. Or a value of it is none of JSON's.
         """
         # Here, because the language with all its kinds takes a while to load, and a client that only reads needs none of it.
-        from tidegate_core.model.parsing import parse_schedule
+        from tidegate_core.language.formats.parsing import parse_schedule
 
         # A copy: what becomes of it is no affair of the builder, nor of the parts that it was given.
         document: dict[str, Any] = deepcopy(

@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from tidegate_core.store.values import Delete, Item, Key, Page, Put, RangeRead, RawOutcome, Transaction
-from tidegate_dynamo.accounts import Accounts, Observer, UnitsListener
-from tidegate_dynamo.async_items_client import AsyncItemsClient
-from tidegate_dynamo.calls import Call, Pause, Steps, StoreCalls
-from tidegate_dynamo.outcomes import FAILURES
+from tidegate_core.rows.store_operations import Delete, Item, Key, Page, Put, RangeRead, RawOutcome, Transaction
+from tidegate_dynamo.async_item_client import AsyncItemsClient
+from tidegate_dynamo.call_metrics import Accounts, Observer, UnitsListener
 from tidegate_dynamo.settings import DynamoSettings
+from tidegate_dynamo.store_calls import Call, Pause, Steps, StoreCalls
+from tidegate_dynamo.write_outcomes import FAILURES
 from tidegate_ports.store import always
 
 _T = TypeVar("_T")

@@ -12,7 +12,7 @@ from decimal import Decimal
 from types import NoneType
 from typing import Any, Final, TypeAlias
 
-from tidegate_core.store.values import Item, Value
+from tidegate_core.rows.store_operations import Item, Value
 from tidegate_ports.store import StoreRequestInvalid
 
 AttributeValue: TypeAlias = dict[str, Any]

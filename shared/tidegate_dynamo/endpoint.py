@@ -1,7 +1,7 @@
 """Where requests go and in whose name they are signed, as the SDK decides it: region, environment, profile, partition.
 
 The SDK is asked once, when a client is made. What it would decide anew with each call (an endpoint of the account's own) is
-switched off in `client.py`: the region's endpoint serves every account.
+switched off in `client_factory.py`: the region's endpoint serves every account.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from tidegate_core.store.values import Table
+from tidegate_core.rows.store_operations import Table
 
 TABLE_NAMES: Final[dict[Table, str]] = {"main": "tidegate", "history": "tidegate-history"}
 PREFIX_CHARACTERS_MAX: Final = 200

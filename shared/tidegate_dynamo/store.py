@@ -1,4 +1,4 @@
-"""The store's port on DynamoDB, blocking. One attempt per call: settling and retrying are in `settled.py`."""
+"""The store's port on DynamoDB, blocking. One attempt per call: settling and retrying are in `transaction_sender.py`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from tidegate_core.store.values import Delete, Item, Key, Page, Put, RangeRead, RawOutcome, Transaction
-from tidegate_dynamo.accounts import Accounts, Observer, UnitsListener
-from tidegate_dynamo.calls import Call, Pause, Steps, StoreCalls
-from tidegate_dynamo.items_client import ItemsClient
-from tidegate_dynamo.outcomes import FAILURES
+from tidegate_core.rows.store_operations import Delete, Item, Key, Page, Put, RangeRead, RawOutcome, Transaction
+from tidegate_dynamo.call_metrics import Accounts, Observer, UnitsListener
+from tidegate_dynamo.item_client import ItemsClient
 from tidegate_dynamo.settings import DynamoSettings
+from tidegate_dynamo.store_calls import Call, Pause, Steps, StoreCalls
+from tidegate_dynamo.write_outcomes import FAILURES
 
 _T = TypeVar("_T")
 

@@ -13,8 +13,8 @@ from botocore.exceptions import ClientError
 from pynamodb.constants import PAY_PER_REQUEST_BILLING_MODE
 from pynamodb.exceptions import TableDoesNotExist, TableError
 
-from tidegate_dynamo.models import EXPIRY_ATTRIBUTE, TidegateTable, models_for
 from tidegate_dynamo.settings import DynamoSettings
+from tidegate_dynamo.table_models import EXPIRY_ATTRIBUTE, TidegateTable, models_for
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

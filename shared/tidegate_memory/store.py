@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from tidegate_core.store.values import (
+from tidegate_core.rows.store_operations import (
     ACTIONS_PER_TRANSACTION_MAX,
     TRANSACTION_BYTES_MAX,
     Applied,
@@ -34,8 +34,8 @@ from tidegate_core.store.values import (
     Table,
     Transaction,
 )
-from tidegate_memory.actions import Outcome, check_key, outcome_of
-from tidegate_memory.expressions.values import MUTABLE_TYPES, copied
+from tidegate_memory.expressions.attribute_types import MUTABLE_TYPES, copied
+from tidegate_memory.item_actions import Outcome, check_key, outcome_of
 from tidegate_memory.table import MemoryTable, Stored
 from tidegate_ports.store import StoreRequestInvalid
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tidegate_core.store.values import Item
+from tidegate_core.rows.store_operations import Item
 
 
 class Stored(NamedTuple):

@@ -51,7 +51,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
-from tidegate_core.effects import EndOffsets, Outcome, Produce, Unavailable
+from tidegate_core.rows.effects import EndOffsets, Outcome, Produce, Unavailable
 
 END: Literal["end"] = "end"
 Position: TypeAlias = int | Literal["end"]

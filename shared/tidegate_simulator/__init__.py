@@ -4,12 +4,12 @@
 clock, a file or the environment.
 """
 
-from tidegate_simulator.happenings import Happening, happenings_of
-from tidegate_simulator.occurrences import Occurrence, Wait
-from tidegate_simulator.plan import PlannedRun, RunPlan
-from tidegate_simulator.report import Report
-from tidegate_simulator.simulation import DefinitionRefused, Outage, simulate
-from tidegate_simulator.world import TimeStandsStill
+from tidegate_simulator.external_events import Happening, happenings_of
+from tidegate_simulator.occurrence_record import Occurrence, Wait
+from tidegate_simulator.run_plan import PlannedRun, RunPlan
+from tidegate_simulator.simulate import DefinitionRefused, Outage, simulate
+from tidegate_simulator.simulation_report import Report
+from tidegate_simulator.virtual_cluster import TimeStandsStill
 
 __all__ = [
     "DefinitionRefused",

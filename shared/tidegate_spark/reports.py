@@ -13,9 +13,9 @@ import threading
 from collections.abc import Mapping
 from typing import SupportsIndex
 
-from tidegate_spark.current import current_gate
+from tidegate_spark.current_run import current_gate
 from tidegate_spark.errors import OutputsTooLarge, ReportFailed
-from tidegate_spark.gate import Deadline, GateClient, GateUnreachable
+from tidegate_spark.gate_client import Deadline, GateClient, GateUnreachable
 
 OUTPUTS_BYTES_MAX = 64 * 1024
 """All outputs of a run as JSON. They live in the run item, far below the store's 400 KB with room for the rest."""

@@ -17,10 +17,10 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from tidegate_spark.current import set_gate
-from tidegate_spark.gate import Answer, Deadline, GateClient, GateMisconfigured, GateUnreachable
-from tidegate_spark.identity import IdentityIncomplete, RunIdentity
+from tidegate_spark.current_run import set_gate
+from tidegate_spark.gate_client import Answer, Deadline, GateClient, GateMisconfigured, GateUnreachable
 from tidegate_spark.reports import outputs_so_far
+from tidegate_spark.run_identity import IdentityIncomplete, RunIdentity
 from tidegate_spark.user_program import EXIT_TERMINATED, TERMINATED, Outcome, Terminated, run_script
 
 EXIT_DUPLICATE = 79

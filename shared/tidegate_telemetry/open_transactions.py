@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from tidegate_core.effects import EndOffsets
-from tidegate_core.model.instants import format_instant
+from tidegate_core.language.values.instants import format_instant
+from tidegate_core.rows.effects import EndOffsets
 from tidegate_ports.bus import Notices, RecordFinder, Topics
 from tidegate_ports.clock import Clock
 from tidegate_telemetry.metrics import Metrics

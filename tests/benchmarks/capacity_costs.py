@@ -29,10 +29,10 @@ from tests.support.builders import (
     on_run_of,
 )
 from tests.support.harness.actor_harness import Bench
-from tidegate_core.effects import Committed, Invalid, Refused, Unavailable, Written
-from tidegate_core.store.values import Batch, Item, Key, Transaction
+from tidegate_core.rows.effects import Committed, Invalid, Refused, Unavailable, Written
+from tidegate_core.rows.store_operations import Batch, Item, Key, Transaction
 from tidegate_dynamo.attribute_values import encoded_item
-from tidegate_dynamo.units import BYTES_PER_WRITE_UNIT, TRANSACTED, item_bytes
+from tidegate_dynamo.capacity_units import BYTES_PER_WRITE_UNIT, TRANSACTED, item_bytes
 
 MESSAGES: Final = 1_000
 RUNS: Final = 10

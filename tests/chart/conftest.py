@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tidegate_bricks.jars import cache_root
+from tidegate_bricks.jar_cache import cache_root
 
 Resources = list[dict[str, Any]]
 Render = Callable[[dict[str, Any]], Resources]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
-from tidegate_launchers.local_files import RunFolder
+from tidegate_launchers.local.run_folder import RunFolder
 from tidegate_node.settings import NodeSettings
 
 # Helm itself puts it there.

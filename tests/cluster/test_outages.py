@@ -36,8 +36,8 @@ from tests.support.cluster.until import now_ms, until
 from tests.support.cluster.user_client import Client
 from tests.support.machine_speed import slowness
 from tests.support.tier import at_night
-from tidegate_core.model.instants import parse_instant
-from tidegate_launchers.local_files import RunFolder
+from tidegate_core.language.values.instants import parse_instant
+from tidegate_launchers.local.run_folder import RunFolder
 
 AWAY_S = float(at_night(60, else_=20))
 """Longer than the time between two landings and the time for which membership still holds: some are due that nobody may start."""

@@ -29,11 +29,11 @@ from tests.support.cluster.store_view import StoreView
 from tests.support.cluster.topic_reader import read_topic
 from tests.support.cluster.until import now_ms, until
 from tests.support.cluster.user_client import Client
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.schema import FIRST, NEWEST, StoreSchema
-from tidegate_core.store import keys
-from tidegate_core.watching.card import NodeCard
-from tidegate_node.startup import EXIT_CONFIGURATION
+from tidegate_core.rows import keys
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.node_status import NodeCard
+from tidegate_core.rows.schema_version import FIRST, NEWEST, StoreSchema
+from tidegate_node.startup_checks import EXIT_CONFIGURATION
 
 FEED_EVERY_S = 0.7
 RUNS_MORE = 6

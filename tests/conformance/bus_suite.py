@@ -19,7 +19,7 @@ from typing import Protocol
 
 import pytest
 
-from tidegate_core.effects import EndOffsets, FindGaps, NotProduced, Outcome, Produce, Produced, Unavailable
+from tidegate_core.rows.effects import EndOffsets, FindGaps, NotProduced, Outcome, Produce, Produced, Unavailable
 from tidegate_ports.bus import END, Position, Publisher, ReaderListener, Record, Topic
 
 PATIENCE_S = 60.0

@@ -11,7 +11,7 @@ pytest.register_assert_rewrite(
 )
 
 from tests.support.servers.servers import DynamoDbForTests  # noqa: E402 - likewise
-from tidegate_dynamo.client import DynamoClient, make_client, sdk_client  # noqa: E402 - asserts of the suite are rewritten before it is imported
+from tidegate_dynamo.client_factory import DynamoClient, make_client, sdk_client  # noqa: E402 - asserts of the suite are rewritten before it is imported
 from tidegate_dynamo.settings import DynamoSettings  # noqa: E402 - likewise
 from tidegate_dynamo.tables import create_tables  # noqa: E402 - likewise
 

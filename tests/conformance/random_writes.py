@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from tidegate_core.store.values import Action, Condition, Delete, Item, Key, Put, Update, Value
+from tidegate_core.rows.store_operations import Action, Condition, Delete, Item, Key, Put, Update, Value
 
 DEPTH_MAX: Final = 3
 ODD: Final = 0.06

@@ -8,7 +8,7 @@ from typing import Any, Final
 import botocore.session
 from botocore.loaders import Loader
 
-from tidegate_dynamo.client import sdk_client
+from tidegate_dynamo.client_factory import sdk_client
 from tidegate_dynamo.settings import DynamoSettings
 
 OPAQUE_SHAPES: Final = (

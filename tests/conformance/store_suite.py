@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tidegate_core.store.values import (
+from tidegate_core.rows.store_operations import (
     Action,
     Applied,
     Cancelled,

@@ -8,13 +8,29 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.conformance.sdk_item_client import SdkItems
-from tidegate_core.store.values import Action, Check, Condition, Delete, Key, Put, RangeRead, Transaction, Update
+from tidegate_core.rows.store_operations import (
+    Action,
+    Check,
+    Condition,
+    Delete,
+    Key,
+    Put,
+    RangeRead,
+    Transaction,
+    Update,
+)
 from tidegate_dynamo.attribute_values import encoded_item
-from tidegate_dynamo.client import DynamoClient
-from tidegate_dynamo.items_client import OPERATIONS
-from tidegate_dynamo.outcomes import outcome_of
-from tidegate_dynamo.requests import TableNames, action_request, key_attributes, query_request, transaction_request
+from tidegate_dynamo.client_factory import DynamoClient
+from tidegate_dynamo.item_client import OPERATIONS
+from tidegate_dynamo.request_builder import (
+    TableNames,
+    action_request,
+    key_attributes,
+    query_request,
+    transaction_request,
+)
 from tidegate_dynamo.settings import TABLE_NAMES, DynamoSettings
+from tidegate_dynamo.write_outcomes import outcome_of
 
 Request: TypeAlias = tuple[str, Mapping[str, Any]]
 Script: TypeAlias = Callable[[str, TableNames], list[Request]]

@@ -27,10 +27,10 @@ from tests.conformance.http_servers import (
 from tests.conformance.sdk_item_client import SdkItems
 from tests.support.blocking_calls import a_loop, called
 from tests.support.servers.certificates import Authority
-from tidegate_core.store.values import Applied, RawOutcome
-from tidegate_dynamo.client import make_client
-from tidegate_dynamo.outcomes import FAILURES, error_code, outcome_of
+from tidegate_core.rows.store_operations import Applied, RawOutcome
+from tidegate_dynamo.client_factory import make_client
 from tidegate_dynamo.settings import DynamoSettings
+from tidegate_dynamo.write_outcomes import FAILURES, error_code, outcome_of
 
 Call: TypeAlias = Callable[[str, dict[str, Any]], Any]
 PUT = {"TableName": "tidegate", "Item": {"pk": {"S": "a"}, "sk": {"S": "b"}}}

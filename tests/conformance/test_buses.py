@@ -32,14 +32,14 @@ from tests.simulation.runner.trace import Trace
 from tests.simulation.world.broker import RECORD_BYTES_MAX, Broker, Outgoing, Reader
 from tests.simulation.world.timeline import Process, Timeline
 from tests.support.servers.servers import KafkaForTests
-from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.effects import EndOffsets, FindGaps, Gaps, Outcome, Produce, Produced, Unavailable
-from tidegate_kafka.log_reader import KafkaLogReader
-from tidegate_kafka.partition_reader import KafkaPartitionReader
-from tidegate_kafka.producer import KafkaPublisher
-from tidegate_kafka.settings import KafkaSettings
-from tidegate_kafka.topic_facts import TopicFacts
-from tidegate_node.log_gaps import LogGaps
+from tidegate_core.engine.actor_inputs import LogRecord
+from tidegate_core.rows.effects import EndOffsets, FindGaps, Gaps, Outcome, Produce, Produced, Unavailable
+from tidegate_kafka.admin.log_reader import KafkaLogReader
+from tidegate_kafka.admin.topic_metadata import TopicFacts
+from tidegate_kafka.clients.settings import KafkaSettings
+from tidegate_kafka.consumer.partition_reader import KafkaPartitionReader
+from tidegate_kafka.producer.producer import KafkaPublisher
+from tidegate_node.topics.offset_gaps import LogGaps
 from tidegate_ports.bus import END, Position, Publisher, ReaderListener, Record, Settled, Topic
 from tidegate_ports.clock import SystemClock
 

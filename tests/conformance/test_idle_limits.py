@@ -7,9 +7,9 @@ from itertools import count
 
 import pytest
 
-from tidegate_core.store import keys
-from tidegate_core.store.values import Action, Applied, Key, Transaction
-from tidegate_core.transactions.limits import (
+from tidegate_core.rows import keys
+from tidegate_core.rows.store_operations import Action, Applied, Key, Transaction
+from tidegate_core.writes.limit_permits import (
     Permit,
     close_queue,
     mark_queue,
@@ -18,7 +18,7 @@ from tidegate_core.transactions.limits import (
     return_permits,
     take_permit,
 )
-from tidegate_dynamo.client import DynamoClient
+from tidegate_dynamo.client_factory import DynamoClient
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
 from tidegate_memory.store import MemoryStore

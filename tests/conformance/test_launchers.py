@@ -16,11 +16,11 @@ import pytest
 from tests.conformance.launcher_suite import GRACE_S, Does, HeldSubmission, LauncherConformance, LauncherRig
 from tests.support.memory_launcher import AskedToEnd, EndedBySignal, MemoryLauncher, MemoryPlatform, Program
 from tests.support.recording_gate import ARRIVAL_TIMEOUT_S, RecordingGate, recording_gate
-from tidegate_launchers.local import LocalLauncher
-from tidegate_launchers.local_files import RunFolder
-from tidegate_launchers.local_settings import LocalSettings
+from tidegate_launchers.local.launcher import LocalLauncher
+from tidegate_launchers.local.run_folder import RunFolder
+from tidegate_launchers.local.settings import LocalSettings
+from tidegate_ports.common.program_file_check import FileLooks
 from tidegate_ports.launcher import Launch
-from tidegate_ports.program_files import FileLooks
 
 EXIT_TERMINATED = 143
 

@@ -9,8 +9,8 @@ from typing import TypeAlias
 import pytest
 
 from tests.conformance.http_servers import read_request
-from tidegate_core.store.values import Applied, Condition, Key, Lost, Put, RawOutcome, Throttled, Transaction
-from tidegate_dynamo.client import make_client
+from tidegate_core.rows.store_operations import Applied, Condition, Key, Lost, Put, RawOutcome, Throttled, Transaction
+from tidegate_dynamo.client_factory import make_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
 from tidegate_ports.store import StoreUnavailable

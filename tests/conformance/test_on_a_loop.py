@@ -14,12 +14,12 @@ import pytest
 from botocore.credentials import RefreshableCredentials
 
 from tests.conformance.http_servers import answers, http_server, message
-from tidegate_core.store.values import Applied, Key, Put, Throttled, Transaction
-from tidegate_dynamo.async_items_client import AsyncItemsClient
+from tidegate_core.rows.store_operations import Applied, Key, Put, Throttled, Transaction
+from tidegate_dynamo.async_item_client import AsyncItemsClient
 from tidegate_dynamo.async_store import AsyncDynamoStore
-from tidegate_dynamo.client import make_client
-from tidegate_dynamo.connections import Route
+from tidegate_dynamo.client_factory import make_client
 from tidegate_dynamo.endpoint import Endpoint
+from tidegate_dynamo.http_connections import Route
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_ports.store import NotSent, StoreUnavailable
 

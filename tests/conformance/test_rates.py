@@ -7,12 +7,12 @@ from itertools import count
 import pytest
 
 from tests.support.builders import NOW
-from tidegate_core.records.limits import GONE_MAX, SharedLimit
-from tidegate_core.store import keys
-from tidegate_core.store.values import Applied, Transaction, Update
-from tidegate_core.transactions.limits import mark_queue, offer_slots
-from tidegate_core.transactions.rates import Counted, count_admission, take_back
-from tidegate_dynamo.client import DynamoClient
+from tidegate_core.rows import keys
+from tidegate_core.rows.shared_limit import GONE_MAX, SharedLimit
+from tidegate_core.rows.store_operations import Applied, Transaction, Update
+from tidegate_core.writes.limit_permits import mark_queue, offer_slots
+from tidegate_core.writes.rate_counters import Counted, count_admission, take_back
+from tidegate_dynamo.client_factory import DynamoClient
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
 from tidegate_memory.store import MemoryStore

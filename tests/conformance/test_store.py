@@ -16,12 +16,12 @@ from tests.conformance.random_writes import RandomWrite, random_write
 from tests.conformance.store_suite import StoreConformance
 from tests.support.blocking_calls import BlockingStore, a_loop, called
 from tests.support.tier import at_night
-from tidegate_core.store.values import Action, Cancelled, Item, Key, Put, RawOutcome, Transaction
+from tidegate_core.rows.store_operations import Action, Cancelled, Item, Key, Put, RawOutcome, Transaction
 from tidegate_dynamo.async_store import AsyncDynamoStore
-from tidegate_dynamo.client import DynamoClient
+from tidegate_dynamo.client_factory import DynamoClient
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
-from tidegate_memory.expressions.values import is_same
+from tidegate_memory.expressions.attribute_types import is_same
 from tidegate_memory.store import MemoryStore
 from tidegate_ports.store import Store, StoreRequestInvalid
 

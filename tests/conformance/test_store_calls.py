@@ -1,7 +1,7 @@
 """The comparison of both clients' costs runs to its end. No time is asserted."""
 
 from tests.benchmarks.rig.store_call_cost import ASKED, costs, table
-from tidegate_dynamo.client import DynamoClient
+from tidegate_dynamo.client_factory import DynamoClient
 from tidegate_dynamo.settings import DynamoSettings
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidegate_dynamo.client import DynamoClient, sdk_client
+from tidegate_dynamo.client_factory import DynamoClient, sdk_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.tables import check_tables, create_tables
 

@@ -26,10 +26,10 @@ from tests.support.cluster.evidence import Evidence
 from tests.support.cluster.store_view import StoreView
 from tests.support.cluster.until import until
 from tests.support.cluster.user_client import Client
-from tidegate_core.model.sources import SourceSpec
-from tidegate_core.store import keys
-from tidegate_core.transactions.ownership import Cursor, cursor_of
-from tidegate_kafka.topic_facts import hex_id
+from tidegate_core.language.events.event_source import SourceSpec
+from tidegate_core.rows import keys
+from tidegate_core.writes.fencing import Cursor, cursor_of
+from tidegate_kafka.admin.topic_metadata import hex_id
 from tidegate_ports.store import StoreUnavailable
 
 ROUND = 250

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from tidegate_core.constraints import Constraint
-from tidegate_core.model.document import Document
-from tidegate_core.model.events import CustomEvent, DataPartitionEvent
-from tidegate_core.model.request_base import MAX_RECORD_BYTES
-from tidegate_core.model.requests import REQUEST_TYPES
-from tidegate_core.triggers import Trigger
+from tidegate_core.language.constraints import Constraint
+from tidegate_core.language.events.events import CustomEvent, DataPartitionEvent
+from tidegate_core.language.requests.request_base import MAX_RECORD_BYTES
+from tidegate_core.language.requests.requests import REQUEST_TYPES
+from tidegate_core.language.triggers import Trigger
+from tidegate_core.language.values.document import Document
 
 Kind: TypeAlias = Literal["requests", "events", "sources"]
 KINDS: Final[tuple[Kind, ...]] = ("requests", "events", "sources")

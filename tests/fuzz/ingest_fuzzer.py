@@ -12,10 +12,10 @@ from tests.fuzz.hostile_records import Hostile, HostileRecords, Kind
 from tests.fuzz.parser_verdict import refusal_of
 from tests.support.builders import EVENTS, REQUESTS, SECOND, Doc, a_spec, an_apply, on_data
 from tests.support.harness.actor_harness import Bench
-from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.effects import Produce, Produced
-from tidegate_core.model.sources import SourceSpec
-from tidegate_core.store import keys
+from tidegate_core.engine.actor_inputs import LogRecord
+from tidegate_core.language.events.event_source import SourceSpec
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Produce, Produced
 
 BATCH = 50
 """Records that arrive together."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from tests.fuzz.hostile_records import Hostile, Kind
 from tests.support.builders import EVENTS, REQUESTS
-from tidegate_core.decisions.forged import EVERY, refuse_forged_events, refuse_forged_request
-from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.model.parsing import parse_events, parse_request
-from tidegate_core.model.problems import RefusedRecord
-from tidegate_core.model.sources import SourceSpec
-from tidegate_core.sources.mapping import events_of
+from tidegate_core.engine.actor_inputs import LogRecord
+from tidegate_core.ingest.source_mapping import events_of
+from tidegate_core.language.events.event_source import SourceSpec
+from tidegate_core.language.formats.parsing import parse_events, parse_request
+from tidegate_core.language.requests.record_authorization import refuse_forged_events, refuse_forged_request
+from tidegate_core.language.values.problems import RefusedRecord
+from tidegate_core.language.values.topic_namespaces import EVERY
 
 ANYWHERE = "topic/0/0"
 """Where a record lies changes the id of its event, and never whether it is one."""

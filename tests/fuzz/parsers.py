@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.fuzz.hostile_records import events, requests
-from tidegate_core.dead_letters.letter import LetterId, read_letter
-from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.model.durations import parse_duration
-from tidegate_core.model.instants import parse_instant
-from tidegate_core.model.parsing import parse_events, parse_request
-from tidegate_core.model.problems import RefusedRecord
-from tidegate_core.model.sizes import parse_size
-from tidegate_core.model.sources import SourceSpec
-from tidegate_core.model.templates import parse_template
-from tidegate_core.sources.mapping import events_of
-from tidegate_core.time.cron_fields import parse_cron
+from tidegate_core.engine.actor_inputs import LogRecord
+from tidegate_core.ingest.source_mapping import events_of
+from tidegate_core.language.events.event_source import SourceSpec
+from tidegate_core.language.formats.parsing import parse_events, parse_request
+from tidegate_core.language.targets.argument_templates import parse_template
+from tidegate_core.language.time.cron_fields import parse_cron
+from tidegate_core.language.values.durations import parse_duration
+from tidegate_core.language.values.instants import parse_instant
+from tidegate_core.language.values.problems import RefusedRecord
+from tidegate_core.language.values.sizes import parse_size
+from tidegate_core.rows.dead_letter import LetterId, read_letter
 
 CPU_S_MAX = 1.0
 """Instrumented code is some ten times slower than what `test_limits.py` bounds with 50 ms."""

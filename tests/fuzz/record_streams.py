@@ -14,7 +14,7 @@ from tests.fuzz.hostile_records import Hostile, HostileRecords, Kind
 from tests.fuzz.parser_verdict import refusal_of
 from tests.support.cluster.until import PATIENCE_S
 from tests.support.cluster.user_client import RECORD_BYTES_MAX
-from tidegate_core.model.sources import SourceSpec
+from tidegate_core.language.events.event_source import SourceSpec
 
 BULKY_BYTES = 100_000
 BULKY_ONE_IN = 100

@@ -17,16 +17,16 @@ from tests.simulation.runner.runner import run
 from tests.simulation.world.cluster import CLUSTER_ID
 from tests.simulation.world.world import World, build
 from tests.support.tier import at_night
-from tidegate_core.audit.facts import Window
-from tidegate_core.audit.findings import Findings
-from tidegate_core.audit.report import asked_for, exit_code_of
-from tidegate_core.audit.shard import judge_shard
-from tidegate_core.audit.sink import Seen
-from tidegate_core.decisions.delivery_plane import checkpoints
-from tidegate_core.store.values import Delete, Key, Put
-from tidegate_core.transactions.map import ClusterMap, put_first_map
-from tidegate_node.audit.reading import Reader, read_shard
-from tidegate_node.audit.reading_messages import read_messages
+from tidegate_core.explain.audit.audit_report import asked_for, exit_code_of
+from tidegate_core.explain.audit.audit_shard import judge_shard
+from tidegate_core.explain.audit.delivered_records import Seen
+from tidegate_core.explain.audit.findings import Findings
+from tidegate_core.explain.audit.shard_snapshot import Window
+from tidegate_core.messages.wire import checkpoints
+from tidegate_core.rows.store_operations import Delete, Key, Put
+from tidegate_core.writes.partition_map import ClusterMap, put_first_map
+from tidegate_node.commands.audit.message_reader import read_messages
+from tidegate_node.commands.audit.shard_reader import Reader, read_shard
 
 SEEDS_PER_TEST = at_night(5, else_=2)
 SEEDS = range(0, at_night(20, else_=2), SEEDS_PER_TEST)

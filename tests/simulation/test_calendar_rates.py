@@ -23,9 +23,9 @@ from tests.simulation.world import world as world_module
 from tests.simulation.world.timeline import START
 from tests.simulation.world.world import World, build
 from tests.support.builders import MINUTE
-from tidegate_core.store.values import Table
-from tidegate_core.time.periods import period_end
-from tidegate_core.time.zones import zone_named
+from tidegate_core.language.time.periods import period_end
+from tidegate_core.language.time.zones import zone_named
+from tidegate_core.rows.store_operations import Table
 
 SEEDS = (2, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (3, 4, 5)))
 """In their calm worlds something is admitted on either side of the hour's end."""

@@ -19,9 +19,9 @@ from tests.simulation.runner.world_drawing import swarm_of
 from tests.simulation.users.schedule_definitions import NAMESPACE, Definition
 from tests.simulation.world import world as world_module
 from tests.simulation.world.world import World, build
-from tidegate_core.decisions.run_plane import admit
-from tidegate_core.decisions.run_plane.home_limits import SERVE_MS
-from tidegate_core.store import keys
+from tidegate_core.admission import admit
+from tidegate_core.admission.limit_coordinator import SERVE_MS
+from tidegate_core.rows import keys
 
 SEEDS = (0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (2, 3)))
 """In world 1 a wide suspend leaves hardly anything to wait for."""

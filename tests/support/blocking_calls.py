@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeVar
 
-from tidegate_core.store.values import Delete, Item, Key, Page, Put, RangeRead, RawOutcome, Transaction
+from tidegate_core.rows.store_operations import Delete, Item, Key, Page, Put, RangeRead, RawOutcome, Transaction
 from tidegate_ports.store import AsyncStore
 
 T = TypeVar("T")

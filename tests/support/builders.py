@@ -6,12 +6,16 @@ import json
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from tidegate_core.decisions.inputs import Holding, TopicFacts
-from tidegate_core.model.identity import run_id
-from tidegate_core.model.parsing import parse_schedule
-from tidegate_core.model.position import Position
-from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_core.records.run_plane import Definition, Evidence, InboxRow, Job, Run, ScheduleState
+from tidegate_core.engine.actor_inputs import Holding, TopicFacts
+from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
+from tidegate_core.language.formats.parsing import parse_schedule
+from tidegate_core.language.values.derived_ids import run_id
+from tidegate_core.language.values.log_position import Position
+from tidegate_core.rows.evidence import Evidence
+from tidegate_core.rows.inbox import InboxRow
+from tidegate_core.rows.job import Job
+from tidegate_core.rows.run import Run
+from tidegate_core.rows.schedule import Definition, ScheduleState
 
 Doc: TypeAlias = dict[str, Any]
 """A JSON document, as users write it."""

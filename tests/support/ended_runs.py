@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tidegate_core.store import keys
-from tidegate_core.store.values import Item, Key
+from tidegate_core.rows import keys
+from tidegate_core.rows.store_operations import Item, Key
 
 
 def ended_row(look: Callable[[Key], Item | None], run_id: str) -> Item | None:

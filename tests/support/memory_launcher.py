@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from tidegate_ports.common.refused_conf import refused_conf
 from tidegate_ports.launcher import (
     Absent,
     Elsewhere,
@@ -27,7 +28,6 @@ from tidegate_ports.launcher import (
     class_of_exit,
     launch_name,
 )
-from tidegate_ports.program_conf import refused_conf
 
 EXIT_CANNOT_BEGIN: Final = 78
 SIGNAL_BASE: Final = 128

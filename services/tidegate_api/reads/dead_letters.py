@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tidegate_api.bus import Bus, TopicNames
-from tidegate_api.page_tokens import Place
-from tidegate_api.pools import Pools
-from tidegate_api.problems import invalid, not_found, unavailable
+from tidegate_api.bus_clients import Bus, TopicNames
+from tidegate_api.http.page_tokens import Place
+from tidegate_api.http.problem_responses import invalid, not_found, unavailable
+from tidegate_api.thread_pools import Pools
 from tidegate_client.views import DeadLetterDetail, DeadLetterView, HeaderView, MarkView, Page, Raw
-from tidegate_core.dead_letters.letter import QUEUES, DeadLetter, LetterId, Queue, read_letter
-from tidegate_core.dead_letters.mark import Mark, key_of
-from tidegate_core.effects import Unavailable
-from tidegate_core.model.instants import Instant, as_datetime
-from tidegate_core.model.problems import Problem
-from tidegate_core.records.codec import from_item
+from tidegate_core.language.values.instants import Instant, as_datetime
+from tidegate_core.language.values.problems import Problem
+from tidegate_core.rows.dead_letter import QUEUES, DeadLetter, LetterId, Queue, read_letter
+from tidegate_core.rows.effects import Unavailable
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.writes.dead_letter_marks import Mark, key_of
 from tidegate_ports.bus import LogSlice, Record
 from tidegate_ports.store import Store
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
-from tidegate_core.decisions.run_plane.definitions import parsed
-from tidegate_core.model.explain import problems_of
-from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
+from tidegate_core.language.values.validation_errors import problems_of
+from tidegate_core.shard.spec_cache import parsed
 
 
 class DefinitionUnreadable(Exception):

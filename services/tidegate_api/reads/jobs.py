@@ -10,21 +10,24 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tidegate_api.cluster_map import MapReader
-from tidegate_api.page_tokens import Place
-from tidegate_api.pools import Pools
-from tidegate_api.problems import not_found
-from tidegate_api.reads.convert import gathering_view, job_view
-from tidegate_api.reads.ranges import RangeReader, Span
+from tidegate_api.http.page_tokens import Place
+from tidegate_api.http.problem_responses import not_found
+from tidegate_api.reads.range_scan import RangeReader, Span
 from tidegate_api.reads.schedules import DEFINITIONS_AT_ONCE, ScheduleReads, prefix_of
-from tidegate_api.reads.waiting import unmet_of
-from tidegate_api.routing import run_shard
+from tidegate_api.reads.view_builders import gathering_view, job_view
+from tidegate_api.reads.waiting_reasons import unmet_of
+from tidegate_api.requests.shard_routing import run_shard
+from tidegate_api.thread_pools import Pools
 from tidegate_client.views import JobView, Page
-from tidegate_core.model.shards import schedule_shard
-from tidegate_core.model.states import JobState
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import Definition, Evidence, Job, Run
-from tidegate_core.store import keys
-from tidegate_core.store.values import Item, Key
+from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.states import JobState
+from tidegate_core.rows import keys
+from tidegate_core.rows.evidence import Evidence
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.job import Job
+from tidegate_core.rows.run import Run
+from tidegate_core.rows.schedule import Definition
+from tidegate_core.rows.store_operations import Item, Key
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
 

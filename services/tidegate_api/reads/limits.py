@@ -10,18 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Self
 
 from tidegate_api.cluster_map import MapReader
-from tidegate_api.pools import Pools
-from tidegate_api.problems import not_found
-from tidegate_api.reads.ranges import RangeReader, Span, outline
+from tidegate_api.http.problem_responses import not_found
+from tidegate_api.reads.range_scan import RangeReader, Span, outline
+from tidegate_api.thread_pools import Pools
 from tidegate_client.views import HolderView, LimitDetail, LimitSummary, WaiterView
-from tidegate_core.model.identity import shard_of_run
-from tidegate_core.model.instants import as_datetime
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.limits import SharedLimit, Waiter
-from tidegate_core.records.run_plane import Job, OwnLimit
-from tidegate_core.store import keys
-from tidegate_core.store.values import Item, Key, RangeRead
-from tidegate_core.transactions.limits import key_of
+from tidegate_core.language.values.derived_ids import shard_of_run
+from tidegate_core.language.values.instants import as_datetime
+from tidegate_core.rows import keys
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.job import Job
+from tidegate_core.rows.schedule import OwnLimit
+from tidegate_core.rows.shared_limit import SharedLimit, Waiter
+from tidegate_core.rows.store_operations import Item, Key, RangeRead
+from tidegate_core.writes.limit_permits import key_of
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
 

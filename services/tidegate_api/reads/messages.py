@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import Literal
 
 from tidegate_api.cluster_map import MapReader
-from tidegate_api.pools import Pools
-from tidegate_api.problems import not_found
-from tidegate_api.reads.convert import moment
-from tidegate_api.routing import shard_of_request
+from tidegate_api.http.problem_responses import not_found
+from tidegate_api.reads.view_builders import moment
+from tidegate_api.requests.shard_routing import shard_of_request
+from tidegate_api.thread_pools import Pools
 from tidegate_client.views import MessageView
-from tidegate_core.decisions.delivery_plane.cancelling import named
-from tidegate_core.model.instants import as_datetime
-from tidegate_core.model.requests import MessageCancel
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.messages import Guard, Message, MessageName, public_id
-from tidegate_core.store import keys
-from tidegate_core.store.values import Item, RangeRead
+from tidegate_core.language.requests.requests import MessageCancel
+from tidegate_core.language.values.instants import as_datetime
+from tidegate_core.messages.one_shot.cancellation import named
+from tidegate_core.rows import keys
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.message import Guard, Message, MessageName, public_id
+from tidegate_core.rows.store_operations import Item, RangeRead
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate_api.cluster_map import MapReader
-from tidegate_api.page_tokens import Place
-from tidegate_api.pools import Pools
-from tidegate_api.reads.convert import occurrence_view
-from tidegate_api.reads.ranges import RangeReader, Span
+from tidegate_api.http.page_tokens import Place
+from tidegate_api.reads.range_scan import RangeReader, Span
+from tidegate_api.reads.view_builders import occurrence_view
+from tidegate_api.thread_pools import Pools
 from tidegate_client.views import OccurrenceView, Page
-from tidegate_core.model.shards import schedule_shard
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import LedgerRow
-from tidegate_core.store.keys import LAST, instant_text
-from tidegate_core.store.values import Item
+from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.keys import LAST, instant_text
+from tidegate_core.rows.ledger import LedgerRow
+from tidegate_core.rows.store_operations import Item
 
 
 class OccurrenceReads:

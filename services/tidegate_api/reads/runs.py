@@ -10,23 +10,23 @@ from heapq import nlargest
 from typing import Final
 
 from tidegate_api.cluster_map import ClusterMap, MapReader
-from tidegate_api.page_tokens import Place
-from tidegate_api.pools import Pools
-from tidegate_api.problems import ApiProblem, not_found
-from tidegate_api.reads.convert import as_concluded, run_view
-from tidegate_api.reads.newest import NewestReader, SortedRange
-from tidegate_api.reads.places import ended_run
-from tidegate_api.reads.ranges import PAGES_MAX, RangeReader, Span, outline
-from tidegate_api.routing import run_shard
+from tidegate_api.http.page_tokens import Place
+from tidegate_api.http.problem_responses import ApiProblem, not_found
+from tidegate_api.reads.history_keys import ended_run
+from tidegate_api.reads.newest_first import NewestReader, SortedRange
+from tidegate_api.reads.range_scan import PAGES_MAX, RangeReader, Span, outline
+from tidegate_api.reads.view_builders import as_concluded, run_view
+from tidegate_api.requests.shard_routing import run_shard
+from tidegate_api.thread_pools import Pools
 from tidegate_client.views import Page, RunView
-from tidegate_core.model.names import RUN_ID_PATTERN
-from tidegate_core.model.problems import InvalidInput, Problem
-from tidegate_core.model.shards import schedule_shard
-from tidegate_core.model.states import RunState
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import Run
-from tidegate_core.store import keys
-from tidegate_core.store.values import Item, Key
+from tidegate_core.language.values.names import RUN_ID_PATTERN
+from tidegate_core.language.values.problems import InvalidInput, Problem
+from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.language.values.states import RunState
+from tidegate_core.rows import keys
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.run import Run
+from tidegate_core.rows.store_operations import Item, Key
 from tidegate_ports.store import Store
 
 OPEN, ENDED = 0, 1

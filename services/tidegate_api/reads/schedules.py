@@ -11,39 +11,33 @@ from typing import TypeAlias
 from pydantic import ValidationError
 
 from tidegate_api.cluster_map import MapReader
-from tidegate_api.page_tokens import Place
-from tidegate_api.pools import Pools
-from tidegate_api.problems import ApiProblem, not_found
-from tidegate_api.reads.convert import moment, schedule_view
+from tidegate_api.http.page_tokens import Place
+from tidegate_api.http.problem_responses import ApiProblem, not_found
 from tidegate_api.reads.definitions import spec_or_none
-from tidegate_api.reads.ranges import Keep, RangeReader, Span, place_after
+from tidegate_api.reads.range_scan import Keep, RangeReader, Span, place_after
+from tidegate_api.reads.view_builders import moment, schedule_view
+from tidegate_api.thread_pools import Pools
 from tidegate_client.views import DryRun, Page, ScheduleView
-from tidegate_core.decisions.delivery_plane.recurring import Series
-from tidegate_core.decisions.outage_watch import MINIMUM_PERIOD
-from tidegate_core.decisions.run_plane.control import (
-    Applied,
-    applied_spec,
-    is_unchanged,
-    status_after,
-    version_conflict,
-)
-from tidegate_core.decisions.run_plane.missed import made_up_by_apply
-from tidegate_core.decisions.run_plane.updating import trigger_stays, update_problems
-from tidegate_core.model.catch_up import CatchUp
-from tidegate_core.model.modes import OnUpdate
-from tidegate_core.model.position import FIRST_POSITION
-from tidegate_core.model.problems import InvalidInput, Problem
-from tidegate_core.model.receipts import ReceiptStatus
-from tidegate_core.model.requests import ScheduleApply
-from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_core.model.shards import schedule_shard
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.recurring import Recurring
-from tidegate_core.records.run_plane import Definition, ScheduleState
-from tidegate_core.store import keys
-from tidegate_core.store.values import Item, Key, Value
-from tidegate_core.transactions.delivery import progress_of
-from tidegate_core.triggers.preview import reading_of
+from tidegate_core.commands.schedule_commands import Applied, applied_spec, is_unchanged, status_after, version_conflict
+from tidegate_core.commands.update_rules import trigger_stays, update_problems
+from tidegate_core.firing.misfires import made_up_by_apply
+from tidegate_core.language.definitions.catch_up_policy import CatchUp
+from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
+from tidegate_core.language.requests.receipts import ReceiptStatus
+from tidegate_core.language.requests.requests import ScheduleApply
+from tidegate_core.language.triggers.preview import reading_of
+from tidegate_core.language.values.log_position import FIRST_POSITION
+from tidegate_core.language.values.pending_modes import OnUpdate
+from tidegate_core.language.values.problems import InvalidInput, Problem
+from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.messages.recurring.fire_series import Series
+from tidegate_core.rows import keys
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.recurring_message import Recurring
+from tidegate_core.rows.schedule import Definition, ScheduleState
+from tidegate_core.rows.store_operations import Item, Key, Value
+from tidegate_core.shard.outages.outage_recorder import MINIMUM_PERIOD
+from tidegate_core.writes.message_delivery import progress_of
 from tidegate_ports.store import Store
 
 Check: TypeAlias = Callable[[bool, CatchUp], Awaitable[tuple[Problem, ...]]]

@@ -6,23 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tidegate_api.bus import Bus, TopicNames
-from tidegate_api.pools import Pools
-from tidegate_api.problems import not_found, unavailable
-from tidegate_api.reads.cards import read_cards
+from tidegate_api.bus_clients import Bus, TopicNames
+from tidegate_api.http.problem_responses import not_found, unavailable
+from tidegate_api.reads.node_status import read_cards
+from tidegate_api.thread_pools import Pools
 from tidegate_client.views import Broken, LimitView, ShardDetail, ShardView
-from tidegate_core.effects import EndOffsets, Unavailable
-from tidegate_core.model.instants import as_datetime
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import OwnLimit
-from tidegate_core.store import keys
-from tidegate_core.store.keys import CONTROLS_KEY, MAP_KEY
-from tidegate_core.store.values import Item, Key, RangeRead
-from tidegate_core.transactions.map import ClusterMap, map_of
-from tidegate_core.transactions.ownership import carried_by, whole
-from tidegate_core.watching import watchdog
-from tidegate_core.watching.card import NodeCard, owner_of
-from tidegate_core.watching.signs import controls_of, shard_signs
+from tidegate_core.explain.watchdog import watchdog
+from tidegate_core.explain.watchdog.shard_signs import controls_of, shard_signs
+from tidegate_core.language.values.instants import as_datetime
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import EndOffsets, Unavailable
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.keys import CONTROLS_KEY, MAP_KEY
+from tidegate_core.rows.node_status import NodeCard, owner_of
+from tidegate_core.rows.schedule import OwnLimit
+from tidegate_core.rows.store_operations import Item, Key, RangeRead
+from tidegate_core.writes.fencing import carried_by, whole
+from tidegate_core.writes.partition_map import ClusterMap, map_of
 from tidegate_ports.bus import Topic
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-from tidegate_api.pools import Pools
-from tidegate_api.problems import not_found
+from tidegate_api.http.problem_responses import not_found
+from tidegate_api.thread_pools import Pools
 from tidegate_client.views import SourceView
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.sources import NO_SOURCES, Source, Sources, StoredSources
-from tidegate_core.store import keys
+from tidegate_core.rows import keys
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.source_list import NO_SOURCES, Source, Sources, StoredSources
 from tidegate_ports.store import Store
 
 

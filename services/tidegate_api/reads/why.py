@@ -8,12 +8,11 @@ from typing import Final
 from pydantic import ValidationError
 
 from tidegate_api.cluster_map import ClusterMap, MapReader
-from tidegate_api.pools import Pools
-from tidegate_api.problems import not_found, unavailable
-from tidegate_api.reads.convert import why_view
+from tidegate_api.http.problem_responses import not_found, unavailable
 from tidegate_api.reads.definitions import is_of_definition, unreadable
-from tidegate_api.reads.places import ended_run
-from tidegate_api.reads.why_facts import (
+from tidegate_api.reads.history_keys import ended_run
+from tidegate_api.reads.view_builders import why_view
+from tidegate_api.reads.why_snapshot import (
     JobMovedOn,
     answered,
     ended_in,
@@ -24,15 +23,10 @@ from tidegate_api.reads.why_facts import (
     with_latest,
     with_ledger,
 )
-from tidegate_api.routing import run_shard
+from tidegate_api.requests.shard_routing import run_shard
+from tidegate_api.thread_pools import Pools
 from tidegate_client.views import WhyView
-from tidegate_core.decisions.run_plane.run_ends import ledger_row
-from tidegate_core.model.instants import Instant
-from tidegate_core.model.problems import InvalidInput, Problem
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import Evidence, Run
-from tidegate_core.store import keys
-from tidegate_core.why.explain import (
+from tidegate_core.explain.why.explain import (
     question_of,
     why_ended,
     why_gathering,
@@ -41,7 +35,14 @@ from tidegate_core.why.explain import (
     why_schedule,
     why_schedule_at,
 )
-from tidegate_core.why.reason import Explanation
+from tidegate_core.explain.why.reason import Explanation
+from tidegate_core.language.values.instants import Instant
+from tidegate_core.language.values.problems import InvalidInput, Problem
+from tidegate_core.rows import keys
+from tidegate_core.rows.evidence import Evidence
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.run import Run
+from tidegate_core.runs.run_completion import ledger_row
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
 

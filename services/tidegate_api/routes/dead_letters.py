@@ -8,14 +8,14 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse
 
-from tidegate_api.bodies import read_object
+from tidegate_api.http.page_tokens import place_of
+from tidegate_api.http.request_bodies import read_object
 from tidegate_api.openapi import body, fields, with_fields
-from tidegate_api.page_tokens import place_of
 from tidegate_api.reads.dead_letters import Filters, detail_of
-from tidegate_api.routes.common import PAGE_SIZE, NamespaceFilter, PageSize, PageToken, ServicesOf, Time, instant_of
-from tidegate_api.routes.operator_body import asked
+from tidegate_api.routes.operator_orders import asked
+from tidegate_api.routes.parameters import PAGE_SIZE, NamespaceFilter, PageSize, PageToken, ServicesOf, Time, instant_of
 from tidegate_client.views import DeadLetterAnswer, DeadLetterDetail, DeadLetterView, Page
-from tidegate_core.dead_letters.letter import LETTER_ID_PATTERN, QUEUES, LetterId, Queue, is_wanted
+from tidegate_core.rows.dead_letter import LETTER_ID_PATTERN, QUEUES, LetterId, Queue, is_wanted
 
 router = APIRouter(prefix="/api/v1", tags=["dead letters"])
 

@@ -9,17 +9,18 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from tidegate_api.announcing import Announcement, put_events
-from tidegate_api.bodies import read_json
+from tidegate_api.event_publisher import Announcement, put_events
+from tidegate_api.http.problem_responses import ApiProblem
+from tidegate_api.http.request_bodies import read_json
 from tidegate_api.openapi import body, ref
-from tidegate_api.problems import ApiProblem
-from tidegate_api.routes.common import IdempotencyKey, ServicesOf, identified, placed, refuse_key_of_list
-from tidegate_api.submission import BATCH_MAX, check_batch_size
+from tidegate_api.requests.request_submission import BATCH_MAX, check_batch_size
+from tidegate_api.routes.parameters import IdempotencyKey, ServicesOf, identified, placed, refuse_key_of_list
 from tidegate_client.views import EventView, Page
-from tidegate_core.decisions.forged import EVERY, refuse_forged_events
-from tidegate_core.model.events import DataPartitionEvent, Event
-from tidegate_core.model.parsing import parse_events
-from tidegate_core.model.problems import InvalidInput, Problem
+from tidegate_core.language.events.events import DataPartitionEvent, Event
+from tidegate_core.language.formats.parsing import parse_events
+from tidegate_core.language.requests.record_authorization import refuse_forged_events
+from tidegate_core.language.values.problems import InvalidInput, Problem
+from tidegate_core.language.values.topic_namespaces import EVERY
 
 router = APIRouter(prefix="/api/v1", tags=["events"])
 

@@ -5,24 +5,37 @@ Each success names the run: without that a wrapper takes it for somebody else's,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hmac
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from tidegate_api.announcing import Announcement, put_event
-from tidegate_api.parts import Services
-from tidegate_api.problems import ApiProblem
-from tidegate_api.routes.common import RunPath, ServicesOf
-from tidegate_api.tokens import speaks_for
-from tidegate_core.decisions.forged import EVERY, refuse_forged_events
-from tidegate_core.model.event_ids import one_step
-from tidegate_core.model.events import DataPartitionEvent, RowCount
-from tidegate_core.model.instants import format_instant
-from tidegate_core.model.names import LONG_TEXT_PATTERN, DataPartitionName, DatasetId
-from tidegate_core.model.problems import InvalidInput, RefusedRecord
-from tidegate_core.model.sizes import SizeField
+from tidegate_api.dependencies import Services
+from tidegate_api.event_publisher import Announcement, put_event
+from tidegate_api.http.problem_responses import ApiProblem
+from tidegate_api.routes.parameters import RunPath, ServicesOf
+from tidegate_core.language.events.events import DataPartitionEvent, RowCount, one_step
+from tidegate_core.language.requests.record_authorization import refuse_forged_events
+from tidegate_core.language.values.instants import format_instant
+from tidegate_core.language.values.names import LONG_TEXT_PATTERN, DataPartitionName, DatasetId
+from tidegate_core.language.values.problems import InvalidInput, RefusedRecord
+from tidegate_core.language.values.sizes import SizeField
+from tidegate_core.language.values.topic_namespaces import EVERY
+from tidegate_ports.common.run_tokens import run_token
+
+__all__ = ["run_token", "speaks_for"]
+
+SCHEME = "bearer "
+
+
+def speaks_for(secrets: Sequence[bytes], authorization: str | None, run_id: str, attempt: int) -> bool:
+    """Whether an Authorization header holds the attempt's token, by one of the secrets; takes as long for a near miss as for a wild guess."""
+    header = authorization or ""
+    given = header[len(SCHEME) :].strip() if header[: len(SCHEME)].lower() == SCHEME else ""
+    return any(hmac.compare_digest(given.encode(), run_token(each, run_id, attempt).encode()) for each in secrets)
+
 
 router = APIRouter(prefix="/api/v1", tags=["gate"])
 

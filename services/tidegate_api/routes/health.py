@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse, Response
 
-from tidegate_api.problems import unavailable
-from tidegate_api.routes.common import ServicesOf
+from tidegate_api.http.problem_responses import unavailable
+from tidegate_api.routes.parameters import ServicesOf
 
 router = APIRouter(tags=["health"])
 

@@ -7,10 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
+from tidegate_api.http.page_tokens import place_of
 from tidegate_api.openapi import body, fields
-from tidegate_api.page_tokens import place_of
 from tidegate_api.reads.jobs import ShownState, WantedJobs
-from tidegate_api.routes.common import (
+from tidegate_api.routes.parameters import (
     PAGE_SIZE,
     NamespaceFilter,
     PageSize,

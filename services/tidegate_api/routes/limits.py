@@ -6,11 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from tidegate_api.page_tokens import PAGE_SIZE_MAX
-from tidegate_api.routes.common import PAGE_SIZE, ServicesOf
-from tidegate_client.paths import LIMIT_NAME_PATTERN, LIMIT_SCOPE_PATTERN
+from tidegate_api.http.page_tokens import PAGE_SIZE_MAX
+from tidegate_api.routes.parameters import PAGE_SIZE, ServicesOf
+from tidegate_client.resource_paths import LIMIT_NAME_PATTERN, LIMIT_SCOPE_PATTERN
 from tidegate_client.views import LimitDetail, LimitSummary, Page
-from tidegate_core.model.names import NAME_PATTERN
+from tidegate_core.language.values.names import NAME_PATTERN
 
 router = APIRouter(prefix="/api/v1", tags=["cluster"])
 

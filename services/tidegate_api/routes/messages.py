@@ -7,11 +7,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
 
-from tidegate_api.bodies import read_json
+from tidegate_api.dependencies import Services
+from tidegate_api.http.request_bodies import read_json
 from tidegate_api.openapi import body, ref
-from tidegate_api.parts import Services
-from tidegate_api.receipt_answers import location_of, view_of
-from tidegate_api.routes.common import (
+from tidegate_api.requests.receipt_responses import location_of, view_of
+from tidegate_api.requests.request_submission import BATCH_MAX, check_batch_size
+from tidegate_api.routes.parameters import (
     Actor,
     IdempotencyKey,
     Reason,
@@ -22,12 +23,11 @@ from tidegate_api.routes.common import (
     request_of,
     write,
 )
-from tidegate_api.submission import BATCH_MAX, check_batch_size
 from tidegate_client.views import MessageView, Page, ReceiptView
-from tidegate_core.model.names import FREE_TEXT_PATTERN, NAME_PATTERN
-from tidegate_core.model.problems import MAX_PROBLEMS, InvalidInput, Problem
-from tidegate_core.model.requests import MessageCancel, MessageSend
-from tidegate_core.model.requests import Request as WriteRequest
+from tidegate_core.language.requests.requests import MessageCancel, MessageSend
+from tidegate_core.language.requests.requests import Request as WriteRequest
+from tidegate_core.language.values.names import FREE_TEXT_PATTERN, NAME_PATTERN
+from tidegate_core.language.values.problems import MAX_PROBLEMS, InvalidInput, Problem
 
 router = APIRouter(prefix="/api/v1", tags=["messages"])
 

@@ -6,18 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from tidegate_api.page_tokens import place_of
-from tidegate_api.routes.common import (
-    PAGE_SIZE,
-    PageSize,
-    PageToken,
-    ScheduleFilter,
-    ServicesOf,
-    Time,
-    instant_of,
-)
+from tidegate_api.http.page_tokens import place_of
+from tidegate_api.routes.parameters import PAGE_SIZE, PageSize, PageToken, ScheduleFilter, ServicesOf, Time, instant_of
 from tidegate_client.views import OccurrenceView, Page
-from tidegate_core.model.names import NAME_PATTERN
+from tidegate_core.language.values.names import NAME_PATTERN
 
 router = APIRouter(prefix="/api/v1", tags=["occurrences"])
 

@@ -7,20 +7,20 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse
 
-from tidegate_api.bodies import read_object
+from tidegate_api.dependencies import Services
+from tidegate_api.http.problem_responses import not_found
+from tidegate_api.http.request_bodies import read_object
 from tidegate_api.openapi import body, ref
-from tidegate_api.parts import Services
-from tidegate_api.problems import not_found
-from tidegate_api.receipt_answers import answer_with, view_of
-from tidegate_api.receipt_reading import ReceiptNotUnderstood
-from tidegate_api.routes.common import IdempotencyKey, ServicesOf, write
-from tidegate_api.submission import Answer
+from tidegate_api.requests.receipt_decoding import ReceiptNotUnderstood
+from tidegate_api.requests.receipt_responses import answer_with, view_of
+from tidegate_api.requests.request_submission import Answer
+from tidegate_api.routes.parameters import IdempotencyKey, ServicesOf, write
 from tidegate_client.views import ReceiptView
-from tidegate_core.model.instants import Instant
-from tidegate_core.model.names import FREE_TEXT_PATTERN, MessageKey
-from tidegate_core.model.receipts import Receipt, ReceiptStatus
-from tidegate_core.model.requests import REQUEST_TYPES
-from tidegate_core.store.keys import NO_NAMESPACE
+from tidegate_core.language.requests.receipts import Receipt, ReceiptStatus
+from tidegate_core.language.requests.requests import REQUEST_TYPES
+from tidegate_core.language.values.instants import Instant
+from tidegate_core.language.values.names import FREE_TEXT_PATTERN, MessageKey
+from tidegate_core.rows.keys import NO_NAMESPACE
 
 router = APIRouter(prefix="/api/v1", tags=["requests"])
 

@@ -7,13 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
-from tidegate_api.logs import TAIL_LINES_MAX, LogUnreadable, Piece, Stream
+from tidegate_api.dependencies import Services
+from tidegate_api.http.page_tokens import place_of
+from tidegate_api.http.problem_responses import not_found, unavailable
 from tidegate_api.openapi import body, fields
-from tidegate_api.page_tokens import place_of
-from tidegate_api.parts import Services
-from tidegate_api.problems import not_found, unavailable
 from tidegate_api.reads.runs import Wanted
-from tidegate_api.routes.common import (
+from tidegate_api.routes.parameters import (
     NamespaceFilter,
     PageSize,
     PageToken,
@@ -23,10 +22,11 @@ from tidegate_api.routes.common import (
     ServicesOf,
     instant_of,
 )
+from tidegate_api.run_logs import TAIL_LINES_MAX, LogUnreadable, Piece, Stream
 from tidegate_client.views import LogView, Page, ReceiptView, RunView
-from tidegate_core.model.problems import InvalidInput, Problem
-from tidegate_core.model.states import RunState
-from tidegate_ports.program_files import FileSystemSilent
+from tidegate_core.language.values.problems import InvalidInput, Problem
+from tidegate_core.language.values.states import RunState
+from tidegate_ports.common.program_file_check import FileSystemSilent
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
 

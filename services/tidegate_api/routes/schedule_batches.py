@@ -13,14 +13,14 @@ from typing import Annotated, Any, TypeVar
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
 
-from tidegate_api.bodies import read_json
-from tidegate_api.dry_run import dry_run
+from tidegate_api.dependencies import Services
+from tidegate_api.http.problem_responses import ApiProblem
+from tidegate_api.http.request_bodies import read_json
 from tidegate_api.openapi import body, ref
-from tidegate_api.parts import Services
-from tidegate_api.problems import ApiProblem
-from tidegate_api.reads.warnings import warnings_of
-from tidegate_api.receipt_answers import location_of, view_of
-from tidegate_api.routes.common import (
+from tidegate_api.reads.apply_warnings import warnings_of
+from tidegate_api.requests.dry_run import dry_run
+from tidegate_api.requests.receipt_responses import location_of, view_of
+from tidegate_api.routes.parameters import (
     Actor,
     IdempotencyKey,
     Reason,
@@ -31,11 +31,11 @@ from tidegate_api.routes.common import (
     request_of,
 )
 from tidegate_client.views import DryRun, Page, ReceiptView
-from tidegate_core.model.modes import OnUpdate
-from tidegate_core.model.problems import InvalidInput, Problem
-from tidegate_core.model.receipts import ReceiptStatus
-from tidegate_core.model.requests import Request as WriteRequest
-from tidegate_core.model.requests import ScheduleApply, ScheduleDelete
+from tidegate_core.language.requests.receipts import ReceiptStatus
+from tidegate_core.language.requests.requests import Request as WriteRequest
+from tidegate_core.language.requests.requests import ScheduleApply, ScheduleDelete
+from tidegate_core.language.values.pending_modes import OnUpdate
+from tidegate_core.language.values.problems import InvalidInput, Problem
 
 router = APIRouter(prefix="/api/v1", tags=["schedules"])
 

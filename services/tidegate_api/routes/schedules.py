@@ -7,14 +7,14 @@ from typing import Annotated, Any, get_args
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from tidegate_api.bodies import read_object
-from tidegate_api.dry_run import dry_run as check_apply
+from tidegate_api.http.page_tokens import place_of
+from tidegate_api.http.request_bodies import read_object
 from tidegate_api.openapi import body, fields, ref, with_fields
-from tidegate_api.page_tokens import place_of
+from tidegate_api.reads.apply_warnings import warnings_of
 from tidegate_api.reads.schedules import is_alive, suspended_within
-from tidegate_api.reads.warnings import warnings_of
-from tidegate_api.receipt_answers import answer_with
-from tidegate_api.routes.common import (
+from tidegate_api.requests.dry_run import dry_run as check_apply
+from tidegate_api.requests.receipt_responses import answer_with
+from tidegate_api.routes.parameters import (
     PAGE_SIZE,
     Actor,
     IdempotencyKey,
@@ -34,8 +34,8 @@ from tidegate_api.routes.common import (
     write,
 )
 from tidegate_client.views import DryRun, Page, ReceiptView, ScheduleView, WhyView
-from tidegate_core.model.modes import Backlog, OnUpdate, SuspendMode
-from tidegate_core.model.requests import ScheduleApply
+from tidegate_core.language.requests.requests import ScheduleApply
+from tidegate_core.language.values.pending_modes import Backlog, OnUpdate, SuspendMode
 
 router = APIRouter(prefix="/api/v1", tags=["schedules"])
 

@@ -7,9 +7,9 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from tidegate_api.bodies import read_object
+from tidegate_api.http.request_bodies import read_object
 from tidegate_api.openapi import body, ref
-from tidegate_api.routes.common import (
+from tidegate_api.routes.parameters import (
     Actor,
     IdempotencyKey,
     NamePath,

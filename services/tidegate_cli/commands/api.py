@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from tidegate_cli.processes import API, become
+from tidegate_cli.service_processes import API, become
 
 app = typer.Typer(add_completion=False)
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tidegate_cli.api_context import api_client
 from tidegate_cli.commands.arguments import ActorOption, ReasonOption
-from tidegate_cli.context import api_client
 from tidegate_cli.output import Format, OutputOption
 
 app = typer.Typer(add_completion=False)
@@ -35,7 +35,7 @@ def apply(
     Each document says its `kind`, schedule or source. An error in one document does not stop the others. If the command is
     interrupted, it lists the applied and the open documents. A second run leaves applied documents unchanged.
     """
-    from tidegate_cli.applying import Wish, apply_all
+    from tidegate_cli.apply_files import Wish, apply_all
 
     with api_client() as api:
         apply_all(api, file, Wish(kind=None, dry_run=dry_run, reason=reason, actor=actor, on_update=on_update), output)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
-from tidegate_cli.exits import CommandFailed, Exit
-from tidegate_core.model.exact_json import written_number
+from tidegate_cli.exit_codes import CommandFailed, Exit
+from tidegate_core.language.values.exact_json import written_number
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -93,7 +93,7 @@ def each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 def moment_of(option: str, text: str | None) -> datetime | None:
     """Returns the time of an option. Raises CommandFailed (usage)."""
-    from tidegate_core.model.instants import as_datetime, parse_instant
+    from tidegate_core.language.values.instants import as_datetime, parse_instant
 
     try:
         return None if text is None else as_datetime(parse_instant(text))
@@ -105,7 +105,7 @@ def recent_moment_of(option: str, text: str | None) -> datetime | None:
     """Returns the time of an option that also takes a duration, such as `12h`: so long ago. Raises CommandFailed (usage)."""
     from datetime import UTC, datetime, timedelta
 
-    from tidegate_core.model.durations import parse_duration
+    from tidegate_core.language.values.durations import parse_duration
 
     if text is None or not _DURATION.fullmatch(text):
         return moment_of(option, text)
@@ -117,7 +117,7 @@ def recent_moment_of(option: str, text: str | None) -> datetime | None:
 
 def seconds_of(option: str, text: str) -> float:
     """Returns the seconds of a duration such as `90s` or `5m`, or of a bare number of them. Raises CommandFailed (usage)."""
-    from tidegate_core.model.durations import parse_duration
+    from tidegate_core.language.values.durations import parse_duration
 
     if _NUMBER.fullmatch(text):
         return float(text)

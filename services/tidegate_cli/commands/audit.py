@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from tidegate_cli.commands.arguments import NamespaceOption
-from tidegate_cli.exits import CommandFailed, Exit
+from tidegate_cli.exit_codes import CommandFailed, Exit
 from tidegate_cli.output import Format, OutputOption
-from tidegate_cli.processes import AUDIT, become
+from tidegate_cli.service_processes import AUDIT, become
 
 app = typer.Typer(add_completion=False)
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidegate_cli.api_context import api_client
 from tidegate_cli.commands.arguments import ActorOption, ReasonOption, recent_moment_of
-from tidegate_cli.context import api_client
-from tidegate_cli.exits import CommandFailed, Exit, exit_of
+from tidegate_cli.exit_codes import CommandFailed, Exit, exit_of
 from tidegate_cli.interrupts import told_of_sigterm
 from tidegate_cli.output import Format, OutputOption, note, show, show_first, show_list, write_bytes
 

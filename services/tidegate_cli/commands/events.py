@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from tidegate_cli.api_context import api_client
 from tidegate_cli.commands.arguments import json_of
-from tidegate_cli.context import api_client
-from tidegate_cli.exits import CommandFailed, Exit
+from tidegate_cli.exit_codes import CommandFailed, Exit
 from tidegate_cli.output import Format, OutputOption, show
 
 app = typer.Typer(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tidegate_cli.processes import INIT, become
+from tidegate_cli.service_processes import INIT, become
 
 app = typer.Typer(add_completion=False)
 

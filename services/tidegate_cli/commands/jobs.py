@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidegate_cli.api_context import api_client
 from tidegate_cli.commands.arguments import (
     ActorOption,
     IdOption,
@@ -16,7 +17,6 @@ from tidegate_cli.commands.arguments import (
     chosen,
     recent_moment_of,
 )
-from tidegate_cli.context import api_client
 from tidegate_cli.output import Format, OutputOption, show, show_first, show_list, write
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from tidegate_cli.api_context import api_client
 from tidegate_cli.commands.arguments import NamespaceOption
-from tidegate_cli.context import api_client
 from tidegate_cli.output import Format, OutputOption, show, show_list, tell_cut
 
 SHOWN_MAX = 1_000

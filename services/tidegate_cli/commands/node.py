@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidegate_cli.api_context import api_client
 from tidegate_cli.commands.arguments import ActorOption, IdOption, ReasonOption, seconds_of
-from tidegate_cli.context import api_client
-from tidegate_cli.exits import CommandFailed, Exit
+from tidegate_cli.exit_codes import CommandFailed, Exit
 from tidegate_cli.output import Format, OutputOption, note, show, show_list
-from tidegate_cli.processes import NODE, become
+from tidegate_cli.service_processes import NODE, become
 
 if TYPE_CHECKING:
     from tidegate_client import Client

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from tidegate_cli.api_context import api_client
 from tidegate_cli.commands.arguments import ScheduleOption, chosen, moment_of
-from tidegate_cli.context import api_client
-from tidegate_cli.exits import CommandFailed, Exit
+from tidegate_cli.exit_codes import CommandFailed, Exit
 from tidegate_cli.output import Format, OutputOption, note, show_list
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tidegate_cli.processes import GROW, become
+from tidegate_cli.service_processes import GROW, become
 
 app = typer.Typer(help="Ownership topic partitions: grow.", no_args_is_help=True, add_completion=False)
 

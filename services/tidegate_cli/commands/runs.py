@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tidegate_cli.asking import ask
+from tidegate_cli.api_context import api_client
 from tidegate_cli.commands.arguments import (
     ActorOption,
     IdOption,
@@ -19,9 +20,23 @@ from tidegate_cli.commands.arguments import (
     recent_moment_of,
     seconds_of,
 )
-from tidegate_cli.context import api_client
+from tidegate_cli.exit_codes import CommandFailed
 from tidegate_cli.output import Format, OutputOption, show, show_first, write
 from tidegate_telemetry.plain_text import in_plain_text
+
+
+def ask(question: str) -> None:
+    """Returns once somebody has said yes. On standard error: standard output is for data.
+
+    Raises:
+        CommandFailed: They have not, or there is nobody to ask.
+    """
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    said = sys.stdin.readline() if sys.stdin is not None else ""
+    if said.strip().lower() not in {"y", "yes"}:
+        raise CommandFailed("nothing was done; --yes does without the question")
+
 
 if TYPE_CHECKING:
     from tidegate_client.views import RunView
@@ -82,7 +97,7 @@ def list_runs(
 @app.command()
 def get(run: RunOrScheduleArgument, output: OutputOption = Format.TABLE) -> None:
     """Show a run."""
-    from tidegate_cli.watching import run_meant
+    from tidegate_cli.run_follow import run_meant
 
     with api_client() as api:
         view = api.run(run_meant(api, run))
@@ -115,7 +130,7 @@ def logs(
     ] = None,
 ) -> None:
     """Print what a run's program has written. Under spark-submit the driver's errors stand in the output."""
-    from tidegate_cli.watching import print_log, run_meant
+    from tidegate_cli.run_follow import print_log, run_meant
 
     stream: Literal["stdout", "stderr"] = "stderr" if stderr else "stdout"
     with api_client() as api:
@@ -167,7 +182,7 @@ def wait(
 
     The exit code is 0 when it succeeded, 1 when it ended otherwise, or its job without a run, 5 when it took too long.
     """
-    from tidegate_cli.watching import await_end, require_success
+    from tidegate_cli.run_follow import await_end, require_success
 
     patience_s = seconds_of("--timeout", timeout)
     with api_client() as api:

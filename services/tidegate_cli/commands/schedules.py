@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidegate_cli.api_context import api_client
+from tidegate_cli.bulk import delete_together, resume_span
 from tidegate_cli.commands.arguments import (
     ActorOption,
     IdOption,
@@ -19,11 +21,9 @@ from tidegate_cli.commands.arguments import (
     moment_of,
     split_schedule,
 )
-from tidegate_cli.context import api_client
-from tidegate_cli.documents import read_schedules
-from tidegate_cli.exits import CommandFailed, Exit
+from tidegate_cli.exit_codes import CommandFailed, Exit
 from tidegate_cli.output import Column, Format, OutputOption, dump, show, show_list
-from tidegate_cli.several import delete_together, resume_span
+from tidegate_cli.yaml_documents import read_schedules
 
 if TYPE_CHECKING:
     from tidegate_client.views import ScheduleView
@@ -67,7 +67,7 @@ def apply(
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Create schedules, or replace their definitions. A relative `file` counts from the YAML's folder."""
-    from tidegate_cli.applying import Wish, apply_all
+    from tidegate_cli.apply_files import Wish, apply_all
 
     together = all_or_none or create_only
     if together and expected_version is not None:
@@ -147,7 +147,7 @@ def next_instants(
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Show what a time trigger will do: its coming instants, and what clock changes make of them."""
-    from tidegate_cli.previewing import show_next, show_next_of
+    from tidegate_cli.schedule_preview import show_next, show_next_of
 
     if (schedule is None) == (file is None):
         raise CommandFailed("give either NAMESPACE/NAME or --file", Exit.USAGE)

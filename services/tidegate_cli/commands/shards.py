@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidegate_cli.context import api_client
+from tidegate_cli.api_context import api_client
 from tidegate_cli.output import Format, OutputOption, show, show_list, tell_cut
 
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ def simulate(
 
     No cluster is needed, and nothing is started. The hash at the end is equal on every machine.
     """
-    from tidegate_cli.simulating import Wanted, show_simulation
+    from tidegate_cli.simulation_output import Wanted, show_simulation
 
     wanted = Wanted(
         file=file,

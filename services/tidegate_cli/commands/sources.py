@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tidegate_cli.api_context import api_client
 from tidegate_cli.commands.arguments import (
     ActorOption,
     IdOption,
@@ -15,7 +16,6 @@ from tidegate_cli.commands.arguments import (
     VersionOption,
     split_schedule,
 )
-from tidegate_cli.context import api_client
 from tidegate_cli.output import Format, OutputOption, dump, show, show_list
 
 app = typer.Typer(
@@ -39,7 +39,7 @@ def apply(
     output: OutputOption = Format.TABLE,
 ) -> None:
     """Create sources, or replace what they map. A new one begins where its topic ends."""
-    from tidegate_cli.applying import Wish, apply_all
+    from tidegate_cli.apply_files import Wish, apply_all
 
     wish = Wish(
         kind="source",

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidegate_cli.api_context import api_client
 from tidegate_cli.commands.arguments import split_schedule
-from tidegate_cli.context import api_client
-from tidegate_cli.exits import CommandFailed, Exit
+from tidegate_cli.exit_codes import CommandFailed, Exit
 from tidegate_cli.output import Format, OutputOption, dump, note, show_list, write
 
 if TYPE_CHECKING:

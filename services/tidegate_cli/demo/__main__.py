@@ -11,14 +11,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tidegate_cli.dev.command import Interrupts
 from tidegate_cli.dev.console import console_for
-from tidegate_cli.dev.events import Failed
-from tidegate_cli.dev.failure import StackFailed
+from tidegate_cli.dev.dev_command import Interrupts
+from tidegate_cli.dev.errors import StackFailed
 from tidegate_cli.dev.stack import Stack
+from tidegate_cli.dev.stack_events import Failed
 from tidegate_client.errors import TidegateError
 from tidegate_pipelines.calendar_days import DAYS_MAX
-from tidegate_pipelines.source import PACKAGE, SourceMissing
+from tidegate_pipelines.input_data import PACKAGE, SourceMissing
 
 NEEDED = ("pyspark", "pyarrow", PACKAGE)
 """What the extra [demo] brings."""
@@ -44,7 +44,7 @@ def demo(
 def run_demo(days: int, output: Path) -> int:
     """Returns the exit code: 0 in order, 1 any difference or failure, 130 interrupted."""
     # Imported only now: it needs what the extra brings.
-    from tidegate_cli.demo.story import Folders, Story, demo_options
+    from tidegate_cli.demo.demo_run import Folders, Story, demo_options
 
     folders = Folders(output)
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from tidegate_cli.demo.plan import DAILY, DATASET_OF, LANDING, DemoPlan
+from tidegate_cli.demo.demo_plan import DAILY, DATASET_OF, LANDING, DemoPlan
 
 LAUNCHED = "launched"
 

@@ -18,7 +18,7 @@ from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from tidegate_cli.dev.events import (
+from tidegate_cli.dev.stack_events import (
     EVENT_NAMES,
     ComponentReady,
     Failed,

@@ -2,27 +2,98 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 from tidegate_bricks import stop_together
-from tidegate_cli.dev.bricks import LocalBricks, SupervisedBrick, require_local_extra
-from tidegate_cli.dev.child import TIDEGATE, Child, ChildPlan, ended_early, run_to_end
+from tidegate_bricks.file_lock import FileLock
+from tidegate_cli.dev.child_environment import Wiring, choose_port, given_api_port, given_endpoints
+from tidegate_cli.dev.child_process import TIDEGATE, Child, ChildPlan, ended_early, run_to_end
+from tidegate_cli.dev.component_supervisor import Supervisor
 from tidegate_cli.dev.console import StackConsole
-from tidegate_cli.dev.data_folder import StackFolder
-from tidegate_cli.dev.environment import Wiring, given_api_port, given_endpoints
-from tidegate_cli.dev.events import ComponentReady, Notice, Ready, Stopped, Stopping
-from tidegate_cli.dev.failure import StackFailed
-from tidegate_cli.dev.node_plans import NodePlans
+from tidegate_cli.dev.errors import StackFailed
+from tidegate_cli.dev.local_servers import LocalBricks, SupervisedBrick, require_local_extra
+from tidegate_cli.dev.open_programs import OpenProgram, end_programs, open_programs
 from tidegate_cli.dev.options import API_PORT, NODE_PORT, StackOptions
-from tidegate_cli.dev.pointer import Pointer
-from tidegate_cli.dev.programs import OpenProgram, end_programs, open_programs
-from tidegate_cli.dev.spoken_ports import SpokenPorts
-from tidegate_cli.dev.supervisor import Supervisor
+from tidegate_cli.dev.port_reservation import SpokenPorts
+from tidegate_cli.dev.stack_events import ComponentReady, Notice, Ready, Stopped, Stopping
+from tidegate_cli.dev.stack_folder import StackFolder
 from tidegate_cli.local_stacks import current_folder, pointer_dir, running_stacks
+
+
+class NodePlans:
+    """The plans of one stack's nodes.
+
+    A node that has fallen leaves its usual port free until it is back, and another stack that starts just then takes it.
+    Nobody depends on a node's port (programs speak to the API), so the node moves instead of failing until that stack ends.
+
+    Attributes:
+        wiring: With the ports that the nodes have now.
+    """
+
+    def __init__(self, wiring: Wiring, console: StackConsole) -> None:
+        self.wiring = wiring
+        self._console = console
+
+    def plan(self, number: int) -> ChildPlan:
+        """Returns how to start node `number`, counted from 1, now. Raises StackFailed."""
+        name = f"node-{number}"
+        own = self.wiring.node_ports[number - 1]
+        spoken_for = frozenset({self.wiring.api_port, *self.wiring.node_ports}) - {own}
+        port = choose_port(own, spoken_for)
+        if port != own:
+            self._console.show(Notice(component=name, text=f"port {own} was taken meanwhile, it uses {port}"))
+            self.wiring = self.wiring.with_node_port(number, port)
+        url = f"{self.wiring.node_url(number)}/readyz"
+        log = self.wiring.folder.log(name)
+        return ChildPlan(name, (*TIDEGATE, "node"), self.wiring.node_environment(number), log, url)
+
+
+FILE_MODE = 0o600
+
+
+class Pointer:
+    """A file of one stack's own, locked until the stack ends: a stack that was killed leaves a file that nobody holds.
+
+    Args:
+        folder: Folder of the pointer files of all stacks.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / f"{uuid4().hex}.json"
+        self._lock = FileLock(self._path.with_suffix(".new"))
+
+    def write(self, ready: Ready) -> None:
+        """Writes and locks the file, and takes away those that killed stacks have left. Raises OSError."""
+        self._remove_left_ones()
+        self._lock.acquire(timeout_s=0)
+        # Locked and whole before it has its name: unlocked, another stack that starts would take it away.
+        os.fchmod(self._lock.descriptor, FILE_MODE)
+        os.write(self._lock.descriptor, json.dumps(asdict(ready), indent=1).encode() + b"\n")
+        self._lock.path.replace(self._path)
+
+    def remove(self) -> None:
+        """May be called again, and where nothing was written."""
+        with suppress(OSError):
+            # Unlocked it counts for nothing anyhow.
+            self._path.unlink(missing_ok=True)
+        self._lock.release()
+
+    def _remove_left_ones(self) -> None:
+        for path in self._folder.glob("*.json"):
+            lock = FileLock(path)
+            if lock.acquire(timeout_s=0):
+                path.unlink(missing_ok=True)
+                lock.release()
+
 
 INIT_TIMEOUT_S = 60.0
 READY_TIMEOUT_S = 60.0

@@ -5,9 +5,6 @@ Readers ignore fields that they do not know, so that an older client works with 
 
 from __future__ import annotations
 
-from tidegate_client.views.answers import Discarded, FieldProblem, ProblemView, ReceiptView
-from tidegate_client.views.base import Moment, Page, View
-from tidegate_client.views.cluster import Broken, LimitView, NodeView, ShardDetail, ShardView
 from tidegate_client.views.dead_letters import (
     DeadLetterAnswer,
     DeadLetterDetail,
@@ -19,8 +16,11 @@ from tidegate_client.views.dead_letters import (
 from tidegate_client.views.jobs import EvidenceView, JobView
 from tidegate_client.views.limits import HolderView, LimitDetail, LimitSummary, WaiterView
 from tidegate_client.views.messages import EventView, MessageView
+from tidegate_client.views.nodes import Broken, LimitView, NodeView, ShardDetail, ShardView
+from tidegate_client.views.request_results import Discarded, FieldProblem, ProblemView, ReceiptView
 from tidegate_client.views.runs import LogView, OccurrenceView, RunView
 from tidegate_client.views.schedules import DryRun, ScheduleView, SourceView, Suspension
+from tidegate_client.views.view import Moment, Page, View
 from tidegate_client.views.why import Unmet, Verdict, WhyReason, WhyView
 
 __all__ = [

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from tidegate_client.views.base import Moment, View
+from tidegate_client.views.view import Moment, View
 
 
 class MarkView(View):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate_client.views.base import Moment, View
+from tidegate_client.views.view import Moment, View
 from tidegate_client.views.why import Unmet
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tidegate_client.views.base import Moment, View
+from tidegate_client.views.view import Moment, View
 
 
 class MessageView(View):

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from tidegate_client.views.base import Moment, View
+from tidegate_client.views.view import Moment, View
 
 
 class Verdict(View):

@@ -6,8 +6,8 @@ random pairs of item and expression.
 
 from __future__ import annotations
 
-from tidegate_memory.expressions.conditions import ParsedCondition, parse_condition
-from tidegate_memory.expressions.updates import ParsedUpdate, parse_update
-from tidegate_memory.expressions.values import InvalidExpression
+from tidegate_memory.expressions.attribute_types import InvalidExpression
+from tidegate_memory.expressions.condition_parser import ParsedCondition, parse_condition
+from tidegate_memory.expressions.update_parser import ParsedUpdate, parse_update
 
 __all__ = ["InvalidExpression", "ParsedCondition", "ParsedUpdate", "parse_condition", "parse_update"]

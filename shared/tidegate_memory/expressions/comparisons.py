@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final
 
-from tidegate_memory.expressions.values import (
+from tidegate_memory.expressions.attribute_types import (
     ORDERED_TYPES,
     TYPE_NAMES,
     Found,

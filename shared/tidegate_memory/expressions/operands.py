@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
-from tidegate_core.store.values import Item, Value
+from tidegate_core.rows.store_operations import Item, Value
+from tidegate_memory.expressions.attribute_types import MISSING, Found, InvalidExpression, measured, type_name
 from tidegate_memory.expressions.reserved_words import RESERVED_WORDS
-from tidegate_memory.expressions.tokens import Cursor
-from tidegate_memory.expressions.values import MISSING, Found, InvalidExpression, measured, type_name
+from tidegate_memory.expressions.tokenizer import Cursor
 
 Values: TypeAlias = Mapping[str, Value]
 PathParts: TypeAlias = tuple[str | int, ...]

@@ -17,11 +17,11 @@ from tests.benchmarks.rig.bulk_producer import NAMESPACE, event
 from tests.benchmarks.rig.store_bounds import CALLS_AHEAD
 from tests.support.builders import EVENTS, MINUTE, REQUESTS, SECOND, Doc, a_spec, an_apply
 from tests.support.harness.actor_harness import Bench
-from tidegate_core.effects import Ask, Committed, Invalid, Read, ReadRange, Refused, Result, Unavailable, Written
-from tidegate_core.model.instants import format_instant
-from tidegate_core.store.values import Action, Batch, Delete, Key, Page, Put, RangeRead, Transaction
-from tidegate_dynamo.calls import KEYS_PER_CALL_MAX
+from tidegate_core.language.values.instants import format_instant
+from tidegate_core.rows.effects import Ask, Committed, Invalid, Read, ReadRange, Refused, Result, Unavailable, Written
+from tidegate_core.rows.store_operations import Action, Batch, Delete, Key, Page, Put, RangeRead, Transaction
 from tidegate_dynamo.settings import TABLE_NAMES
+from tidegate_dynamo.store_calls import KEYS_PER_CALL_MAX
 
 PREFIX = "BENCH#"
 """Of partition keys that nothing else has."""

@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.benchmarks.rig.bulk_producer import BulkProducer, Outgoing
 from tests.benchmarks.rig.call_recordings import Call, Lookup, Recording
 from tests.benchmarks.rig.store_bounds import CALLS_AHEAD, THREADS
-from tidegate_core.store.values import Applied, Batch, RangeRead, Transaction
+from tidegate_core.rows.store_operations import Applied, Batch, RangeRead, Transaction
 from tidegate_ports.store import Store
 
 RECORDS_AT_ONCE: Final = 500

@@ -18,7 +18,7 @@ from tests.benchmarks.rig.sink import SinkReader
 from tests.support.cluster.cluster import TOPIC_PARTITIONS, Cluster
 from tests.support.cluster.process import TIDEGATE, ClusterProcess
 from tidegate_bricks import DynamoDbBrick, KafkaBrick
-from tidegate_bricks.ports import free_port
+from tidegate_bricks.free_ports import free_port
 
 SINK_TOPIC_PARTITIONS = 4
 SHARDS = 256

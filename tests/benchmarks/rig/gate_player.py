@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.support.cluster.background import Background
-from tidegate_core.model.instants import parse_instant
+from tidegate_core.language.values.instants import parse_instant
 
 THREADS = 16
 LOOK_EVERY_S = 0.005

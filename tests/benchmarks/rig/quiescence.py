@@ -15,10 +15,10 @@ from confluent_kafka.admin import AdminClient
 from tests.support.cluster.store_view import StoreView
 from tests.support.cluster.topic_reader import each_of_topic
 from tests.support.cluster.until import until
-from tidegate_core.model.receipts import ReceiptStatus
-from tidegate_core.store import keys
-from tidegate_core.store.values import RangeRead
-from tidegate_kafka.topic_facts import hex_id
+from tidegate_core.language.requests.receipts import ReceiptStatus
+from tidegate_core.rows import keys
+from tidegate_core.rows.store_operations import RangeRead
+from tidegate_kafka.admin.topic_metadata import hex_id
 from tidegate_ports.bus import Record
 from tidegate_ports.store import Store
 

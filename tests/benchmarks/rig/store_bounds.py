@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.benchmarks.rig.bulk_producer import PAYLOAD_TEXT
-from tidegate_core.store.values import ACTIONS_PER_TRANSACTION_MAX, Applied, Delete, Key, Put, Transaction
+from tidegate_core.rows.store_operations import ACTIONS_PER_TRANSACTION_MAX, Applied, Delete, Key, Put, Transaction
 from tidegate_ports.store import Store
 
 THREADS = 8

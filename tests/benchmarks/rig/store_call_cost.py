@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple
 from tests.benchmarks.rig.bulk_producer import PAYLOAD_TEXT
 from tests.conformance.sdk_item_client import SdkItems
 from tidegate_bricks import DynamoDbBrick
-from tidegate_core.store.values import Applied, Key, Put, RangeRead, Transaction
-from tidegate_dynamo.client import make_client, sdk_client
+from tidegate_core.rows.store_operations import Applied, Key, Put, RangeRead, Transaction
+from tidegate_dynamo.client_factory import make_client, sdk_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
 from tidegate_dynamo.tables import create_tables

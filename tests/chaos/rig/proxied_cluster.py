@@ -21,9 +21,9 @@ from tests.support.cluster.cluster import Cluster
 from tests.support.cluster.process import TIDEGATE, ClusterProcess
 from tests.support.cluster.until import until
 from tidegate_bricks import KafkaBrick
-from tidegate_bricks.kafka_config import ExtraListener
+from tidegate_bricks.broker_config import ExtraListener
+from tidegate_bricks.free_ports import LOOPBACK, free_port
 from tidegate_bricks.logged_process import LoggedProcess
-from tidegate_bricks.ports import LOOPBACK, free_port
 
 API = "api"
 PROXIES = (sys.executable, "-P", "-m", "tests.chaos.proxies")

@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from tests.support.servers.cluster_servers import ClusterServers, as_guest
 from tests.support.servers.servers import DynamoDbForTests, KafkaForTests
-from tidegate_bricks.ports import free_port
+from tidegate_bricks.free_ports import free_port
 from tidegate_client import Client
 
 PATIENCE_S = 120.0

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tidegate_api.tokens import run_token
-from tidegate_core.model.identity import run_id
-from tidegate_core.records.codec import to_item
-from tidegate_core.records.run_plane import Run
-from tidegate_core.store.values import Put
-from tidegate_dynamo.client import make_client
+from tidegate_api.routes.gate import run_token
+from tidegate_core.language.values.derived_ids import run_id
+from tidegate_core.rows.item_codec import to_item
+from tidegate_core.rows.run import Run
+from tidegate_core.rows.store_operations import Put
+from tidegate_dynamo.client_factory import make_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
 

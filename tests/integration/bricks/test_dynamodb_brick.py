@@ -11,7 +11,7 @@ import pytest
 from botocore.config import Config
 
 from tests.support.servers.servers import stand_still
-from tidegate_bricks.dynamodb import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY, DynamoDbBrick
+from tidegate_bricks.dynamodb_local import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY, DynamoDbBrick
 from tidegate_bricks.errors import BrickFailed
 from tidegate_bricks.java_server import NICE_VARIABLE
 

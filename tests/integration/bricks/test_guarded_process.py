@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tidegate_bricks import logged_process
+from tidegate_bricks.file_lock import FileLock
 from tidegate_bricks.guarded_process import GuardedProcess
-from tidegate_bricks.locks import FileLock
 from tidegate_bricks.logged_process import LoggedProcess
 
 Alive = Callable[[int], bool]

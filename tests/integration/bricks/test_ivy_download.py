@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from tidegate_bricks import ivy
+from tidegate_bricks.download_progress import Progress, Stage, silent
 from tidegate_bricks.errors import BrickUnavailable
 from tidegate_bricks.ivy import retrieve
-from tidegate_bricks.java import Java
-from tidegate_bricks.progress import Progress, Stage, silent
+from tidegate_bricks.java_runtime import Java
 from tidegate_bricks.releases import KAFKA
 
 #: Writes its arguments to a file, says what Ivy says, and makes one file after the given pattern.

@@ -10,12 +10,12 @@ import pytest
 
 from tests.support.servers.servers import stand_still
 from tidegate_bricks import java_server
-from tidegate_bricks.dynamodb import answers_list_tables
+from tidegate_bricks.download_progress import Progress, ProgressListener, Stage, silent
+from tidegate_bricks.dynamodb_local import answers_list_tables
 from tidegate_bricks.errors import BrickFailed, BrickUnavailable, PortTaken
-from tidegate_bricks.java import Java
+from tidegate_bricks.free_ports import LOOPBACK, free_port, is_free
+from tidegate_bricks.java_runtime import Java
 from tidegate_bricks.java_server import JavaServer
-from tidegate_bricks.ports import LOOPBACK, free_port, is_free
-from tidegate_bricks.progress import Progress, ProgressListener, Stage, silent
 from tidegate_bricks.releases import Release
 
 Until = Callable[[Callable[[], bool], str], None]
@@ -190,7 +190,7 @@ def test_given_stop_while_it_starts_then_start_ends(tmp_path: Path) -> None:
 def test_given_folder_of_a_running_server_then_second_one_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidegate_bricks.data_folder.DataFolder.take.__defaults__", (0.0,))
+    monkeypatch.setattr("tidegate_bricks.server_folder.DataFolder.take.__defaults__", (0.0,))
     with SmallServer(tmp_path), pytest.raises(BrickUnavailable, match="in use by another Small 1"):
         SmallServer(tmp_path).start()
 

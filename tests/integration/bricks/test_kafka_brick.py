@@ -11,14 +11,14 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from tests.support.servers.class_archives import archive_kafkas_classes
 from tests.support.servers.servers import stand_still
+from tidegate_bricks.broker_config import ExtraListener
 from tidegate_bricks.errors import PortTaken
-from tidegate_bricks.jars import ensure_jars
-from tidegate_bricks.java import find_java
+from tidegate_bricks.free_ports import free_port
+from tidegate_bricks.jar_cache import ensure_jars
+from tidegate_bricks.java_runtime import find_java
 from tidegate_bricks.java_server import ARCHIVES_VARIABLE, QUICK_START
-from tidegate_bricks.kafka import KafkaBrick, answering_cluster
-from tidegate_bricks.kafka_config import ExtraListener
+from tidegate_bricks.kafka_broker import KafkaBrick, answering_cluster
 from tidegate_bricks.kafka_storage import CHECKPOINT_NAME, IDENTITY_NAME, new_id
-from tidegate_bricks.ports import free_port
 from tidegate_bricks.releases import KAFKA
 
 Until = Callable[[Callable[[], bool], str], None]

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from tidegate_pipelines import delays, join_day, land_flights, land_weather
 from tidegate_pipelines.calendar_days import days
-from tidegate_pipelines.source import unpacked
+from tidegate_pipelines.input_data import unpacked
 
 START = datetime(2026, 3, 3, 5, 0, 0, tzinfo=UTC)
 PERIOD = timedelta(seconds=8)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.machine_speed import slowness
-from tidegate_cli.demo.artefacts import artefacts_in
+from tidegate_cli.demo.demo_run import artefacts_in
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")

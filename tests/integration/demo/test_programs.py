@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_cli.demo.artefacts import artefacts_in
-from tidegate_pipelines.independent import independent_report
-from tidegate_pipelines.report import differences, read_report
+from tidegate_cli.demo.demo_run import artefacts_in
+from tidegate_pipelines.delay_report import differences, read_report
+from tidegate_pipelines.independent_report import independent_report
 
 pytest.importorskip("pyspark")
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(300)]

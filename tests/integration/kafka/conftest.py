@@ -19,13 +19,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 
 from tests.support.servers.servers import KafkaForTests
 from tidegate_bricks import KafkaBrick
-from tidegate_core.effects import Unavailable
-from tidegate_kafka.former_life import FormerLife
-from tidegate_kafka.group_session import GroupSession, GroupSessionUnavailable, group_session
-from tidegate_kafka.membership import KafkaMembership, MakeClient, make_consumer
-from tidegate_kafka.settings import KafkaSettings
-from tidegate_kafka.topic_facts import TopicFacts
-from tidegate_kafka.topics import TopicAdmin
+from tidegate_core.rows.effects import Unavailable
+from tidegate_kafka.admin.topic_metadata import TopicFacts
+from tidegate_kafka.admin.topic_provisioning import TopicAdmin
+from tidegate_kafka.clients.settings import KafkaSettings
+from tidegate_kafka.group.group_session import GroupSession, GroupSessionUnavailable, group_session
+from tidegate_kafka.group.membership import KafkaMembership, MakeClient, make_consumer
+from tidegate_kafka.group.previous_incarnation import FormerLife
 from tidegate_ports.bus import Drain, MembershipListener, Record, Topic
 from tidegate_ports.clock import SystemClock
 

@@ -7,10 +7,10 @@ import json
 import sys
 from collections.abc import Sequence
 
-from tidegate_core.effects import Unavailable
-from tidegate_kafka.membership import KafkaMembership
-from tidegate_kafka.settings import KafkaSettings
-from tidegate_kafka.topic_facts import TopicFacts
+from tidegate_core.rows.effects import Unavailable
+from tidegate_kafka.admin.topic_metadata import TopicFacts
+from tidegate_kafka.clients.settings import KafkaSettings
+from tidegate_kafka.group.membership import KafkaMembership
 from tidegate_ports.bus import Drain, MembershipListener, Record
 from tidegate_ports.clock import SystemClock
 

@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from tidegate_kafka.settings import KafkaSettings
+from tidegate_kafka.clients.settings import KafkaSettings
 
 PATIENCE_S = 60.0
 """Deadline of every wait; the machine may be busy, a pass never takes it."""

@@ -12,8 +12,8 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.support.cluster.topic_reader import make_topic, read_topic
-from tidegate_kafka.landed import LandedOnTopics
-from tidegate_kafka.settings import KafkaSettings
+from tidegate_kafka.admin.topic_snapshot_reader import LandedOnTopics
+from tidegate_kafka.clients.settings import KafkaSettings
 
 if TYPE_CHECKING:
     from tests.support.servers.servers import KafkaForTests

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer
 
-from tidegate_core.effects import Unavailable
-from tidegate_kafka.log_reader import KafkaLogReader
+from tidegate_core.rows.effects import Unavailable
+from tidegate_kafka.admin.log_reader import KafkaLogReader
 from tidegate_ports.bus import LogSlice
 
 if TYPE_CHECKING:

@@ -13,15 +13,15 @@ from confluent_kafka.admin import AdminClient
 from tests.integration.kafka.suspendable import Suspendable
 from tests.support.machine_speed import slowness
 from tidegate_bricks import KafkaBrick
-from tidegate_kafka.client_config import membership_config
-from tidegate_kafka.former_life import FormerLife, client_id
-from tidegate_kafka.group_session import group_session
+from tidegate_kafka.clients.client_config import membership_config
+from tidegate_kafka.group.group_session import group_session
+from tidegate_kafka.group.previous_incarnation import FormerLife, client_id
 from tidegate_ports.clock import SystemClock
 
 if TYPE_CHECKING:
     from tests.integration.kafka.conftest import Recorder, World
-    from tidegate_kafka.membership import OnCommit
-    from tidegate_kafka.settings import KafkaSettings
+    from tidegate_kafka.clients.settings import KafkaSettings
+    from tidegate_kafka.group.membership import OnCommit
 
 ALL = set(range(8))
 PATIENCE_S = 60.0

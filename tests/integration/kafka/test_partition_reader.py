@@ -16,8 +16,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 )
 
 from tidegate_bricks import KafkaBrick
-from tidegate_core.effects import EndOffsets, Unavailable
-from tidegate_kafka.partition_reader import KafkaPartitionReader
+from tidegate_core.rows.effects import EndOffsets, Unavailable
+from tidegate_kafka.consumer.partition_reader import KafkaPartitionReader
 from tidegate_ports.bus import END, ReaderListener, Record, Topic
 from tidegate_ports.clock import SystemClock
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import confluent_kafka
 import pytest
 
-from tidegate_kafka.partition_reader import KafkaPartitionReader
-from tidegate_kafka.records import UNREADABLE
+from tidegate_kafka.consumer.partition_reader import KafkaPartitionReader
+from tidegate_kafka.consumer.record_conversion import UNREADABLE
 from tidegate_ports.bus import ReaderListener, Record
 from tidegate_ports.clock import SystemClock
 

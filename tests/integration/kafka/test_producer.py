@@ -15,8 +15,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 
 from tests.support.servers.servers import stand_still
 from tidegate_bricks import KafkaBrick
-from tidegate_core.effects import EndOffsets, NotProduced, Outcome, Produce, Produced
-from tidegate_kafka.producer import KafkaPublisher
+from tidegate_core.rows.effects import EndOffsets, NotProduced, Outcome, Produce, Produced
+from tidegate_kafka.producer.producer import KafkaPublisher
 from tidegate_ports.clock import SystemClock
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer
 
-from tidegate_kafka.client_config import reader_config
-from tidegate_kafka.reach import ASK_EVERY_MS, PATIENCE_MS, CutOff, Reach, others_find
-from tidegate_kafka.settings import KafkaSettings
+from tidegate_kafka.clients.client_config import reader_config
+from tidegate_kafka.clients.connectivity import ASK_EVERY_MS, PATIENCE_MS, CutOff, Reach, others_find
+from tidegate_kafka.clients.settings import KafkaSettings
 
 if TYPE_CHECKING:
     from tests.integration.kafka.conftest import World

@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # re-exported without saying so
 
-from tidegate_core.effects import EndOffsets, Unavailable
-from tidegate_kafka.topic_facts import TopicFacts
-from tidegate_kafka.topics import TIMESTAMP_TYPE, TopicAdmin, TopicsUnavailable
+from tidegate_core.rows.effects import EndOffsets, Unavailable
+from tidegate_kafka.admin.topic_metadata import TopicFacts
+from tidegate_kafka.admin.topic_provisioning import TIMESTAMP_TYPE, TopicAdmin, TopicsUnavailable
 from tidegate_ports.bus import BeginOffsets
 
 if TYPE_CHECKING:

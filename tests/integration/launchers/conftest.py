@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.recording_gate import ARRIVAL_TIMEOUT_S, RecordingGate, recording_gate
-from tidegate_launchers.local import LocalLauncher
-from tidegate_launchers.local_settings import LocalSettings
+from tidegate_launchers.local.launcher import LocalLauncher
+from tidegate_launchers.local.settings import LocalSettings
 from tidegate_ports.launcher import Launch
 
 

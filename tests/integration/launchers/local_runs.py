@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from tidegate_launchers.local import LocalLauncher
-from tidegate_launchers.local_files import RunFolder
-from tidegate_launchers.local_settings import LocalSettings
+from tidegate_launchers.local.launcher import LocalLauncher
+from tidegate_launchers.local.run_folder import RunFolder
+from tidegate_launchers.local.settings import LocalSettings
 from tidegate_ports.launcher import Ended, Launch
 
 ALaunch = Callable[..., Launch]

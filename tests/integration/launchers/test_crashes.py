@@ -16,9 +16,9 @@ from typing import Protocol
 
 import pytest
 
-from tidegate_launchers.local import LocalLauncher
-from tidegate_launchers.local_files import RunFolder
-from tidegate_launchers.local_settings import LocalSettings
+from tidegate_launchers.local.launcher import LocalLauncher
+from tidegate_launchers.local.run_folder import RunFolder
+from tidegate_launchers.local.settings import LocalSettings
 from tidegate_ports.launcher import Absent, Ended, Found, Launch, LaunchUnavailable
 
 ALaunch = Callable[..., Launch]
@@ -27,8 +27,8 @@ STILL_THERE_S = 0.3
 NODE = """
 import asyncio, json, sys
 from pathlib import Path
-from tidegate_launchers.local import LocalLauncher
-from tidegate_launchers.local_settings import LocalSettings
+from tidegate_launchers.local.launcher import LocalLauncher
+from tidegate_launchers.local.settings import LocalSettings
 from tidegate_ports.launcher import Launch
 
 async def main():
@@ -84,7 +84,7 @@ def output_of(launcher: LocalLauncher, launch: Launch) -> str:
 
 def run_supervisor(folder: RunFolder, plan: str, *script: str) -> subprocess.CompletedProcess[str]:
     """Starts a supervisor as the launcher does, with a plan of the test's own; or a script that stands in for it."""
-    module = ("-P", "-S", "-m", "tidegate_launchers.local_supervisor", str(folder.path))
+    module = ("-P", "-S", "-m", "tidegate_launchers.local.program_supervisor", str(folder.path))
     return subprocess.run(
         [sys.executable, *(script or module)],
         input=plan,
@@ -207,8 +207,8 @@ CRASH_BEFORE_THE_RECORD = """
 import os, sys
 from pathlib import Path
 from tidegate_launchers import local_supervisor
-from tidegate_launchers.local_files import RunFolder
-from tidegate_launchers.local_supervisor import Plan, supervise
+from tidegate_launchers.local.run_folder import RunFolder
+from tidegate_launchers.local.program_supervisor import Plan, supervise
 
 RunFolder.write_record = lambda *_: os._exit(9)
 os.dup(1)
@@ -236,8 +236,8 @@ async def test_given_the_supervisor_dies_between_fork_and_record_then_the_held_p
 CANCEL_DURING_THE_START = """
 import sys
 from pathlib import Path
-from tidegate_launchers.local_files import RunFolder
-from tidegate_launchers.local_supervisor import Plan, supervise
+from tidegate_launchers.local.run_folder import RunFolder
+from tidegate_launchers.local.program_supervisor import Plan, supervise
 
 write_record = RunFolder.write_record
 RunFolder.write_record = lambda folder, record: (folder.write_cancel(1), write_record(folder, record))

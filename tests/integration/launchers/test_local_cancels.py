@@ -22,11 +22,11 @@ from tests.integration.launchers.local_runs import (
     reported_pids,
 )
 from tests.support.machine_speed import slowness
-from tidegate_launchers.local import LocalLauncher
-from tidegate_launchers.local_files import RunFolder
-from tidegate_launchers.local_processes import facts_of
-from tidegate_launchers.local_settings import LocalSettings
-from tidegate_launchers.local_watch import Watch
+from tidegate_launchers.local.attempt import Watch
+from tidegate_launchers.local.launcher import LocalLauncher
+from tidegate_launchers.local.process_table import facts_of
+from tidegate_launchers.local.run_folder import RunFolder
+from tidegate_launchers.local.settings import LocalSettings
 from tidegate_ports.launcher import Absent, LaunchRejected, LaunchUnavailable
 
 ENDS_S_MAX = 30.0

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.integration.launchers.local_runs import ALaunch, Gate, Latch, ended, folder_of, output_of, reported_pids
-from tidegate_launchers.local import LocalLauncher
-from tidegate_launchers.local_files import RunFolder
-from tidegate_launchers.local_processes import boot_id, facts_of
-from tidegate_launchers.local_settings import LocalSettings
+from tidegate_launchers.local.launcher import LocalLauncher
+from tidegate_launchers.local.process_table import boot_id, facts_of
+from tidegate_launchers.local.run_folder import RunFolder
+from tidegate_launchers.local.settings import LocalSettings
 from tidegate_ports.launcher import Ended, LaunchUnavailable
 
 STILL_THERE_S = 0.3
@@ -170,7 +170,7 @@ async def test_given_an_argument_that_no_process_takes_then_the_end_is_config_an
 def supervisor(folder: RunFolder, plan: str) -> subprocess.CompletedProcess[str]:
     """Starts a supervisor as the launcher does, with a plan of the test's own."""
     return subprocess.run(
-        [sys.executable, "-P", "-S", "-m", "tidegate_launchers.local_supervisor", str(folder.path)],
+        [sys.executable, "-P", "-S", "-m", "tidegate_launchers.local.program_supervisor", str(folder.path)],
         input=plan,
         text=True,
         stdout=subprocess.PIPE,

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.integration.launchers.local_runs import ALaunch, Gate, Latch, cancelled, ended, folder_of
-from tidegate_launchers.local import LocalLauncher
-from tidegate_launchers.local_files import Record
-from tidegate_launchers.local_processes import boot_id, facts_of
-from tidegate_launchers.local_settings import LocalSettings
-from tidegate_launchers.local_watch import Watch
+from tidegate_launchers.local.attempt import Watch
+from tidegate_launchers.local.launcher import LocalLauncher
+from tidegate_launchers.local.process_table import boot_id, facts_of
+from tidegate_launchers.local.run_folder import Record
+from tidegate_launchers.local.settings import LocalSettings
 from tidegate_ports.launcher import Absent, Elsewhere, Ended, Found, LaunchUnavailable
 
 

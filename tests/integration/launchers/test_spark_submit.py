@@ -14,10 +14,10 @@ from typing import Protocol
 
 import pytest
 
-from tidegate_launchers.local import LocalLauncher
-from tidegate_launchers.local_files import RunFolder
-from tidegate_launchers.local_processes import facts_of, members
-from tidegate_launchers.local_settings import LocalSettings
+from tidegate_launchers.local.launcher import LocalLauncher
+from tidegate_launchers.local.process_table import facts_of, members
+from tidegate_launchers.local.run_folder import RunFolder
+from tidegate_launchers.local.settings import LocalSettings
 from tidegate_ports.launcher import Ended, Launch
 
 pytest.importorskip("pyspark")

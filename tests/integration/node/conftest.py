@@ -28,16 +28,16 @@ from tests.chaos.rig import stepped_clock_node as stepped_node
 from tests.support.cluster.topic_reader import make_topic
 from tests.support.servers.cluster_servers import ClusterServers, as_guest
 from tests.support.servers.servers import DynamoDbForTests, KafkaForTests
-from tidegate_core.effects import Committed, Unavailable
-from tidegate_core.store import keys
-from tidegate_core.store.values import Transaction
-from tidegate_core.transactions.gate import finish_run, report_outputs, start_run, was_finished_by, was_overtaken
-from tidegate_dynamo.client import make_client
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Committed, Unavailable
+from tidegate_core.rows.store_operations import Transaction
+from tidegate_core.writes.start_gate import finish_run, report_outputs, start_run, was_finished_by, was_overtaken
+from tidegate_dynamo.client_factory import make_client
 from tidegate_dynamo.settings import DynamoSettings
-from tidegate_dynamo.settled import carry_out
 from tidegate_dynamo.store import DynamoStore
+from tidegate_dynamo.transaction_sender import carry_out
 from tidegate_node.bootstrap import Settings, initialise, load
-from tidegate_ports.run_tokens import run_token
+from tidegate_ports.common.run_tokens import run_token
 
 PATIENCE_S = 120.0
 """Deadline of every wait; the machine may be busy, a pass never takes it."""

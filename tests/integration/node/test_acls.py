@@ -28,8 +28,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 from tests.integration.node.conftest import answers
 from tests.support.servers.secured_kafka import MECHANISM, PASSWORD, SecuredKafka, secured_kafka
 from tests.support.servers.servers import KafkaForTests
-from tidegate_bricks.ports import free_port
-from tidegate_cli.dev.programs import end_programs, open_programs
+from tidegate_bricks.free_ports import free_port
+from tidegate_cli.dev.open_programs import end_programs, open_programs
 from tidegate_node.bootstrap import initialise
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from confluent_kafka.admin import AdminClient
 
 from tests.support.cluster.topic_reader import Arrived, make_topic, read_topic
 from tests.support.cluster.until import until
-from tidegate_core.model.instants import format_instant, parse_instant
-from tidegate_core.store import keys
-from tidegate_core.store.values import Delete, Item, Key, Put, RangeRead
+from tidegate_core.language.values.instants import format_instant, parse_instant
+from tidegate_core.rows import keys
+from tidegate_core.rows.store_operations import Delete, Item, Key, Put, RangeRead
 
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster

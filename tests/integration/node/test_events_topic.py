@@ -14,12 +14,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     NewPartitions,
 )
 
-from tidegate_core.decisions.followed_topics import ASK_AGAIN_MS
-from tidegate_core.effects import Unavailable
-from tidegate_core.store import keys
-from tidegate_kafka.topic_facts import TopicFacts
+from tidegate_core.ingest.topic_follower import ASK_AGAIN_MS
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Unavailable
+from tidegate_kafka.admin.topic_metadata import TopicFacts
 from tidegate_node.bootstrap import initialise
-from tidegate_node.startup import NotYet, StartRefused
+from tidegate_node.startup_checks import NotYet, StartRefused
 from tidegate_ports.bus import Topic
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.support.cluster.topic_reader import make_topic, read_topic
 from tests.support.tier import at_night
-from tidegate_core.model.instants import format_instant
+from tidegate_core.language.values.instants import format_instant
 
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster

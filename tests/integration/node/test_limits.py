@@ -6,12 +6,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from tests.support.machine_speed import slowness
-from tidegate_core.model.instants import format_instant
-from tidegate_core.model.shards import schedule_shard
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import LedgerRow
-from tidegate_core.store.keys import LAST, shard_pk
-from tidegate_core.store.values import RangeRead
+from tidegate_core.language.values.instants import format_instant
+from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.keys import LAST, shard_pk
+from tidegate_core.rows.ledger import LedgerRow
+from tidegate_core.rows.store_operations import RangeRead
 
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster

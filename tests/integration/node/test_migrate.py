@@ -9,14 +9,14 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tidegate_core.records.codec import to_item
-from tidegate_core.records.limits import Waiter
-from tidegate_core.records.schema import FIRST, NEWEST, StoreSchema
-from tidegate_core.store import keys
-from tidegate_core.store.keys import SCHEMA_KEY
-from tidegate_core.store.values import Delete, Put
-from tidegate_core.watching.card import NodeCard
-from tidegate_node.startup import EXIT_CONFIGURATION
+from tidegate_core.rows import keys
+from tidegate_core.rows.item_codec import to_item
+from tidegate_core.rows.keys import SCHEMA_KEY
+from tidegate_core.rows.node_status import NodeCard
+from tidegate_core.rows.schema_version import FIRST, NEWEST, StoreSchema
+from tidegate_core.rows.shared_limit import Waiter
+from tidegate_core.rows.store_operations import Delete, Put
+from tidegate_node.startup_checks import EXIT_CONFIGURATION
 
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster

@@ -16,15 +16,15 @@ from tests.support.cluster.starved_process import Starved
 from tests.support.machine_speed import slowness
 from tests.support.servers.cluster_servers import as_guest
 from tests.support.servers.servers import DynamoDbForTests
-from tidegate_core.model.instants import parse_instant
-from tidegate_core.store.keys import MAP_KEY, topic_position
-from tidegate_core.transactions.map import map_of
-from tidegate_core.transactions.ownership import whole
-from tidegate_dynamo.client import sdk_client
+from tidegate_core.language.values.instants import parse_instant
+from tidegate_core.rows.keys import MAP_KEY, topic_position
+from tidegate_core.writes.fencing import whole
+from tidegate_core.writes.partition_map import map_of
+from tidegate_dynamo.client_factory import sdk_client
 from tidegate_dynamo.settings import DynamoSettings
-from tidegate_node import init
 from tidegate_node.bootstrap import initialise
-from tidegate_node.startup import EXIT_CONFIGURATION
+from tidegate_node.commands import init_command as init
+from tidegate_node.startup_checks import EXIT_CONFIGURATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

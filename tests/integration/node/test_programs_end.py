@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidegate_core.model.instants import format_instant
+from tidegate_core.language.values.instants import format_instant
 
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster, NodeProcess

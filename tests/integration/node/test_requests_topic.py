@@ -16,15 +16,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     NewPartitions,
 )
 
-from tidegate_core.effects import Unavailable
-from tidegate_core.store import keys
-from tidegate_core.store.keys import MAP_KEY
-from tidegate_core.transactions.map import ClusterMap, map_of
-from tidegate_core.transactions.ownership import whole
-from tidegate_kafka.topic_facts import TopicFacts
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Unavailable
+from tidegate_core.rows.keys import MAP_KEY
+from tidegate_core.writes.fencing import whole
+from tidegate_core.writes.partition_map import ClusterMap, map_of
+from tidegate_kafka.admin.topic_metadata import TopicFacts
 from tidegate_node.bootstrap import initialise
-from tidegate_node.grow.process import run as grow
-from tidegate_node.startup import NotYet, StartRefused
+from tidegate_node.commands.grow.grow_command import run as grow
+from tidegate_node.startup_checks import NotYet, StartRefused
 
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster

@@ -22,11 +22,11 @@ from tests.integration.node.conftest import answers
 from tests.support.cluster.until import until
 from tests.support.servers.secured_kafka import KEY_PASSWORD, MECHANISM, PASSWORD, USER, SecuredKafka, secured_kafka
 from tests.support.servers.servers import KafkaForTests
-from tidegate_bricks.ports import free_port
-from tidegate_kafka.settings import KafkaSettings
-from tidegate_kafka.topics import TopicAdmin, TopicsUnavailable
-from tidegate_node import init
+from tidegate_bricks.free_ports import free_port
+from tidegate_kafka.admin.topic_provisioning import TopicAdmin, TopicsUnavailable
+from tidegate_kafka.clients.settings import KafkaSettings
 from tidegate_node.bootstrap import load
+from tidegate_node.commands import init_command as init
 
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster

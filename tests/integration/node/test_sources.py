@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Producer
 
 from tests.support.cluster.topic_reader import make_topic
-from tidegate_core.store import keys
-from tidegate_core.store.values import Item, RangeRead
+from tidegate_core.rows import keys
+from tidegate_core.rows.store_operations import Item, RangeRead
 
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster, NodeProcess

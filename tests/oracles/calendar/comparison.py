@@ -7,9 +7,9 @@ from random import Random
 
 from tests.oracles.calendar.brute_force_walker import first_fire_after, rules_of
 from tests.oracles.calendar.random_questions import Triple, triple
-from tidegate_core.time.cron_fields import parse_cron
-from tidegate_core.time.wall_clock import next_fire, previous_fire
-from tidegate_core.time.zones import zone_named
+from tidegate_core.language.time.cron_fields import parse_cron
+from tidegate_core.language.time.wall_clock import next_fire, previous_fire
+from tidegate_core.language.time.zones import zone_named
 
 HORIZON_MS = 3_640 * 86_400_000
 """Beyond that the two may stop looking at different days."""

@@ -11,9 +11,9 @@ from random import Random
 from typing import TypeAlias
 
 from tests.oracles.calendar.brute_force_walker import Meaning, changes_of, rules_of
-from tidegate_core.time.cron_items import Dialect
-from tidegate_core.time.wall_clock import DstPolicy
-from tidegate_core.time.zones import iana_names
+from tidegate_core.language.time.cron_items import Dialect
+from tidegate_core.language.time.wall_clock import DstPolicy
+from tidegate_core.language.time.zones import iana_names
 
 FIRST_YEAR, LAST_YEAR = 2015, 2037
 ODD_ZONES = ("Antarctica/Casey", "Antarctica/Troll", "Antarctica/Vostok", "Australia/Lord_Howe", "America/Caracas")

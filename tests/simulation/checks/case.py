@@ -19,11 +19,12 @@ from tests.simulation.world.kip848_coordinator import ConsumerCoordinator
 from tests.simulation.world.node import PROBE_MS
 from tests.simulation.world.observations import Author
 from tests.simulation.world.timeline import START
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import Evidence, LedgerPlace, LedgerRow
-from tidegate_core.store import keys
-from tidegate_core.transactions.cursor import BETWEEN_RECORDS
-from tidegate_core.transactions.ownership import cursor_of
+from tidegate_core.rows import keys
+from tidegate_core.rows.evidence import Evidence
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.ledger import LedgerPlace, LedgerRow
+from tidegate_core.writes.cursor_moves import BETWEEN_RECORDS
+from tidegate_core.writes.fencing import cursor_of
 
 if TYPE_CHECKING:
     from tests.simulation.users.event_producers import Announced
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from tests.simulation.world.fault_waits import FaultWait
     from tests.simulation.world.observations import Body, Stint
     from tests.simulation.world.world import World
-    from tidegate_core.model.position import Position
+    from tidegate_core.language.values.log_position import Position
 
 Entry: TypeAlias = dict[str, Any]
 Pause: TypeAlias = tuple[str, int, int]

@@ -14,13 +14,13 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.simulation.checks.request_history import SKEW_MS
-from tidegate_core.model.durations import parse_duration
+from tidegate_core.language.values.durations import parse_duration
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case
     from tests.simulation.users.schedule_definitions import Definition
     from tests.simulation.users.schedule_users import Life
-    from tidegate_core.records.run_plane import LedgerRow
+    from tidegate_core.rows.ledger import LedgerRow
 
 
 def may_abort(definition: Definition, code: str) -> bool:

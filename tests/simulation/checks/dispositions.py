@@ -15,17 +15,17 @@ from tests.simulation.checks.overlap import ENDED_UNDER
 from tests.simulation.checks.request_history import KEEPING, SKEW_MS
 from tests.simulation.users.tick_schedules import opens_instances
 from tests.simulation.world.observations import UPSTREAM
-from tidegate_core.decisions.outages import OUTAGE_GRACE_MS, served_deadline
-from tidegate_core.decisions.run_plane.entries import FORGET
-from tidegate_core.model.durations import parse_duration
-from tidegate_core.store import keys
+from tidegate_core.language.values.durations import parse_duration
+from tidegate_core.rows import keys
+from tidegate_core.shard.events.evidence_log import FORGET
+from tidegate_core.shard.outages.outage_time import OUTAGE_GRACE_MS, served_deadline
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case
     from tests.simulation.checks.request_history import Step
     from tests.simulation.users.schedule_users import Life
-    from tidegate_core.records.outages import Outage
-    from tidegate_core.records.run_plane import LedgerRow
+    from tidegate_core.rows.ledger import LedgerRow
+    from tidegate_core.rows.outage import Outage
 
 ENDED_BY: Final[Mapping[str, str]] = {
     "superseded": "apply",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.simulation.checks.case import Case, Entry
     from tests.simulation.users.schedule_users import Life
     from tests.simulation.world.observations import Body
-    from tidegate_core.records.run_plane import Evidence
+    from tidegate_core.rows.evidence import Evidence
 
 
 def check_events(case: Case) -> Iterator[str]:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from tests.simulation.checks.request_history import stood_still
 from tests.simulation.users.schedule_definitions import NAMESPACE, needed_of
 from tests.simulation.users.tick_schedules import leaves_of_time
-from tidegate_core.decisions.run_plane.entries import FORGET
-from tidegate_core.model.durations import parse_duration
+from tidegate_core.language.values.durations import parse_duration
+from tidegate_core.shard.events.evidence_log import FORGET
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case, Entry
     from tests.simulation.users.schedule_users import Life
-    from tidegate_core.records.run_plane import LedgerRow
+    from tidegate_core.rows.ledger import LedgerRow
 
 NOT_IN_TIME = frozenset({"trigger_timeout", "evidence_expired"})
 """Reasons of evidence that did not become a job."""

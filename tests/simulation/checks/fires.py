@@ -11,13 +11,13 @@ from tests.simulation.checks.request_history import SKEW_MS, Segment
 from tests.simulation.users.schedule_definitions import NAMESPACE
 from tests.simulation.world.rolling_upgrade import is_left_out
 from tests.simulation.world.timeline import START
-from tidegate_core.model.durations import parse_duration
-from tidegate_core.model.instants import parse_instant
+from tidegate_core.language.values.durations import parse_duration
+from tidegate_core.language.values.instants import parse_instant
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case
     from tests.simulation.users.schedule_users import Life
-    from tidegate_core.records.run_plane import LedgerRow
+    from tidegate_core.rows.ledger import LedgerRow
 
 HORIZON_MS = 3_600_000
 """Further ahead of a receipt than the instants that it shows; of rare ones as many periods."""

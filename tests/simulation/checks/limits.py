@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tests.simulation.users.schedule_definitions import NAMESPACE
-from tidegate_core.store import keys
-from tidegate_core.store.values import Key
+from tidegate_core.rows import keys
+from tidegate_core.rows.store_operations import Key
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case

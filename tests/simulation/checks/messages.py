@@ -12,7 +12,7 @@ from tests.simulation.checks.request_history import SKEW_MS
 from tests.simulation.users.message_senders import NAMESPACE, broken_request
 from tests.simulation.world.cluster import REQUESTS_DLQ
 from tests.simulation.world.timeline import START
-from tidegate_core.store import keys
+from tidegate_core.rows import keys
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case

@@ -13,14 +13,14 @@ from tests.simulation.checks.fires import at_text, instants_of, merged_into
 from tests.simulation.checks.request_history import SKEW_MS
 from tests.simulation.users.absence_schedules import SEEN_MS, absences
 from tests.simulation.world.timeline import START
-from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
-from tidegate_core.store import keys
+from tidegate_core.rows import keys
+from tidegate_core.shard.outages.outage_time import OUTAGE_GRACE_MS
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case
     from tests.simulation.users.schedule_users import Life
-    from tidegate_core.records.outages import Outage
-    from tidegate_core.records.run_plane import LedgerRow
+    from tidegate_core.rows.ledger import LedgerRow
+    from tidegate_core.rows.outage import Outage
 
 UNDER_WAY_MAX: Final = 2
 """Instants that were decided while the store was silent, before anybody could know that it would be for long."""

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 from tests.simulation.checks.fires import MERGED, at_text, merged_into
 from tests.simulation.checks.request_history import SKEW_MS
-from tidegate_core.store import keys
+from tidegate_core.rows import keys
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case
     from tests.simulation.users.schedule_users import Life
-    from tidegate_core.records.run_plane import LedgerRow
+    from tidegate_core.rows.ledger import LedgerRow
 
 ENDED_UNDER: Final[Mapping[tuple[str, str], frozenset[str]]] = {
     ("skipped", "overlap"): frozenset({"skip"}),

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 from tests.simulation.world import cluster as parts
 from tests.simulation.world.broker import has_records
 from tests.simulation.world.rolling_upgrade import is_migrated
-from tidegate_core.decisions.run_plane.timers import NEXT_TICK
-from tidegate_core.store import keys
-from tidegate_core.store.values import Key
-from tidegate_core.transactions.ownership import whole
+from tidegate_core.rows import keys
+from tidegate_core.rows.store_operations import Key
+from tidegate_core.shard.timer_rows import NEXT_TICK
+from tidegate_core.writes.fencing import whole
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case

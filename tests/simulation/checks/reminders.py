@@ -18,16 +18,16 @@ from tests.simulation.checks.request_history import NEVER, SKEW_MS, Segment
 from tests.simulation.users.schedule_definitions import NAMESPACE
 from tests.simulation.world.fault_schedule import HEAL_AFTER_MS
 from tests.simulation.world.timeline import START
-from tidegate_core.decisions.events_watch import LOOK_MS
-from tidegate_core.decisions.followed_topics import ASK_AGAIN_MS
-from tidegate_core.model.durations import parse_duration
-from tidegate_core.model.instants import parse_instant
-from tidegate_core.model.shards import schedule_shard
+from tidegate_core.ingest.events_topic_watch import LOOK_MS
+from tidegate_core.ingest.topic_follower import ASK_AGAIN_MS
+from tidegate_core.language.values.durations import parse_duration
+from tidegate_core.language.values.instants import parse_instant
+from tidegate_core.language.values.shard_hash import schedule_shard
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case
     from tests.simulation.users.schedule_users import Life
-    from tidegate_core.records.run_plane import LedgerRow
+    from tidegate_core.rows.ledger import LedgerRow
 
 SETTLE_MS: Final = 6_000
 """In a healed world a reminder is dealt with this long after it has come, where its shard and all that is read are served."""

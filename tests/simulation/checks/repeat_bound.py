@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tidegate_core.decisions.delivery_plane import checkpoints
+from tidegate_core.messages.wire import checkpoints
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case
     from tests.simulation.world.observations import Try
 
-SENT_BEHIND: Final = "decisions.delivery_plane.checkpoints:CHECKPOINT_AFTER_FIRES"
+SENT_BEHIND: Final = "messages.wire.checkpoints:CHECKPOINT_AFTER_FIRES"
 """The knob that says how much that is."""
 
 

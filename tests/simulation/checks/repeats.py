@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from tests.simulation.checks.request_history import NEVER, SKEW_MS
-from tidegate_core.store import keys
+from tidegate_core.rows import keys
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case

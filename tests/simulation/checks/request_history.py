@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tests.simulation.users.requests import Asked
 from tests.simulation.users.schedule_updates import variant_of
 from tests.simulation.world.observations import UNTIL, UPSTREAM, ReceiptSeen
-from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
-from tidegate_core.model.instants import parse_instant
+from tidegate_core.language.values.instants import parse_instant
+from tidegate_core.shard.outages.outage_time import OUTAGE_GRACE_MS
 
 if TYPE_CHECKING:
     from tests.simulation.users.schedule_users import Life

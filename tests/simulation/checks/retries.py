@@ -11,7 +11,7 @@ from tests.simulation.world.cluster import RUNS_DLQ
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case
-    from tidegate_core.records.run_plane import LedgerRow
+    from tidegate_core.rows.ledger import LedgerRow
 
 
 def check_retries(case: Case) -> Iterator[str]:

@@ -17,7 +17,7 @@ from tests.simulation.world.cluster import RUNS
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case
     from tests.simulation.world.observations import Body
-    from tidegate_core.records.run_plane import LedgerRow
+    from tidegate_core.rows.ledger import LedgerRow
 
 ENDED: Final = frozenset({"succeeded", "failed", "killed", "timed_out"})
 """States of a run that is over."""

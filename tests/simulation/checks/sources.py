@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tests.simulation.checks.request_history import SKEW_MS
 from tests.simulation.users.source_users import NAME
 from tests.simulation.world.cluster import SOURCE_TOPIC
-from tidegate_core.decisions.log_ends import ASK_AGAIN_MS, SILENT_AFTER_MS
+from tidegate_core.shard.events.end_offsets import ASK_AGAIN_MS, SILENT_AFTER_MS
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case

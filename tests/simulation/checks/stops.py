@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from tests.simulation.checks.evidence import is_satisfied
 from tests.simulation.checks.request_history import NEVER, SKEW_MS
-from tidegate_core.store import keys
+from tidegate_core.rows import keys
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case, Entry
     from tests.simulation.checks.request_history import Step
     from tests.simulation.users.schedule_users import Life
     from tests.simulation.world.observations import Body
-    from tidegate_core.records.run_plane import LedgerRow
+    from tidegate_core.rows.ledger import LedgerRow
 
 
 def check_stops(case: Case) -> Iterator[str]:

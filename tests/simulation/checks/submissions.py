@@ -11,21 +11,22 @@ from typing import TYPE_CHECKING, Final
 
 from tests.simulation.checks.request_history import SKEW_MS
 from tests.support.ended_runs import ended_row
-from tidegate_core.decisions.run_plane import launching, runs, setbacks
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import Run
-from tidegate_core.store import keys
+from tidegate_core.rows import keys, setbacks
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.run import Run
+from tidegate_core.runs import run_lifecycle as runs
+from tidegate_core.shard.launch_values import SUBMIT_WITHIN_MS
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case
     from tests.simulation.world.observations import PlatformVerdict
-    from tidegate_core.records.run_plane import LedgerRow
+    from tidegate_core.rows.ledger import LedgerRow
 
 SUBMIT_TIMEOUT: Final = "submit_timeout"
 START_TIMEOUT: Final = "start_timeout"
-SUBMIT_WITHIN: Final = "decisions.run_plane.launching:SUBMIT_WITHIN_MS"
-START_WITHIN: Final = "decisions.run_plane.runs:START_WITHIN_MS"
-SUBMIT_TRIES: Final = "decisions.run_plane.runs:SUBMIT_TRIES_MAX"
+SUBMIT_WITHIN: Final = "shard.launch_values:SUBMIT_WITHIN_MS"
+START_WITHIN: Final = "runs.run_lifecycle:START_WITHIN_MS"
+SUBMIT_TRIES: Final = "runs.run_lifecycle:SUBMIT_TRIES_MAX"
 SETTLED_MS: Final = 5_000
 """What is decided is written by then, where nothing is in its way; and what it was decided by was known that long before."""
 
@@ -76,7 +77,7 @@ def _problem(case: Case, row: LedgerRow) -> str | None:
 
 def _submission_problem(case: Case, row: LedgerRow, run: Run) -> str | None:
     waited = row.at - max(run.admitted_at, run.not_before)
-    if waited < case.limit(SUBMIT_WITHIN, launching.SUBMIT_WITHIN_MS) - SKEW_MS:
+    if waited < case.limit(SUBMIT_WITHIN, SUBMIT_WITHIN_MS) - SKEW_MS:
         return f"its launcher was asked for {waited} ms"
     said = [each for each in case.record.said[run.id] if each.attempt == run.attempt and each.at <= row.at]
     if not said or said[-1].what != "in line":

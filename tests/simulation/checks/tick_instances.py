@@ -16,9 +16,9 @@ from tests.simulation.checks.fires import at_text
 from tests.simulation.checks.request_history import NEVER, SKEW_MS, kept_evidence
 from tests.simulation.users.schedule_definitions import NAMESPACE, needed_of
 from tests.simulation.users.tick_schedules import OPEN_MAX, leaves_of_time, opens_instances, ticks_between
-from tidegate_core.decisions.run_plane import instances as production
-from tidegate_core.decisions.run_plane.entries import FORGET, TICK
-from tidegate_core.model.durations import parse_duration
+from tidegate_core.evidence import tick_instances as production
+from tidegate_core.language.values.durations import parse_duration
+from tidegate_core.shard.events.evidence_log import FORGET, TICK
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case, Entry

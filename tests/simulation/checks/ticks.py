@@ -14,13 +14,13 @@ from tests.simulation.checks.fires import at_text
 from tests.simulation.checks.request_history import SKEW_MS, kept_evidence
 from tests.simulation.users.schedule_definitions import NAMESPACE
 from tests.simulation.users.tick_schedules import leaves_of_time, names, opens_instances, ticks_between
-from tidegate_core.model.durations import parse_duration
-from tidegate_core.model.instants import format_instant
+from tidegate_core.language.values.durations import parse_duration
+from tidegate_core.language.values.instants import format_instant
 
 if TYPE_CHECKING:
     from tests.simulation.checks.case import Case, Entry
     from tests.simulation.users.schedule_users import Life
-    from tidegate_core.records.run_plane import LedgerRow
+    from tidegate_core.rows.ledger import LedgerRow
 
 
 def check_ticks(case: Case) -> Iterator[str]:

@@ -21,9 +21,9 @@ from tests.support.builders import (
 from tests.support.harness.actor_harness import Behaviour
 from tests.support.harness.effect_matchers import a_batch, a_commit, a_submit
 from tests.support.harness.two_owners import BenchPair
-from tidegate_core.effects import Effect, Read, Submit
-from tidegate_core.model.instants import format_instant
-from tidegate_core.store import keys
+from tidegate_core.language.values.instants import format_instant
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Effect, Read, Submit
 
 AFTER = pytest.mark.parametrize("after", ["30s", "10m"], ids=["near", "beyond the window"])
 """A near row would be read by the next owner, a far one by this owner's next look at its window."""

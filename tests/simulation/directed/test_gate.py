@@ -6,10 +6,10 @@ import pytest
 
 from tests.support.builders import MINUTE, SECOND, a_request, a_spec, an_apply, every
 from tests.support.harness.actor_harness import Behaviour, Bench
-from tidegate_core.effects import Committed, Refused
-from tidegate_core.model.identity import shard_of_run
-from tidegate_core.store import keys
-from tidegate_core.transactions.gate import finish_run, start_run
+from tidegate_core.language.values.derived_ids import shard_of_run
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Committed, Refused
+from tidegate_core.writes.start_gate import finish_run, start_run
 
 RESTARTED = "driver of the restarted container"
 

@@ -10,8 +10,8 @@ from tests.support.builders import MINUTE, REQUESTS, SECOND, a_cancel, a_send
 from tests.support.harness.actor_harness import Bench
 from tests.support.harness.effect_matchers import a_batch, a_produce
 from tests.support.harness.two_owners import BenchPair
-from tidegate_core.effects import Effect, NotProduced, Read, StartReading
-from tidegate_core.store import keys
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Effect, NotProduced, Read, StartReading
 
 DEAD_LETTERS = "tidegate.requests.dlq"
 

@@ -8,7 +8,7 @@ from tests.support.builders import MINUTE, RUNS, SECOND, a_request, a_spec, an_a
 from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.support.harness.effect_matchers import Match, a_batch, a_commit
 from tests.support.harness.recorded_effects import Sent
-from tidegate_core.effects import Effect, Produce
+from tidegate_core.rows.effects import Effect, Produce
 
 TIMES = 3
 

@@ -20,10 +20,10 @@ from tests.support.builders import (
 from tests.support.harness.actor_harness import Behaviour
 from tests.support.harness.effect_matchers import a_commit
 from tests.support.harness.two_owners import BenchPair
-from tidegate_core.decisions.former_maps import HAND_OVER_MS
-from tidegate_core.model.shards import message_shard, schedule_shard
-from tidegate_core.store import keys
-from tidegate_core.transactions.map import Cut
+from tidegate_core.language.values.shard_hash import message_shard, schedule_shard
+from tidegate_core.rows import keys
+from tidegate_core.shard.map_transition import HAND_OVER_MS
+from tidegate_core.writes.partition_map import Cut
 
 SHARDS = 4
 NEW_MAP = {"map_version": 2, "topic_partitions": 2, "former_maps": (Cut(1, 1, REQUESTS_ID),)}

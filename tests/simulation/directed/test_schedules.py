@@ -7,7 +7,7 @@ import pytest
 from tests.support.builders import MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
 from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.support.harness.effect_matchers import a_commit
-from tidegate_core.decisions.shard_actor import TIMER_WINDOW_MS
+from tidegate_core.ownership.shard_actor import TIMER_WINDOW_MS
 
 
 def a_bench() -> Bench:

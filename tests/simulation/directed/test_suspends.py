@@ -8,9 +8,9 @@ from tests.support.builders import MINUTE, SECOND, Doc, a_request, a_spec, an_ap
 from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.support.harness.effect_matchers import a_commit
 from tests.support.harness.two_owners import BenchPair
-from tidegate_core.model.instants import format_instant
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import ScheduleState
+from tidegate_core.language.values.instants import format_instant
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.schedule import ScheduleState
 
 PERIOD = 20 * SECOND
 

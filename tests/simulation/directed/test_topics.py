@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.builders import EVENTS, EVENTS_ID, SECOND, a_spec, an_apply, an_event, on_data
 from tests.support.harness.actor_harness import Behaviour, Bench
-from tidegate_core.decisions.followed_topics import ASK_AGAIN_MS
-from tidegate_core.decisions.inputs import PositionGone
+from tidegate_core.engine.actor_inputs import PositionGone
+from tidegate_core.ingest.topic_follower import ASK_AGAIN_MS
 
 NEW_ID = "c" * 32
 MadeAgain: TypeAlias = Callable[[Bench], None]

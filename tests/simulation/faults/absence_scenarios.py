@@ -16,7 +16,7 @@ AFTERWARDS_MS = 45_000
 TICKS_TAKEN = 8
 LATENCY_MS = 20
 """Of the store, where there are ticks of hours to take."""
-WALKED = "decisions.run_plane.catch_up:WALKED_PER_TRANSACTION"
+WALKED = "firing.catch_up:WALKED_PER_TRANSACTION"
 WALKED_SLOWLY = 40
 """Instants that a transaction walks at least where the store is slower than that."""
 

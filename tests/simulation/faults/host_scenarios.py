@@ -69,6 +69,6 @@ def lost_hosts(swarm: Swarm, chance: Random) -> Swarm:
         silent_death=0.5,
     )
     falls = strikes(chance, ("lost", "release_run", "release_run"), 4, kinds=("crash", "pause"))
-    lost: Knob = ("decisions.run_plane.attempts:PROBE_GAP_MS", chance.choice(LOST_AFTER_MS))
+    lost: Knob = ("runs.attempts:PROBE_GAP_MS", chance.choice(LOST_AFTER_MS))
     node = replace(swarm.node, trouble=(*swarm.node.trouble, *falls))
     return replace(swarm, launcher=launcher, node=node, knobs=(*swarm.knobs, lost))

@@ -12,12 +12,12 @@ from tests.simulation.world.transaction_names import OF_REJECTIONS
 
 GATE_WAIT_MS: Final = 15_000
 KNOBS: Final = {
-    "decisions.run_plane.launching:SUBMIT_WITHIN_MS": (20_000, 40_000),
-    "decisions.run_plane.runs:SUBMIT_TRIES_MAX": (2, 3),
-    "decisions.run_plane.runs:SUBMIT_BACKOFF_MS": (500, 2_000),
+    "shard.launch_values:SUBMIT_WITHIN_MS": (20_000, 40_000),
+    "runs.run_lifecycle:SUBMIT_TRIES_MAX": (2, 3),
+    "runs.run_lifecycle:SUBMIT_BACKOFF_MS": (500, 2_000),
 }
 """How long, and how often, a run may wait for its launcher: a world has minutes where production has an hour."""
-START_WITHIN: Final = "decisions.run_plane.runs:START_WITHIN_MS"
+START_WITHIN: Final = "runs.run_lifecycle:START_WITHIN_MS"
 BEYOND_GATE_WAIT_MS: Final = 5_000
 """A program gives up its wait for the gate before its run does, as in production."""
 STEPS: Final = (

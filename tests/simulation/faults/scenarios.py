@@ -40,8 +40,8 @@ from tests.simulation.users.shared_limits import RATES
 from tests.simulation.users.tick_schedules import KNOBS as TICKS_KNOBS
 from tests.simulation.users.timed_suspensions import TRAP as ENDS
 from tests.simulation.world.transaction_names import OF_SOURCES, OF_TICKS
-from tidegate_core.store import keys
-from tidegate_core.transactions.limits import home_of
+from tidegate_core.rows import keys
+from tidegate_core.writes.limit_permits import home_of
 
 SetTrap: TypeAlias = Callable[[Swarm, Random], Swarm]
 

@@ -24,27 +24,27 @@ SHARE: Final = 0.3
 """Of the knobs that are turned in such a world."""
 
 KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
-    "decisions.delivery_plane.checkpoints:CHECKPOINT_AFTER_FIRES": (1, 5),
-    "decisions.delivery_plane.firing:FIRED_TOGETHER": (1, 3),
-    "decisions.delivery_plane.firing:GROUPS_UNDER_WAY_MAX": (1, 2),
-    "decisions.delivery_plane.loading:PAYLOADS_AHEAD_ROWS_MAX": (1, 3),
-    "decisions.delivery_plane.inboxed:INBOXED_TOGETHER_MAX": (1, 2),
-    "decisions.event_ingest:ROWS_PER_MOVE": (2, 3, 5),
-    "decisions.event_ingest:ROW_EVENTS_MAX": (1, 2),
-    "decisions.lane:GROUP_MAX": (1, 2, 4),
-    "decisions.acquisition:ACQUIRED_TOGETHER": (1, 3),
-    "decisions.request_ingest:INBOX_ROWS_PER_MOVE": (1, 2, 5),
-    "decisions.run_plane.catch_up:MADE_PER_TRANSACTION": (1, 2),
-    "decisions.run_plane.backlog:ACTIONS_PER_DECISION": (15, 30),
-    "decisions.run_plane.ending:ENDED_PER_PAGE": (1, 2),
-    "decisions.run_plane.entries:CHUNK_BYTES_MAX": (300, 600),
-    "decisions.run_plane.outbox:LISTENERS_PER_PAGE": (1, 2),
-    "decisions.topic_cursor:BATCH_RECORDS_MAX": (1, 3),
-    "transactions.view:ITEMS_MAX": (200,),
-    "transactions.view:RANGES_MAX": (9,),
-    "decisions.run_plane.catch_up:WALKED_PER_TRANSACTION": (2, 5),
-    "decisions.delivery_plane.holding:LET_GO_AHEAD_MAX": (1, 3),
-    "decisions.delivery_plane.holding:MOVED_TOGETHER": (1, 2),
+    "messages.wire.checkpoints:CHECKPOINT_AFTER_FIRES": (1, 5),
+    "messages.wire.delivery_loop:FIRED_TOGETHER": (1, 3),
+    "messages.wire.delivery_loop:GROUPS_UNDER_WAY_MAX": (1, 2),
+    "messages.wire.payload_budget:PAYLOADS_AHEAD_ROWS_MAX": (1, 3),
+    "messages.one_shot.inbox_messages:INBOXED_TOGETHER_MAX": (1, 2),
+    "ingest.event_ingest:ROWS_PER_MOVE": (2, 3, 5),
+    "ingest.event_ingest:ROW_EVENTS_MAX": (1, 2),
+    "engine.shard_writer:GROUP_MAX": (1, 2, 4),
+    "ownership.acquisition:ACQUIRED_TOGETHER": (1, 3),
+    "ingest.request_ingest:INBOX_ROWS_PER_MOVE": (1, 2, 5),
+    "firing.catch_up:MADE_PER_TRANSACTION": (1, 2),
+    "evidence.inbox_batches:ACTIONS_PER_DECISION": (15, 30),
+    "commands.end_pending:ENDED_PER_PAGE": (1, 2),
+    "shard.events.evidence_log:CHUNK_BYTES_MAX": (300, 600),
+    "shard.events.outbox:LISTENERS_PER_PAGE": (1, 2),
+    "ingest.topic_cursor:BATCH_RECORDS_MAX": (1, 3),
+    "writes.read_cache:ITEMS_MAX": (200,),
+    "writes.read_cache:RANGES_MAX": (9,),
+    "firing.catch_up:WALKED_PER_TRANSACTION": (2, 5),
+    "messages.one_shot.held_messages:LET_GO_AHEAD_MAX": (1, 3),
+    "messages.one_shot.held_messages:MOVED_TOGETHER": (1, 2),
 }
 """Each with the values that it may get. New ones come last: so a known seed keeps those that it has."""
 
@@ -52,18 +52,18 @@ KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
 MAP_TRUSTED_MS: Final = 2_000
 HAND_OVER_MS: Final = 5_000
 OF_MAPS: Final[tuple[Knob, ...]] = (
-    ("decisions.guard:MAP_TRUSTED_MS", MAP_TRUSTED_MS),
-    ("decisions.former_maps:HAND_OVER_MS", HAND_OVER_MS),
+    ("engine.membership_lease:MAP_TRUSTED_MS", MAP_TRUSTED_MS),
+    ("shard.map_transition:HAND_OVER_MS", HAND_OVER_MS),
 )
 """How long a node goes by a map that it cannot read, and others wait for it: as far apart as what was sent may take, as in production, where
 it is a minute.
 """
 ALWAYS_TURNED: Final[tuple[Knob, ...]] = (
-    ("decisions.run_plane.retry_budget:BUDGET_WINDOW_MS", 20_000),
-    ("triggers.base:SHORTEST_AT_LEAST_EVERY_MS", 1_000),
-    ("decisions.run_plane.timer_sweep:LOOK_MS", 86_400_000),
-    ("decisions.run_plane.standing_sweep:LOOK_MS", 86_400_000),
-    ("decisions.delivery_plane.checkpoints:TALLY_MS", 60_000),
+    ("shard.retry_budget:BUDGET_WINDOW_MS", 20_000),
+    ("language.triggers.trigger:SHORTEST_AT_LEAST_EVERY_MS", 1_000),
+    ("ownership.repair.timer_repair:LOOK_MS", 86_400_000),
+    ("ownership.repair.repair_sweep:LOOK_MS", 86_400_000),
+    ("messages.wire.checkpoints:TALLY_MS", 60_000),
     *OF_MAPS,
 )
 """What is longer than a world lives: it would not come to rest in ten minutes, and would be reminded of nothing in one. And what

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from tests.simulation.runner.swarm import Swarm
 
 KNOBS: Final = (
-    ("triggers.search:STEPS_PER_DECISION", 24),
-    ("watching.card:SILENT_MS", 3_500),
+    ("language.triggers.search:STEPS_PER_DECISION", 24),
+    ("rows.node_status:SILENT_MS", 3_500),
 )
 """Searches of a schedule with so many exclusions are cut, and a node that says nothing is believed to be gone before its group believes it."""
 LENGTHS_MS: Final = (5_000, 5_000, 9_000, 16_000, 24_000)

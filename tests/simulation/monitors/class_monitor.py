@@ -15,11 +15,12 @@ from tests.simulation.users.schedule_definitions import Definition
 from tests.simulation.users.schedule_updates import Wanted
 from tests.simulation.world.observations import Record
 from tests.simulation.world.store import SimStore
-from tidegate_core.decisions.run_plane.standing import kept_from, version_of
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import Job, ScheduleState
-from tidegate_core.store import keys
-from tidegate_core.store.values import Action, Delete, Put, Transaction
+from tidegate_core.rows import keys
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.job import Job
+from tidegate_core.rows.schedule import ScheduleState
+from tidegate_core.rows.store_operations import Action, Delete, Put, Transaction
+from tidegate_core.shard.schedule_state import kept_from, version_of
 from tidegate_memory.store import BeforeImages
 
 FAILURES_MAX: Final = 5

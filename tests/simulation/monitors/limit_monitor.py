@@ -18,9 +18,9 @@ from tests.simulation.runner.swarm import Swarm
 from tests.simulation.users.schedule_updates import Wanted
 from tests.simulation.world.observations import Record
 from tests.simulation.world.store import SimStore
-from tidegate_core.records.limits import SharedLimit
-from tidegate_core.store import keys
-from tidegate_core.store.values import Action, Check, Delete, Item, Key, Put, RangeRead, Transaction
+from tidegate_core.rows import keys
+from tidegate_core.rows.shared_limit import SharedLimit
+from tidegate_core.rows.store_operations import Action, Check, Delete, Item, Key, Put, RangeRead, Transaction
 from tidegate_memory.store import BeforeImages
 
 FAILURES_MAX: Final = 5

@@ -12,8 +12,8 @@ from tests.simulation.checks.request_history import SKEW_MS
 from tests.simulation.users.schedule_updates import Wanted
 from tests.simulation.world.observations import Record
 from tests.simulation.world.store import SimStore
-from tidegate_core.model.durations import parse_duration
-from tidegate_core.store.values import Delete, Item, Key, Put, Transaction
+from tidegate_core.language.values.durations import parse_duration
+from tidegate_core.rows.store_operations import Delete, Item, Key, Put, Transaction
 from tidegate_memory.store import BeforeImages
 
 

@@ -8,13 +8,13 @@ from itertools import pairwise
 from typing import Protocol
 
 from tests.simulation.world.observations import UNTIL, UPSTREAM, Author, EndSeen, Record, UpstreamSeen
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.outages import outages_of
-from tidegate_core.records.receipts import StoredReceipt
-from tidegate_core.records.run_plane import ScheduleState
-from tidegate_core.store import keys
-from tidegate_core.store.values import Action, Check, Delete, Key, Put, RangeRead, Transaction
-from tidegate_core.transactions.ownership import cursor_of
+from tidegate_core.rows import keys
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.outage import outages_of
+from tidegate_core.rows.receipt import StoredReceipt
+from tidegate_core.rows.schedule import ScheduleState
+from tidegate_core.rows.store_operations import Action, Check, Delete, Key, Put, RangeRead, Transaction
+from tidegate_core.writes.fencing import cursor_of
 from tidegate_memory.store import BeforeImages, MemoryStore
 
 OWNERLESS = frozenset({"start", "finished", "outputs", "raise_index"})

@@ -10,12 +10,12 @@ from tests.simulation.monitors.store_monitor import StoreMonitor
 from tests.simulation.world.observations import Record
 from tests.support.builders import NOW, REQUESTS_ID, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
 from tests.support.harness.actor_harness import Behaviour, Bench
-from tidegate_core.effects import Commit, Effect
-from tidegate_core.model.position import Position
-from tidegate_core.records.codec import to_item
-from tidegate_core.records.run_plane import InboxRow
-from tidegate_core.store.values import Applied, Key, Put, Transaction
-from tidegate_core.transactions.gate import start_run
+from tidegate_core.language.values.log_position import Position
+from tidegate_core.rows.effects import Commit, Effect
+from tidegate_core.rows.inbox import InboxRow
+from tidegate_core.rows.item_codec import to_item
+from tidegate_core.rows.store_operations import Applied, Key, Put, Transaction
+from tidegate_core.writes.start_gate import start_run
 from tidegate_memory.store import MemoryStore
 
 NEVER_STARTS = Behaviour(starts_after=None)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from tests.simulation.faults.random_draws import Period
 from tests.simulation.users.tick_schedules import goes_at_each_tick, with_period
 from tests.simulation.world.timeline import START
-from tidegate_core.decisions.outages import CatchUp
+from tidegate_core.shard.outages.outage_time import CatchUp
 
 if TYPE_CHECKING:
     from tests.simulation.runner.swarm import Swarm
@@ -53,7 +53,7 @@ def _prepared(definition: Definition, length_ms: int, chance: Random) -> Definit
 
 def absences(swarm: Swarm) -> tuple[Period, ...]:
     """Returns when no shard can have been served, milliseconds after the start."""
-    from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
+    from tidegate_core.shard.outages.outage_time import OUTAGE_GRACE_MS
 
     silences = tuple((begin, end) for begin, end in swarm.store.brown_outs if end - begin > OUTAGE_GRACE_MS)
     return (*swarm.node.black_outs, *silences)

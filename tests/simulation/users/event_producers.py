@@ -9,9 +9,9 @@ from tests.simulation.users.schedule_definitions import NAMESPACE
 from tests.simulation.world import cluster as world
 from tests.simulation.world.broker import Outgoing
 from tests.simulation.world.cluster import Cluster
-from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.effects import NotProduced
-from tidegate_core.model.position import Position
+from tidegate_core.engine.actor_inputs import LogRecord
+from tidegate_core.language.values.log_position import Position
+from tidegate_core.rows.effects import NotProduced
 
 PATIENCE_MS = 1_500
 TWICE = 0.15

@@ -16,11 +16,11 @@ from tests.simulation.world.cluster import Cluster
 from tests.simulation.world.guarded_produce import sent_of
 from tests.simulation.world.observations import Delivery
 from tests.simulation.world.timeline import START
-from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.effects import NotProduced
-from tidegate_core.model.instants import format_instant, parse_instant
-from tidegate_core.model.position import Position
-from tidegate_core.model.shards import message_shard, unnamed_message_shard
+from tidegate_core.engine.actor_inputs import LogRecord
+from tidegate_core.language.values.instants import format_instant, parse_instant
+from tidegate_core.language.values.log_position import Position
+from tidegate_core.language.values.shard_hash import message_shard, unnamed_message_shard
+from tidegate_core.rows.effects import NotProduced
 
 SINKS = ("sink-a", "sink-b")
 NAMESPACE = "post"

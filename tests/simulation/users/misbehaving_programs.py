@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from tests.simulation.users.absence_schedules import nobody_until
 from tests.simulation.world.observations import PlatformVerdict
-from tidegate_core.effects import Gone, NotSubmitted, SubmitFailed
+from tidegate_core.rows.effects import Gone, NotSubmitted, SubmitFailed
 
 if TYPE_CHECKING:
     from tests.simulation.users.requests import Requests
     from tests.simulation.world.cluster import Cluster
     from tests.simulation.world.node import Node
     from tests.simulation.world.program import Program
-    from tidegate_core.effects import LaunchOrder
+    from tidegate_core.rows.effects import LaunchOrder
 
 Name = TypeVar("Name")
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from tests.simulation.users.schedule_definitions import NAMESPACE, Definition
-from tidegate_core.model.instants import format_instant
+from tidegate_core.language.values.instants import format_instant
 
 NEAR_MS = 61_000
 """What is near in these worlds: hardly longer than the window, so that some fires are brought near and moved out."""

@@ -12,15 +12,15 @@ from tests.simulation.world import cluster as world
 from tests.simulation.world.broker import Outgoing
 from tests.simulation.world.cluster import Cluster
 from tests.simulation.world.observations import ReceiptSeen
-from tidegate_api.routing import shard_of_request
-from tidegate_core.decisions.inboxed_request import inbox_row, may_overtake
-from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.effects import NotProduced, Produced
-from tidegate_core.model.parsing import parse_request
-from tidegate_core.model.position import Position
-from tidegate_core.model.problems import InvalidInput, RefusedRecord
-from tidegate_core.model.requests import Request
-from tidegate_core.transactions.cursor import inbox_put
+from tidegate_api.requests.shard_routing import shard_of_request
+from tidegate_core.engine.actor_inputs import LogRecord
+from tidegate_core.ingest.inbox_row import inbox_row, may_overtake
+from tidegate_core.language.formats.parsing import parse_request
+from tidegate_core.language.requests.requests import Request
+from tidegate_core.language.values.log_position import Position
+from tidegate_core.language.values.problems import InvalidInput, RefusedRecord
+from tidegate_core.rows.effects import NotProduced, Produced
+from tidegate_core.writes.cursor_moves import inbox_put
 
 PATIENCE_MS = 1_500
 REPEAT_MS = 7_000

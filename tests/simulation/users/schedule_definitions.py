@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from tidegate_core.decisions.outages import CatchUp
+from tidegate_core.shard.outages.outage_time import CatchUp
 
 NAMESPACE = "sim"
 DAYS = 12
@@ -152,7 +152,7 @@ def _tocking(chance: Random) -> dict[str, Any]:
 
 def draw(chance: Random, begin: int, busy_ms: int) -> list[Definition]:
     """Draws the schedules of a world; instants are given relative to `begin`."""
-    from tidegate_core.model.instants import format_instant
+    from tidegate_core.language.values.instants import format_instant
 
     shared = ("tool", chance.randint(1, 3))
     drawn = [

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.users.schedule_definitions import OVERLAPS, PRIORITIES, Definition
 from tests.simulation.users.shared_limits import ANOTHER_KEY, CORRELATED, GROUPS, KEY
-from tidegate_core.store import keys
-from tidegate_core.store.values import Item
+from tidegate_core.rows import keys
+from tidegate_core.rows.store_operations import Item
 
 if TYPE_CHECKING:
     from tests.simulation.users.schedule_users import Life

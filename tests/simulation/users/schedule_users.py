@@ -12,7 +12,7 @@ from tests.simulation.users.schedule_definitions import NAMESPACE, Definition
 from tests.simulation.users.schedule_updates import Shapes, Words, variant_of
 from tests.simulation.users.timed_suspensions import Ends
 from tests.simulation.world.cluster import Cluster
-from tidegate_core.model.instants import parse_instant
+from tidegate_core.language.values.instants import parse_instant
 
 MODES = ("drop", "drop", "drain", "hold", "hold", "freeze")
 UPDATES = (None, "restart", "carry", "finish_old")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tests.simulation.users.requests import Asked
-from tidegate_core.model.position import Position
+from tidegate_core.language.values.log_position import Position
 
 
 @dataclass(slots=True, eq=False)

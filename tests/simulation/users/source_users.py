@@ -18,8 +18,8 @@ from tests.simulation.users.requests import Asked, Requests
 from tests.simulation.users.schedule_definitions import NAMESPACE
 from tests.simulation.world.broker import Outgoing
 from tests.simulation.world.cluster import SOURCE_TOPIC, Cluster
-from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.effects import NotProduced
+from tidegate_core.engine.actor_inputs import LogRecord
+from tidegate_core.rows.effects import NotProduced
 
 TRAP: Final = "sources"
 RAREST: Final = "rarest"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.users.schedule_definitions import Definition, needed_of
 from tests.simulation.world.timeline import START
-from tidegate_core.model.durations import parse_duration
-from tidegate_core.model.instants import format_instant, parse_instant
+from tidegate_core.language.values.durations import parse_duration
+from tidegate_core.language.values.instants import format_instant, parse_instant
 
 if TYPE_CHECKING:
     from tests.simulation.runner.swarm import Swarm
@@ -23,14 +23,16 @@ TICKS_ON_MS: Final = 90_000
 TICKS_ON_LONG_MS: Final = 300_000
 """The same behind hours without a node: a request waits in its shard until the ticks of all of them are taken."""
 OF_TIME: Final = "every"
-OPEN_MAX: Final = "decisions.run_plane.instances:OPEN_MAX"
+OPEN_MAX: Final = "evidence.tick_instances:OPEN_MAX"
 """The knob of how many instances may be open."""
-TAKEN: Final = frozenset({"decisions.run_plane.ticking:GROUPS_OF_TICKS_MAX", "triggers.ticks:TICKS_TAKEN_MAX"})
+TAKEN: Final = frozenset(
+    {"evidence.tick_cursor:GROUPS_OF_TICKS_MAX", "language.triggers.composite.ticks:TICKS_TAKEN_MAX"}
+)
 """The knobs of how many ticks a decision takes."""
 KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
     OPEN_MAX: (2, 5),
-    "decisions.run_plane.ticking:GROUPS_OF_TICKS_MAX": (1, 2, 8),
-    "triggers.ticks:TICKS_TAKEN_MAX": (1, 2, 500),
+    "evidence.tick_cursor:GROUPS_OF_TICKS_MAX": (1, 2, 8),
+    "language.triggers.composite.ticks:TICKS_TAKEN_MAX": (1, 2, 500),
 }
 """What one decision takes, and how much may be open: few enough that an outage of seconds leaves more. Each open instance is a range of
 the lane's view, whose knob lets it keep nine.

@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.world.timeline import START
-from tidegate_core.model.instants import format_instant
+from tidegate_core.language.values.instants import format_instant
 
 if TYPE_CHECKING:
     from tests.simulation.users.schedule_users import Life

@@ -9,11 +9,11 @@ from tests.simulation.users.recurring_messages import NEAR_MS
 from tests.simulation.world import cluster as world
 from tests.simulation.world.effect_executor import Carrier
 from tests.simulation.world.observations import Stint
-from tidegate_core.decisions.inputs import Begin, Drain, Holding, Input, RecordsArrived, Tick
-from tidegate_core.decisions.partition_actor import PartitionActor
-from tidegate_core.effects import Answer, Result
-from tidegate_core.records.schema import FIRST, NEWEST
-from tidegate_core.store import keys
+from tidegate_core.engine.actor_inputs import Begin, Drain, Holding, Input, RecordsArrived, Tick
+from tidegate_core.ownership.partition_actor import PartitionActor
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Answer, Result
+from tidegate_core.rows.schema_version import FIRST, NEWEST
 
 if TYPE_CHECKING:
     from tests.simulation.world.node import Node

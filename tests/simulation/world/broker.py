@@ -15,9 +15,9 @@ from tests.simulation.faults.random_draws import Period, lies_in
 from tests.simulation.runner.trace import Trace
 from tests.simulation.world.timeline import START, Process, Timeline
 from tests.support.harness.scripted_logs import MARK
-from tidegate_core.decisions.inputs import LogRecord, TopicFacts
-from tidegate_core.effects import EndOffsets, FindGaps, Gaps, NotProduced, Produced, Unavailable
-from tidegate_core.model.shards import shard_of
+from tidegate_core.engine.actor_inputs import LogRecord, TopicFacts
+from tidegate_core.language.values.shard_hash import shard_of
+from tidegate_core.rows.effects import EndOffsets, FindGaps, Gaps, NotProduced, Produced, Unavailable
 
 FETCH_MAX = 40
 """Records of one fetch, so that a backlog comes in several pieces."""

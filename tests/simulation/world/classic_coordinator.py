@@ -9,7 +9,7 @@ from typing import TypeAlias
 from tests.simulation.runner.swarm import DRAIN_MS_MAX, HALF_SESSION_MS, HEARTBEAT_MS, SESSION_MS
 from tests.simulation.runner.trace import Trace
 from tests.simulation.world.timeline import Timeline
-from tidegate_core.decisions.guard import ProbeVerdict
+from tidegate_core.engine.membership_lease import ProbeVerdict
 
 REBALANCE_MS_MAX = SESSION_MS + DRAIN_MS_MAX + HEARTBEAT_MS + HALF_SESSION_MS
 """Who has not joined again by then is put out: as soon as the nodes' settings allow (`KafkaSettings.classic_poll_gap_ms_min`)."""

@@ -10,7 +10,7 @@ from tests.simulation.runner.swarm import HEARTBEAT_MS
 from tests.simulation.world.classic_coordinator import Coordinator
 from tests.simulation.world.group_member import GroupMember
 from tests.simulation.world.hand_over import drain
-from tidegate_core.decisions.guard import ProbeVerdict
+from tidegate_core.engine.membership_lease import ProbeVerdict
 
 if TYPE_CHECKING:
     from tests.simulation.world.node import Node

@@ -13,8 +13,8 @@ from tests.simulation.world.kip848_coordinator import ConsumerCoordinator
 from tests.simulation.world.observations import Record
 from tests.simulation.world.store import SimStore
 from tests.simulation.world.timeline import Timeline
-from tidegate_core.decisions.inputs import Poked
-from tidegate_core.transactions.map import Cut
+from tidegate_core.engine.actor_inputs import Poked
+from tidegate_core.writes.partition_map import Cut
 
 if TYPE_CHECKING:
     from tests.simulation.users.misbehaving_programs import Stubborn

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.world.broker import Reader
 from tests.simulation.world.guarded_produce import acts, produce, produce_many
-from tidegate_core.decisions.guard import ProbeVerdict
-from tidegate_core.decisions.inputs import LogRecord, PositionGone, RecordsArrived
-from tidegate_core.effects import (
+from tidegate_core.engine.actor_inputs import LogRecord, PositionGone, RecordsArrived
+from tidegate_core.engine.membership_lease import ProbeVerdict
+from tidegate_core.rows.effects import (
     Ask,
     Cancel,
     Commit,

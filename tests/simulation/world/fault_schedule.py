@@ -13,8 +13,8 @@ from tests.simulation.users.schedule_definitions import FAILURES
 from tests.simulation.world.cluster import EVENTS, REQUESTS, SOURCE_TOPIC
 from tests.simulation.world.node import Node
 from tests.simulation.world.rolling_upgrade import Upgrading
-from tidegate_core.store.values import Transaction, Update
-from tidegate_core.transactions.map import Cut
+from tidegate_core.rows.store_operations import Transaction, Update
+from tidegate_core.writes.partition_map import Cut
 
 if TYPE_CHECKING:
     from tests.simulation.world.world import World

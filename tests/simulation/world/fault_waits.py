@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from tidegate_core.store.values import Transaction
+    from tidegate_core.rows.store_operations import Transaction
 
 BEFORE_LANES: Final = "acquire"
 """It moves a lease before there is a lane."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from tests.simulation.world.hand_over import drain
-from tidegate_core.decisions.guard import ProbeVerdict
+from tidegate_core.engine.membership_lease import ProbeVerdict
 
 if TYPE_CHECKING:
     from tests.simulation.world.node import Node

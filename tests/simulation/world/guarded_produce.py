@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.world.broker import Outgoing
 from tests.simulation.world.observations import Sent, Try
-from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.effects import ManyProduced, NotProduced, Outcome, Produce
-from tidegate_core.model.instants import parse_instant
+from tidegate_core.engine.actor_inputs import LogRecord
+from tidegate_core.language.values.instants import parse_instant
+from tidegate_core.rows.effects import ManyProduced, NotProduced, Outcome, Produce
 
 if TYPE_CHECKING:
     from tests.simulation.world.assignment import Tenure

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from tests.simulation.runner.swarm import CONSUMER_SESSION_MS, DRAIN_MS_MAX, HALF_SESSION_MS
 from tests.simulation.runner.trace import Trace
 from tests.simulation.world.timeline import Timeline
-from tidegate_core.decisions.guard import ProbeVerdict
+from tidegate_core.engine.membership_lease import ProbeVerdict
 
 REVOKED_WITHIN_MS = 2 * HALF_SESSION_MS + DRAIN_MS_MAX
 """Who has not given up by then what it was told to is put out: as soon as a guard of half a session allows

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from tests.simulation.world.cluster import Cluster
 from tests.simulation.world.observations import Said
 from tests.simulation.world.program import EXIT_REFUSED, Program
-from tidegate_core.effects import DUPLICATE, Gone, LaunchOrder, LookedUp, NotSubmitted, SubmitFailed, Submitted
-from tidegate_core.store import keys
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import DUPLICATE, Gone, LaunchOrder, LookedUp, NotSubmitted, SubmitFailed, Submitted
 
 if TYPE_CHECKING:
     from tests.simulation.world.node import Node

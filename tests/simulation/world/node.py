@@ -18,11 +18,11 @@ from tests.simulation.world.older_release_client import OlderStoreClient
 from tests.simulation.world.rolling_upgrade import Presence, is_outdated, readable_by
 from tests.simulation.world.store_client import StoreClient
 from tests.simulation.world.timeline import Process
-from tidegate_core.decisions.event_index import EventIndex
-from tidegate_core.decisions.guard import Guard, MapGuard, ProbeVerdict
-from tidegate_core.decisions.inputs import Poked, TopicFacts
-from tidegate_core.decisions.outage_watch import sign_name, sign_of_life
-from tidegate_core.records.schema import THIS_RELEASE
+from tidegate_core.engine.actor_inputs import Poked, TopicFacts
+from tidegate_core.engine.membership_lease import Guard, MapGuard, ProbeVerdict
+from tidegate_core.rows.schema_version import THIS_RELEASE
+from tidegate_core.shard.events.subscription_index import EventIndex
+from tidegate_core.shard.outages.outage_recorder import sign_name, sign_of_life
 
 ProbeDone: TypeAlias = Callable[[ProbeVerdict], None]
 PROBE_MS = 1_000

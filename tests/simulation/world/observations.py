@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.records.outages import Outage
-from tidegate_core.store.values import Value
-from tidegate_core.transactions.map import Cut
+from tidegate_core.engine.actor_inputs import LogRecord
+from tidegate_core.rows.outage import Outage
+from tidegate_core.rows.store_operations import Value
+from tidegate_core.writes.partition_map import Cut
 
 UNTIL = "until/"
 """The same: a suspension has ended by itself."""

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from tests.simulation.world.store_client import StoreClient, Verdict
 from tests.support.harness.two_releases import known_before
-from tidegate_core.effects import Items, Refused, Unavailable
-from tidegate_core.store.values import Item, Key, Page, RangeRead, Transaction
+from tidegate_core.rows.effects import Items, Refused, Unavailable
+from tidegate_core.rows.store_operations import Item, Key, Page, RangeRead, Transaction
 
 
 class OlderStoreClient(StoreClient):

@@ -12,9 +12,9 @@ from tests.simulation.world.cluster import Cluster
 from tests.simulation.world.observations import Body, PlatformVerdict
 from tests.simulation.world.store_client import StoreClient, Verdict
 from tests.simulation.world.timeline import START, Process
-from tidegate_core.effects import Committed, Gone, LaunchOrder, Produced
-from tidegate_core.store import keys
-from tidegate_core.transactions.gate import finish_run, start_run, was_finished_by
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Committed, Gone, LaunchOrder, Produced
+from tidegate_core.writes.start_gate import finish_run, start_run, was_finished_by
 
 API_MS = 8
 API_TIMEOUT_MS = 1_500

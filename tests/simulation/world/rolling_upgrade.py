@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 from tests.simulation.monitors.store_monitor import OWNERLESS
 from tests.simulation.users.schedule_definitions import Definition
 from tests.simulation.world.timeline import START
-from tidegate_core.decisions.inputs import Migrated
-from tidegate_core.effects import Items, Unavailable
-from tidegate_core.migrating.gate import in_the_way
-from tidegate_core.records.codec import from_item, to_item
-from tidegate_core.records.schema import FIRST, NEWEST, OLDEST, THIS_RELEASE, Readable, StoreSchema
-from tidegate_core.store import keys
-from tidegate_core.store.keys import SCHEMA_KEY
-from tidegate_core.store.values import Applied, Delete, Put, Transaction
-from tidegate_core.transactions.schema import move_schema
-from tidegate_core.watching.card import NodeCard, all_cards, owner_of
+from tidegate_core.engine.actor_inputs import Migrated
+from tidegate_core.explain.migration_blockers import in_the_way
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Items, Unavailable
+from tidegate_core.rows.item_codec import from_item, to_item
+from tidegate_core.rows.keys import SCHEMA_KEY
+from tidegate_core.rows.node_status import NodeCard, all_cards, owner_of
+from tidegate_core.rows.schema_version import FIRST, NEWEST, OLDEST, THIS_RELEASE, Readable, StoreSchema
+from tidegate_core.rows.store_operations import Applied, Delete, Put, Transaction
+from tidegate_core.writes.row_migration import move_schema
 from tidegate_memory.store import BeforeImages
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from tests.simulation.faults.random_draws import lies_in
 from tests.simulation.faults.store_faults import StoreFaults
 from tests.simulation.runner.trace import Trace
 from tests.simulation.world.timeline import START, Timeline
-from tidegate_core.store.values import Delete, Put, RangeRead
+from tidegate_core.rows.store_operations import Delete, Put, RangeRead
 
 SLOW_MS = (3_000, 25_000)
 """Until a load that is slow is answered."""

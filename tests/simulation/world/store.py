@@ -12,7 +12,7 @@ from tests.simulation.runner.trace import Trace
 from tests.simulation.world.fault_waits import FaultWaits
 from tests.simulation.world.stalls import Stalls
 from tests.simulation.world.timeline import START, Timeline
-from tidegate_core.store.values import (
+from tidegate_core.rows.store_operations import (
     Applied,
     Cancelled,
     Delete,

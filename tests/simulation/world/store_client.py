@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 from tests.simulation.world.store import SimStore
 from tests.simulation.world.timeline import Process
-from tidegate_core.effects import Committed, Items, Refused, Unavailable, Written
-from tidegate_core.store.values import Delete, Item, Key, Page, Put, RangeRead, RawOutcome, Transaction
-from tidegate_core.transactions.settlement import ReadWitness, SendAgain, Settlement, Step
+from tidegate_core.rows.effects import Committed, Items, Refused, Unavailable, Written
+from tidegate_core.rows.store_operations import Delete, Item, Key, Page, Put, RangeRead, RawOutcome, Transaction
+from tidegate_core.writes.settlement import ReadWitness, SendAgain, Settlement, Step
 
 Verdict: TypeAlias = Committed | Refused | Unavailable
 

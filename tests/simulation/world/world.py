@@ -40,8 +40,8 @@ from tests.simulation.world.observations import Record
 from tests.simulation.world.rolling_upgrade import left_out
 from tests.simulation.world.store import SimStore
 from tests.simulation.world.timeline import START, Timeline
-from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.transactions.map import Cut
+from tidegate_core.engine.actor_inputs import LogRecord
+from tidegate_core.writes.partition_map import Cut
 
 
 @dataclass(slots=True)

@@ -18,9 +18,9 @@ from tests.support.cluster.until import PATIENCE_S, until
 from tests.support.servers.cluster_servers import ClusterServers
 from tests.support.servers.servers import DynamoDbForTests, KafkaForTests
 from tidegate_bricks import DynamoDbBrick, KafkaBrick, start_together, stop_together
-from tidegate_bricks.ports import LOOPBACK, free_port
-from tidegate_cli.dev.programs import end_programs, open_programs
-from tidegate_dynamo.client import make_client
+from tidegate_bricks.free_ports import LOOPBACK, free_port
+from tidegate_cli.dev.open_programs import end_programs, open_programs
+from tidegate_dynamo.client_factory import make_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
 

@@ -10,7 +10,7 @@ import sys
 from importlib import import_module
 from unittest import mock
 
-from tidegate_core.records import schema
+from tidegate_core.rows import schema_version as schema
 
 OLDER = (sys.executable, "-P", "-m", "tests.support.cluster.older_release")
 READABLE = schema.Readable(schema.OLDEST, schema.FIRST)

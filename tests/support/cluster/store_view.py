@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidegate_core.model.position import Position
-from tidegate_core.model.shards import message_shard
-from tidegate_core.records.messages import MessageName, version_without_key
-from tidegate_core.store import keys
-from tidegate_core.store.values import Key
-from tidegate_core.transactions.map import ClusterMap, map_of
+from tidegate_core.language.values.log_position import Position
+from tidegate_core.language.values.shard_hash import message_shard
+from tidegate_core.rows import keys
+from tidegate_core.rows.message import MessageName, version_without_key
+from tidegate_core.rows.store_operations import Key
+from tidegate_core.writes.partition_map import ClusterMap, map_of
 from tidegate_ports.store import Store
 
 ID_TRIES_MAX = 10_000

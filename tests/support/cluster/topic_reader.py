@@ -18,9 +18,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
 
 from tests.support.cluster.background import Background
 from tests.support.cluster.until import now_ms, until
-from tidegate_kafka.reach import CutOff, Reach, close_aside, others_find
-from tidegate_kafka.records import to_record
-from tidegate_kafka.settings import KafkaSettings
+from tidegate_kafka.clients.connectivity import CutOff, Reach, close_aside, others_find
+from tidegate_kafka.clients.settings import KafkaSettings
+from tidegate_kafka.consumer.record_conversion import to_record
 from tidegate_ports.bus import Record
 from tidegate_ports.clock import SystemClock
 

@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from tests.support.cluster.background import Background
 from tests.support.cluster.topic_reader import CLOCK, TopicWatcher, reach_of
 from tests.support.cluster.until import PATIENCE_S, until
-from tidegate_kafka.reach import CutOff
+from tidegate_kafka.clients.connectivity import CutOff
 
 SEND_TIMEOUT_MS = 120_000
 """Longer than an outage of the broker in these tests: what was sent into one is acknowledged after it."""

@@ -19,10 +19,9 @@ from tests.support.harness.recorded_effects import Outcomes, Sent
 from tests.support.harness.scripted_answers import Scripts
 from tests.support.harness.scripted_logs import Topics
 from tests.support.harness.scripted_programs import Behaviour, Programs
-from tidegate_core.decisions.event_index import EventIndex
-from tidegate_core.decisions.inputs import Begin, Drain, Input, Poked, Tick
-from tidegate_core.decisions.partition_actor import PartitionActor
-from tidegate_core.effects import (
+from tidegate_core.engine.actor_inputs import Begin, Drain, Input, Poked, Tick
+from tidegate_core.ownership.partition_actor import PartitionActor
+from tidegate_core.rows.effects import (
     Answer,
     Ask,
     Cancel,
@@ -56,8 +55,9 @@ from tidegate_core.effects import (
     Write,
     Written,
 )
-from tidegate_core.store.values import Batch, Transaction
-from tidegate_core.transactions.settlement import ReadWitness, SendAgain, Settlement
+from tidegate_core.rows.store_operations import Batch, Transaction
+from tidegate_core.shard.events.subscription_index import EventIndex
+from tidegate_core.writes.settlement import ReadWitness, SendAgain, Settlement
 from tidegate_memory.store import MemoryStore
 from tidegate_ports.store import StoreRequestInvalid
 

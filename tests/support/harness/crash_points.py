@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tests.support import tier
 from tests.support.harness.actor_harness import OUTSIDE, Bench
-from tidegate_core.effects import Commit, Effect, Produce, Write
+from tidegate_core.rows.effects import Commit, Effect, Produce, Write
 
 
 def crash_points(undisturbed: Bench, after: int) -> list[int]:

@@ -6,17 +6,18 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
 from tests.support.builders import HOUR, NOW
-from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.work import Decision
-from tidegate_core.effects import Effect, Refused
-from tidegate_core.records.codec import from_item, to_item
-from tidegate_core.records.controls import NO_CONTROLS
-from tidegate_core.records.run_plane import InboxRow, LedgerRow
-from tidegate_core.store import keys
-from tidegate_core.store.values import Item, Key, Put, RangeRead, Table, Transaction
-from tidegate_core.transactions.settlement import Settlement
-from tidegate_core.transactions.unit_of_work import NotAtHand, UnitOfWork
-from tidegate_core.transactions.view import View
+from tidegate_core.engine.decision import Decision
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Effect, Refused
+from tidegate_core.rows.inbox import InboxRow
+from tidegate_core.rows.item_codec import from_item, to_item
+from tidegate_core.rows.ledger import LedgerRow
+from tidegate_core.rows.scope_suspension import NO_CONTROLS
+from tidegate_core.rows.store_operations import Item, Key, Put, RangeRead, Table, Transaction
+from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.writes.read_cache import View
+from tidegate_core.writes.settlement import Settlement
+from tidegate_core.writes.unit_of_work import NotAtHand, UnitOfWork
 from tidegate_memory.store import MemoryStore
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tidegate_core.effects import Commit, Effect, Produce, Submit, Write
+from tidegate_core.rows.effects import Commit, Effect, Produce, Submit, Write
 
 Match: TypeAlias = Callable[[Effect], bool]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import count
 
-from tidegate_core.effects import Answer, Ask, ManyProduced, NotProduced, Outcome, Produced, ProduceMany
+from tidegate_core.rows.effects import Answer, Ask, ManyProduced, NotProduced, Outcome, Produced, ProduceMany
 
 
 class Groups:

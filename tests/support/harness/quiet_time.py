@@ -1,16 +1,16 @@
 """What a bench that passes over routine has to know of the store: which row an owner has to read next, and which limits are waited for.
 
-The simulator does the same with its one shard (`tidegate_simulator.lookout`).
+The simulator does the same with its one shard (`tidegate_simulator.virtual_cluster`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tidegate_core.store import keys
-from tidegate_core.store.values import Key, RangeRead
+from tidegate_core.rows import keys
+from tidegate_core.rows.store_operations import Key, RangeRead
 from tidegate_memory.store import MemoryStore
-from tidegate_simulator.lookout import NEAR_MS, RECURRING_LOOK_MS
+from tidegate_simulator.virtual_cluster import NEAR_MS, RECURRING_LOOK_MS
 
 
 def row_comes_near(store: MemoryStore, shard: int, now: int) -> int | None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tests.support.builders import RECEIPTS, RUNS, RUNS_DLQ, Doc
 from tests.support.harness.decision_harness import rows_of
-from tidegate_core.effects import Commit, Effect, LaunchOrder, Notice
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import LedgerRow, ScheduleState
-from tidegate_core.store.values import Item, Transaction
+from tidegate_core.rows.effects import Commit, Effect, LaunchOrder, Notice
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.ledger import LedgerRow
+from tidegate_core.rows.schedule import ScheduleState
+from tidegate_core.rows.store_operations import Item, Transaction
 from tidegate_memory.store import MemoryStore
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.support.builders import REQUESTS, REQUESTS_ID
 from tests.support.harness.actor_harness import Bench
-from tidegate_core.decisions.inputs import TopicFacts
-from tidegate_core.transactions.map import Cut
+from tidegate_core.engine.actor_inputs import TopicFacts
+from tidegate_core.writes.partition_map import Cut
 
 
 def recreate_requests_topic(bench: Bench, version: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from tidegate_core.effects import Ask, Effect, Result, Unavailable
+from tidegate_core.rows.effects import Ask, Effect, Result, Unavailable
 
 Match: TypeAlias = Callable[[Effect], bool]
 NOBODY_KNOWS: Final = Unavailable("scripted")

@@ -6,8 +6,8 @@ import json
 from abc import ABC, abstractmethod
 
 from tests.support.builders import EVENTS, EVENTS_ID, REQUESTS, Doc
-from tidegate_core.decisions.inputs import Holding, Input, LogRecord, PositionGone, RecordsArrived, TopicFacts
-from tidegate_core.effects import EndOffsets, FindGaps, Gaps
+from tidegate_core.engine.actor_inputs import Holding, Input, LogRecord, PositionGone, RecordsArrived, TopicFacts
+from tidegate_core.rows.effects import EndOffsets, FindGaps, Gaps
 
 MARK = b"end of a transaction"
 """Key of what stands in a log for the mark of a transaction: no reader gets it."""

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tests.support.builders import Doc
-from tidegate_core.decisions.inputs import Input, Poked
-from tidegate_core.effects import (
+from tidegate_core.engine.actor_inputs import Input, Poked
+from tidegate_core.language.values.derived_ids import shard_of_run
+from tidegate_core.rows.effects import (
     DUPLICATE,
     Answer,
     Ask,
@@ -32,10 +33,9 @@ from tidegate_core.effects import (
     Unavailable,
     Watch,
 )
-from tidegate_core.model.identity import shard_of_run
-from tidegate_core.store.values import Transaction
-from tidegate_core.transactions.gate import finish_run, start_run
-from tidegate_ports.program_conf import refused_conf
+from tidegate_core.rows.store_operations import Transaction
+from tidegate_core.writes.start_gate import finish_run, start_run
+from tidegate_ports.common.refused_conf import refused_conf
 
 REFUSED_AT_THE_GATE = Gone(79, DUPLICATE, "duplicate, not run")
 """How a wrapper ends whose run must not run, or is run by another one already."""

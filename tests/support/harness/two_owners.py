@@ -12,7 +12,7 @@ from typing import Any
 from tests.support.builders import EVENTS, REQUESTS, Doc
 from tests.support.harness.actor_harness import Behaviour, Bench
 from tests.support.harness.recorded_effects import Sent
-from tidegate_core.effects import Effect, LaunchOrder, NotProduced, NotSubmitted, Produce, Submit
+from tidegate_core.rows.effects import Effect, LaunchOrder, NotProduced, NotSubmitted, Produce, Submit
 
 GUARD_LAPSED = 1_000_000
 """So often the driver refuses what is irreversible: for good."""

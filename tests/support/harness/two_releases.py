@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tests.support.harness.actor_harness import Bench
-from tidegate_core.effects import Ask, Items, Refused, Result
-from tidegate_core.records.codec import to_item
-from tidegate_core.records.schema import FIELDS, FIRST, StoreSchema
-from tidegate_core.store import keys
-from tidegate_core.store.values import Item, Page, Put
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Ask, Items, Refused, Result
+from tidegate_core.rows.item_codec import to_item
+from tidegate_core.rows.schema_version import FIELDS, FIRST, StoreSchema
+from tidegate_core.rows.store_operations import Item, Page, Put
 
 NEWER_FIELDS = frozenset(name for versions in FIELDS.values() for name, since in versions.items() if since > FIRST)
 

@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from tidegate_bricks.jars import ensure_jars
-from tidegate_bricks.java import find_java
+from tidegate_bricks.file_lock import FileLock
+from tidegate_bricks.jar_cache import ensure_jars
+from tidegate_bricks.java_runtime import find_java
 from tidegate_bricks.java_server import ARCHIVES_VARIABLE, QUICK_START, class_archive
-from tidegate_bricks.kafka import KafkaBrick
-from tidegate_bricks.locks import FileLock
+from tidegate_bricks.kafka_broker import KafkaBrick
 from tidegate_bricks.releases import KAFKA
 
 STOP_S_MAX: Final = 120.0

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, Self
 
-from tidegate_bricks.dynamodb import answers_list_tables
-from tidegate_bricks.kafka import answering_cluster
-from tidegate_bricks.kafka_config import CLIENTS, CONTROLLER, KafkaPorts, server_properties
-from tidegate_bricks.ports import free_port
+from tidegate_bricks.broker_config import CLIENTS, CONTROLLER, KafkaPorts, server_properties
+from tidegate_bricks.dynamodb_local import answers_list_tables
+from tidegate_bricks.free_ports import free_port
+from tidegate_bricks.kafka_broker import answering_cluster
 
 KAFKA_IMAGE = "apache/kafka:4.1.1"
 DYNAMODB_IMAGE = "amazon/dynamodb-local:2.6.1"

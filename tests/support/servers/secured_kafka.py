@@ -20,9 +20,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
 )
 
 from tests.support.servers.certificates import Authority, Signed
-from tidegate_bricks.kafka import KafkaBrick
-from tidegate_bricks.kafka_config import ExtraListener
-from tidegate_bricks.ports import LOOPBACK, free_port
+from tidegate_bricks.broker_config import ExtraListener
+from tidegate_bricks.free_ports import LOOPBACK, free_port
+from tidegate_bricks.kafka_broker import KafkaBrick
 
 MECHANISM = "SCRAM-SHA-512"
 USER = "tide"

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from tests.support.servers.class_archives import archive_kafkas_classes
 from tests.support.servers.containers import Containers, find_containers
-from tidegate_bricks.brick import Brick
-from tidegate_bricks.dynamodb import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY, DynamoDbBrick
+from tidegate_bricks.dynamodb_local import ACCESS_KEY_ID, REGION, SECRET_ACCESS_KEY, DynamoDbBrick
 from tidegate_bricks.java_server import JavaServer
-from tidegate_bricks.kafka import KafkaBrick
+from tidegate_bricks.kafka_broker import KafkaBrick
+from tidegate_bricks.local_server import Brick
 
 KAFKA_VARIABLE = "TIDEGATE_TEST_KAFKA"
 DYNAMODB_VARIABLE = "TIDEGATE_TEST_DYNAMODB"

@@ -27,7 +27,7 @@ FORBIDDEN_CALLS = frozenset(
 FILE_METHODS = frozenset({"open", "read_bytes", "read_text", "unlink", "write_bytes", "write_text"})
 # Zone rules come from the pinned tzdata package and never from the host, which is what makes them the same everywhere.
 # Reading that package's own data is as pure as importing a module, and only this module may do it.
-ZONE_RULES = "shared/tidegate_core/time/zones.py"
+ZONE_RULES = "shared/tidegate_core/language/time/zones.py"
 OF_ZONE_RULES = ("imports importlib", "calls a file's .open()", "calls a file's .read_text()")
 CLOCK_ATTRIBUTES = frozenset({"now", "today", "utcnow"})
 CLOCK_OWNERS = frozenset({"date", "datetime"})

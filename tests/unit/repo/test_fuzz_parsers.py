@@ -9,7 +9,7 @@ import pytest
 
 from tests.fuzz import parsers
 from tests.fuzz.parsers import PARSERS, Parser, parse_one, seeds, write_seeds
-from tidegate_core.model.problems import Problem, RefusedRecord
+from tidegate_core.language.values.problems import Problem, RefusedRecord
 
 
 @pytest.mark.parametrize("seed", list(seeds()), ids=lambda seed: f"{seed[0]}-{seed[1:40].decode(errors='replace')}")

@@ -16,7 +16,7 @@ MODULES = frozenset(
     {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "jsonpickle", "jinja2", "mako", "code"}
 )
 LOADERS = frozenset({"load", "load_all", "full_load", "full_load_all", "unsafe_load", "unsafe_load_all"})
-SHARED_LOADER = ("tidegate_ports.core_schema", "CoreSchemaLoader")
+SHARED_LOADER = ("tidegate_ports.common.yaml_core_schema", "CoreSchemaLoader")
 TEMPLATES = frozenset({"Template", "Formatter"})
 USERS_PROGRAM = "shared/tidegate_spark/user_program.py"
 """Runs the user's file, in the program's own process: that is what it is for."""
@@ -121,7 +121,7 @@ def test_given_a_line_that_evaluates_then_it_is_found(source: str, what: str) ->
     [
         "yaml.safe_load(text)",
         "class L(yaml.SafeLoader): ...\nyaml.load(text, L)",
-        "from tidegate_ports.core_schema import CoreSchemaLoader\nyaml.load(text, CoreSchemaLoader)",
+        "from tidegate_ports.common.yaml_core_schema import CoreSchemaLoader\nyaml.load(text, CoreSchemaLoader)",
         "re.compile(x)",
         "literal_eval(x)",
         "json.loads(x)",

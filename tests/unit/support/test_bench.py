@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.builders import SECOND, a_send
 from tests.support.harness.actor_harness import Bench
-from tidegate_core.effects import Commit, Effect
+from tidegate_core.rows.effects import Commit, Effect
 from tidegate_memory.store import MemoryStore
 
 

@@ -9,12 +9,13 @@ import pytest
 
 from tests.fuzz.hostile_records import KINDS, Kind
 from tests.fuzz.ingest_fuzzer import FuzzBench, fuzz
-from tidegate_core.decisions import event_reading, request_ingest
-from tidegate_core.decisions.dead_letters import DeadLetters
-from tidegate_core.decisions.event_ingest import EventIngest
-from tidegate_core.decisions.operations import Operation
-from tidegate_core.effects import Produce
-from tidegate_core.model.problems import RefusedRecord
+from tidegate_core.engine.operations import Operation
+from tidegate_core.ingest import event_decoding as event_reading
+from tidegate_core.ingest import request_ingest
+from tidegate_core.ingest.dead_letters import DeadLetters
+from tidegate_core.ingest.event_ingest import EventIngest
+from tidegate_core.language.values.problems import RefusedRecord
+from tidegate_core.rows.effects import Produce
 
 RECORDS = 1_000
 

@@ -15,9 +15,9 @@ from tests.fuzz.cluster_campaign import Found, fuzz_cluster, passed_by
 from tests.fuzz.control_schedules import CONTROLS
 from tests.fuzz.dead_letter_check import Judged
 from tests.fuzz.record_streams import Lane
-from tidegate_core.store import keys
-from tidegate_core.transactions.cursor import BETWEEN_RECORDS
-from tidegate_core.transactions.ownership import Cursor
+from tidegate_core.rows import keys
+from tidegate_core.writes.cursor_moves import BETWEEN_RECORDS
+from tidegate_core.writes.fencing import Cursor
 
 
 class Answered:

@@ -13,26 +13,28 @@ import pytest
 from fastapi.testclient import TestClient
 
 from tidegate_api.app import make_app
-from tidegate_api.bus import Bus, TopicNames
-from tidegate_api.logs import FileLogs
-from tidegate_api.parts import Parts
-from tidegate_api.submission import Timing
-from tidegate_api.tokens import run_token
-from tidegate_core.decisions.run_plane.run_ends import end_of, ledger_row
-from tidegate_core.effects import EndOffsets, NotProduced, Outcome, Produce, Produced, Unavailable
-from tidegate_core.model.identity import run_id
-from tidegate_core.model.receipts import Receipt, ReceiptStatus
-from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_core.model.shards import schedule_shard
-from tidegate_core.records.codec import to_item
-from tidegate_core.records.run_plane import Definition, LedgerPlace, Run, ScheduleState
-from tidegate_core.store.keys import MAP_KEY
-from tidegate_core.store.values import Check, Key, Put, Transaction
-from tidegate_core.transactions.settlement import Verdict
-from tidegate_dynamo.settled import carry_out
+from tidegate_api.bus_clients import Bus, TopicNames
+from tidegate_api.dependencies import Parts
+from tidegate_api.requests.request_submission import Timing
+from tidegate_api.routes.gate import run_token
+from tidegate_api.run_logs import FileLogs
+from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
+from tidegate_core.language.requests.receipts import Receipt, ReceiptStatus
+from tidegate_core.language.values.derived_ids import run_id
+from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.rows.effects import EndOffsets, NotProduced, Outcome, Produce, Produced, Unavailable
+from tidegate_core.rows.item_codec import to_item
+from tidegate_core.rows.keys import MAP_KEY
+from tidegate_core.rows.ledger import LedgerPlace
+from tidegate_core.rows.run import Run
+from tidegate_core.rows.schedule import Definition, ScheduleState
+from tidegate_core.rows.store_operations import Check, Key, Put, Transaction
+from tidegate_core.runs.run_completion import end_of, ledger_row
+from tidegate_core.writes.settlement import Verdict
+from tidegate_dynamo.transaction_sender import carry_out
 from tidegate_memory.store import MemoryStore
 from tidegate_ports.bus import BeginOffsets, LogSlice, PartitionReader, Position, ReaderListener, Record, Settled, Topic
-from tidegate_ports.program_files import FileLooks
+from tidegate_ports.common.program_file_check import FileLooks
 from tidegate_ports.run_folders import LogPaths
 from tidegate_telemetry.metric_names import API_METRICS
 from tidegate_telemetry.metrics import Metrics
@@ -251,8 +253,10 @@ class Process:
 @pytest.fixture(autouse=True)
 def patient_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """File systems answer, if not at once on a machine that stands still for a while."""
-    monkeypatch.setattr("tidegate_api.pools.LOG_S_MAX", LOOKS_PATIENCE_S)
-    monkeypatch.setattr("tidegate_api.pools.FileLooks", lambda patience_s=LOOKS_PATIENCE_S: FileLooks(patience_s))
+    monkeypatch.setattr("tidegate_api.thread_pools.LOG_S_MAX", LOOKS_PATIENCE_S)
+    monkeypatch.setattr(
+        "tidegate_api.thread_pools.FileLooks", lambda patience_s=LOOKS_PATIENCE_S: FileLooks(patience_s)
+    )
 
 
 @pytest.fixture

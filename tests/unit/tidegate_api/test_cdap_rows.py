@@ -10,10 +10,10 @@ import pytest
 from tests.support.builders import SECOND
 from tests.support.harness.actor_harness import Bench
 from tests.unit.tidegate_api.conftest import NOW, SHARDS, SPEC, Process, put_schedule
-from tidegate_core.model.receipts import Receipt
-from tidegate_core.model.shards import schedule_shard
-from tidegate_core.store.keys import MAP_KEY
-from tidegate_core.store.values import Put
+from tidegate_core.language.requests.receipts import Receipt
+from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.rows.keys import MAP_KEY
+from tidegate_core.rows.store_operations import Put
 from tidegate_memory.store import MemoryStore
 from tidegate_ports.store import StoreUnavailable
 

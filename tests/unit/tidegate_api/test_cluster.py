@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from tests.unit.tidegate_api.conftest import NOW, SHARDS, TOPIC_PARTITIONS, Process
-from tidegate_core.decisions.outage_watch import sign_of_life
-from tidegate_core.effects import EndOffsets, Unavailable
-from tidegate_core.model.instants import format_instant
-from tidegate_core.records.codec import to_item
-from tidegate_core.records.controls import Controls, Scope, StoredControls
-from tidegate_core.records.run_plane import OwnLimit
-from tidegate_core.store import keys
-from tidegate_core.store.keys import MAP_KEY
-from tidegate_core.store.values import Key, Put
-from tidegate_core.watching import card
-from tidegate_core.watching.card import GONE_MS, SILENT_MS, DrainOrder, NodeCard
-from tidegate_core.watching.watchdog import LATE_MS
+from tidegate_core.explain.watchdog.watchdog import LATE_MS
+from tidegate_core.language.values.instants import format_instant
+from tidegate_core.rows import keys
+from tidegate_core.rows import node_status as card
+from tidegate_core.rows.effects import EndOffsets, Unavailable
+from tidegate_core.rows.item_codec import to_item
+from tidegate_core.rows.keys import MAP_KEY
+from tidegate_core.rows.node_status import GONE_MS, SILENT_MS, DrainOrder, NodeCard
+from tidegate_core.rows.schedule import OwnLimit
+from tidegate_core.rows.scope_suspension import Controls, Scope, StoredControls
+from tidegate_core.rows.store_operations import Key, Put
+from tidegate_core.shard.outages.outage_recorder import sign_of_life
 
 ONE, TWO = "1111aaaa-0000", "2222bbbb-0000"
 HOUR = 3_600_000

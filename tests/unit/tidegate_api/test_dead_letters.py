@@ -9,10 +9,10 @@ import pytest
 
 from tests.unit.tidegate_api.conftest import NOW, Process
 from tidegate_api.reads import dead_letters
-from tidegate_core.dead_letters.mark import REPLAYING_MS_MAX
-from tidegate_core.effects import NotProduced, Produce, Unavailable
-from tidegate_core.model.instants import format_instant
-from tidegate_core.store.values import Lost
+from tidegate_core.language.values.instants import format_instant
+from tidegate_core.rows.effects import NotProduced, Produce, Unavailable
+from tidegate_core.rows.store_operations import Lost
+from tidegate_core.writes.dead_letter_marks import REPLAYING_MS_MAX
 
 EVENTS, REQUESTS, RUNS = "tidegate.events.dlq", "tidegate.requests.dlq", "tidegate.runs.dlq"
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.tidegate_api.conftest import SPEC, Process
 from tests.unit.tidegate_core.never_comes import NEVER
-from tidegate_core.triggers.search import STEPS_PER_SEARCH, Search
+from tidegate_core.language.triggers.search import STEPS_PER_SEARCH, Search
 
 
 def test_given_exclusions_that_leave_nothing_then_a_dry_run_is_refused_within_the_bound_of_its_check(

@@ -9,16 +9,16 @@ import pytest
 
 from tests.support.builders import on_run_of
 from tests.unit.tidegate_api.conftest import NOW, PUT_SCHEDULE, SHARDS, SPEC, TOPICS, Process, accepted, put_schedule
+from tidegate_api.reads.apply_warnings import UPSTREAMS_READ_MAX
 from tidegate_api.reads.schedules import ScheduleReads
-from tidegate_api.reads.warnings import UPSTREAMS_READ_MAX
-from tidegate_core.decisions.outage_watch import sign_of_life
-from tidegate_core.model.instants import format_instant
-from tidegate_core.model.receipts import ReceiptStatus
-from tidegate_core.model.schedule import ScheduleSpec
-from tidegate_core.model.shards import schedule_shard
-from tidegate_core.records.recurring import Interval, Recurring
-from tidegate_core.store import keys
-from tidegate_core.store.values import Item, Put
+from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
+from tidegate_core.language.requests.receipts import ReceiptStatus
+from tidegate_core.language.values.instants import format_instant
+from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.rows import keys
+from tidegate_core.rows.recurring_message import Interval, Recurring
+from tidegate_core.rows.store_operations import Item, Put
+from tidegate_core.shard.outages.outage_recorder import sign_of_life
 
 
 def test_given_a_shown_schedule_then_applying_its_spec_changes_nothing(process: Process) -> None:

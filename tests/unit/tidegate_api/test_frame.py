@@ -17,8 +17,13 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive
 
 from tests.unit.tidegate_api.conftest import PUT_SCHEDULE, SPEC, FakeBus, Process, a_run, put_schedule, shard_of
-from tidegate_api import main, middleware, openapi
-from tidegate_api.bodies import (
+from tidegate_api import main, openapi
+from tidegate_api.bootstrap import SettingsRefused, build, dynamo_settings, kafka_settings, load
+from tidegate_api.http import middleware
+from tidegate_api.http.host_check import Hosts
+from tidegate_api.http.middleware import RequestFrame
+from tidegate_api.http.problem_responses import BodyTooLarge, BodyUnfinished, NoRoomForBody, install
+from tidegate_api.http.request_bodies import (
     BATCH_BYTES_MAX,
     BODY_BYTES_MAX,
     LARGE_BYTES,
@@ -27,16 +32,12 @@ from tidegate_api.bodies import (
     bounded,
     read_json,
 )
-from tidegate_api.bootstrap import SettingsRefused, build, dynamo_settings, kafka_settings, load
-from tidegate_api.hosts import Hosts
-from tidegate_api.middleware import RequestFrame
-from tidegate_api.problems import BodyTooLarge, BodyUnfinished, NoRoomForBody, install
 from tidegate_api.settings import OTHERS, ApiSettings, GateSettings, SettingsInvalid, read_secrets
-from tidegate_core.store.keys import MAP_KEY
-from tidegate_core.store.values import Delete, Put
+from tidegate_core.rows.keys import MAP_KEY
+from tidegate_core.rows.store_operations import Delete, Put
 from tidegate_node.settings import NodeSettings
 from tidegate_ports.store import StoreUnavailable
-from tidegate_telemetry.logs import Notifier
+from tidegate_telemetry.log_setup import Notifier
 from tidegate_telemetry.metric_names import API_METRICS
 from tidegate_telemetry.metrics import Metrics
 

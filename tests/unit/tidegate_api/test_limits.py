@@ -8,13 +8,13 @@ import pytest
 
 from tests.support.builders import a_job, a_run
 from tests.unit.tidegate_api.conftest import NOW, Process
-from tidegate_core.model.instants import format_instant
-from tidegate_core.records.codec import to_item
-from tidegate_core.records.limits import Waiter, count_name
-from tidegate_core.records.run_plane import OwnLimit
-from tidegate_core.store import keys
-from tidegate_core.store.values import Delete, Item, Key, Put
-from tidegate_core.transactions.limits import Permit, key_text
+from tidegate_core.language.values.instants import format_instant
+from tidegate_core.rows import keys
+from tidegate_core.rows.item_codec import to_item
+from tidegate_core.rows.schedule import OwnLimit
+from tidegate_core.rows.shared_limit import Waiter, count_name
+from tidegate_core.rows.store_operations import Delete, Item, Key, Put
+from tidegate_core.writes.limit_permits import Permit, key_text
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

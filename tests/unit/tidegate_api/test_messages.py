@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from tests.unit.tidegate_api.conftest import NOW, PATIENT, PUT_SCHEDULE, SHARDS, TOPIC_PARTITIONS, TOPICS, Process
-from tidegate_core.effects import Produce
-from tidegate_core.model.parsing import parse_events, parse_request
-from tidegate_core.model.problems import MAX_PROBLEMS
-from tidegate_core.model.shards import message_shard
-from tidegate_core.records.messages import (
+from tidegate_core.language.formats.parsing import parse_events, parse_request
+from tidegate_core.language.values.problems import MAX_PROBLEMS
+from tidegate_core.language.values.shard_hash import message_shard
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Produce
+from tidegate_core.rows.message import (
     FIRST_VERSION,
     Guard,
     HeldMessage,
@@ -24,8 +25,7 @@ from tidegate_core.records.messages import (
     public_id,
     version_without_key,
 )
-from tidegate_core.store import keys
-from tidegate_core.store.values import Delete, Page, Put, RangeRead
+from tidegate_core.rows.store_operations import Delete, Page, Put, RangeRead
 
 PATIENCE_S = 20.0
 MESSAGE = {"namespace": "orders", "topic": "orders.reminders", "after": "1h", "payload": {"order": 17}}
@@ -342,7 +342,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return call
 
-    monkeypatch.setattr("tidegate_api.routes.common.parse_request", watching(parse_request))
+    monkeypatch.setattr("tidegate_api.routes.parameters.parse_request", watching(parse_request))
     monkeypatch.setattr("tidegate_api.routes.events.parse_events", watching(parse_events))
     return where
 

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from tests.unit.tidegate_api.conftest import EVENT_SPEC, NOW, SHARDS, SPEC, Process, a_run, put_schedule, shard_of
-from tidegate_api.dry_run import dry_run
+from tidegate_api.requests.dry_run import dry_run
 from tidegate_api.routes.schedule_batches import LOOKED_AT_ONCE
 from tidegate_client.views import DryRun
-from tidegate_core.decisions.run_plane.run_ends import ledger_row
-from tidegate_core.model.shards import schedule_shard
-from tidegate_core.records.run_plane import Evidence, Run
+from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.rows.evidence import Evidence
+from tidegate_core.rows.run import Run
+from tidegate_core.runs.run_completion import ledger_row
 
 SCHEDULE = "/api/v1/schedules/flights/land-day"
 
@@ -106,12 +107,12 @@ def test_given_a_list_then_its_items_are_made_on_a_thread_of_reads(
     "place",
     [
         "routes.schedule_batches.request_of",
-        "dry_run.check_schedule",
+        "requests.dry_run.check_schedule",
         "reads.schedules.is_unchanged",
         "reads.schedules.update_problems",
         "reads.schedules.applied_spec",
         "reads.schedules.spec_or_none",
-        "reads.warnings.schedule_warnings",
+        "reads.apply_warnings.schedule_warnings",
     ],
 )
 def test_given_a_batch_of_schedules_then_it_is_read_and_judged_on_threads_of_reads(

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_api.logs import decoded
-from tidegate_api.page_tokens import Place, place_of
-from tidegate_api.routing import shard_of_request
-from tidegate_api.tokens import run_token, speaks_for
-from tidegate_core.model.parsing import parse_request
-from tidegate_core.model.problems import InvalidInput
-from tidegate_core.model.requests import REQUEST_TYPES
-from tidegate_core.model.shards import controls_shard, message_shard, schedule_shard, sources_shard
+from tidegate_api.http.page_tokens import Place, place_of
+from tidegate_api.requests.shard_routing import shard_of_request
+from tidegate_api.routes.gate import run_token, speaks_for
+from tidegate_api.run_logs import decoded
+from tidegate_core.language.formats.parsing import parse_request
+from tidegate_core.language.requests.requests import REQUEST_TYPES
+from tidegate_core.language.values.problems import InvalidInput
+from tidegate_core.language.values.shard_hash import controls_shard, message_shard, schedule_shard, sources_shard
 
 
 @given(st.builds(Place, st.integers(0, 9), st.integers(0, 9_999), st.none() | st.text()))

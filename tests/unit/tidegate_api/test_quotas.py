@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.tidegate_api.conftest import SPEC, Process
-from tidegate_core.model.quotas import Quota
+from tidegate_core.language.definitions.quotas import Quota
 
 
 def test_given_a_quota_then_a_dry_run_is_refused_by_it_for_its_namespace_only(process: Process) -> None:

@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 
 from tests.unit.tidegate_api.conftest import EVENT_SPEC, NOW, SHARDS, SPEC, Process, a_run, put_schedule, shard_of
-from tidegate_api.reads import ranges, runs
-from tidegate_core.decisions.run_plane.run_ends import ledger_row
-from tidegate_core.model.shards import schedule_shard
-from tidegate_core.records.run_plane import Evidence, Job, LedgerRow
-from tidegate_core.store import keys
-from tidegate_core.store.values import RangeRead
+from tidegate_api.reads import range_scan as ranges
+from tidegate_api.reads import runs
+from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.rows import keys
+from tidegate_core.rows.evidence import Evidence
+from tidegate_core.rows.job import Job
+from tidegate_core.rows.ledger import LedgerRow
+from tidegate_core.rows.store_operations import RangeRead
+from tidegate_core.runs.run_completion import ledger_row
 
 
 def all_pages(process: Process, path: str, **query: Any) -> list[dict[str, Any]]:

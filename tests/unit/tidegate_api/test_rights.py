@@ -9,7 +9,7 @@ from pathlib import Path
 
 PAGE = Path(__file__).parents[3] / "docs" / "security.md"
 ROW = re.compile(r"^\| `api` \| (?:topic|group) \| `tidegate[^`]*` \| ([A-Za-z, ]+) \|", re.MULTILINE)
-ASKING = ("tidegate_kafka.topics", "tidegate_kafka.group_session")
+ASKING = ("tidegate_kafka.admin.topic_provisioning", "tidegate_kafka.group.group_session")
 """What asks for configurations, of topics and of groups."""
 
 

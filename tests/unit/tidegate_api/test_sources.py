@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 from tests.unit.tidegate_api.conftest import SHARDS, TOPIC_PARTITIONS, Process
-from tidegate_core.model.shards import sources_shard
-from tidegate_core.model.sources import SourceSpec
-from tidegate_core.records.codec import to_item
-from tidegate_core.records.sources import Source, Sources, StoredSources
-from tidegate_core.store import keys
-from tidegate_core.store.values import Put
+from tidegate_core.language.events.event_source import SourceSpec
+from tidegate_core.language.values.shard_hash import sources_shard
+from tidegate_core.rows import keys
+from tidegate_core.rows.item_codec import to_item
+from tidegate_core.rows.source_list import Source, Sources, StoredSources
+from tidegate_core.rows.store_operations import Put
 
 SPEC = dict(SourceSpec.EXAMPLE)
 PATH = "/api/v1/sources/flights/landed-files"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.tidegate_api.conftest import NOW, SPEC, TOPICS, Process, put_schedule
-from tidegate_core.model.instants import format_instant
+from tidegate_core.language.values.instants import format_instant
 
 HOUR = 3_600_000
 

@@ -17,12 +17,12 @@ from tests.unit.tidegate_api.conftest import (
     accepted,
     put_schedule,
 )
-from tidegate_core.model.events import DataPartitionEvent
-from tidegate_core.model.problems import Problem
-from tidegate_core.model.receipts import ReceiptStatus
-from tidegate_core.model.requests import MessageSend
-from tidegate_core.model.shards import schedule_shard
-from tidegate_core.model.sources import SourceSpec
+from tidegate_core.language.events.event_source import SourceSpec
+from tidegate_core.language.events.events import DataPartitionEvent
+from tidegate_core.language.requests.receipts import ReceiptStatus
+from tidegate_core.language.requests.requests import MessageSend
+from tidegate_core.language.values.problems import Problem
+from tidegate_core.language.values.shard_hash import schedule_shard
 
 
 def test_given_schedule_then_its_request_lies_in_the_owners_topic_partition(process: Process) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tidegate_bricks.ports import LOOPBACK
+from tidegate_bricks.free_ports import LOOPBACK
 
 
 @pytest.fixture

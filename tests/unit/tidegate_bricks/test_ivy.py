@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tidegate_bricks.download_progress import Progress, Stage
 from tidegate_bricks.errors import BrickUnavailable
 from tidegate_bricks.ivy import IvyReport, describe, find_ivy
-from tidegate_bricks.progress import Progress, Stage
 from tidegate_bricks.releases import KAFKA
 
 #: Recorded, shortened; the addresses are left out.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_bricks.java import Java
+from tidegate_bricks.java_runtime import Java
 from tidegate_bricks.java_server import ARCHIVES_VARIABLE, archived_classes, class_archive
 
 

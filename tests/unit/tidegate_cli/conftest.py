@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tidegate_cli.dev.events import Ready
+from tidegate_cli.dev.stack_events import Ready
 from tidegate_client import Client
 
 Answer = tuple[int, Any]

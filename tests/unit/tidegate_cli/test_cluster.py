@@ -10,7 +10,7 @@ import pytest
 from tests.unit.tidegate_cli.conftest import RECEIPT, FakeApi
 from tidegate_cli import main
 from tidegate_cli.commands import node
-from tidegate_cli.processes import NODE
+from tidegate_cli.service_processes import NODE
 
 MOMENT = "2026-11-20T22:00:00Z"
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.tidegate_cli.conftest import RECEIPT, RUN, FakeApi, a_ready, a_run
-from tidegate_cli import context, local_stacks, main
-from tidegate_cli.dev.pointer import Pointer
-from tidegate_core.model.instants import parse_instant
+from tidegate_cli import api_context as context
+from tidegate_cli import local_stacks, main
+from tidegate_cli.dev.stack import Pointer
+from tidegate_core.language.values.instants import parse_instant
 
 
 def test_given_schedules_then_they_are_a_plain_table_or_json_or_yaml(

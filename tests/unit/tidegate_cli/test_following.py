@@ -9,8 +9,9 @@ import httpx2
 import pytest
 
 from tests.unit.tidegate_cli.conftest import RUN, Answer, FakeApi, a_run
-from tidegate_cli import main, watching
-from tidegate_cli.exits import CommandFailed
+from tidegate_cli import main
+from tidegate_cli import run_follow as watching
+from tidegate_cli.exit_codes import CommandFailed
 from tidegate_client import Client
 from tidegate_client.errors import NotFound
 

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.tier import examples
-from tidegate_cli.documents import read_documents
 from tidegate_cli.output import Format, dump
-from tidegate_core.model.parsing import parse_schedule
-from tidegate_core.model.schedule import ScheduleSpec
+from tidegate_cli.yaml_documents import read_documents
+from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
+from tidegate_core.language.formats.parsing import parse_schedule
 
 TRIGGERS: list[dict[str, Any]] = [
     {"type": "cron", "expression": "0 6 * * mon-fri", "zone": "Europe/Rome", "start": "2026-01-01T00:00:00+01:00"},

@@ -28,10 +28,10 @@ from tidegate_client import (
     python,
     times,
 )
-from tidegate_client.parts import Part, written
 from tidegate_client.schedule_builder import ConstrainedBuilder
-from tidegate_core.model.parsing import parse_schedule
-from tidegate_core.model.problems import InvalidInput
+from tidegate_client.spec_helpers import Part, written
+from tidegate_core.language.formats.parsing import parse_schedule
+from tidegate_core.language.values.problems import InvalidInput
 
 PAGE = (Path(__file__).parents[3] / "docs" / "schedules.md").read_text(encoding="utf-8")
 BASE = ScheduleBuilder("flights", "it").starts(python("/jobs/it.py")).triggered_by(on_data("raw"))

@@ -5,7 +5,7 @@ from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_core.store.values import Value
+from tidegate_core.rows.store_operations import Value
 from tidegate_dynamo.attribute_values import decoded, decoded_item, encoded, encoded_item
 from tidegate_ports.store import StoreRequestInvalid
 

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tidegate_dynamo.items_client import body_of
+from tidegate_dynamo.item_client import body_of
 
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
 REQUESTS = st.dictionaries(

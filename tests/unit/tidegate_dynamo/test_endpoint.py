@@ -5,7 +5,7 @@ from unittest import mock
 
 import pytest
 
-from tidegate_dynamo.client import sdk_client
+from tidegate_dynamo.client_factory import sdk_client
 from tidegate_dynamo.endpoint import Endpoint, resolved_endpoint
 from tidegate_dynamo.settings import DynamoSettings
 

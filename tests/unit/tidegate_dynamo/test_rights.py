@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_core.transactions.map import ClusterMap, follow_map, put_first_map
-from tidegate_dynamo.items_client import OPERATIONS
+from tidegate_core.writes.partition_map import ClusterMap, follow_map, put_first_map
+from tidegate_dynamo.item_client import OPERATIONS
 from tidegate_ports.bus import Topic
 
 PAGE = Path(__file__).parents[3] / "docs" / "security.md"

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias, cast
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
-from tidegate_core.store.values import (
+from tidegate_core.rows.store_operations import (
     Applied,
     Check,
     Condition,
@@ -19,10 +19,10 @@ from tidegate_core.store.values import (
     Throttled,
     Transaction,
 )
-from tidegate_dynamo.calls import GET_PAUSES_S, KEYS_PER_CALL_MAX
-from tidegate_dynamo.items_client import ItemsClient
+from tidegate_dynamo.item_client import ItemsClient
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_dynamo.store import DynamoStore
+from tidegate_dynamo.store_calls import GET_PAUSES_S, KEYS_PER_CALL_MAX
 from tidegate_ports.store import PartlyRead, StoreRequestInvalid, StoreUnavailable
 
 Answer: TypeAlias = Mapping[str, Any] | Exception

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from botocore.session import Session
 
-from tidegate_dynamo.models import EXPIRY_ATTRIBUTE, TidegateTable
 from tidegate_dynamo.settings import DynamoSettings
+from tidegate_dynamo.table_models import EXPIRY_ATTRIBUTE, TidegateTable
 from tidegate_dynamo.tables import check_tables
 
 if TYPE_CHECKING:

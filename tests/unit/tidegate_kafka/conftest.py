@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from tidegate_kafka.membership import OnRebalance
-from tidegate_kafka.settings import KafkaSettings
+from tidegate_kafka.clients.settings import KafkaSettings
+from tidegate_kafka.group.membership import OnRebalance
 from tidegate_ports.bus import Topic
 
 TOPIC = Topic("tidegate.requests", "ab" * 16, 8)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.tidegate_kafka.test_member import Parts, Stage
-from tidegate_kafka.reach import ASK_EVERY_MS, PATIENCE_MS, CutOff
-from tidegate_kafka.settings import KafkaSettings
+from tests.unit.tidegate_kafka.group.test_group_member import Parts, Stage
+from tidegate_kafka.clients.connectivity import ASK_EVERY_MS, PATIENCE_MS, CutOff
+from tidegate_kafka.clients.settings import KafkaSettings
 from tidegate_ports.bus import Topic
 
 if TYPE_CHECKING:

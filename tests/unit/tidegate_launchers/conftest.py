@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_launchers.local_files import RunFolder
-from tidegate_launchers.local_settings import LocalSettings
+from tidegate_launchers.local.run_folder import RunFolder
+from tidegate_launchers.local.settings import LocalSettings
 from tidegate_ports.launcher import Launch
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate_core.store.values import Item, Value
+from tidegate_core.rows.store_operations import Item, Value
 from tidegate_memory.expressions import InvalidExpression, parse_condition, parse_update
 
 ITEM: Item = {

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from tidegate_core.store.values import (
+from tidegate_core.rows.store_operations import (
     Applied,
     Cancelled,
     Check,
@@ -18,7 +18,7 @@ from tidegate_core.store.values import (
     Update,
     Value,
 )
-from tidegate_memory.expressions.values import NESTING_LEVELS_MAX
+from tidegate_memory.expressions.attribute_types import NESTING_LEVELS_MAX
 from tidegate_memory.store import MemoryStore, Usage
 from tidegate_ports.store import StoreRequestInvalid
 

@@ -10,23 +10,23 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.decisions.guard import MapGuard
-from tidegate_core.decisions.inputs import Poked, TopicFacts
-from tidegate_core.effects import EndOffsets, NotProduced, Outcome, Produce, Produced, Unavailable
-from tidegate_core.transactions.map import ClusterMap
+from tidegate_core.engine.actor_inputs import Poked, TopicFacts
+from tidegate_core.engine.membership_lease import MapGuard
+from tidegate_core.rows.effects import EndOffsets, NotProduced, Outcome, Produce, Produced, Unavailable
+from tidegate_core.writes.partition_map import ClusterMap
 from tidegate_memory.store import MemoryStore
-from tidegate_node.bus_effects import BusEffects
-from tidegate_node.facts import NodeFacts
-from tidegate_node.launch_effects import LaunchEffects
-from tidegate_node.load.effects import LoadEffects
-from tidegate_node.log_gaps import LogGaps
-from tidegate_node.shell import Shell
-from tidegate_node.standing_still import StandingStill
-from tidegate_node.store_effects import StoreEffects
-from tidegate_node.threaded_store import ThreadedStore
+from tidegate_node.effects.bus_effects import BusEffects
+from tidegate_node.effects.effect_router import Shell
+from tidegate_node.effects.launch_effects import LaunchEffects
+from tidegate_node.effects.store_effects import StoreEffects
+from tidegate_node.effects.threaded_store import ThreadedStore
+from tidegate_node.load.load_effects import LoadEffects
+from tidegate_node.node_identity import NodeFacts
+from tidegate_node.topics.lost_offsets import StandingStill
+from tidegate_node.topics.offset_gaps import LogGaps
 from tidegate_ports.bus import BeginOffsets, Position, Settled, Topic
+from tidegate_ports.common.program_file_check import FileLooks
 from tidegate_ports.launcher import Absent, Elsewhere, Ended, Launch, LaunchUnavailable, Lookup, Placement, ProgramType
-from tidegate_ports.program_files import FileLooks
 from tidegate_telemetry.metrics import Metrics
 
 NOW = 1_763_676_000_000

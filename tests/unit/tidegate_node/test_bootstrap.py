@@ -16,10 +16,11 @@ import pytest
 from botocore.exceptions import BotoCoreError, CredentialRetrievalError
 from botocore.session import Session
 
-from tidegate_kafka.group_session import GroupProtocolRefused, GroupSession, GroupSessionUnavailable
-from tidegate_kafka.settings import KafkaSettings
-from tidegate_node import bootstrap, init, main
-from tidegate_node.startup import EXIT_CONFIGURATION, EXIT_TRY_LATER, Difference, NotYet, StartRefused
+from tidegate_kafka.clients.settings import KafkaSettings
+from tidegate_kafka.group.group_session import GroupProtocolRefused, GroupSession, GroupSessionUnavailable
+from tidegate_node import bootstrap, main
+from tidegate_node.commands import init_command as init
+from tidegate_node.startup_checks import EXIT_CONFIGURATION, EXIT_TRY_LATER, Difference, NotYet, StartRefused
 from tidegate_ports.store import PartlyRead
 
 REFUSALS = [

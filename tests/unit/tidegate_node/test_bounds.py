@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from tidegate_core.decisions.delivery_plane.plane import CLOCKS_APART_MS
-from tidegate_core.decisions.former_maps import HAND_OVER_MS, LOOK_MS
-from tidegate_core.decisions.guard import MAP_TRUSTED_MS
-from tidegate_core.decisions.outages import OUTAGE_GRACE_MS
-from tidegate_core.decisions.run_plane.watermark import CLOCK_OFF_MS_MAX
-from tidegate_kafka.settings import KafkaSettings
-from tidegate_node.heartbeat import BEAT_EVERY_MS, CLOCK_OFFSET_MS_MAX, STORE_SILENCE_MS_MAX
-from tidegate_node.heartbeat_loop import SEEN_EVERY_BEATS
-from tidegate_node.holdings import SWITCH_MS
-from tidegate_node.map_watch import READ_EVERY_S
+from tidegate_core.engine.clock_tolerance import CLOCK_OFF_MS_MAX
+from tidegate_core.engine.membership_lease import MAP_TRUSTED_MS
+from tidegate_core.messages.message_scheduler import CLOCKS_APART_MS
+from tidegate_core.shard.map_transition import HAND_OVER_MS, LOOK_MS
+from tidegate_core.shard.outages.outage_time import OUTAGE_GRACE_MS
+from tidegate_kafka.clients.settings import KafkaSettings
+from tidegate_node.assigned_partitions import SWITCH_MS
+from tidegate_node.liveness.heartbeat import BEAT_EVERY_MS, CLOCK_OFFSET_MS_MAX, STORE_SILENCE_MS_MAX
+from tidegate_node.liveness.heartbeat_loop import SEEN_EVERY_BEATS
 from tidegate_node.steady_clock import STEP_MS_MAX
+from tidegate_node.topics.partition_map_watch import READ_EVERY_S
 
 KAFKA = KafkaSettings(allow_plaintext=True)
 

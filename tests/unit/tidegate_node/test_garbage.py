@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tidegate_node.garbage import seldom_looked_for
+from tidegate_node.process_lifecycle import seldom_looked_for
 
 MESSAGES_OF_A_BURST = 20_000
 OF_THE_INTERPRETER = (700, 10, 10)

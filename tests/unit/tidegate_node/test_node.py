@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidegate_core.decisions.guard import MAP_TRUSTED_MS
-from tidegate_core.decisions.inputs import Input
-from tidegate_core.effects import Ask, NotProduced, Produced
-from tidegate_core.records.schema import NEWEST
-from tidegate_node.health import HealthServer
-from tidegate_node.heartbeat import Verdict
-from tidegate_node.heartbeat_loop import HeartbeatLoop
-from tidegate_node.holdings import Holdings
+from tidegate_core.engine.actor_inputs import Input
+from tidegate_core.engine.membership_lease import MAP_TRUSTED_MS
+from tidegate_core.rows.effects import Ask, NotProduced, Produced
+from tidegate_core.rows.schema_version import NEWEST
+from tidegate_node.assigned_partitions import Holdings
+from tidegate_node.liveness.health_server import HealthServer
+from tidegate_node.liveness.heartbeat import Verdict
+from tidegate_node.liveness.heartbeat_loop import HeartbeatLoop
+from tidegate_node.liveness.overload import Limits
 from tidegate_node.node import Node, Parts
-from tidegate_node.overload import Limits
 from tidegate_node.partition_driver import DriverEvents, PartitionDriver
-from tidegate_node.startup import EXIT_BUG, EXIT_TRY_LATER
+from tidegate_node.startup_checks import EXIT_BUG, EXIT_TRY_LATER
 
 if TYPE_CHECKING:
     from tests.unit.tidegate_node.conftest import Surroundings

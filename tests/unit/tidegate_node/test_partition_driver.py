@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.unit.tidegate_node.watched_driver import ScriptedActor, Watched
-from tidegate_core.decisions.event_index import EventIndex
-from tidegate_core.decisions.inputs import Begin, Drain, Input, LogRecord, Poked, RecordsArrived, Tick
-from tidegate_core.effects import (
+from tidegate_core.engine.actor_inputs import Begin, Drain, Input, LogRecord, Poked, RecordsArrived, Tick
+from tidegate_core.rows.effects import (
     Answer,
     Ask,
     Drained,
@@ -36,7 +35,8 @@ from tidegate_core.effects import (
     Watch,
     Write,
 )
-from tidegate_core.store.values import Batch, Item, Key, Put
+from tidegate_core.rows.store_operations import Batch, Item, Key, Put
+from tidegate_core.shard.events.subscription_index import EventIndex
 from tidegate_node.partition_driver import REBUILDS_MAX, partition_actor
 from tidegate_ports.bus import Settled
 from tidegate_ports.launcher import Ended

@@ -7,10 +7,11 @@ from typing import NoReturn
 
 import pytest
 
-from tidegate_node import bootstrap, init
-from tidegate_node.audit import process as audit
-from tidegate_node.grow import process as grow
-from tidegate_node.migrate import process as migrate
+from tidegate_node import bootstrap
+from tidegate_node.commands import init_command as init
+from tidegate_node.commands.audit import audit_command as audit
+from tidegate_node.commands.grow import grow_command as grow
+from tidegate_node.commands.migrate import migrate_command as migrate
 from tidegate_ports.store import StoreRequestInvalid
 
 REFUSAL = "ValidationException: The provided key element does not match the schema"

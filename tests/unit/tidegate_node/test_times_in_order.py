@@ -5,14 +5,22 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from tidegate_core.decisions.delivery_plane import plane
-from tidegate_core.decisions.run_plane import asking, home_limits, outbox, watermark
-from tidegate_core.decisions.run_plane.launching import SUBMIT_WITHIN_MS
-from tidegate_core.decisions.run_plane.runs import START_WITHIN_MS
-from tidegate_launchers import local_keeping
-from tidegate_node import heartbeat, keeping, launch_effects, steady_clock
+from tidegate_core.admission import limit_coordinator as home_limits
+from tidegate_core.engine import clock_tolerance
+from tidegate_core.messages import message_scheduler as plane
+from tidegate_core.runs.run_lifecycle import START_WITHIN_MS
+from tidegate_core.shard.events import outbox
+from tidegate_core.shard.launch_values import SUBMIT_WITHIN_MS
+from tidegate_core.shard.limits import limit_queue_entry as asking
+from tidegate_launchers.local import folder_retention as local_keeping
+from tidegate_node import steady_clock
+from tidegate_node.effects import launch_effects
+from tidegate_node.effects import run_folder_retention as keeping
+from tidegate_node.liveness import heartbeat
 from tidegate_node.settings import GATE_WAIT_S_MAX, LauncherSection
-from tidegate_spark import gate, identity, wrapper
+from tidegate_spark import gate_client as gate
+from tidegate_spark import run_identity as identity
+from tidegate_spark import wrapper
 
 
 def test_given_a_gate_that_is_away_then_a_program_gives_up_and_is_submitted_again_before_its_run_has_failed() -> None:
@@ -42,5 +50,5 @@ def test_given_a_folder_of_a_run_then_it_stays_until_the_owner_has_seen_the_end(
 
 def test_given_clocks_that_are_as_far_off_as_nodes_serve_with_then_each_part_reckons_with_that() -> None:
     off = heartbeat.CLOCK_OFFSET_MS_MAX
-    assert off == steady_clock.STEP_MS_MAX == watermark.CLOCK_OFF_MS_MAX
-    assert 2 * off == watermark.CLOCKS_APART_MS_MAX == plane.CLOCKS_APART_MS == outbox.ACTIVATION_SLACK_MS
+    assert off == steady_clock.STEP_MS_MAX == clock_tolerance.CLOCK_OFF_MS_MAX
+    assert 2 * off == clock_tolerance.CLOCKS_APART_MS_MAX == plane.CLOCKS_APART_MS == outbox.ACTIVATION_SLACK_MS

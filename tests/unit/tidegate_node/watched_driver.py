@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tidegate_core.decisions.inputs import Input, Tick
-from tidegate_core.effects import Ask
+from tidegate_core.engine.actor_inputs import Input, Tick
+from tidegate_core.rows.effects import Ask
 from tidegate_node.partition_driver import DriverEvents, PartitionDriver
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_pipelines.source import Source
+from tidegate_pipelines.input_data import Source
 
 FLIGHT_COLUMNS = "year,month,day,dep_delay,carrier,origin,time_hour"
 FLIGHTS = [

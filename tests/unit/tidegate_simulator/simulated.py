@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.builders import HOUR, MINUTE, every
-from tidegate_core.model.instants import parse_instant
+from tidegate_core.language.values.instants import parse_instant
 from tidegate_simulator import Happening, Occurrence, PlannedRun, Report, RunPlan, happenings_of, simulate
 
 BEGIN = parse_instant("2026-01-01T00:00:00Z")

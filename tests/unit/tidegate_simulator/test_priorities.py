@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.builders import MINUTE, SECOND, at_most, every
 from tests.unit.tidegate_simulator.simulated import BEGIN, a_schedule, clock, happenings, ran
-from tidegate_core.model.instants import format_instant
+from tidegate_core.language.values.instants import format_instant
 from tidegate_simulator import Happening, Occurrence, Outage, PlannedRun, RunPlan
 
 A_SHORT_OUTAGE = Outage(BEGIN + 19 * MINUTE, BEGIN + 21 * MINUTE)

@@ -77,7 +77,7 @@ def test_given_the_routine_is_not_passed_over_then_the_same_runs_at_the_same_tim
         ]
 
     expected = outcome()
-    monkeypatch.setattr("tidegate_simulator.world.SKIPS_ROUTINE", False)
+    monkeypatch.setattr("tidegate_simulator.virtual_cluster.SKIPS_ROUTINE", False)
     assert outcome() == expected
 
 

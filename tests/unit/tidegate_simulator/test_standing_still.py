@@ -6,7 +6,8 @@ import pytest
 
 from tests.support.builders import every, on_run_of
 from tests.unit.tidegate_simulator.simulated import a_schedule, happenings, ran
-from tidegate_simulator import TimeStandsStill, world
+from tidegate_simulator import TimeStandsStill
+from tidegate_simulator import virtual_cluster as world
 
 BEGUN = {"at": "2026-01-01T00:01:00Z", "type": "schedule.trigger", "namespace": "flights", "name": "a"}
 CIRCLE = (a_schedule("a", on_run_of("b")), a_schedule("b", on_run_of("a")))

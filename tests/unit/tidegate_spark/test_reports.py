@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import pytest
 
 from tidegate_spark import NotInRun, OutputsTooLarge, ReportFailed, report_outputs, report_partition, set_output
-from tidegate_spark.current import set_gate
-from tidegate_spark.gate import Answer, GateClient
-from tidegate_spark.identity import RunIdentity
+from tidegate_spark.current_run import set_gate
+from tidegate_spark.gate_client import Answer, GateClient
 from tidegate_spark.reports import OUTPUTS_BYTES_MAX, _outputs, outputs_so_far
+from tidegate_spark.run_identity import RunIdentity
 
 
 class Request(Protocol):

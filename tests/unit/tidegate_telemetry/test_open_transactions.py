@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.effects import EndOffsets, Unavailable
+from tidegate_core.rows.effects import EndOffsets, Unavailable
 from tidegate_telemetry import open_transactions
 from tidegate_telemetry.log_events import LOG_EVENTS
 from tidegate_telemetry.metrics import Metrics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
 from tests.simulation.mutants.sketch.replacements import NOTHING_LATE
-from tidegate_core.decisions.lane import Lane
+from tidegate_core.engine.shard_writer import Lane
 
 LATE_ADMISSIONS = (
     Mutant(
@@ -13,13 +13,13 @@ LATE_ADMISSIONS = (
         breaks="I1",
         patches=(Patch(Lane, "_void", operation_returning(False)),),
         beside=(NOTHING_LATE,),
-        killed_by="unit/tidegate_core/decisions/test_admission_not_through.py::test_given_an_admission_that_gets_no_answer_then_there_is_one_run_and_one_permit[applied]",
+        killed_by="unit/tidegate_core/admission/test_admission_not_through.py::test_given_an_admission_that_gets_no_answer_then_there_is_one_run_and_one_permit[applied]",
     ),
     Mutant(
         "refused for good",
         "a run whose admission was refused, and carried out by a second copy when there was a slot, is nobody's: a suspend does not end it",
         breaks="I7",
         patches=(NOTHING_LATE,),
-        killed_by="unit/tidegate_core/decisions/test_lane_answers.py::test_given_a_copy_of_what_was_refused_that_comes_when_its_condition_holds_then_what_it_wrote_is_observed[is read]",
+        killed_by="unit/tidegate_core/engine/test_lane_answers.py::test_given_a_copy_of_what_was_refused_that_comes_when_its_condition_holds_then_what_it_wrote_is_observed[is read]",
     ),
 )

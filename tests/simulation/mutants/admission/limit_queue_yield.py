@@ -7,15 +7,18 @@ from functools import partial
 from typing import Any, Final
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, returning
-from tidegate_core.decisions.run_plane import admit, asking, home_limits, left_queues
-from tidegate_core.records.limits import SharedLimit, Waiter
-from tidegate_core.store import keys
-from tidegate_core.store.values import Key, RangeRead
-from tidegate_core.transactions import limits
-from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.admission import abandoned_queue as left_queues
+from tidegate_core.admission import admit
+from tidegate_core.admission import limit_coordinator as home_limits
+from tidegate_core.rows import keys
+from tidegate_core.rows.shared_limit import SharedLimit, Waiter
+from tidegate_core.rows.store_operations import Key, RangeRead
+from tidegate_core.shard.limits import limit_queue_entry as asking
+from tidegate_core.writes import limit_permits as limits
+from tidegate_core.writes.unit_of_work import UnitOfWork
 
-ABORTING_BEHIND_A_QUEUE_TESTS = "unit/tidegate_core/decisions/test_aborting_behind_a_queue.py"
-STANDING_ASIDE_TESTS = "unit/tidegate_core/decisions/test_standing_aside.py"
+ABORTING_BEHIND_A_QUEUE_TESTS = "unit/tidegate_core/admission/test_aborting_behind_a_queue.py"
+STANDING_ASIDE_TESTS = "unit/tidegate_core/admission/test_standing_aside.py"
 
 
 def ending_behind_its_own_row(
@@ -72,7 +75,7 @@ ASIDE: Final = (
         "whoever stands aside is passed for as long as others come",
         breaks="liveness",
         patches=(Patch(home_limits, "in_line", instead(without_those_aside)),),
-        killed_by="unit/tidegate_core/decisions/run_plane/test_home_limits.py::test_given_jobs_that_stand_aside_then_slots_are_for_the_first_of_them_and_for_the_others[the only one keeps its turn]",
+        killed_by="unit/tidegate_core/admission/test_limit_coordinator.py::test_given_jobs_that_stand_aside_then_slots_are_for_the_first_of_them_and_for_the_others[the only one keeps its turn]",
     ),
     Mutant(
         "aside for ever",
@@ -86,6 +89,6 @@ ASIDE: Final = (
         "a job writes a row that it has seen, and that its home has taken away since: the queue is closed with it in there",
         breaks="order",
         patches=(Patch(UnitOfWork, "put", around(writing_rows_blindly)),),
-        killed_by="unit/tidegate_core/decisions/run_plane/test_asking.py::test_given_a_row_that_its_home_takes_away_at_the_same_time_then_it_is_not_brought_back_without_a_mark[True]",
+        killed_by="unit/tidegate_core/shard/limits/test_limit_queue_entry.py::test_given_a_row_that_its_home_takes_away_at_the_same_time_then_it_is_not_brought_back_without_a_mark[True]",
     ),
 )

@@ -12,13 +12,15 @@ from typing import Any, Final
 
 from tests.simulation.mutants.clauses.weakened_conditions import without
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
-from tidegate_core.decisions.run_plane import admit, home_limits, memory, permits
-from tidegate_core.decisions.run_plane.line import Place
-from tidegate_core.records.limits import SharedLimit, Waiter
-from tidegate_core.records.run_plane import Job
-from tidegate_core.store import keys
-from tidegate_core.store.values import Action, Applied, Put, RawOutcome, Transaction, Update
-from tidegate_core.transactions import limits
+from tidegate_core.admission import admit, permits
+from tidegate_core.admission import limit_coordinator as home_limits
+from tidegate_core.rows import keys
+from tidegate_core.rows.job import Job
+from tidegate_core.rows.shared_limit import SharedLimit, Waiter
+from tidegate_core.rows.store_operations import Action, Applied, Put, RawOutcome, Transaction, Update
+from tidegate_core.shard import shard_cache as memory
+from tidegate_core.shard.job_order import Place
+from tidegate_core.writes import limit_permits as limits
 from tidegate_memory.store import MemoryStore
 
 BOUND: Final = "(attribute_not_exists(#in_use) OR #in_use < :most)"
@@ -90,7 +92,7 @@ def keeping_its_slot(state: SharedLimit, waiters: Sequence[Waiter]) -> list[Wait
     return [waiter for waiter in waiters if not waiter.aside or waiter.job_id == first]
 
 
-LINE_TESTS: Final = "unit/tidegate_core/decisions/run_plane/test_line.py"
+LINE_TESTS: Final = "unit/tidegate_core/shard/test_job_order.py"
 LIMITS: Final = (
     Mutant(
         "permit bound",
@@ -178,14 +180,14 @@ LIMITS: Final = (
         "a queue is closed although somebody has joined since it was seen empty",
         breaks="order",
         patches=(without("queue_marked"),),
-        killed_by="unit/tidegate_core/decisions/run_plane/test_home_limits.py::test_given_somebody_who_joins_after_the_queue_was_seen_empty_then_it_stays_open",
+        killed_by="unit/tidegate_core/admission/test_limit_coordinator.py::test_given_somebody_who_joins_after_the_queue_was_seen_empty_then_it_stays_open",
     ),
     Mutant(
         "left queue",
         "jobs that abort end for ever because of somebody who waited once",
         breaks="order",
         patches=(Patch(admit, "has_its_turn", returning(False)),),
-        killed_by="unit/tidegate_core/decisions/test_left_queues.py::test_given_that_the_poke_of_joining_was_lost_and_the_queue_left_then_a_job_that_aborts_starts",
+        killed_by="unit/tidegate_core/admission/test_abandoned_queue.py::test_given_that_the_poke_of_joining_was_lost_and_the_queue_left_then_a_job_that_aborts_starts",
     ),
     Mutant(
         "lapse",
@@ -227,6 +229,6 @@ LIMITS: Final = (
         "the job that keeps a slot for later keeps it from those of a higher class as well",
         breaks="order",
         patches=(Patch(home_limits, "in_line", instead(keeping_its_slot)),),
-        killed_by="unit/tidegate_core/decisions/run_plane/test_home_limits.py::test_given_a_job_that_keeps_a_slot_for_later_then_it_does_so_from_nobody_of_a_higher_class[its word is the only slot]",
+        killed_by="unit/tidegate_core/admission/test_limit_coordinator.py::test_given_a_job_that_keeps_a_slot_for_later_then_it_does_so_from_nobody_of_a_higher_class[its word is the only slot]",
     ),
 )

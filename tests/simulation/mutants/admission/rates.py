@@ -8,13 +8,16 @@ from typing import Any, Final
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tests.simulation.users.shared_limits import RATES
-from tidegate_core.constraints.spans import Span
-from tidegate_core.decisions.run_plane import home_limits, parked_runs, rates, run_ends
-from tidegate_core.records.limits import SharedLimit
-from tidegate_core.store.values import Update
-from tidegate_core.transactions.rates import Counted
+from tidegate_core.admission import limit_coordinator as home_limits
+from tidegate_core.language.constraints.rate_window import Span
+from tidegate_core.rows.shared_limit import SharedLimit
+from tidegate_core.rows.store_operations import Update
+from tidegate_core.runs import parked_runs
+from tidegate_core.runs import run_completion as run_ends
+from tidegate_core.shard.limits import rate_accounting as rates
+from tidegate_core.writes.rate_counters import Counted
 
-SHARED_RATES_TOLD_TESTS = "unit/tidegate_core/decisions/test_shared_rates_told.py"
+SHARED_RATES_TOLD_TESTS = "unit/tidegate_core/admission/test_shared_rates_told.py"
 
 
 def demanding_nothing(count: Callable[..., Update]) -> Any:
@@ -56,7 +59,7 @@ RATE_BUGS: Final = (
         "two shards admit at the same moment what a rate has one place for",
         breaks="I4",
         patches=(Patch(rates, "count_admission", demanding_nothing),),
-        killed_by="unit/tidegate_core/decisions/test_shared_rates.py::test_given_a_crowd_of_schedules_on_as_many_shards_due_at_once_then_no_minute_has_more_than_the_rate[3-group]",
+        killed_by="unit/tidegate_core/admission/test_shared_rates.py::test_given_a_crowd_of_schedules_on_as_many_shards_due_at_once_then_no_minute_has_more_than_the_rate[3-group]",
     ),
     Mutant(
         "rate span",

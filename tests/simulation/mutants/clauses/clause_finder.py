@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from tests.simulation.mutants.mutant import Patch
-from tidegate_core.store.values import Condition
-from tidegate_core.transactions import conditions
+from tidegate_core.rows.store_operations import Condition
+from tidegate_core.writes import conditions
 
 EXAMPLES: Final[Mapping[str, Sequence[Any]]] = {
     "int": (0, 1),

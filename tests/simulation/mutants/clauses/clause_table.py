@@ -13,13 +13,13 @@ from typing import Final
 from tests.simulation.mutants.clauses.clause_finder import Clause, always, builders, clauses_of, spoilt
 from tests.simulation.mutants.mutant import Mutant, Patch
 
-_CURSOR: Final = "unit/tidegate_core/transactions/test_cursor.py::test_given"
-_DELIVERY: Final = "unit/tidegate_core/transactions/test_delivery.py::test_given"
-_GATE: Final = "unit/tidegate_core/transactions/test_gate.py::test_given"
-_LIMITS: Final = "unit/tidegate_core/transactions/test_limits.py::test_given"
-_OUTAGES: Final = "unit/tidegate_core/transactions/test_outages.py::test_given"
-_OWNERSHIP: Final = "unit/tidegate_core/transactions/test_ownership.py::test_given"
-_RATES: Final = "unit/tidegate_core/transactions/test_rates.py::test_given"
+_CURSOR: Final = "unit/tidegate_core/writes/test_cursor_moves.py::test_given"
+_DELIVERY: Final = "unit/tidegate_core/writes/test_message_delivery.py::test_given"
+_GATE: Final = "unit/tidegate_core/writes/test_start_gate.py::test_given"
+_LIMITS: Final = "unit/tidegate_core/writes/test_limit_permits.py::test_given"
+_OUTAGES: Final = "unit/tidegate_core/writes/test_outages.py::test_given"
+_OWNERSHIP: Final = "unit/tidegate_core/writes/test_fencing.py::test_given"
+_RATES: Final = "unit/tidegate_core/writes/test_rate_counters.py::test_given"
 _FENCING_STORY: Final = "simulation/stories/clauses/test_fencing.py::test_given"
 _GROWTH_STORY: Final = "simulation/stories/ingest/test_partition_growth.py::test_given"
 _LIMIT_QUEUE_STORY: Final = "simulation/stories/clauses/test_limit_queue.py::test_given"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, instead, returning
-from tidegate_core.decisions.run_plane import control, fire
-from tidegate_core.migrating import gate
-from tidegate_core.records.run_plane import ScheduleState
-from tidegate_core.records.schema import StoreSchema
-from tidegate_core.transactions import unit_of_work
-from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.commands import schedule_commands as control
+from tidegate_core.explain import migration_blockers as gate
+from tidegate_core.firing import fire
+from tidegate_core.rows.schedule import ScheduleState
+from tidegate_core.rows.schema_version import StoreSchema
+from tidegate_core.writes import unit_of_work
+from tidegate_core.writes.unit_of_work import UnitOfWork
 
 STORIES = "simulation/stories/clauses/test_row_migration.py"
 

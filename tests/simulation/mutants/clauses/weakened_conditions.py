@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, operation_returning
-from tidegate_core.decisions.event_ingest import EventIngest
-from tidegate_core.store.values import Condition, Key
-from tidegate_core.transactions import conditions
-from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.ingest.event_ingest import EventIngest
+from tidegate_core.rows.store_operations import Condition, Key
+from tidegate_core.writes import conditions
+from tidegate_core.writes.unit_of_work import UnitOfWork
 
 Builder: TypeAlias = Callable[..., Condition]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, returning
 from tests.simulation.users import requests as users
-from tidegate_core.decisions.run_plane import request as run_plane_request
+from tidegate_core.commands import apply_request as run_plane_request
 
 BOUND = "simulation/test_open_transactions.py::test_given_an_open_transaction_and_no_other_fault_then_each_stop_is_answered_within_its_bound"
 TESTS = "unit/tidegate_core/decisions/test_overtaking.py"

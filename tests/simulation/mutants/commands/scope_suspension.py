@@ -7,18 +7,18 @@ from typing import Any
 
 from tests.simulation.mutants.clauses.weakened_conditions import without
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
-from tidegate_core.decisions.controls_home import Spread
-from tidegate_core.decisions.delivery_plane.holding import Holding
-from tidegate_core.decisions.lane import Lane
-from tidegate_core.decisions.operations import Operation
-from tidegate_core.decisions.run_plane.controls import EndCovered, ShardControls
-from tidegate_core.decisions.run_plane.left_rows import LeftRows
-from tidegate_core.decisions.run_plane.upstream_gone import UpstreamGone
-from tidegate_core.records.controls import Controls
-from tidegate_core.transactions.unit_of_work import UnitOfWork
-from tidegate_core.transactions.view import View
+from tidegate_core.commands.scope_commands import Spread
+from tidegate_core.commands.shard_suspension import EndCovered, ShardControls
+from tidegate_core.commands.upstream_deleted import UpstreamGone
+from tidegate_core.engine.operations import Operation
+from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.messages.one_shot.held_messages import Holding
+from tidegate_core.rows.scope_suspension import Controls
+from tidegate_core.shard.events.deferred_inbox import LeftRows
+from tidegate_core.writes.read_cache import View
+from tidegate_core.writes.unit_of_work import UnitOfWork
 
-EVENTS_HEARD_LATE_TESTS = "unit/tidegate_core/decisions/test_events_heard_late.py"
+EVENTS_HEARD_LATE_TESTS = "unit/tidegate_core/evidence/test_events_heard_late.py"
 
 
 def deciding_from_the_first(

@@ -7,19 +7,21 @@ from dataclasses import replace
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, returning
-from tidegate_core.decisions.delivery_plane import holding
-from tidegate_core.decisions.delivery_plane.holding import Holding
-from tidegate_core.decisions.lane import Lane
-from tidegate_core.decisions.operations import Operation
-from tidegate_core.decisions.run_plane import control, request, suspending
-from tidegate_core.decisions.run_plane.control import Applied
-from tidegate_core.decisions.run_plane.controls import TRY_AGAIN_MS, EndCovered, EndPage, ShardControls
-from tidegate_core.model.receipts import ReceiptStatus
-from tidegate_core.records.controls import Controls
-from tidegate_core.store.values import Key
+from tidegate_core.commands import apply_request as request
+from tidegate_core.commands import schedule_commands as control
+from tidegate_core.commands import suspend_resume as suspending
+from tidegate_core.commands.schedule_commands import Applied
+from tidegate_core.commands.shard_suspension import TRY_AGAIN_MS, EndCovered, EndPage, ShardControls
+from tidegate_core.engine.operations import Operation
+from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.language.requests.receipts import ReceiptStatus
+from tidegate_core.messages.one_shot import held_messages as holding
+from tidegate_core.messages.one_shot.held_messages import Holding
+from tidegate_core.rows.scope_suspension import Controls
+from tidegate_core.rows.store_operations import Key
 
-REQUEST_STOPS_TESTS = "unit/tidegate_core/decisions/run_plane/test_request_stops.py"
-CONTROLS_NOT_THROUGH_TESTS = "unit/tidegate_core/decisions/test_controls_not_through.py"
+REQUEST_STOPS_TESTS = "unit/tidegate_core/commands/test_request_stops.py"
+CONTROLS_NOT_THROUGH_TESTS = "unit/tidegate_core/commands/test_controls_not_through.py"
 
 CAME_TO_NOTHING = (ReceiptStatus.UNCHANGED, ReceiptStatus.NOT_FOUND)
 
@@ -99,6 +101,6 @@ RULES_OF_STOPS = (
         "what a resume leaves out of the backlog runs where its shard makes it later, having heard late that a wide suspend is over",
         breaks="I7",
         patches=(Patch(suspending, "fires_through", returning(None)),),
-        killed_by="unit/tidegate_core/decisions/test_backlogs_heard_late.py::test_given_a_resume_that_leaves_out_some_of_the_backlog_then_what_came_due_before_it_does_not_run[its owner-none]",
+        killed_by="unit/tidegate_core/admission/test_backlogs_heard_late.py::test_given_a_resume_that_leaves_out_some_of_the_backlog_then_what_came_due_before_it_does_not_run[its owner-none]",
     ),
 )

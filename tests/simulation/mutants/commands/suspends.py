@@ -7,24 +7,22 @@ from dataclasses import replace
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
-from tidegate_core.decisions.delivery_plane.recurring import Series
-from tidegate_core.decisions.run_plane import (
-    admit,
-    by_id,
-    control,
-    count,
-    gathering,
-    missed,
-    parking,
-    releasing,
-    suspending,
-)
-from tidegate_core.decisions.run_plane.answers import Outcome
-from tidegate_core.model.receipts import Receipt
-from tidegate_core.records.run_plane import ScheduleState
-from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.admission import admit
+from tidegate_core.commands import park_pending as parking
+from tidegate_core.commands import release_backlog as releasing
+from tidegate_core.commands import run_commands as by_id
+from tidegate_core.commands import schedule_commands as control
+from tidegate_core.commands import suspend_resume as suspending
+from tidegate_core.commands.request_answer import Outcome
+from tidegate_core.evidence import accumulator as gathering
+from tidegate_core.evidence import match as count
+from tidegate_core.firing import misfires as missed
+from tidegate_core.language.requests.receipts import Receipt
+from tidegate_core.messages.recurring.fire_series import Series
+from tidegate_core.rows.schedule import ScheduleState
+from tidegate_core.writes.unit_of_work import UnitOfWork
 
-RELEASE_NOT_THROUGH_TESTS = "unit/tidegate_core/decisions/run_plane/test_release_not_through.py"
+RELEASE_NOT_THROUGH_TESTS = "unit/tidegate_core/commands/test_release_not_through.py"
 
 Restarted = Callable[..., ScheduleState]
 
@@ -96,7 +94,7 @@ SUSPENDS = (
         "an update makes up for instants at which all was suspended",
         breaks="I7",
         patches=(Patch(missed, "after_apply", forgetting_whose_it_is),),
-        killed_by="unit/tidegate_core/decisions/test_updates_after_wide_suspends.py::test_given_an_update_between_a_resume_and_the_first_fire_behind_it_then_nothing_of_the_span_is_made[all]",
+        killed_by="unit/tidegate_core/commands/test_updates_after_wide_suspends.py::test_given_an_update_between_a_resume_and_the_first_fire_behind_it_then_nothing_of_the_span_is_made[all]",
     ),
     Mutant(
         "backlog by the last change",
@@ -131,14 +129,14 @@ SUSPENDS = (
         "what a new version counts takes the place of the evidence of a job that goes on under the former one, before that is sealed",
         breaks="I1",
         patches=(Patch(gathering.Gathering, "_sealed", returning(False)),),
-        killed_by="unit/tidegate_core/decisions/run_plane/test_update_modes.py::test_given_an_event_before_the_pages_of_an_update_are_through_then_the_old_job_keeps_what_it_has[finish_old-1m]",
+        killed_by="unit/tidegate_core/commands/test_update_modes.py::test_given_an_event_before_the_pages_of_an_update_are_through_then_the_old_job_keeps_what_it_has[finish_old-1m]",
     ),
     Mutant(
         "dropped and counted",
         "evidence that a suspend has dropped, and not ended yet, counts on behind the resume, and a run starts with it",
         breaks="I7",
         patches=(Patch(gathering, "is_of_before", instead(lambda state, evidence: evidence.version != state.version)),),
-        killed_by="unit/tidegate_core/decisions/run_plane/test_end_not_through.py::test_given_evidence_of_before_then_what_comes_behind_the_end_counts_by_itself[False-drop]",
+        killed_by="unit/tidegate_core/commands/test_end_not_through.py::test_given_evidence_of_before_then_what_comes_behind_the_end_counts_by_itself[False-drop]",
     ),
     Mutant(
         "late ones at one place",

@@ -8,14 +8,18 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, operation_returning, returning
-from tidegate_core.decisions.run_plane import fire, missed, request, standing, suspending
-from tidegate_core.decisions.run_plane.request import ApplyRequest
-from tidegate_core.decisions.run_plane.until import ApplyBehindEnd
-from tidegate_core.records.run_plane import ScheduleState
+from tidegate_core.commands import apply_request as request
+from tidegate_core.commands import suspend_resume as suspending
+from tidegate_core.commands.apply_request import ApplyRequest
+from tidegate_core.commands.timed_resume import ApplyBehindEnd
+from tidegate_core.firing import fire
+from tidegate_core.firing import misfires as missed
+from tidegate_core.rows.schedule import ScheduleState
+from tidegate_core.shard import schedule_state as standing
 
-SUSPEND_UNTIL_TESTS = "unit/tidegate_core/decisions/run_plane/test_suspend_until.py"
-STOPPED_CLOCKS_TESTS = "unit/tidegate_core/decisions/run_plane/test_stopped_clocks.py"
-REQUESTS_BEHIND_UNTIL_TESTS = "unit/tidegate_core/decisions/run_plane/test_requests_behind_until.py"
+SUSPEND_UNTIL_TESTS = "unit/tidegate_core/commands/test_suspend_until.py"
+STOPPED_CLOCKS_TESTS = "unit/tidegate_core/commands/test_stopped_clocks.py"
+REQUESTS_BEHIND_UNTIL_TESTS = "unit/tidegate_core/commands/test_requests_behind_until.py"
 
 
 def by_its_own_clock(suspended: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,7 +90,7 @@ RULES_OF_PROMISES = (
         "a backlog that is asked for while all is suspended lies in that, and nothing of it is made, or told",
         breaks="I1",
         patches=(Patch(fire, "_promised", returning(None)),),
-        killed_by="unit/tidegate_core/decisions/run_plane/test_backlog_amid_a_wide_suspend.py::test_given_a_resume_with_a_backlog_amid_a_wide_suspend_then_it_is_made_up_for_behind_that[resume-drop]",
+        killed_by="unit/tidegate_core/commands/test_backlog_amid_a_wide_suspend.py::test_given_a_resume_with_a_backlog_amid_a_wide_suspend_then_it_is_made_up_for_behind_that[resume-drop]",
     ),
     Mutant(
         "end once more",
@@ -100,6 +104,6 @@ RULES_OF_PROMISES = (
         "an update of a schedule that began suspended takes away what its creation is to make up for",
         breaks="I1",
         patches=(Patch(missed, "after_pause", around(unless_it_was_updated)),),
-        killed_by="unit/tidegate_core/decisions/test_shard_catch_up.py::test_given_an_update_of_a_schedule_that_began_suspended_then_its_first_resume_makes_up_for_its_creation[restart]",
+        killed_by="unit/tidegate_core/firing/test_shard_catch_up.py::test_given_an_update_of_a_schedule_that_began_suspended_then_its_first_resume_makes_up_for_its_creation[restart]",
     ),
 )

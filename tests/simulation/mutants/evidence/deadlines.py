@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.simulation.mutants.mutant import Mutant, Patch, returning
-from tidegate_core.decisions.run_plane.gathering import Gathering
-from tidegate_core.decisions.run_plane.upstream_gone import UpstreamGone
+from tidegate_core.commands.upstream_deleted import UpstreamGone
+from tidegate_core.evidence.accumulator import Gathering
 
-TESTS_OF_EVENTS_READ_APART = "unit/tidegate_core/decisions/test_events_read_apart.py"
+TESTS_OF_EVENTS_READ_APART = "unit/tidegate_core/evidence/test_events_read_apart.py"
 
 
 RULES_OF_DEADLINES = (
@@ -36,6 +36,6 @@ RULES_OF_DEADLINES = (
         "a delete overtakes an earlier end of a run that waits in the inbox, and the end does not count",
         breaks="I3",
         patches=(Patch(UpstreamGone, "_waits_for_an_end", returning(False)),),
-        killed_by="unit/tidegate_core/decisions/test_upstream_gone.py::test_given_an_end_that_waits_for_what_may_have_come_before_it_and_a_delete_behind_it_then_it_counts_first[False]",
+        killed_by="unit/tidegate_core/commands/test_upstream_deleted.py::test_given_an_end_that_waits_for_what_may_have_come_before_it_and_a_delete_behind_it_then_it_counts_first[False]",
     ),
 )

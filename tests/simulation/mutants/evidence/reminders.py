@@ -6,13 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
-from tidegate_core.decisions.run_plane import at_least_every, fire
-from tidegate_core.decisions.run_plane.at_least_every import AT_LEAST, AtLeastEvery
-from tidegate_core.decisions.run_plane.gathering import Gathering
-from tidegate_core.records.run_plane import Job, ScheduleState, TimerRow
-from tidegate_core.store import keys
-from tidegate_core.transactions.unit_of_work import UnitOfWork
-from tidegate_core.triggers.base import EventTrigger
+from tidegate_core.evidence import at_least_every
+from tidegate_core.evidence.accumulator import Gathering
+from tidegate_core.evidence.at_least_every import AtLeastEvery
+from tidegate_core.firing import fire
+from tidegate_core.language.triggers.trigger import EventTrigger
+from tidegate_core.rows import keys
+from tidegate_core.rows.job import Job
+from tidegate_core.rows.schedule import ScheduleState
+from tidegate_core.rows.timer import TimerRow
+from tidegate_core.shard.reminders import AT_LEAST
+from tidegate_core.writes.unit_of_work import UnitOfWork
 
 Remind = Callable[[UnitOfWork, ScheduleState, EventTrigger, int], None]
 

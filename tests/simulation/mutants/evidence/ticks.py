@@ -6,24 +6,30 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
-from tidegate_core.decisions.run_plane import at_least_every, expire, gathering, inbox, instances, latch_ticks
-from tidegate_core.decisions.run_plane.count import CountEvents
-from tidegate_core.decisions.run_plane.entries import on_the_clock
-from tidegate_core.decisions.run_plane.gathering import Gathering, Groups
-from tidegate_core.decisions.run_plane.instances import Instances
-from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.settled import Settled
-from tidegate_core.decisions.run_plane.timers import move_row, nominal_row
-from tidegate_core.model.instants import Instant
-from tidegate_core.records.run_plane import InboxRow, ScheduleState
-from tidegate_core.store.values import Key
-from tidegate_core.transactions.unit_of_work import UnitOfWork
-from tidegate_core.triggers.base import EventTrigger
-from tidegate_core.triggers.ticks import Tick
+from tidegate_core.evidence import accumulator as gathering
+from tidegate_core.evidence import at_least_every
+from tidegate_core.evidence import expiry as expire
+from tidegate_core.evidence import tick_instances as instances
+from tidegate_core.evidence import tick_latching as latch_ticks
+from tidegate_core.evidence.accumulator import Gathering, Groups
+from tidegate_core.evidence.match import CountEvents
+from tidegate_core.evidence.tick_instances import Instances
+from tidegate_core.language.triggers.composite.ticks import Tick
+from tidegate_core.language.triggers.trigger import EventTrigger
+from tidegate_core.language.values.instants import Instant
+from tidegate_core.ownership import inbox
+from tidegate_core.rows.inbox import InboxRow
+from tidegate_core.rows.schedule import ScheduleState
+from tidegate_core.rows.store_operations import Key
+from tidegate_core.shard.events.evidence_log import on_the_clock
+from tidegate_core.shard.events.low_watermark import Settled
+from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.timer_rows import move_row, nominal_row
+from tidegate_core.writes.unit_of_work import UnitOfWork
 
 STORIES = "simulation/stories/evidence/test_ticks.py"
-TESTS_OF_EVENTS_READ_APART = "unit/tidegate_core/decisions/test_events_read_apart.py"
-TESTS_OF_TICKS_OF_COMPOSITES = "unit/tidegate_core/decisions/test_ticks_of_composites.py"
+TESTS_OF_EVENTS_READ_APART = "unit/tidegate_core/evidence/test_events_read_apart.py"
+TESTS_OF_TICKS_OF_COMPOSITES = "unit/tidegate_core/evidence/test_ticks_of_composites.py"
 
 
 def moving_no_row(unit: UnitOfWork, before: ScheduleState, after: ScheduleState) -> None:
@@ -127,7 +133,7 @@ TICKS = (
         "data go to the newest open instance, and the older ones never get theirs",
         breaks="I3",
         patches=(Patch(Instances, "_open_at", around(newest_first)),),
-        killed_by="unit/tidegate_core/decisions/run_plane/test_instances.py::test_given_one_event_then_it_is_the_oldest_instances_and_the_others_go_on_waiting",
+        killed_by="unit/tidegate_core/evidence/test_tick_instances.py::test_given_one_event_then_it_is_the_oldest_instances_and_the_others_go_on_waiting",
     ),
     Mutant(
         "instance of a tick",
@@ -149,6 +155,6 @@ TICKS = (
         "an inbox is counted row by row: events that came together, in rows of two topic partitions, do not meet",
         breaks="I3",
         patches=(Patch(inbox, "in_decisions", instead(row_by_row)),),
-        killed_by="unit/tidegate_core/decisions/test_backlogs_in_order.py::test_given_two_topic_partitions_that_span_the_same_time_then_what_came_together_meets",
+        killed_by="unit/tidegate_core/admission/test_backlogs_in_order.py::test_given_two_topic_partitions_that_span_the_same_time_then_what_came_together_meets",
     ),
 )

@@ -7,13 +7,16 @@ from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, instead, operation_returning
 from tests.support.builders import HOUR
-from tidegate_core.decisions.delivery_plane.recurring import Series
-from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
-from tidegate_core.decisions.run_plane import fire, gathering, timer_sweep
-from tidegate_core.decisions.run_plane.timers import move_rows
-from tidegate_core.records.run_plane import ScheduleState, TimerRow
-from tidegate_core.transactions.unit_of_work import UnitOfWork
-from tidegate_core.triggers.search import Next
+from tidegate_core.evidence import accumulator as gathering
+from tidegate_core.firing import fire
+from tidegate_core.language.triggers.search import Next
+from tidegate_core.messages.recurring.fire_series import Series
+from tidegate_core.messages.recurring.recurring_queue import RecurringSource
+from tidegate_core.ownership.repair import timer_repair as timer_sweep
+from tidegate_core.rows.schedule import ScheduleState
+from tidegate_core.rows.timer import TimerRow
+from tidegate_core.shard.timer_rows import move_rows
+from tidegate_core.writes.unit_of_work import UnitOfWork
 
 TESTS = "simulation/stories/firing/test_bounded_search.py"
 WITHOUT_SWEEP = Patch(timer_sweep, "LOOK_MS", instead(365 * 24 * HOUR))

@@ -6,20 +6,21 @@ from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, returning
-from tidegate_core.decisions import log_ends
-from tidegate_core.decisions.controls_home import ApplyControl
-from tidegate_core.decisions.followed_topics import FollowedTopics
-from tidegate_core.decisions.host import Host
-from tidegate_core.decisions.inputs import TopicFacts
-from tidegate_core.decisions.run_plane import until, watermark
-from tidegate_core.decisions.run_plane.request import ApplyRequest
-from tidegate_core.decisions.run_plane.until import ResumeWhenDue
-from tidegate_core.effects import ReadEndOffsets
+from tidegate_core.commands import timed_resume as until
+from tidegate_core.commands.apply_request import ApplyRequest
+from tidegate_core.commands.scope_commands import ApplyControl
+from tidegate_core.commands.timed_resume import ResumeWhenDue
+from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_inputs import TopicFacts
+from tidegate_core.evidence import watermark
+from tidegate_core.ingest.topic_follower import FollowedTopics
+from tidegate_core.rows.effects import ReadEndOffsets
+from tidegate_core.shard.events import end_offsets as log_ends
 
 STORIES = "simulation/stories/ingest/test_events_topic.py"
-TESTS_OF_REQUESTS_BEHIND_UNTIL = "unit/tidegate_core/decisions/run_plane/test_requests_behind_until.py"
-TESTS_OF_EVENTS_WATCH = "unit/tidegate_core/decisions/test_events_watch.py"
-TESTS_OF_SILENT_EVENTS_TOPIC = "unit/tidegate_core/decisions/test_silent_events_topic.py"
+TESTS_OF_REQUESTS_BEHIND_UNTIL = "unit/tidegate_core/commands/test_requests_behind_until.py"
+TESTS_OF_EVENTS_WATCH = "unit/tidegate_core/ingest/test_events_topic_watch.py"
+TESTS_OF_SILENT_EVENTS_TOPIC = "unit/tidegate_core/evidence/test_silent_events_topic.py"
 
 
 def by_its_own_number(topics: FollowedTopics, facts: TopicFacts) -> range:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, operation_returning, returning
-from tidegate_core.decisions.delivery_plane import creates, sending
-from tidegate_core.decisions.delivery_plane.creates import Create
-from tidegate_core.decisions.delivery_plane.inboxed import Inboxed
+from tidegate_core.messages.one_shot import create_lookup as creates
+from tidegate_core.messages.one_shot import create_writer as sending
+from tidegate_core.messages.one_shot.create_lookup import Create
+from tidegate_core.messages.one_shot.inbox_messages import Inboxed
 
 STORIES = "simulation/stories/ingest/test_lost_records.py"
 

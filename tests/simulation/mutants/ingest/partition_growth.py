@@ -6,14 +6,15 @@ from typing import Any
 
 from tests.simulation.mutants.ingest.sources import taking_all_of_that_name
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, operation_returning, returning
-from tidegate_core.decisions import former_maps, partition_actor
-from tidegate_core.decisions.delivery_plane.read_elsewhere import ReadElsewhere
-from tidegate_core.decisions.guard import MapGuard
-from tidegate_core.decisions.host import Host
-from tidegate_core.decisions.inputs import TopicFacts
-from tidegate_core.decisions.partition_actor import PartitionActor
-from tidegate_core.decisions.topic_cursor import TopicCursor
-from tidegate_core.store import keys
+from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_inputs import TopicFacts
+from tidegate_core.engine.membership_lease import MapGuard
+from tidegate_core.ingest.topic_cursor import TopicCursor
+from tidegate_core.messages.one_shot.former_owner_rows import ReadElsewhere
+from tidegate_core.ownership import partition_actor
+from tidegate_core.ownership.partition_actor import PartitionActor
+from tidegate_core.rows import keys
+from tidegate_core.shard import map_transition as former_maps
 
 STORIES = "simulation/stories/ingest/test_partition_growth.py"
 
@@ -59,7 +60,7 @@ RULES_OF_GROWTH = (
         "a node that the group expelled raises a position to the next map; its holder does not know that map, and sends cancelled messages",
         breaks="I7",
         patches=(Patch(TopicCursor, "raise_epoch", unproven),),
-        killed_by="unit/tidegate_core/decisions/test_partition_actor.py::test_given_a_late_raise_under_the_next_map_then_nobody_takes_the_shards_of_the_rightful_one_who_goes_by_the_one_before",
+        killed_by="unit/tidegate_core/ownership/test_partition_actor.py::test_given_a_late_raise_under_the_next_map_then_nobody_takes_the_shards_of_the_rightful_one_who_goes_by_the_one_before",
     ),
     Mutant(
         "a map that is trusted for ever",

@@ -6,19 +6,20 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, operation_returning, returning
-from tidegate_core.decisions import event_reading
-from tidegate_core.decisions.event_index import Listener
-from tidegate_core.decisions.event_reading import SourceEvents
-from tidegate_core.decisions.inputs import RecordsArrived
-from tidegate_core.decisions.partition_actor import PartitionActor
-from tidegate_core.decisions.run_plane import deadlines, watermark
-from tidegate_core.records.sources import Source, Sources
-from tidegate_core.sources import mapping
+from tidegate_core.engine.actor_inputs import RecordsArrived
+from tidegate_core.evidence import watermark
+from tidegate_core.ingest import event_decoding as event_reading
+from tidegate_core.ingest import source_mapping as mapping
+from tidegate_core.ingest.event_decoding import SourceEvents
+from tidegate_core.ownership import evidence_deadlines as deadlines
+from tidegate_core.ownership.partition_actor import PartitionActor
+from tidegate_core.rows.source_list import Source, Sources
+from tidegate_core.shard.events.subscription_index import Listener
 
 Opened = list[tuple[Source, Mapping[str, int]]]
 
 STORIES = "simulation/stories/ingest/test_sources.py"
-TESTS_OF_SOURCE_SILENCE = "unit/tidegate_core/decisions/test_source_silence.py"
+TESTS_OF_SOURCE_SILENCE = "unit/tidegate_core/ingest/test_source_silence.py"
 
 
 def mapping_all_that_is_there(sources_of: Callable[..., Any], *arguments: Any) -> Generator[Any, Any, Opened]:
@@ -88,14 +89,14 @@ RULES_OF_SOURCES = (
         "all elements of a record's list have one tag in the page, so that who takes over takes them for one event",
         breaks="I3",
         patches=(Patch(event_reading, "_place_tag", returning("0000")),),
-        killed_by="unit/tidegate_core/decisions/test_source_lists.py::test_given_a_crash_after_each_effect_then_each_element_counts_once[ids by place]",
+        killed_by="unit/tidegate_core/commands/test_source_lists.py::test_given_a_crash_after_each_effect_then_each_element_counts_once[ids by place]",
     ),
     Mutant(
         "old list",
         "records are mapped by the sources that a holder knew before it fetched them",
         breaks="I3",
         patches=(Patch(SourceEvents, "sources_of", reading_the_list_once),),
-        killed_by="unit/tidegate_core/decisions/test_source_topics.py::test_given_a_source_made_anew_and_a_reader_of_the_topic_of_before_it_then_what_it_still_finds_is_no_event[the topic too]",
+        killed_by="unit/tidegate_core/ingest/test_source_topics.py::test_given_a_source_made_anew_and_a_reader_of_the_topic_of_before_it_then_what_it_still_finds_is_no_event[the topic too]",
     ),
     Mutant(
         "unlisted",
@@ -124,6 +125,6 @@ RULES_OF_SOURCES = (
         "records of a topic that was created again move the position of the old one, and are read again under their own",
         breaks="I3",
         patches=(Patch(PartitionActor, "_take_records", instead(taking_all_of_that_name)),),
-        killed_by="unit/tidegate_core/decisions/test_events_watch.py::test_given_a_topic_made_anew_and_longer_than_before_then_none_of_it_moves_the_old_position_and_it_counts_once[known]",
+        killed_by="unit/tidegate_core/ingest/test_events_topic_watch.py::test_given_a_topic_made_anew_and_longer_than_before_then_none_of_it_moves_the_old_position_and_it_counts_once[known]",
     ),
 )

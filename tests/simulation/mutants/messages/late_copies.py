@@ -5,11 +5,12 @@ replaced it (docs/protocol.md).
 from __future__ import annotations
 
 from tests.simulation.mutants.mutant import Mutant, Patch, instead, returning
-from tidegate_core.decisions.delivery_plane import creates, plane
-from tidegate_core.decisions.delivery_plane.creates import Create
-from tidegate_core.records.messages import FIRST_VERSION
+from tidegate_core.messages import message_scheduler as plane
+from tidegate_core.messages.one_shot import create_lookup as creates
+from tidegate_core.messages.one_shot.create_lookup import Create
+from tidegate_core.rows.message import FIRST_VERSION
 
-TESTS = "unit/tidegate_core/decisions/delivery_plane/test_read_elsewhere.py"
+TESTS = "unit/tidegate_core/messages/one_shot/test_former_owner_rows.py"
 
 
 RULES_OF_LATE_COPIES = (

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around
-from tidegate_core.decisions.delivery_plane.slots import Slots, Slotted
+from tidegate_core.messages.wire.due_queue import Slots, Slotted
 
-TESTS = "unit/tidegate_core/decisions/delivery_plane/test_doubles.py"
+TESTS = "unit/tidegate_core/messages/one_shot/test_doubles.py"
 Add = Callable[[Slots, Slotted], bool]
 
 

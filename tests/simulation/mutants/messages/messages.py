@@ -6,15 +6,17 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, operation_returning, returning
-from tidegate_core.decisions.delivery_plane import cancelling, delivering, plane
-from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
-from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
-from tidegate_core.decisions.delivery_plane.slots import EVERYWHERE, Slots, Slotted, Stage
-from tidegate_core.decisions.operations import Operation
-from tidegate_core.decisions.partition_actor import PartitionActor
-from tidegate_core.model.receipts import ReceiptStatus
+from tidegate_core.engine.operations import Operation
+from tidegate_core.language.requests.receipts import ReceiptStatus
+from tidegate_core.messages import message_scheduler as plane
+from tidegate_core.messages.message_scheduler import DeliveryPlane
+from tidegate_core.messages.one_shot import cancellation as cancelling
+from tidegate_core.messages.wire import delivery as delivering
+from tidegate_core.messages.wire.checkpoints import Checkpoints
+from tidegate_core.messages.wire.due_queue import EVERYWHERE, Slots, Slotted, Stage
+from tidegate_core.ownership.partition_actor import PartitionActor
 
-TESTS = "unit/tidegate_core/decisions/test_partition_actor.py"
+TESTS = "unit/tidegate_core/ownership/test_partition_actor.py"
 EARLY_MS = 300
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, returning
-from tidegate_core.decisions.delivery_plane.recurring_loading import Templates
-from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
-from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
-from tidegate_core.decisions.operations import Operation
-from tidegate_core.records.outages import Outage
+from tidegate_core.engine.operations import Operation
+from tidegate_core.messages.recurring.message_template import Templates
+from tidegate_core.messages.recurring.recurring_queue import RecurringSource
+from tidegate_core.messages.wire.due_queue import Slotted, Stage
+from tidegate_core.rows.outage import Outage
 
-TESTS = "unit/tidegate_core/decisions/delivery_plane/test_recurring_silence.py"
+TESTS = "unit/tidegate_core/messages/recurring/test_recurring_silence.py"
 
 
 def giving_way_as_it_is_read_ahead(

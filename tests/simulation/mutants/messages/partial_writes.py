@@ -6,9 +6,9 @@ Two records of one id share the keys of their rows, except for the instant.
 from __future__ import annotations
 
 from tests.simulation.mutants.mutant import Mutant, Patch, returning
-from tidegate_core.decisions.delivery_plane import sending
+from tidegate_core.messages.one_shot import create_writer as sending
 
-TESTS = "unit/tidegate_core/decisions/delivery_plane/test_half_written.py"
+TESTS = "unit/tidegate_core/messages/one_shot/test_half_written.py"
 
 
 RULES_OF_HALVES = (

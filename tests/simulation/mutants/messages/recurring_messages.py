@@ -6,15 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
-from tidegate_core.decisions.delivery_plane import recurring, recurring_rows
-from tidegate_core.decisions.delivery_plane.recurring import Series
-from tidegate_core.decisions.delivery_plane.recurring_change import RecurringChange
-from tidegate_core.decisions.delivery_plane.recurring_ended import EndedFires
-from tidegate_core.decisions.delivery_plane.recurring_loading import Templates
-from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
-from tidegate_core.decisions.delivery_plane.recurring_summons import Summoned
-from tidegate_core.decisions.delivery_plane.slots import NOTHING, Place, Slots, Stage
-from tidegate_core.store.values import Key
+from tidegate_core.messages.recurring import fire_series as recurring
+from tidegate_core.messages.recurring import retry_rows as recurring_rows
+from tidegate_core.messages.recurring.cancelled_fires import EndedFires
+from tidegate_core.messages.recurring.fire_series import Series
+from tidegate_core.messages.recurring.message_template import Templates
+from tidegate_core.messages.recurring.recurring_change import RecurringChange
+from tidegate_core.messages.recurring.recurring_queue import RecurringSource
+from tidegate_core.messages.recurring.wake_rows import Summoned
+from tidegate_core.messages.wire.due_queue import NOTHING, Place, Slots, Stage
+from tidegate_core.rows.store_operations import Key
 
 
 def sending_again(ended: EndedFires, series: Series, behind: Place) -> None:

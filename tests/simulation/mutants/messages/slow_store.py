@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from tests.simulation.mutants.mutant import Mutant, Patch, instead, returning
-from tidegate_core.decisions.delivery_plane import recurring_loading
-from tidegate_core.decisions.delivery_plane.loading import place_of
-from tidegate_core.decisions.delivery_plane.recurring import Fire
-from tidegate_core.decisions.delivery_plane.recurring_source import RecurringSource
-from tidegate_core.decisions.delivery_plane.recurring_summons import LEFT_AFTER_MS, Summoned
-from tidegate_core.decisions.run_plane import until
-from tidegate_core.store.values import Item, Key
-
-TESTS = "unit/tidegate_core/decisions"
+from tidegate_core.commands import timed_resume as until
+from tidegate_core.messages.recurring import message_template as recurring_loading
+from tidegate_core.messages.recurring.fire_series import Fire
+from tidegate_core.messages.recurring.recurring_queue import RecurringSource
+from tidegate_core.messages.recurring.wake_rows import LEFT_AFTER_MS, Summoned
+from tidegate_core.messages.wire.timer_window import place_of
+from tidegate_core.rows.store_operations import Item, Key
 
 
 def by_its_age_alone(summoned: Summoned, key: Key) -> bool:
@@ -28,34 +26,34 @@ RULES_OF_SLOW_STORES = (
         "behind a silence the sweep takes a summons for one that nobody could deal with: what `all` wants is told as missed",
         breaks="I1",
         patches=(Patch(Summoned, "is_left", instead(by_its_age_alone)),),
-        killed_by=f"{TESTS}/delivery_plane/test_recurring_slow_store.py::test_given_a_summons_that_the_look_ahead_has_not_come_to_behind_a_silence_then_the_sweep_leaves_it_alone[all]",
+        killed_by="unit/tidegate_core/messages/recurring/test_recurring_slow_store.py::test_given_a_summons_that_the_look_ahead_has_not_come_to_behind_a_silence_then_the_sweep_leaves_it_alone[all]",
     ),
     Mutant(
         "search left alone",
         "how far a trigger was searched stands for its next fire for good",
         breaks="I1",
         patches=(Patch(RecurringSource, "placed", returning(None)),),
-        killed_by=f"{TESTS}/delivery_plane/test_recurring_slow_store.py::test_given_a_search_that_the_lane_comes_to_when_it_is_near_then_somebody_goes_on_with_it[120]",
+        killed_by="unit/tidegate_core/messages/recurring/test_recurring_slow_store.py::test_given_a_search_that_the_lane_comes_to_when_it_is_near_then_somebody_goes_on_with_it[120]",
     ),
     Mutant(
         "left to one for all",
         "what stands for a whole outage is left to the rows of its last instant, which bring that one alone",
         breaks="I1",
         patches=(Patch(recurring_loading, "_is_of", instead(by_its_origin_alone)),),
-        killed_by=f"{TESTS}/delivery_plane/test_recurring_slow_store.py::test_given_the_last_instant_of_an_outage_that_was_refused_before_it_was_known_then_the_others_are_delivered",
+        killed_by="unit/tidegate_core/messages/recurring/test_recurring_slow_store.py::test_given_the_last_instant_of_an_outage_that_was_refused_before_it_was_known_then_the_others_are_delivered",
     ),
     Mutant(
         "cancelled behind the position",
         "what was sent of a record that was moving out is counted as cancelled by a request, and as delivered",
         breaks="I8",
         patches=(Patch(RecurringSource, "taken_through", instead(lambda source, record, interval, behind: behind)),),
-        killed_by=f"{TESTS}/delivery_plane/test_recurring_slow_store.py::test_given_a_request_behind_such_a_move_then_what_was_sent_from_memory_counts_as_delivered_and_once[update-False]",
+        killed_by="unit/tidegate_core/messages/recurring/test_recurring_slow_store.py::test_given_a_request_behind_such_a_move_then_what_was_sent_from_memory_counts_as_delivered_and_once[update-False]",
     ),
     Mutant(
         "suspended until noticed",
         "a suspension lasts until somebody ends it, and what is due at its promised end is made by nobody",
         breaks="I1",
         patches=(Patch(until, "_ended_at", instead(lambda before, definition, now: now)),),
-        killed_by=f"{TESTS}/run_plane/test_suspend_until.py::test_given_an_instant_right_at_the_end_then_it_is_no_part_of_the_suspension[2-drop]",
+        killed_by="unit/tidegate_core/commands/test_suspend_until.py::test_given_an_instant_right_at_the_end_then_it_is_no_part_of_the_suspension[2-drop]",
     ),
 )

@@ -7,14 +7,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, operation_returning, returning
-from tidegate_core.decisions.delivery_plane import cancelling, guarding, plane, retrying
-from tidegate_core.decisions.delivery_plane.guarding import Fate, Guards
-from tidegate_core.decisions.delivery_plane.next_attempts import NextAttempts
-from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
-from tidegate_core.decisions.delivery_plane.slots import Slotted, Stage
-from tidegate_core.records.messages import Guard, Message, MessageTimer
+from tidegate_core.messages import message_scheduler as plane
+from tidegate_core.messages.message_scheduler import DeliveryPlane
+from tidegate_core.messages.one_shot import cancellation as cancelling
+from tidegate_core.messages.one_shot import message_fence as guarding
+from tidegate_core.messages.one_shot.message_fence import Fate, Guards
+from tidegate_core.messages.wire import delivery_retries as retrying
+from tidegate_core.messages.wire.due_queue import Slotted, Stage
+from tidegate_core.messages.wire.far_retries import NextAttempts
+from tidegate_core.rows.message import Guard, Message, MessageTimer
 
-TESTS = "unit/tidegate_core/decisions/delivery_plane/test_cancelling_tally.py"
+TESTS = "unit/tidegate_core/messages/one_shot/test_cancelling_tally.py"
 NO_ROOM = Patch(plane, "ROWS_MAX", instead(0))
 """The shard keeps no row in memory that is not due yet."""
 

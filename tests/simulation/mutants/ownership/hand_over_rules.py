@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead
-from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
-from tidegate_core.decisions.shard_actor import ShardActor
+from tidegate_core.messages.message_scheduler import DeliveryPlane
+from tidegate_core.ownership.shard_actor import ShardActor
 
 
 def of_what_is_loaded(waits_for_the_log: property) -> Any:
@@ -28,20 +28,20 @@ RULES_OF_HAND_OVERS = (
         "a hand-over leaves a fire that waits for the fact of an outage, and messages after it are sent again",
         breaks="I8",
         patches=(Patch(DeliveryPlane, "_holds_fires_up", instead(lambda plane: plane.slots.holds_position)),),
-        killed_by="unit/tidegate_core/decisions/delivery_plane/test_recurring_silence.py::test_given_a_silence_that_becomes_an_outage_while_a_drain_sends_what_is_left_then_nothing_is_sent_twice",
+        killed_by="unit/tidegate_core/messages/recurring/test_recurring_silence.py::test_given_a_silence_that_becomes_an_outage_while_a_drain_sends_what_is_left_then_nothing_is_sent_twice",
     ),
     Mutant(
         "fact behind a closed lane",
         "nobody writes down an outage that begins during a hand-over, and late fires wait for it",
         breaks="liveness",
         patches=(Patch(ShardActor, "_have_outage_written", around(in_the_lane_alone)),),
-        killed_by="unit/tidegate_core/decisions/test_outage_facts.py::test_given_an_outage_that_opens_while_a_shard_is_recovered_then_a_drain_that_comes_before_the_end_waits_for_it",
+        killed_by="unit/tidegate_core/ownership/test_outage_facts.py::test_given_an_outage_that_opens_while_a_shard_is_recovered_then_a_drain_that_comes_before_the_end_waits_for_it",
     ),
     Mutant(
         "log left before all is loaded",
         "a row that waits for the log is loaded when a hand-over reads no more; messages after it are sent again",
         breaks="I8",
         patches=(Patch(DeliveryPlane, "waits_for_the_log", of_what_is_loaded),),
-        killed_by="unit/tidegate_core/decisions/delivery_plane/test_sending_hand_overs.py::test_given_such_a_row_that_is_loaded_amid_the_hand_over_then_it_waits_for_its_record_as_well",
+        killed_by="unit/tidegate_core/messages/one_shot/test_sending_hand_overs.py::test_given_such_a_row_that_is_loaded_amid_the_hand_over_then_it_waits_for_its_record_as_well",
     ),
 )

@@ -9,18 +9,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, operation_returning
-from tidegate_core.decisions.delivery_plane.checkpoints import Checkpoints
-from tidegate_core.decisions.delivery_plane.plane import DeliveryPlane
-from tidegate_core.decisions.operations import Operation
-from tidegate_core.decisions.request_ingest import RequestIngest
-from tidegate_core.decisions.run_plane.inbox import Inbox
-from tidegate_core.decisions.shard_actor import ShardActor
-from tidegate_core.decisions.topic_cursor import TopicCursor
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.run_plane import InboxRow
+from tidegate_core.engine.operations import Operation
+from tidegate_core.ingest.request_ingest import RequestIngest
+from tidegate_core.ingest.topic_cursor import TopicCursor
+from tidegate_core.messages.message_scheduler import DeliveryPlane
+from tidegate_core.messages.wire.checkpoints import Checkpoints
+from tidegate_core.ownership.inbox import Inbox
+from tidegate_core.ownership.shard_actor import ShardActor
+from tidegate_core.rows.inbox import InboxRow
+from tidegate_core.rows.item_codec import from_item
 
 STORIES = "simulation/stories/ownership/test_hand_overs.py"
-TESTS_OF_SENDING_HAND_OVERS = "unit/tidegate_core/decisions/delivery_plane/test_sending_hand_overs.py"
+TESTS_OF_SENDING_HAND_OVERS = "unit/tidegate_core/messages/one_shot/test_sending_hand_overs.py"
 
 
 def forgetting_alone(cursor: TopicCursor) -> None:
@@ -77,7 +77,7 @@ HAND_OVERS = (
         "a message waits for requests that were read with it, though the position is past its record",
         breaks="I8",
         patches=(Patch(RequestIngest, "_move_through", around(behind_the_batch)),),
-        killed_by="unit/tidegate_core/decisions/test_request_ingest.py::test_given_a_batch_of_which_a_part_is_durable_then_its_messages_are_sent_however_long_the_rest_takes",
+        killed_by="unit/tidegate_core/ingest/test_request_ingest.py::test_given_a_batch_of_which_a_part_is_durable_then_its_messages_are_sent_however_long_the_rest_takes",
     ),
     Mutant(
         "sent amid a hand-over",
@@ -91,7 +91,7 @@ HAND_OVERS = (
         "a drain forgets unread records; a later record from a busy node's queue moves the position past them",
         breaks="I1",
         patches=(Patch(TopicCursor, "take_no_more", instead(forgetting_alone)),),
-        killed_by="unit/tidegate_core/decisions/test_topic_cursor.py::test_given_records_behind_a_drain_then_the_position_does_not_pass_those_before_them[tidegate.requests-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]",
+        killed_by="unit/tidegate_core/ingest/test_topic_cursor.py::test_given_records_behind_a_drain_then_the_position_does_not_pass_those_before_them[tidegate.requests-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]",
     ),
     Mutant(
         "records before a reading",

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, operation_returning, returning
-from tidegate_core.decisions import acquisition, outage_watch
-from tidegate_core.decisions.outage_watch import OutageWatch
-from tidegate_core.decisions.run_plane import catch_up, fire
-from tidegate_core.records.outages import Outage
-from tidegate_core.store.values import Transaction, Update
+from tidegate_core.firing import catch_up, fire
+from tidegate_core.ownership import acquisition
+from tidegate_core.rows.outage import Outage
+from tidegate_core.rows.store_operations import Transaction, Update
+from tidegate_core.shard.outages import outage_recorder as outage_watch
+from tidegate_core.shard.outages.outage_recorder import OutageWatch
 
 
 def knowing_nothing_new(known: Sequence[Outage], *_: int) -> tuple[Outage, ...]:

@@ -8,13 +8,18 @@ from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tests.simulation.users.schedule_definitions import FAILURES
-from tidegate_core.decisions.run_plane import attempts, by_id, retry_budget, retrying, run_ends, runs
-from tidegate_core.decisions.run_plane.retry_budget import BUDGET_WINDOW_MS
-from tidegate_core.decisions.run_plane.run_ends import end_before_gate
-from tidegate_core.decisions.run_plane.runs import LookAtRun
-from tidegate_core.effects import Gone
-from tidegate_core.records.run_plane import Run
-from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.commands import run_commands as by_id
+from tidegate_core.rows.effects import Gone
+from tidegate_core.rows.run import Run
+from tidegate_core.runs import attempts
+from tidegate_core.runs import retries as retrying
+from tidegate_core.runs import run_completion as run_ends
+from tidegate_core.runs import run_lifecycle as runs
+from tidegate_core.runs.run_completion import end_before_gate
+from tidegate_core.runs.run_lifecycle import LookAtRun
+from tidegate_core.shard import retry_budget
+from tidegate_core.shard.retry_budget import BUDGET_WINDOW_MS
+from tidegate_core.writes.unit_of_work import UnitOfWork
 
 
 def one_try_more(is_used_up: Callable[..., bool]) -> Any:
@@ -47,11 +52,11 @@ def behind_the_latest(retries: Sequence[int], most: int, at: int) -> int | None:
     return retries[-most] if len(retries) >= most and retries[-most] + BUDGET_WINDOW_MS > at else None
 
 
-GIVEN_UP_TESTS = "unit/tidegate_core/decisions/test_shard_given_up.py"
-RUNS_TESTS = "unit/tidegate_core/decisions/run_plane/test_runs.py"
-SHARD_RETRIES_TESTS = "unit/tidegate_core/decisions/test_shard_retries.py"
-SHARD_BUDGET_TESTS = "unit/tidegate_core/decisions/test_shard_retry_budget.py"
-BUDGET_TESTS = "unit/tidegate_core/decisions/run_plane/test_retry_budget.py"
+GIVEN_UP_TESTS = "unit/tidegate_core/ownership/test_shard_given_up.py"
+RUNS_TESTS = "unit/tidegate_core/runs/test_run_lifecycle.py"
+SHARD_RETRIES_TESTS = "unit/tidegate_core/runs/test_shard_retries.py"
+SHARD_BUDGET_TESTS = "unit/tidegate_core/runs/test_shard_retry_budget.py"
+BUDGET_TESTS = "unit/tidegate_core/shard/test_retry_budget.py"
 
 RETRIES = (
     Mutant(

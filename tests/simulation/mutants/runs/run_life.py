@@ -6,13 +6,18 @@ from dataclasses import replace
 
 from tests.simulation.mutants.mutant import Mutant, Patch, instead, operation_returning, returning
 from tests.simulation.mutants.sketch.replacements import torn
-from tidegate_core.decisions.run_plane import count, deadlines, listening, run_ends, runs
-from tidegate_core.decisions.run_plane.ending import EndPending
-from tidegate_core.decisions.run_plane.runs import RunGone
-from tidegate_core.effects import DUPLICATE
-from tidegate_core.records.run_plane import IndexRow, Run
-from tidegate_core.transactions.unit_of_work import UnitOfWork
-from tidegate_core.triggers.latches import Latches
+from tidegate_core.commands.end_pending import EndPending
+from tidegate_core.evidence import match as count
+from tidegate_core.language.triggers.latches import Latches
+from tidegate_core.ownership import evidence_deadlines as deadlines
+from tidegate_core.rows.effects import DUPLICATE
+from tidegate_core.rows.run import Run
+from tidegate_core.rows.subscription import IndexRow
+from tidegate_core.runs import run_completion as run_ends
+from tidegate_core.runs import run_lifecycle as runs
+from tidegate_core.runs.run_lifecycle import RunGone
+from tidegate_core.shard.events import subscriptions as listening
+from tidegate_core.writes.unit_of_work import UnitOfWork
 
 
 def ending_what_cannot_be_asked(unit: UnitOfWork, run: Run, _now: int) -> None:
@@ -26,13 +31,13 @@ def going_by_the_exit_alone(decision: RunGone, run: Run) -> bool:
 
 INDEX_TESTS = "simulation/directed/test_index.py"
 CRASHED_OUTBOX_TESTS = "simulation/directed/test_outbox.py"
-OUTBOX_TESTS = "unit/tidegate_core/decisions/run_plane/test_outbox.py"
-COUNT_TESTS = "unit/tidegate_core/decisions/run_plane/test_count.py"
-READ_APART_TESTS = "unit/tidegate_core/decisions/test_events_read_apart.py"
-TIME_OUTS_TESTS = "unit/tidegate_core/decisions/run_plane/test_count_time_outs.py"
-COPIES_TESTS = "unit/tidegate_core/decisions/run_plane/test_copies_of_runs.py"
-ADOPTION_TESTS = "unit/tidegate_core/decisions/test_shard_adoption.py"
-STOPS_TESTS = "unit/tidegate_core/decisions/run_plane/test_request_stops.py"
+OUTBOX_TESTS = "unit/tidegate_core/shard/events/test_outbox.py"
+COUNT_TESTS = "unit/tidegate_core/evidence/test_match.py"
+READ_APART_TESTS = "unit/tidegate_core/evidence/test_events_read_apart.py"
+TIME_OUTS_TESTS = "unit/tidegate_core/evidence/test_count_time_outs.py"
+COPIES_TESTS = "unit/tidegate_core/runs/test_copies_of_runs.py"
+ADOPTION_TESTS = "unit/tidegate_core/ownership/test_shard_adoption.py"
+STOPS_TESTS = "unit/tidegate_core/commands/test_request_stops.py"
 RUN_LIFE_TESTS = "simulation/stories/runs/test_run_life.py"
 
 RULES_OF_RUNS = (
@@ -120,7 +125,7 @@ RULES_OF_RUNS = (
         "an update ends what is due of a time trigger and waits for its place in a window, or for a constraint",
         breaks="I1",
         patches=(Patch(EndPending, "_stays", returning(False)),),
-        killed_by="unit/tidegate_core/decisions/run_plane/test_update_modes.py::test_given_a_deploy_each_half_hour_then_no_hourly_run_is_lost[a constraint]",
+        killed_by="unit/tidegate_core/commands/test_update_modes.py::test_given_a_deploy_each_half_hour_then_no_hourly_run_is_lost[a constraint]",
     ),
     Mutant(
         "permit last",

@@ -10,18 +10,23 @@ from typing import Any
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tests.simulation.runner.swarm import HALF_SESSION_MS
 from tests.simulation.world import program
-from tidegate_core.constraints.base import LimitRef
-from tidegate_core.decisions.guard import Guard
-from tidegate_core.decisions.run_plane import control, fire, jobs, permits
-from tidegate_core.decisions.run_plane.admit import AdmitNext
-from tidegate_core.decisions.run_plane.ending import EndPending
-from tidegate_core.decisions.run_plane.jobs import end_job
-from tidegate_core.records.run_plane import Evidence, Job, LedgerRow
-from tidegate_core.store import keys
-from tidegate_core.store.values import Transaction
-from tidegate_core.transactions.unit_of_work import UnitOfWork
-from tidegate_core.triggers.every import EveryTrigger
-from tidegate_core.triggers.search import Next
+from tidegate_core.admission import permits
+from tidegate_core.admission.admit import AdmitNext
+from tidegate_core.commands import schedule_commands as control
+from tidegate_core.commands.end_pending import EndPending
+from tidegate_core.engine.membership_lease import Guard
+from tidegate_core.firing import fire
+from tidegate_core.language.constraints.constraint import LimitRef
+from tidegate_core.language.triggers.on_time.every import EveryTrigger
+from tidegate_core.language.triggers.search import Next
+from tidegate_core.rows import keys
+from tidegate_core.rows.evidence import Evidence
+from tidegate_core.rows.job import Job
+from tidegate_core.rows.ledger import LedgerRow
+from tidegate_core.rows.store_operations import Transaction
+from tidegate_core.shard import jobs
+from tidegate_core.shard.jobs import end_job
+from tidegate_core.writes.unit_of_work import UnitOfWork
 
 
 def skipping_jobs(decision: AdmitNext, unit: UnitOfWork, *rest: Any) -> None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead
 from tests.simulation.users.misbehaving_programs import TRAP
-from tidegate_core.decisions.run_plane import retrying
-from tidegate_core.decisions.run_plane.run_ends import end_before_gate
-from tidegate_core.decisions.run_plane.runs import BEFORE_GATE, LookAtRun, RejectRun, submit_again
-from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.runs import retries as retrying
+from tidegate_core.runs.run_completion import end_before_gate
+from tidegate_core.runs.run_lifecycle import BEFORE_GATE, LookAtRun, RejectRun, submit_again
+from tidegate_core.writes.unit_of_work import UnitOfWork
 
 
 def trying_what_passes(rejection: RejectRun, unit: UnitOfWork, now: int) -> None:

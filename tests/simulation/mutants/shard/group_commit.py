@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.simulation.mutants.mutant import Mutant, Patch, returning
-from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.writes.unit_of_work import UnitOfWork
 
-ADMIT_TESTS = "unit/tidegate_core/decisions/run_plane/test_admit.py"
+ADMIT_TESTS = "unit/tidegate_core/admission/test_admit.py"
 
 RULES_OF_ONE_TRANSACTION = (
     Mutant(

@@ -7,16 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead
-from tidegate_core.decisions import acquisition
-from tidegate_core.decisions.host import Host
-from tidegate_core.decisions.outage_watch import SERVED, OutageWatch
-from tidegate_core.decisions.partition_actor import PartitionActor
-from tidegate_core.decisions.run_plane import pending_timeout, runs
-from tidegate_core.decisions.run_plane.pacing import Pacing
-from tidegate_core.effects import Items, Read
-from tidegate_core.records.run_plane import Job
-from tidegate_core.store import keys
-from tidegate_core.store.values import Item
+from tidegate_core.admission import pending_timeout
+from tidegate_core.admission.catch_up_throttle import Pacing
+from tidegate_core.engine.actor_context import Host
+from tidegate_core.ownership import acquisition
+from tidegate_core.ownership.partition_actor import PartitionActor
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Items, Read
+from tidegate_core.rows.job import Job
+from tidegate_core.rows.store_operations import Item
+from tidegate_core.runs import run_lifecycle as runs
+from tidegate_core.shard.outages.outage_recorder import SERVED, OutageWatch
 
 Signs = Generator[Any, Any, dict[int, int]]
 
@@ -64,9 +65,9 @@ def running_in_outages(begin: int, deadline: int, outages: object) -> int:
     return deadline
 
 
-OUTAGE_FACTS_TESTS = "unit/tidegate_core/decisions/test_outage_facts.py"
-PENDING_TIMEOUT_TESTS = "unit/tidegate_core/decisions/run_plane/test_pending_timeout.py"
-CATCH_UP_TESTS = "unit/tidegate_core/decisions/test_shard_catch_up.py"
+OUTAGE_FACTS_TESTS = "unit/tidegate_core/ownership/test_outage_facts.py"
+PENDING_TIMEOUT_TESTS = "unit/tidegate_core/admission/test_pending_timeout.py"
+CATCH_UP_TESTS = "unit/tidegate_core/firing/test_shard_catch_up.py"
 
 RULES_OF_OUTAGES = (
     Mutant(

@@ -7,18 +7,20 @@ from copy import copy
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead
-from tidegate_core.decisions.operations import Operation
-from tidegate_core.decisions.run_plane import control, outgoing
-from tidegate_core.decisions.run_plane.attempts import Attempts
-from tidegate_core.decisions.run_plane.memory import Memory
-from tidegate_core.decisions.run_plane.outbox import Distribute
-from tidegate_core.decisions.run_plane.quotas import NOT_COUNTED
-from tidegate_core.decisions.run_plane.runs import BEFORE_GATE
-from tidegate_core.model.problems import Problem
-from tidegate_core.model.states import RunState
-from tidegate_core.records.run_plane import Run, ScheduleCount
-from tidegate_core.store.values import Item, Key
-from tidegate_core.transactions.view import View
+from tidegate_core.commands import schedule_commands as control
+from tidegate_core.commands.quota_enforcement import NOT_COUNTED
+from tidegate_core.engine.operations import Operation
+from tidegate_core.language.values.problems import Problem
+from tidegate_core.language.values.states import RunState
+from tidegate_core.rows.run import Run
+from tidegate_core.rows.schedule import ScheduleCount
+from tidegate_core.rows.store_operations import Item, Key
+from tidegate_core.runs import outbox_relay as outgoing
+from tidegate_core.runs.attempts import Attempts
+from tidegate_core.runs.run_lifecycle import BEFORE_GATE
+from tidegate_core.shard.events.outbox import Distribute
+from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.writes.read_cache import View
 
 
 def leaving_starts_to_looks(
@@ -69,11 +71,11 @@ def for_good(view: View, key: Key, item: Item) -> None:
         view.learn([key], {key: item})
 
 
-LAUNCHING_TESTS = "unit/tidegate_core/decisions/test_shard_launching.py"
-ADOPTION_TESTS = "unit/tidegate_core/decisions/test_shard_adoption.py"
-GONE_TESTS = "unit/tidegate_core/decisions/test_upstream_gone.py"
-QUOTAS_TESTS = "unit/tidegate_core/decisions/run_plane/test_counted_quotas.py"
-VIEW_TESTS = "unit/tidegate_core/transactions/test_view.py"
+LAUNCHING_TESTS = "unit/tidegate_core/runs/test_shard_launching.py"
+ADOPTION_TESTS = "unit/tidegate_core/ownership/test_shard_adoption.py"
+GONE_TESTS = "unit/tidegate_core/commands/test_upstream_deleted.py"
+QUOTAS_TESTS = "unit/tidegate_core/commands/test_counted_quotas.py"
+VIEW_TESTS = "unit/tidegate_core/writes/test_read_cache.py"
 
 RULES_OF_MEMORY = (
     Mutant(

@@ -23,12 +23,12 @@ from tests.simulation.mutants.sketch.replacements import (
     with_random_ids,
 )
 from tests.support.harness.scripted_programs import Programs
-from tidegate_core.decisions.lane import Lane
-from tidegate_core.decisions.partition_actor import PartitionActor
-from tidegate_core.decisions.run_plane import fire
-from tidegate_core.decisions.run_plane.attempts import Attempts
-from tidegate_core.decisions.shard_actor import ShardActor
-from tidegate_core.transactions import settlement
+from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.firing import fire
+from tidegate_core.ownership.partition_actor import PartitionActor
+from tidegate_core.ownership.shard_actor import ShardActor
+from tidegate_core.runs.attempts import Attempts
+from tidegate_core.writes import settlement
 
 STORIES = "simulation/stories/sketch/test_protocol_sketch.py"
 

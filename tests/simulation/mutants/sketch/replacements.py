@@ -9,18 +9,19 @@ from typing import Any
 
 from tests.simulation.mutants.mutant import Patch, instead, operation_returning
 from tests.support.harness import scripted_programs as bench_programs
-from tidegate_core.decisions.host import Host
-from tidegate_core.decisions.lane import Lane
-from tidegate_core.decisions.operations import Operation
-from tidegate_core.decisions.run_plane.attempts import Attempts
-from tidegate_core.decisions.run_plane.fire import FireSchedule
-from tidegate_core.decisions.shard_actor import TIMER_WINDOW_MS
-from tidegate_core.effects import Refused
-from tidegate_core.model.identity import run_id
-from tidegate_core.records.run_plane import Job, Run
-from tidegate_core.store import keys
-from tidegate_core.store.values import Action, Key, RefusalCode, Transaction, Update
-from tidegate_core.triggers.every import EveryTrigger
+from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.operations import Operation
+from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.firing.fire import FireSchedule
+from tidegate_core.language.triggers.on_time.every import EveryTrigger
+from tidegate_core.language.values.derived_ids import run_id
+from tidegate_core.ownership.shard_actor import TIMER_WINDOW_MS
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Refused
+from tidegate_core.rows.job import Job
+from tidegate_core.rows.run import Run
+from tidegate_core.rows.store_operations import Action, Key, RefusalCode, Transaction, Update
+from tidegate_core.runs.attempts import Attempts
 
 NOTHING_LATE = Patch(Lane, "_take_in_late", operation_returning(None))
 """What was refused and carried out all the same is never found; beside a bug that takes for refused what was not, this would hide it."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.simulation.stories.stage import Stage, a_commit, takes, writing
 from tests.support.builders import SECOND, a_spec, an_apply, every
-from tidegate_core.store import keys
-from tidegate_core.store.values import Key, Put, Transaction
-from tidegate_core.transactions.ownership import acquire_shard
+from tidegate_core.rows import keys
+from tidegate_core.rows.store_operations import Key, Put, Transaction
+from tidegate_core.writes.fencing import acquire_shard
 from tidegate_memory.store import MemoryStore
 
 

@@ -8,10 +8,10 @@ from itertools import count
 import pytest
 
 from tests.simulation.stories.stage import takes
-from tidegate_core.records.limits import SharedLimit
-from tidegate_core.store import keys
-from tidegate_core.store.values import Action, Transaction
-from tidegate_core.transactions.limits import (
+from tidegate_core.rows import keys
+from tidegate_core.rows.shared_limit import SharedLimit
+from tidegate_core.rows.store_operations import Action, Transaction
+from tidegate_core.writes.limit_permits import (
     Permit,
     close_queue,
     mark_queue,

@@ -6,12 +6,11 @@ import pytest
 
 from tests.simulation.stories.stage import takes
 from tests.support.builders import HOUR, NOW
-from tidegate_core.records.outages import Outage, outages_of
-from tidegate_core.store import keys
-from tidegate_core.store.values import Transaction
-from tidegate_core.transactions.delivery import Tally, checkpoint, progress_of
-from tidegate_core.transactions.outages import record_outages
-from tidegate_core.transactions.ownership import acquire_shard
+from tidegate_core.rows import keys
+from tidegate_core.rows.outage import Outage, outages_of
+from tidegate_core.rows.store_operations import Transaction
+from tidegate_core.writes.fencing import acquire_shard, record_outages
+from tidegate_core.writes.message_delivery import Tally, checkpoint, progress_of
 from tidegate_memory.store import MemoryStore
 
 LEASE, PROGRESS = keys.lease(0), keys.progress(0)

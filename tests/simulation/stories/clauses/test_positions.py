@@ -6,10 +6,10 @@ import pytest
 
 from tests.simulation.stories.stage import takes
 from tests.support.builders import HOUR, NOW
-from tidegate_core.store import keys
-from tidegate_core.store.values import Item, Put, Transaction
-from tidegate_core.transactions.cursor import Uses, dedupe_row
-from tidegate_core.transactions.delivery import Progress, Tally, checkpoint
+from tidegate_core.rows import keys
+from tidegate_core.rows.store_operations import Item, Put, Transaction
+from tidegate_core.writes.cursor_moves import Uses, dedupe_row
+from tidegate_core.writes.message_delivery import Progress, Tally, checkpoint
 from tidegate_memory.store import MemoryStore
 
 DAY = 24 * HOUR

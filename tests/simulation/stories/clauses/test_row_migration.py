@@ -8,13 +8,13 @@ from tests.simulation.stories.stage import takes
 from tests.support.builders import HOUR, MINUTE, NOW, SECOND, Doc, a_spec, an_apply
 from tests.support.harness.actor_harness import Bench
 from tests.support.harness.two_releases import TwoReleases
-from tidegate_core.migrating.moves import MOVES
-from tidegate_core.records.codec import to_item
-from tidegate_core.records.limits import Waiter
-from tidegate_core.records.schema import BOUNDS, FIRST, Readable, StoreSchema
-from tidegate_core.store import keys
-from tidegate_core.store.values import Delete, Put, Transaction
-from tidegate_core.triggers.search import Search
+from tidegate_core.language.triggers.search import Search
+from tidegate_core.rows import keys
+from tidegate_core.rows.item_codec import to_item
+from tidegate_core.rows.schema_version import BOUNDS, FIRST, Readable, StoreSchema
+from tidegate_core.rows.shared_limit import Waiter
+from tidegate_core.rows.store_operations import Delete, Put, Transaction
+from tidegate_core.writes.row_migration import MOVES
 from tidegate_memory.store import MemoryStore
 
 WAITER = Waiter(limit="LIMIT#flights#program#x", job_id="0000-one", satisfied_at=NOW, most=1, asked_at=NOW)

@@ -18,7 +18,7 @@ from tests.simulation.stories.stage import (
 )
 from tests.support.builders import SECOND, Doc, a_request, a_spec, an_apply, every
 from tests.support.harness.actor_harness import Bench
-from tidegate_core.effects import Committed
+from tidegate_core.rows.effects import Committed
 
 
 def test_given_a_program_that_starts_while_its_run_is_closed_then_suspend_does_not_report_its_end() -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from tests.simulation.stories.stage import takes
 from tests.support.builders import HOUR, NOW
-from tidegate_core.records.messages import HeldMessage, MessageTimer
-from tidegate_core.store import keys
-from tidegate_core.store.values import Transaction
-from tidegate_core.transactions.controls import hold_messages, let_go_messages
-from tidegate_core.transactions.ownership import acquire_shard
+from tidegate_core.rows import keys
+from tidegate_core.rows.message import HeldMessage, MessageTimer
+from tidegate_core.rows.store_operations import Transaction
+from tidegate_core.writes.fencing import acquire_shard
+from tidegate_core.writes.scope_suspension import hold_messages, let_go_messages
 from tidegate_memory.store import MemoryStore
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.simulation.stories.stage import starts, takes
 from tests.support.builders import a_run
-from tidegate_core.records.codec import to_item
-from tidegate_core.store.values import Put, Transaction
-from tidegate_core.transactions.gate import report_outputs
+from tidegate_core.rows.item_codec import to_item
+from tidegate_core.rows.store_operations import Put, Transaction
+from tidegate_core.writes.start_gate import report_outputs
 from tidegate_memory.store import MemoryStore
 
 RUN = a_run().id

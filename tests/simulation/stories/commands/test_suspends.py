@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.builders import SECOND, a_recurring, a_request, an_apply, every
 from tests.support.harness.actor_harness import Bench
-from tidegate_core.model.instants import format_instant, parse_instant
+from tidegate_core.language.values.instants import format_instant, parse_instant
 
 PERIOD = 10 * SECOND
 

@@ -18,7 +18,7 @@ from tests.support.builders import (
     on_data,
 )
 from tests.support.harness.actor_harness import Bench
-from tidegate_core.triggers import search
+from tidegate_core.language.triggers import search
 
 LEFT_OUT: list[Doc] = [{"type": "cron", "expression": "30-59 3 * * *"}, {"type": "cron", "expression": "* 4 * * *"}]
 """Ninety minutes. The instant behind them, at 05:05:30, is found from a bound: the minute in which it lies."""

@@ -6,8 +6,8 @@ import json
 
 from tests.support.builders import EVENTS, MINUTE, SECOND, a_spec, all_of, an_apply, an_event, on_data
 from tests.support.harness.actor_harness import Bench
-from tidegate_core.decisions.followed_topics import ASK_AGAIN_MS
-from tidegate_core.decisions.inputs import LogRecord
+from tidegate_core.engine.actor_inputs import LogRecord
+from tidegate_core.ingest.topic_follower import ASK_AGAIN_MS
 
 
 def test_given_an_unread_record_when_its_topic_is_created_again_then_no_deadline_waits_for_it() -> None:

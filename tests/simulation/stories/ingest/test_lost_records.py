@@ -11,8 +11,8 @@ from tests.support.builders import MINUTE, SECOND, a_send
 from tests.support.harness.actor_harness import Bench
 from tests.support.harness.effect_matchers import a_batch, a_commit
 from tests.support.harness.recreated_topic import recreate_requests_topic
-from tidegate_core.decisions.inputs import Poked
-from tidegate_core.model.shards import message_shard
+from tidegate_core.engine.actor_inputs import Poked
+from tidegate_core.language.values.shard_hash import message_shard
 
 SHARDS = 4
 NAME = "asked again"

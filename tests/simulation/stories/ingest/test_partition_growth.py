@@ -12,12 +12,12 @@ from tests.support.harness.actor_harness import Bench
 from tests.support.harness.effect_matchers import a_commit
 from tests.support.harness.recreated_topic import recreate_requests_topic
 from tests.support.harness.two_owners import GUARD_LAPSED, BenchPair
-from tidegate_core.decisions.guard import MapGuard
-from tidegate_core.decisions.inputs import TopicFacts
-from tidegate_core.effects import Effect, NotProduced, Produce
-from tidegate_core.model.shards import message_shard
-from tidegate_core.store.values import Transaction
-from tidegate_core.transactions.map import ClusterMap, Cut, follow_map, put_first_map
+from tidegate_core.engine.actor_inputs import TopicFacts
+from tidegate_core.engine.membership_lease import MapGuard
+from tidegate_core.language.values.shard_hash import message_shard
+from tidegate_core.rows.effects import Effect, NotProduced, Produce
+from tidegate_core.rows.store_operations import Transaction
+from tidegate_core.writes.partition_map import ClusterMap, Cut, follow_map, put_first_map
 from tidegate_memory.store import MemoryStore
 
 SHARDS = 4

@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.support.builders import MINUTE, SECOND, Doc, a_spec, all_of, an_apply, an_event, on_data
 from tests.support.harness.actor_harness import Bench
-from tidegate_core.decisions.inputs import LogRecord
-from tidegate_core.effects import ReadEndOffsets
+from tidegate_core.engine.actor_inputs import LogRecord
+from tidegate_core.rows.effects import ReadEndOffsets
 
 TOPIC = "lake.commits"
 ENDS = ReadEndOffsets(TOPIC, may_be_missing=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.builders import REQUESTS, SECOND, a_send
 from tests.support.harness.actor_harness import Bench
-from tidegate_core.effects import Effect, ReadRange
+from tidegate_core.rows.effects import Effect, ReadRange
 
 
 def jobs_read(effect: Effect) -> bool:

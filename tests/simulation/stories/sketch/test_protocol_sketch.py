@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.simulation.stories.stage import FOR_EVER, ONCE, Stage, a_commit, two_under_one_limit, writing
 from tests.support.builders import SECOND, a_spec, an_apply, an_event, every, on_data
-from tidegate_core.effects import Submit
+from tidegate_core.rows.effects import Submit
 
 
 def test_given_an_owner_that_crashes_during_a_fire_then_the_program_runs() -> None:

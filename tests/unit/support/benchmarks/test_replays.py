@@ -9,7 +9,7 @@ from tests.benchmarks.rig.call_recordings import (
     recorded_runs,
 )
 from tests.benchmarks.rig.call_replays import replay_s
-from tidegate_core.store.values import Key, Transaction
+from tidegate_core.rows.store_operations import Key, Transaction
 from tidegate_memory.store import MemoryStore
 
 RUNS, SHARDS = 5, 3

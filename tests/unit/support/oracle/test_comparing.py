@@ -8,7 +8,7 @@ from tests.oracles.calendar.brute_force_walker import Meaning
 from tests.oracles.calendar.comparison import compare, difference
 from tests.oracles.calendar.random_questions import Triple, zones
 from tests.support.tier import at_night
-from tidegate_core.time.wall_clock import DstPolicy
+from tidegate_core.language.time.wall_clock import DstPolicy
 
 TRIPLES = at_night(20_000, else_=500)
 AUTUMN = 1_792_843_200_000

@@ -10,7 +10,7 @@ from tests.simulation.faults.broker_faults import calm_broker
 from tests.simulation.runner.trace import Trace
 from tests.simulation.world.broker import Broker, Outgoing, Reader
 from tests.simulation.world.timeline import Process, Timeline
-from tidegate_core.decisions.inputs import LogRecord
+from tidegate_core.engine.actor_inputs import LogRecord
 
 TOPIC = "tidegate.events"
 LAG_MS = 2_000

@@ -16,9 +16,9 @@ from tests.simulation.world.observations import Record
 from tests.simulation.world.store import SimStore
 from tests.simulation.world.timeline import Timeline
 from tests.support.builders import NOW, a_job, a_schedule
-from tidegate_core.records.codec import to_item
-from tidegate_core.records.run_plane import Job
-from tidegate_core.store.values import Item, Put, Transaction
+from tidegate_core.rows.item_codec import to_item
+from tidegate_core.rows.job import Job
+from tidegate_core.rows.store_operations import Item, Put, Transaction
 
 MINUTE_MS = 60_000
 URGENT = a_job(2, unmet=json.dumps({"codes": ["concurrency"]}))

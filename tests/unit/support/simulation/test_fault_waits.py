@@ -9,9 +9,9 @@ from tests.simulation.runner.trace import Trace
 from tests.simulation.world.fault_waits import FaultWait
 from tests.simulation.world.store import SimStore
 from tests.simulation.world.timeline import START, Timeline
-from tidegate_core.store.keys import lease, shard_pk
-from tidegate_core.store.values import Key, RawOutcome, Transaction, Update
-from tidegate_core.transactions.conditions import holds_lease
+from tidegate_core.rows.keys import lease, shard_pk
+from tidegate_core.rows.store_operations import Key, RawOutcome, Transaction, Update
+from tidegate_core.writes.conditions import holds_lease
 
 TOKEN = "owner/0.1/2"
 OUT = replace(calm_store(), write_outs=((1_000, 4_000),))

@@ -7,8 +7,8 @@ from tests.simulation.runner.trace import Trace
 from tests.simulation.world.classic_coordinator import REBALANCE_MS_MAX, Coordinator
 from tests.simulation.world.kip848_coordinator import REVOKED_WITHIN_MS
 from tests.simulation.world.timeline import Timeline
-from tidegate_core.decisions.guard import ProbeVerdict
-from tidegate_kafka.settings import KafkaSettings
+from tidegate_core.engine.membership_lease import ProbeVerdict
+from tidegate_kafka.clients.settings import KafkaSettings
 
 
 def test_given_a_member_that_was_put_out_then_its_join_under_the_old_id_is_refused() -> None:

@@ -8,7 +8,7 @@ from tests.simulation.runner.swarm import CONSUMER_SESSION_MS
 from tests.simulation.runner.trace import Trace
 from tests.simulation.world.kip848_coordinator import ConsumerCoordinator
 from tests.simulation.world.timeline import Timeline
-from tidegate_core.decisions.guard import ProbeVerdict
+from tidegate_core.engine.membership_lease import ProbeVerdict
 
 NOTHING: frozenset[int] = frozenset()
 BEAT_MS = 1_000

@@ -13,11 +13,11 @@ from tests.simulation.world.observations import Record
 from tests.simulation.world.store import SimStore
 from tests.simulation.world.timeline import START, Timeline
 from tests.support.builders import NOW
-from tidegate_core.records.codec import to_item
-from tidegate_core.records.limits import Waiter
-from tidegate_core.store import keys
-from tidegate_core.store.values import Action, Item, Key, Put, Transaction
-from tidegate_core.transactions.limits import mark_queue, offer_slots
+from tidegate_core.rows import keys
+from tidegate_core.rows.item_codec import to_item
+from tidegate_core.rows.shared_limit import Waiter
+from tidegate_core.rows.store_operations import Action, Item, Key, Put, Transaction
+from tidegate_core.writes.limit_permits import mark_queue, offer_slots
 
 LIMIT = keys.shared_limit("flights", "program", "x")
 HOME = 3

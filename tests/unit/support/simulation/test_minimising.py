@@ -25,7 +25,7 @@ def a_world() -> Swarm:
         swarm,
         store=replace(swarm.store, late=0.02, duplicate=0.01),
         node=replace(swarm.node, trouble=(CRASH, DRAIN)),
-        knobs=(("decisions.lane:GROUP_MAX", 1),),
+        knobs=(("engine.shard_writer:GROUP_MAX", 1),),
     )
 
 

@@ -9,10 +9,10 @@ from tests.simulation.world.program import Program
 from tests.simulation.world.world import World, build
 from tests.support.builders import a_run
 from tests.support.ended_runs import ended_row
-from tidegate_core.decisions.run_plane.launching import launch_order
-from tidegate_core.records.codec import from_item, to_item
-from tidegate_core.records.run_plane import Run
-from tidegate_core.store.values import Put
+from tidegate_core.rows.item_codec import from_item, to_item
+from tidegate_core.rows.run import Run
+from tidegate_core.rows.store_operations import Put
+from tidegate_core.runs.launch_document import launch_order
 
 SEED = 0
 KNOCKS_MS = 4

@@ -15,8 +15,8 @@ from tests.simulation.world.observations import Record
 from tests.simulation.world.store import SimStore
 from tests.simulation.world.timeline import Timeline
 from tests.support.builders import NOW, a_run
-from tidegate_core.records.codec import to_item
-from tidegate_core.store.values import Put, Transaction
+from tidegate_core.rows.item_codec import to_item
+from tidegate_core.rows.store_operations import Put, Transaction
 
 SPAN = 4_000 - SKEW_MS
 

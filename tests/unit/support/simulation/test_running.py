@@ -10,9 +10,9 @@ from tests.simulation.runner.runner import CATCH_UP_MS_MAX, rest_ms_max
 from tests.simulation.runner.swarm import Burst
 from tests.simulation.runner.world_drawing import swarm_of
 from tests.unit.support.simulation.checks.worlds import calm_world
-from tidegate_core.records.codec import to_item
-from tidegate_core.records.messages import MessageTimer
-from tidegate_core.store.values import Delete, Put
+from tidegate_core.rows.item_codec import to_item
+from tidegate_core.rows.message import MessageTimer
+from tidegate_core.rows.store_operations import Delete, Put
 
 
 @pytest.mark.parametrize(

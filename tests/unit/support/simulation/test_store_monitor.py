@@ -10,8 +10,8 @@ from tests.simulation.runner.trace import Trace
 from tests.simulation.world.observations import Record
 from tests.simulation.world.store import SimStore
 from tests.simulation.world.timeline import Timeline
-from tidegate_core.store.keys import lease, shard_pk
-from tidegate_core.store.values import Item, Key, Put, Transaction
+from tidegate_core.rows.keys import lease, shard_pk
+from tidegate_core.rows.store_operations import Item, Key, Put, Transaction
 
 PRESENT, LATER, FORMER = "present/0.2/1", "present/0.2/2", "former/0.1/1"
 

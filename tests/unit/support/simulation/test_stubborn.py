@@ -14,11 +14,11 @@ from tests.simulation.world.node import Node
 from tests.simulation.world.program import EXIT_KILLED, EXIT_UNGATED
 from tests.simulation.world.world import World, build
 from tests.support.builders import a_run
-from tidegate_core.decisions.run_plane.launching import launch_order
-from tidegate_core.effects import Gone, LaunchOrder, NotSubmitted, SubmitFailed, Submitted
-from tidegate_core.records.codec import from_item, to_item
-from tidegate_core.records.run_plane import Run
-from tidegate_core.store.values import Put
+from tidegate_core.rows.effects import Gone, LaunchOrder, NotSubmitted, SubmitFailed, Submitted
+from tidegate_core.rows.item_codec import from_item, to_item
+from tidegate_core.rows.run import Run
+from tidegate_core.rows.store_operations import Put
+from tidegate_core.runs.launch_document import launch_order
 
 SEEDS = range(8)
 LATER_MS = 2_000

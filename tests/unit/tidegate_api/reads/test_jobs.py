@@ -9,9 +9,10 @@ import pytest
 
 from tests.support.builders import MINUTE
 from tests.unit.tidegate_api.conftest import EVENT_SPEC, NOW, SHARDS, SPEC, Process, a_run, put_schedule, shard_of
-from tidegate_core.model.instants import format_instant
-from tidegate_core.model.shards import schedule_shard
-from tidegate_core.records.run_plane import Evidence, Job
+from tidegate_core.language.values.instants import format_instant
+from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.rows.evidence import Evidence
+from tidegate_core.rows.job import Job
 
 JOBS = 400
 

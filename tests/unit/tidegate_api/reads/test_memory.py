@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.tidegate_api.conftest import NOW, SPEC, Process, a_run, put_schedule, shard_of
-from tidegate_core.store import keys
-from tidegate_core.store.values import Page, Put, RangeRead
-from tidegate_core.transactions.limits import key_text
+from tidegate_core.rows import keys
+from tidegate_core.rows.store_operations import Page, Put, RangeRead
+from tidegate_core.writes.limit_permits import key_text
 
 RUNS = 400
 ORDER_CHARACTERS = 50_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tidegate_api.reads.messages import state_of
-from tidegate_core.records.codec import to_item
-from tidegate_core.records.messages import FOR_EVER, Guard, Message
-from tidegate_core.store.values import Item
+from tidegate_core.rows.item_codec import to_item
+from tidegate_core.rows.message import FOR_EVER, Guard, Message
+from tidegate_core.rows.store_operations import Item
 
 SLOT = 10_000
 MESSAGE = Message(

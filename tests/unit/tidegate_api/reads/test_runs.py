@@ -11,10 +11,10 @@ import pytest
 
 from tests.support.builders import DAY, MINUTE
 from tests.unit.tidegate_api.conftest import NOW, SHARDS, Process, a_run, shard_of
-from tidegate_api.page_tokens import Place
-from tidegate_core.model.instants import format_instant
-from tidegate_core.records.run_plane import Run
-from tidegate_core.store.values import Delete, Item, Key, Page, RangeRead
+from tidegate_api.http.page_tokens import Place
+from tidegate_core.language.values.instants import format_instant
+from tidegate_core.rows.run import Run
+from tidegate_core.rows.store_operations import Delete, Item, Key, Page, RangeRead
 
 
 @pytest.mark.parametrize("reads_before", [0, 1, 2])
@@ -200,7 +200,7 @@ def test_given_a_run_that_moves_to_the_next_page_while_it_ends_then_no_run_is_mi
 def test_given_few_runs_of_a_namespace_among_many_then_pages_end_early_and_all_are_found(
     process: Process, a_night: list[Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidegate_api.reads.newest.SCANNED_MAX", 100)
+    monkeypatch.setattr("tidegate_api.reads.newest_first.SCANNED_MAX", 100)
     rare = a_run("land-3", NOW + 5, namespace="trains", id=a_run("other-3", NOW).id)
     end(process, rare, NOW + 5)
     pages = list(all_pages(process, 10, namespace="trains"))

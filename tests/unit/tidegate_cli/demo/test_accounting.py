@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tidegate_cli.demo.accounting import Artefacts, LedgerEntry, account
-from tidegate_cli.demo.plan import DAILY, DATASET_OF, LANDING, DemoPlan, plan_from
+from tidegate_cli.demo.demo_plan import DAILY, DATASET_OF, LANDING, DemoPlan, plan_from
 
 PLAN: DemoPlan = plan_from(datetime(2026, 3, 3, 5, 0, 0, tzinfo=UTC), 2)
 

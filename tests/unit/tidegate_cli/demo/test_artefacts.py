@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidegate_cli.demo.artefacts import artefacts_in
+from tidegate_cli.demo.demo_run import artefacts_in
 
 
 def test_given_a_lake_then_only_published_parquet_counts(tmp_path: Path) -> None:

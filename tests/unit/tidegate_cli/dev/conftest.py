@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tidegate_cli.dev.events import Notice, StackEvent
+from tidegate_cli.dev.stack_events import Notice, StackEvent
 
 
 @dataclass

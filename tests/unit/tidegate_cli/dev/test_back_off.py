@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_cli.dev.back_off import HEALTHY_AFTER_S, WAIT_S_MAX, BackOff
+from tidegate_cli.dev.component_supervisor import HEALTHY_AFTER_S, WAIT_S_MAX, BackOff
 
 
 def test_given_crashes_in_a_row_then_waits_double_up_to_half_a_minute() -> None:

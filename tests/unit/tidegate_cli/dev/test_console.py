@@ -7,7 +7,7 @@ import json
 from rich.console import Console
 
 from tidegate_cli.dev.console import JsonConsole, PlainConsole, StackConsole, TerminalConsole, console_for
-from tidegate_cli.dev.events import ComponentReady, Failed, Fetching, Notice, Ready, StackEvent, Stopped, Stopping
+from tidegate_cli.dev.stack_events import ComponentReady, Failed, Fetching, Notice, Ready, StackEvent, Stopped, Stopping
 
 READY = Ready(
     seconds=4.21,

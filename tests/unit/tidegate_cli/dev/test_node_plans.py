@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.unit.tidegate_cli.dev.conftest import RecordingConsole
-from tidegate_bricks.ports import LOOPBACK, free_port
-from tidegate_cli.dev.child import Child, ChildPlan
-from tidegate_cli.dev.data_folder import StackFolder
-from tidegate_cli.dev.environment import Wiring
-from tidegate_cli.dev.node_plans import NodePlans
+from tidegate_bricks.free_ports import LOOPBACK, free_port
+from tidegate_cli.dev.child_environment import Wiring
+from tidegate_cli.dev.child_process import Child, ChildPlan
+from tidegate_cli.dev.stack import NodePlans
+from tidegate_cli.dev.stack_folder import StackFolder
 
 
 def wiring(folder: Path, *node_ports: int) -> Wiring:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from tests.unit.tidegate_cli.conftest import a_ready
-from tidegate_cli.dev.pointer import Pointer
+from tidegate_cli.dev.stack import Pointer
 from tidegate_cli.local_stacks import running_stacks
 
 READY = a_ready("http://127.0.0.1:8080", "/work")
@@ -42,7 +42,7 @@ def test_given_a_stack_that_was_killed_then_its_pointer_counts_for_nothing_and_t
 ) -> None:
     code = (
         "import os, sys; from pathlib import Path; from tests.unit.tidegate_cli.conftest import a_ready;"
-        "from tidegate_cli.dev.pointer import Pointer;"
+        "from tidegate_cli.dev.stack import Pointer;"
         "Pointer(Path(sys.argv[1])).write(a_ready('http://127.0.0.1:1', '/killed')); os.kill(os.getpid(), 9)"
     )
     killed = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.unit.tidegate_cli.conftest import a_ready
+from tidegate_cli.dev.child_environment import DYNAMODB_VARIABLE, KAFKA_VARIABLE
 from tidegate_cli.dev.console import console_for
-from tidegate_cli.dev.environment import DYNAMODB_VARIABLE, KAFKA_VARIABLE
-from tidegate_cli.dev.events import Notice, Ready, StackEvent, Stopped, Stopping
-from tidegate_cli.dev.failure import SettingsWrong
+from tidegate_cli.dev.errors import SettingsWrong
 from tidegate_cli.dev.options import StackOptions
-from tidegate_cli.dev.pointer import Pointer
-from tidegate_cli.dev.stack import Stack
+from tidegate_cli.dev.stack import Pointer, Stack
+from tidegate_cli.dev.stack_events import Notice, Ready, StackEvent, Stopped, Stopping
 
 
 @pytest.mark.parametrize("port", ["abc", "0", "-1", "80.0", "65536", "99999", "9" * 5_000])

@@ -20,15 +20,15 @@ from tests.support.builders import (
     every,
 )
 from tests.support.harness.actor_harness import Bench
-from tidegate_core.decisions.forged import TopicNamespaces
-from tidegate_core.decisions.inboxed_request import inbox_row, may_overtake
-from tidegate_core.decisions.inputs import LogRecord, Poked
-from tidegate_core.model.instants import format_instant
-from tidegate_core.model.parsing import parse_request
-from tidegate_core.model.position import Position
-from tidegate_core.model.shards import controls_shard, schedule_shard
-from tidegate_core.store.values import Item
-from tidegate_core.transactions.cursor import inbox_put
+from tidegate_core.engine.actor_inputs import LogRecord, Poked
+from tidegate_core.ingest.inbox_row import inbox_row, may_overtake
+from tidegate_core.language.formats.parsing import parse_request
+from tidegate_core.language.values.instants import format_instant
+from tidegate_core.language.values.log_position import Position
+from tidegate_core.language.values.shard_hash import controls_shard, schedule_shard
+from tidegate_core.language.values.topic_namespaces import TopicNamespaces
+from tidegate_core.rows.store_operations import Item
+from tidegate_core.writes.cursor_moves import inbox_put
 
 SWEEP = 12 * SECOND
 """Longer than an owner's pause between two looks at an inbox of which nobody told it."""

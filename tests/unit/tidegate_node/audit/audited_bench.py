@@ -7,12 +7,12 @@ from typing import Any
 
 from tests.support.builders import DEFAULT_SHARDS, NOW, SECOND, Doc
 from tests.support.harness.actor_harness import Bench
-from tidegate_core.audit.facts import Window
-from tidegate_core.audit.findings import Findings
-from tidegate_core.audit.report import asked_for
-from tidegate_core.store.values import Delete, Item, Key, Put
-from tidegate_node.audit.process import Audit
-from tidegate_ports.landed import Landed
+from tidegate_core.explain.audit.audit_report import asked_for
+from tidegate_core.explain.audit.findings import Findings
+from tidegate_core.explain.audit.shard_snapshot import Window
+from tidegate_core.rows.store_operations import Delete, Item, Key, Put
+from tidegate_node.commands.audit.audit_command import Audit
+from tidegate_ports.topic_snapshot import Landed
 
 OUT = "out"
 

@@ -7,7 +7,7 @@ import pytest
 from tests.support.builders import MINUTE, SECOND, Doc, a_cancel, a_send
 from tests.support.harness.effect_matchers import a_produce
 from tests.unit.tidegate_node.audit.audited_bench import AuditedBench, kinds
-from tidegate_core.effects import NotProduced
+from tidegate_core.rows.effects import NotProduced
 
 MISSING = NotProduced("refused", "UNKNOWN_TOPIC_OR_PART")
 WHICH = pytest.mark.parametrize(("sent", "cancel"), [({}, {"message_id": "m-1"}), ({"key": "k"}, {"key": "k"})])

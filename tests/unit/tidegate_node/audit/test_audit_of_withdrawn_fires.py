@@ -7,8 +7,8 @@ import pytest
 from tests.support.builders import MINUTE, SECOND, Doc, a_recurring, a_request, an_apply, every
 from tests.support.harness.effect_matchers import a_produce
 from tests.unit.tidegate_node.audit.audited_bench import AuditedBench, kinds
-from tidegate_core.decisions.delivery_plane.outgoing import WIRE_PATIENCE_MS
-from tidegate_core.effects import NotProduced
+from tidegate_core.messages.wire.message_record import WIRE_PATIENCE_MS
+from tidegate_core.rows.effects import NotProduced
 
 MISSING = NotProduced("refused", "UNKNOWN_TOPIC_OR_PART")
 NO_ANSWER = NotProduced("unavailable", "_MSG_TIMED_OUT")

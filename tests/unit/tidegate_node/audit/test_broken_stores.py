@@ -9,19 +9,19 @@ import pytest
 
 from tests.support.builders import DEFAULT_SHARDS, MINUTE, NOW, a_recurring, a_send, a_spec, an_apply, every
 from tests.unit.tidegate_node.audit.audited_bench import OUT, AuditedBench, kinds
-from tidegate_core.audit.facts import Window
-from tidegate_core.audit.report import CANNOT_TELL, CLEAN, DIFFERS, exit_code_of
-from tidegate_core.audit.sink import OnTopics, Seen, judge_sink, sink_facts
-from tidegate_core.model.position import Position
-from tidegate_core.records.codec import from_item
-from tidegate_core.records.messages import Message
-from tidegate_core.store import keys
-from tidegate_core.store.values import Put
-from tidegate_core.transactions.map import ClusterMap, Cut, put_first_map
-from tidegate_node.audit.reading import Reader, read_shard
-from tidegate_node.audit.reading_messages import read_messages
-from tidegate_node.audit.topics import on_topics_of
-from tidegate_ports.landed import Landed
+from tidegate_core.explain.audit.audit_report import CANNOT_TELL, CLEAN, DIFFERS, exit_code_of
+from tidegate_core.explain.audit.delivered_records import OnTopics, Seen, judge_sink, sink_facts
+from tidegate_core.explain.audit.shard_snapshot import Window
+from tidegate_core.language.values.log_position import Position
+from tidegate_core.rows import keys
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.message import Message
+from tidegate_core.rows.store_operations import Put
+from tidegate_core.writes.partition_map import ClusterMap, Cut, put_first_map
+from tidegate_node.commands.audit.message_reader import read_messages
+from tidegate_node.commands.audit.shard_reader import Reader, read_shard
+from tidegate_node.commands.audit.topic_records import on_topics_of
+from tidegate_ports.topic_snapshot import Landed
 
 MINUTELY = an_apply(a_spec(trigger=every("1m")))
 

@@ -14,14 +14,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from tidegate_core.constraints.load import LOCAL_MOST
-from tidegate_core.effects import LoadSampled, SampleLoad
-from tidegate_node.load import http
-from tidegate_node.load.effects import LoadEffects
-from tidegate_node.load.host import HostLoad
-from tidegate_node.load.http import PageLoad
+from tidegate_core.language.constraints.load import LOCAL_MOST
+from tidegate_core.rows.effects import LoadSampled, SampleLoad
+from tidegate_node.load import http_metric as http
+from tidegate_node.load.host_load import HostLoad
+from tidegate_node.load.http_metric import PageLoad
+from tidegate_node.load.load_effects import LoadEffects
 from tidegate_ports.clock import SystemClock
-from tidegate_ports.load import LoadUnavailable, SourceSilent
+from tidegate_ports.load_sampler import LoadUnavailable, SourceSilent
 from tidegate_telemetry.metric_names import NODE_METRICS
 from tidegate_telemetry.metrics import Metrics
 

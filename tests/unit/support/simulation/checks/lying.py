@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from tests.simulation.checks.case import Case
-from tidegate_core.records.run_plane import LedgerRow
+from tidegate_core.rows.ledger import LedgerRow
 
 MINUTE_MS = 60_000
 

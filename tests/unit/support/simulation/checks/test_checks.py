@@ -26,7 +26,7 @@ from tests.simulation.world.observations import UPSTREAM, ReceiptSeen
 from tests.simulation.world.world import World
 from tests.unit.support.simulation.checks.lying import MINUTE_MS, found, one_of, with_rows
 from tests.unit.support.simulation.checks.steps import a_step
-from tidegate_core.records.run_plane import LedgerRow
+from tidegate_core.rows.ledger import LedgerRow
 
 
 def changed_one(case: Case, wanted: LedgerRow, **changes: Any) -> Case:

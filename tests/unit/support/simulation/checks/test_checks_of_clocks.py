@@ -9,7 +9,7 @@ from tests.simulation.checks.evidence import check_evidence
 from tests.simulation.world.world import World
 from tests.unit.support.simulation.checks.lying import found
 from tests.unit.support.simulation.checks.steps import a_step
-from tidegate_core.model.durations import parse_duration
+from tidegate_core.language.values.durations import parse_duration
 
 LONG_MS = 60_000
 

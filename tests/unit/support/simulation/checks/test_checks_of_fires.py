@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from tests.simulation.checks.fires import accounted
-from tidegate_core.records.run_plane import LedgerRow
+from tidegate_core.rows.ledger import LedgerRow
 
 SECONDLY = {"type": "every", "period": "1s"}
 

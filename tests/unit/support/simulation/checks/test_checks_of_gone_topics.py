@@ -14,7 +14,7 @@ from tests.simulation.users.message_senders import broken_request
 from tests.simulation.world.cluster import EVENTS_DLQ, REQUESTS_DLQ
 from tests.simulation.world.observations import Author
 from tests.simulation.world.timeline import START
-from tidegate_core.store.values import Item
+from tidegate_core.rows.store_operations import Item
 
 ANOTHER = "e" * 32
 GONE_AT: Final = 20_000

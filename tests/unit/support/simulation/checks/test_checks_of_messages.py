@@ -18,7 +18,7 @@ from tests.simulation.world.fault_waits import FaultWait
 from tests.simulation.world.observations import Delivery, ReceiptSeen
 from tests.simulation.world.timeline import START
 from tests.unit.support.simulation.checks.lying import MINUTE_MS, found
-from tidegate_core.store import keys
+from tidegate_core.rows import keys
 
 EARLIEST_MS = MAYBE_SENT_MS + SKEW_MS
 

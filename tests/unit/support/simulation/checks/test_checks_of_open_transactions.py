@@ -22,7 +22,7 @@ from tests.simulation.world.timeline import START
 from tests.simulation.world.world import World, build
 from tests.unit.support.simulation.checks.lying import found
 from tests.unit.support.simulation.checks.worlds import calm_world
-from tidegate_core.store.keys import shard_pk
+from tidegate_core.rows.keys import shard_pk
 
 SEED = 2
 OPEN = (8_000, 48_000)

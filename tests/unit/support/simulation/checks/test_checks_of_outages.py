@@ -13,8 +13,8 @@ from tests.simulation.checks.overlap import check_overlap
 from tests.simulation.checks.request_history import SKEW_MS
 from tests.simulation.world.timeline import START
 from tests.unit.support.simulation.checks.lying import MINUTE_MS, found, one_of, with_rows
-from tidegate_core.records.outages import Outage
-from tidegate_core.store import keys
+from tidegate_core.rows import keys
+from tidegate_core.rows.outage import Outage
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.simulation.world.kip848_coordinator import ConsumerCoordinator
 from tests.simulation.world.observations import Author, Delivery, Try
 from tests.simulation.world.timeline import START
 from tests.unit.support.simulation.checks.lying import MINUTE_MS, found
-from tidegate_core.store import keys
+from tidegate_core.rows import keys
 
 MORE = REPEATS_MAX + 1
 

@@ -12,8 +12,8 @@ from tests.simulation.checks.stops import check_stops
 from tests.simulation.world.observations import Body, ReceiptSeen
 from tests.unit.support.simulation.checks.lying import MINUTE_MS, found
 from tests.unit.support.simulation.checks.steps import a_step
-from tidegate_core.records.outages import Outage
-from tidegate_core.store import keys
+from tidegate_core.rows import keys
+from tidegate_core.rows.outage import Outage
 
 
 def bodies_of_ticks(case: Case, number: int) -> list[Body]:

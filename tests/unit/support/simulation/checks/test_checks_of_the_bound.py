@@ -10,8 +10,8 @@ from tests.simulation.checks.case import Case
 from tests.simulation.checks.repeat_bound import SENT_BEHIND, is_at_bound
 from tests.simulation.world.observations import Try
 from tests.simulation.world.timeline import START
-from tidegate_core.decisions.delivery_plane.checkpoints import CHECKPOINT_AFTER_MS
-from tidegate_core.store import keys
+from tidegate_core.messages.wire.checkpoints import CHECKPOINT_AFTER_MS
+from tidegate_core.rows import keys
 
 SHARD = 1
 MOST = 3

@@ -15,7 +15,7 @@ from tests.simulation.world.timeline import START
 from tests.simulation.world.world import World
 from tests.unit.support.simulation.checks.steps import a_step
 from tests.unit.support.simulation.checks.worlds import calm_world
-from tidegate_core.records.run_plane import LedgerRow
+from tidegate_core.rows.ledger import LedgerRow
 
 SEED = 871_010
 """Of a calm world in which both schedules fire and go on to the end, and ticks come to nothing."""

@@ -11,9 +11,9 @@ from tests.simulation.checks.case import Case
 from tests.simulation.checks.dispositions import check_dispositions
 from tests.simulation.checks.request_history import SKEW_MS
 from tests.simulation.world.world import World
-from tidegate_core.decisions.run_plane.entries import forgetting
-from tidegate_core.records.outages import Outage
-from tidegate_core.records.run_plane import LedgerRow
+from tidegate_core.rows.ledger import LedgerRow
+from tidegate_core.rows.outage import Outage
+from tidegate_core.shard.events.evidence_log import forgetting
 
 TIMEOUT_MS = 8_000
 

@@ -28,10 +28,10 @@ from tests.simulation.world.timeline import START
 from tests.simulation.world.world import World, build
 from tests.unit.support.simulation.checks.lying import found
 from tests.unit.support.simulation.checks.worlds import calm_world
-from tidegate_core.model.durations import parse_duration
-from tidegate_core.model.shards import schedule_shard
-from tidegate_core.records.run_plane import LedgerRow
-from tidegate_core.store.keys import shard_pk
+from tidegate_core.language.values.durations import parse_duration
+from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.rows.keys import shard_pk
+from tidegate_core.rows.ledger import LedgerRow
 
 SEED = 7
 SEED_OF_MANY = 871_009

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.mutants.clauses.clause_finder import Clause, clauses_of, spoilt
-from tidegate_core.store.values import Condition
-from tidegate_core.transactions import conditions
+from tidegate_core.rows.store_operations import Condition
+from tidegate_core.writes import conditions
 from tidegate_memory.expressions import parse_condition
 
 NAMES = {"#a": "a", "#b": "b", "#c": "c"}

@@ -11,7 +11,7 @@ import pytest
 from tests.simulation.mutants.hunt import hunt_by_seeds, hunt_by_tests, missing_tests, proves
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, instead
 from tests.unit.support.simulation.mutants.example_stories import World
-from tidegate_core.transactions.unit_of_work import UnitOfWork
+from tidegate_core.writes.unit_of_work import UnitOfWork
 
 STORIES = "unit/support/simulation/mutants/example_stories.py"
 KILLED = "killed"

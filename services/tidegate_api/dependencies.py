@@ -1,0 +1,192 @@
+"""What an API process is made of: the ports that `bootstrap` (or a test) hands in, and the services built on them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from tidegate_api.bus_clients import Bus, OpenBus, TopicNames
+from tidegate_api.cluster_map import MapReader
+from tidegate_api.dead_letter_service import LetterDesk
+from tidegate_api.http.request_bodies import LARGE_TOGETHER_BYTES
+from tidegate_api.reads.dead_letters import DeadLetterReads
+from tidegate_api.reads.jobs import JobReads
+from tidegate_api.reads.limits import LimitReads
+from tidegate_api.reads.messages import MessageReads
+from tidegate_api.reads.nodes import NodeReads
+from tidegate_api.reads.occurrences import OccurrenceReads
+from tidegate_api.reads.range_scan import RangeReader
+from tidegate_api.reads.runs import RunReads
+from tidegate_api.reads.schedules import ScheduleReads
+from tidegate_api.reads.shards import ShardReads
+from tidegate_api.reads.sources import SourceReads
+from tidegate_api.reads.why import WhyReads
+from tidegate_api.requests.overtaking import Overtaking
+from tidegate_api.requests.receipt_lookup import StoredAnswers
+from tidegate_api.requests.receipt_waiters import ReceiptDesk
+from tidegate_api.requests.request_submission import Submission, Timing
+from tidegate_api.run_logs import RunLogs
+from tidegate_api.start_gate import CarryOut, Gate
+from tidegate_api.thread_pools import Pools
+from tidegate_api.wakeup_sender import Pokes
+from tidegate_core.language.definitions.quotas import Quotas
+from tidegate_ports.bus import Notices
+from tidegate_ports.clock import Clock
+from tidegate_ports.store import Store
+from tidegate_telemetry.metrics import Metrics
+from tidegate_telemetry.open_transactions import Followed, OpenTransactions
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Ports and values from outside.
+
+    Attributes:
+        carry_out: Settles one transaction; blocking.
+        open_bus: Starts the Kafka clients on the running loop.
+        metrics: With the API's table.
+        secrets: Of the run tokens.
+        host: Where the API listens.
+        gate_url: Where programs find it, if that is known.
+        large_bodies_bytes_max: Of all large bodies under way together.
+        minimum_period_ms: Shortest period of a time trigger, for dry runs while no node has told its own.
+        quotas: For dry runs; the owner's own setting decides.
+    """
+
+    store: Store
+    carry_out: CarryOut
+    open_bus: OpenBus
+    logs: RunLogs
+    clock: Clock
+    notices: Notices
+    metrics: Metrics
+    secrets: Sequence[bytes]
+    topics: TopicNames
+    host: str = "127.0.0.1"
+    gate_url: str | None = None
+    large_bodies_bytes_max: int = LARGE_TOGETHER_BYTES
+    gate_threads: int = 16
+    read_threads: int = 16
+    minimum_period_ms: int = 10_000
+    quotas: Quotas = field(default_factory=dict)
+    timing: Timing = field(default_factory=Timing)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the routes use, for as long as the process serves."""
+
+    secrets: Sequence[bytes]
+    minimum_period_ms: int
+    quotas: Quotas
+    clock: Clock
+    notices: Notices
+    bus: Bus
+    topics: TopicNames
+    pools: Pools
+    metrics: Metrics
+    cluster: MapReader
+    gate: Gate
+    pokes: Pokes
+    desk: ReceiptDesk
+    transactions: OpenTransactions
+    submission: Submission
+    answers: StoredAnswers
+    logs: RunLogs
+    schedules: ScheduleReads
+    jobs: JobReads
+    runs: RunReads
+    occurrences: OccurrenceReads
+    messages: MessageReads
+    sources: SourceReads
+    why: WhyReads
+    nodes: NodeReads
+    shards: ShardReads
+    limits: LimitReads
+    letters: DeadLetterReads
+    letter_desk: LetterDesk
+
+
+@asynccontextmanager
+async def running(parts: Parts) -> AsyncIterator[Services]:
+    """Starts everything, and stops it in the order in which nothing is lost: pokes, clients, threads."""
+    pools = Pools(parts.gate_threads, parts.read_threads)
+    desk = ReceiptDesk(parts.topics.receipts, parts.notices)
+    async with parts.open_bus(desk) as bus:
+        services = assemble(parts, pools, desk, bus)
+        # In the background: the gate and the reads work while the broker is down.
+        lives = [asyncio.create_task(desk.keep_reading(bus)), asyncio.create_task(services.transactions.run())]
+        try:
+            yield services
+        finally:
+            for life in lives:
+                life.cancel()
+            for life in lives:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await life
+            await services.pokes.settle()
+    pools.close()
+
+
+def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Services:
+    """Builds the services; nothing here acts."""
+    cluster = MapReader(parts.store, pools, parts.clock)
+    ranges = RangeReader(parts.store, pools)
+    answers = StoredAnswers(parts.store, parts.clock)
+    schedules = ScheduleReads(parts.store, pools, cluster, ranges)
+    letters = DeadLetterReads(parts.store, pools, bus, parts.topics)
+    pokes = Pokes(bus, cluster, parts.topics.pokes, parts.metrics)
+    return Services(
+        secrets=parts.secrets,
+        minimum_period_ms=parts.minimum_period_ms,
+        quotas=parts.quotas,
+        clock=parts.clock,
+        notices=parts.notices,
+        bus=bus,
+        topics=parts.topics,
+        pools=pools,
+        metrics=parts.metrics,
+        cluster=cluster,
+        gate=Gate(parts.store, parts.carry_out, parts.clock),
+        pokes=pokes,
+        desk=desk,
+        transactions=OpenTransactions(
+            lambda: [] if desk.read is None else [Followed(desk.read.name, desk.read.id, is_own=True)],
+            lambda _: True,  # Each process reads all receipts.
+            bus.topics,
+            bus.finder,
+            parts.clock,
+            parts.metrics,
+            parts.notices,
+        ),
+        submission=Submission(
+            bus,
+            desk,
+            answers,
+            cluster,
+            pools,
+            Overtaking(bus, parts.store, pools, pokes, parts.topics.requests, parts.notices),
+            parts.clock,
+            parts.topics,
+            parts.metrics,
+            parts.notices,
+            parts.timing,
+        ),
+        answers=answers,
+        logs=parts.logs,
+        schedules=schedules,
+        jobs=JobReads(parts.store, pools, cluster, ranges, schedules, parts.clock),
+        runs=RunReads(parts.store, pools, cluster, ranges),
+        occurrences=OccurrenceReads(pools, cluster, ranges),
+        messages=MessageReads(parts.store, pools, cluster, parts.clock),
+        sources=SourceReads(parts.store, pools),
+        why=WhyReads(parts.store, pools, cluster, parts.clock),
+        nodes=NodeReads(parts.store, pools, parts.clock),
+        shards=ShardReads(parts.store, pools, bus, parts.topics, parts.clock),
+        limits=LimitReads(parts.store, pools, cluster, ranges, parts.clock),
+        letters=letters,
+        letter_desk=LetterDesk(letters, parts.store, parts.carry_out, pools, bus.publisher, parts.clock, parts.notices),
+    )

@@ -1,0 +1,1 @@
+"""Requests that clients send: checks, submission to the topic, receipts."""

@@ -1,0 +1,61 @@
+"""Which shard a request belongs to: the same rule as the ingest's, for requests whose id is always set."""
+
+from __future__ import annotations
+
+from tidegate_core.language.requests.requests import (
+    ControlRequest,
+    JobCancel,
+    MessageCancel,
+    MessageSend,
+    Request,
+    RunRequest,
+    SourceRequest,
+)
+from tidegate_core.language.values.derived_ids import shard_of_run
+from tidegate_core.language.values.problems import InvalidInput, Problem
+from tidegate_core.language.values.shard_hash import controls_shard, message_shard, schedule_shard, sources_shard
+
+
+def shard_of_request(request: Request, request_id: str, shards: int) -> int:
+    """Returns the shard whose owner applies the request, and in which its receipt lies.
+
+    Raises:
+        InvalidInput: A run or job id names a shard that the cluster does not have.
+    """
+    match request:
+        case MessageSend():
+            return message_shard(request.namespace, request.key, request_id, shards)
+        case MessageCancel():
+            return message_shard(request.namespace, request.key, request.message_id or "", shards)
+        case RunRequest(run_id=run):
+            return run_shard(run, shards, "run_id")
+        case JobCancel(job_id=run):
+            return run_shard(run, shards, "job_id")
+        case ControlRequest():
+            return controls_shard(shards)
+        case SourceRequest():
+            return sources_shard(shards)
+        case _:
+            return schedule_shard(request.namespace, request.name, shards)
+
+
+def run_shard(run_id: str, shards: int, field: str = "run_id") -> int:
+    """Returns the shard that a run or job id names. Raises InvalidInput."""
+    shard = shard_of_run(run_id)
+    if shard >= shards:
+        problem = Problem(field, f"names shard {shard}, the cluster has {shards}", "copy the id as it was printed")
+        raise InvalidInput([problem])
+    return shard
+
+
+def subject_of(request: Request) -> str:
+    """Returns what the request is about: the record's key, for people who read the topic."""
+    match request:
+        case MessageSend() | MessageCancel():
+            return f"{request.namespace}/{request.key}" if request.key is not None else request.namespace
+        case RunRequest(run_id=run) | JobCancel(job_id=run):
+            return run
+        case ControlRequest():
+            return request.namespace or request.scope
+        case _:
+            return f"{request.namespace}/{request.name}"

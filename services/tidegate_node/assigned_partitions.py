@@ -1,0 +1,349 @@
+"""What this node holds: one driver per ownership topic partition that the group gave to it.
+
+Implements both listeners of the bus: whatever membership and reader say goes to the driver that it concerns. Callbacks of the
+group are a courtesy; nothing's safety rests on them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, NamedTuple, Protocol
+
+from tidegate_core.engine.actor_inputs import LogRecord, Migrated, Poked, PositionGone, RecordsArrived
+from tidegate_core.rows.schema_version import NEWEST
+from tidegate_core.shard.outages.outage_recorder import sign_name
+from tidegate_core.writes.partition_map import ClusterMap
+from tidegate_node.node_identity import NodeFacts
+from tidegate_node.partition_driver import PartitionDriver
+from tidegate_node.topics.lost_offsets import StandingStill
+from tidegate_node.topics.wakeup_records import Beat, read_record
+from tidegate_ports.bus import END, Drain, Notices, PartitionReader, Record, Topic
+from tidegate_ports.clock import Clock
+
+SWITCH_MS: Final = 2_500
+"""How long a hand-over from one map to the next may take, as one from node to node; others wait for it (`former_maps.HAND_OVER_MS`)."""
+
+
+class Heartbeats(Protocol):
+    """Takes the heartbeats that are read."""
+
+    def heard(self, beat: Beat) -> None: ...
+
+
+class Holdings:
+    """One per process. `connect` is called once, before the membership starts.
+
+    Attributes:
+        requests_doubted: Something was read that does not lie in the map's requests topic, or is not there any more.
+    """
+
+    def __init__(
+        self,
+        facts: NodeFacts,
+        standing_still: StandingStill,
+        clock: Clock,
+        notices: Notices,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._facts = facts
+        self.standing_still = standing_still
+        self._clock = clock
+        self._notices = notices
+        self._loop = loop
+        self._drivers: dict[int, PartitionDriver] = {}
+        self.requests_doubted = False
+        self._given: set[int] = set()
+        self._served: dict[str, int] = {}
+        self._make_driver: Callable[[int], PartitionDriver] | None = None
+        self._reader: PartitionReader | None = None
+        self._heartbeats: Heartbeats | None = None
+        self._hand_overs: list[_HandOver] = []
+
+    def connect(
+        self, make_driver: Callable[[int], PartitionDriver], reader: PartitionReader, heartbeats: Heartbeats
+    ) -> None:
+        """What it works with; a call of its own, because bus, drivers and this object know each other."""
+        self._make_driver, self._reader, self._heartbeats = make_driver, reader, heartbeats
+
+    # -- figures ------------------------------------------------------------------------------------------------------
+
+    @property
+    def held(self) -> frozenset[int]:
+        return frozenset(self._drivers)
+
+    @property
+    def serving(self) -> frozenset[int]:
+        """Those that are recovered and fire."""
+        return frozenset(number for number, driver in self._drivers.items() if driver.is_serving)
+
+    def served(self, now: int) -> dict[str, int]:
+        """Returns up to when each topic partition was certainly served that is or was held, for however short; by `sign_name`."""
+        for number, driver in self._drivers.items():
+            self._note_served(number, driver, now)
+        return dict(self._served)
+
+    def shards(self, topic_partitions: Iterable[int]) -> int:
+        """How many shards follow from them."""
+        cluster = self._facts.cluster
+        return sum(len(range(number, cluster.shards, cluster.topic_partitions)) for number in topic_partitions)
+
+    def writes(self) -> int:
+        """Returns the oldest version in which any of its actors writes rows; without one nothing is written."""
+        return min((driver.writes for driver in self._drivers.values()), default=NEWEST)
+
+    def migrated(self, writes: int) -> None:
+        """Rows are written in this version by now."""
+        for driver in self._drivers.values():
+            if driver.writes < writes:
+                driver.give(Migrated(writes))
+
+    def poke(self, poked: Poked) -> bool:
+        """Pokes a shard of this process; False when it is another's."""
+        driver = self._drivers.get(self._facts.holder_of(poked.shard))
+        if driver is None:
+            return False
+        driver.give(poked)
+        return True
+
+    def drop_all(self) -> None:
+        self.lost(sorted(self._drivers))
+
+    # -- the group ----------------------------------------------------------------------------------------------------
+
+    def assigned(self, topic_partitions: Sequence[int]) -> None:
+        self._notices("assigned", topic_partitions=list(topic_partitions))
+        self._given |= set(topic_partitions)
+        if beyond := self.beyond_the_map & set(topic_partitions):
+            # The requests topic has grown and the map has not followed yet: no shard follows from these. A driver for one would take
+            # shards whose holders are others, by its own count, and fight with them for ever.
+            self._notices("beyond_the_map", topic_partitions=sorted(beyond))
+        for number in (each for each in topic_partitions if each not in beyond):
+            if (former := self._drivers.pop(number, None)) is not None:
+                self._drop(number, former)
+            self._begin(number)
+
+    def _begin(self, number: int) -> None:
+        assert self._make_driver is not None
+        driver = self._drivers[number] = self._make_driver(number)
+        driver.map_version = self._facts.cluster.version
+        driver.begin()
+        self._read_pokes(number)
+
+    def revoked(self, topic_partitions: Sequence[int], drain: Drain) -> None:
+        self._notices("revoked", topic_partitions=list(topic_partitions))
+        self._given -= set(topic_partitions)
+        going = [number for number in topic_partitions if number in self._drivers]
+        for number in going:
+            self._stop_pokes(number)
+        self._hand_over(going, drain)
+
+    def _hand_over(self, going: Sequence[int], drain: Drain) -> None:
+        waiting = {number: self._drivers[number] for number in going}
+        if not waiting:
+            drain.done()
+            return
+        left_s = max(0, drain.deadline_ms - self._clock.monotonic_ms()) / 1000
+        # At the deadline they are gone, drained or not.
+        hand_over = _HandOver(waiting, drain)
+        hand_over.deadline = self._loop.call_later(left_s, partial(self._cut, hand_over))
+        self._hand_overs.append(hand_over)
+        for number, driver in sorted(waiting.items()):
+            driver.drain(partial(self._drained, number, driver))
+
+    # -- the map ------------------------------------------------------------------------------------------------------
+
+    @property
+    def beyond_the_map(self) -> frozenset[int]:
+        """Topic partitions that the group has given and from which no shard follows, as far as this process knows the map."""
+        return frozenset(number for number in self._given if number >= self._facts.cluster.topic_partitions)
+
+    def follow(self, cluster: ClusterMap) -> None:
+        """A newer map is in force: hands everything over, and begins anew what the group has given, under this map.
+
+        In order, as at a planned end, so that nothing that was sent is sent again; at the deadline without it.
+        """
+        assert self._reader is not None
+        for each in {each for number in self._drivers for each in self._facts.pokes_of(number)}:
+            self._reader.unassign(self._facts.pokes.name, each)
+        self._facts.follow(cluster)
+        self.requests_doubted = False
+        for number in sorted(self._given & self._drivers.keys()):
+            switch = _Switch(self._clock.monotonic_ms() + SWITCH_MS, partial(self._begin_again, number))
+            self._hand_over([number], switch)
+        for number in sorted(self._given - self._drivers.keys()):
+            self._begin_again(number)
+
+    def _begin_again(self, number: int) -> None:
+        """Unless it was taken, or given anew, meanwhile."""
+        if number in self._given - self.beyond_the_map and number not in self._drivers:
+            self._begin(number)
+
+    def lost(self, topic_partitions: Sequence[int]) -> None:
+        self._given -= set(topic_partitions)
+        gone = [number for number in topic_partitions if number in self._drivers]
+        if gone:
+            self._notices("lost", topic_partitions=gone)
+        for number in gone:
+            self._stop_pokes(number)
+            self._drop(number, self._drivers.pop(number))
+
+    def _drained(self, number: int, driver: PartitionDriver) -> None:
+        self._notices("drained", topic_partition=number)
+        self._let_go(number, driver)
+
+    def _cut(self, hand_over: _HandOver) -> None:
+        self._notices("drain_cut", topic_partitions=sorted(hand_over.waiting))
+        for number, driver in list(hand_over.waiting.items()):
+            self._let_go(number, driver)
+
+    def _let_go(self, number: int, driver: PartitionDriver) -> None:
+        """Drops a driver; by now the topic partition may have been lost, or given anew to another one.
+
+        More than one hand-over may wait for it: a rebalance may take what a planned end is handing over.
+        """
+        if self._drivers.get(number) is driver:
+            self._drop(number, self._drivers.pop(number))
+        else:
+            driver.drop()
+        for hand_over in self._hand_overs:
+            if hand_over.waiting.get(number) is driver:
+                del hand_over.waiting[number]
+        done = [each for each in self._hand_overs if not each.waiting]
+        self._hand_overs = [each for each in self._hand_overs if each.waiting]
+        for each in done:
+            each.end()
+
+    def _drop(self, number: int, driver: PartitionDriver) -> None:
+        driver.drop()
+        self._note_served(number, driver, self._clock.now_ms())
+
+    def _note_served(self, number: int, driver: PartitionDriver, now: int) -> None:
+        until = driver.served_until(now)
+        if until is not None:
+            self._served[sign_name(driver.map_version, number)] = until
+
+    # -- records ------------------------------------------------------------------------------------------------------
+
+    def requests(self, topic_partition: int, records: Sequence[Record]) -> None:
+        self.requests_doubted |= records[0].topic_id != self._facts.requests.id
+        self._pass_on(topic_partition, self._facts.requests.name, topic_partition, records)
+
+    def requests_gone(self, topic_partition: int, offset: int) -> None:
+        self.requests_doubted = True
+        self._position_gone(topic_partition, self._facts.requests.name, topic_partition, offset)
+
+    def others(self, topic: str, topic_partition: int, records: Sequence[Record]) -> None:
+        if topic == self._facts.pokes.name:
+            self._take_pokes(topic_partition, records)
+        else:
+            self._pass_on(topic_partition % self._facts.cluster.topic_partitions, topic, topic_partition, records)
+
+    def others_gone(self, topic: str, topic_partition: int, offset: int) -> None:
+        if topic == self._facts.pokes.name:
+            # Nothing of value lies there: go on at the end.
+            self._read_at_end(topic_partition)
+        else:
+            number = topic_partition % self._facts.cluster.topic_partitions
+            self._position_gone(number, topic, topic_partition, offset)
+
+    def _position_gone(self, holder: int, topic: str, topic_partition: int, offset: int) -> None:
+        if (driver := self._drivers.get(holder)) is not None:
+            self.standing_still.gone(topic, topic_partition, offset)
+            driver.give(PositionGone(topic, topic_partition, offset))
+
+    def _pass_on(self, holder: int, topic: str, topic_partition: int, records: Sequence[Record]) -> None:
+        if (driver := self._drivers.get(holder)) is not None:
+            at = self._times(topic)
+            taken = tuple(LogRecord(r.offset, at(r), r.key, r.value, r.headers) for r in records)
+            driver.give(RecordsArrived(topic, topic_partition, taken, records[0].topic_id))
+
+    def _times(self, topic: str) -> Callable[[Record], int]:
+        """Evidence is judged by the broker's times. A users' own topic may have its producers' instead, which may be any:
+        what comes from there is as old as its reading (decision 19).
+        """
+        own = topic in {self._facts.requests.name, self._facts.events.name}
+        now = self._clock.now_ms()
+        return lambda record: record.append_time_ms if own or record.timed_by_broker else now
+
+    # -- pokes --------------------------------------------------------------------------------------------------------
+
+    def _take_pokes(self, topic_partition: int, records: Sequence[Record]) -> None:
+        assert self._reader is not None
+        assert self._heartbeats is not None
+        # First: whatever becomes of them, their share of the flow's bound is free again.
+        self._reader.taken(self._facts.pokes.name, topic_partition, len(records))
+        for record in records:
+            said = read_record(record.value)
+            if said is None:
+                self._notices("poke_unreadable", topic_partition=topic_partition, offset=record.offset)
+            elif isinstance(said, Beat):
+                self._heartbeats.heard(said)
+            else:
+                self.poke(said)
+
+    def _read_pokes(self, number: int) -> None:
+        for each in self._facts.pokes_of(number):
+            self._read_at_end(each)
+
+    def _read_at_end(self, topic_partition: int) -> None:
+        assert self._reader is not None
+        pokes = self._facts.pokes
+        self._reader.assign(Topic(pokes.name, pokes.id, pokes.topic_partitions), topic_partition, END)
+
+    def _stop_pokes(self, number: int) -> None:
+        """But for what another one of this process reads as well."""
+        assert self._reader is not None
+        others = {each for other in self._drivers if other != number for each in self._facts.pokes_of(other)}
+        for each in self._facts.pokes_of(number):
+            if each not in others:
+                self._reader.unassign(self._facts.pokes.name, each)
+
+
+@dataclass(slots=True)
+class _HandOver:
+    """Topic partitions that go together.
+
+    Attributes:
+        waiting: Those whose driver has not ended yet.
+        drain: Who ordered it, and is told when all have.
+        deadline: When they end in any case.
+    """
+
+    waiting: dict[int, PartitionDriver]
+    drain: Drain | _Switch
+    deadline: asyncio.TimerHandle | None = None
+
+    def end(self) -> None:
+        if self.deadline is not None:
+            self.deadline.cancel()
+        self.drain.done()
+
+
+class _Switch(NamedTuple):
+    """A hand-over to oneself, under the next map."""
+
+    deadline_ms: int
+    done: Callable[[], None]
+
+
+class GroupListener:
+    """`MembershipListener` of the holdings."""
+
+    def __init__(self, holdings: Holdings) -> None:
+        self._holdings = holdings
+        self.assigned = holdings.assigned
+        self.revoked = holdings.revoked
+        self.lost = holdings.lost
+        self.records = holdings.requests
+        self.position_gone = holdings.requests_gone
+
+
+class OthersListener:
+    """`ReaderListener` of the holdings: events and pokes."""
+
+    def __init__(self, holdings: Holdings) -> None:
+        self.records = holdings.others
+        self.position_gone = holdings.others_gone

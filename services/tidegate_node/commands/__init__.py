@@ -1,0 +1,1 @@
+"""Commands of an operator that run as their own process: audit, grow, migrate, init."""

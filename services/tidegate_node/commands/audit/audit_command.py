@@ -1,0 +1,211 @@
+"""The process `tidegate audit`: reads each shard, judges it, looks twice at what is wrong, and says what it found."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from tidegate_core.explain.audit.audit_report import asked_for, document_of, exit_code_of, lines_of
+from tidegate_core.explain.audit.audit_shard import Asked, judge_shard
+from tidegate_core.explain.audit.delivered_records import SinkFacts, judge_sink, sink_facts
+from tidegate_core.explain.audit.findings import Findings, Unjudged
+from tidegate_core.explain.audit.message_tallies import MessageFacts
+from tidegate_core.explain.audit.shard_snapshot import ShardFacts, Window
+from tidegate_core.language.values.instants import format_instant, parse_instant
+from tidegate_core.rows import keys
+from tidegate_node import bootstrap
+from tidegate_node.commands.audit.message_reader import read_messages
+from tidegate_node.commands.audit.shard_reader import Reader, read_shard
+from tidegate_node.commands.audit.topic_records import on_topics_of
+from tidegate_node.startup_checks import EXIT_CONFIGURATION, EXIT_TRY_LATER, shards_of, store_refuses
+from tidegate_ports.store import Store, StoreRequestInvalid, StoreUnavailable
+from tidegate_ports.topic_snapshot import LandedRecords, LandedUnavailable
+
+EXIT_USAGE: Final = 2
+SETTLED_MS: Final = 60_000
+"""What is due is made within this, or is late: by default the window ends so long ago."""
+DAY_MS: Final = 86_400_000
+LOOK_AGAIN_S: Final = 1.0
+"""Between the two looks at a shard: what was on its way from one row to another has arrived."""
+CLOCKS_APART_MS: Final = 60_000
+"""Topics are read from so long before the window: append times are the brokers', and the producer of a message keeps its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """One audit.
+
+    Attributes:
+        asked: What it is about.
+        namespace: The only one that is looked at.
+        of_messages: Whether messages are looked at.
+        landed: Reads their topics; None leaves those alone.
+        dead_letters: Topic of messages that could not be delivered.
+        pause: Called before each read of the store.
+        look_again: Called between the two looks at a shard.
+    """
+
+    store: Store
+    shards: int
+    asked: Asked
+    pause: Callable[[], None]
+    look_again: Callable[[], None]
+    namespace: str | None = None
+    of_messages: bool = True
+    landed: LandedRecords | None = None
+    dead_letters: str = ""
+
+    def run(self) -> Findings:
+        """Returns what was found. Raises StoreUnavailable, LandedUnavailable."""
+        findings = Findings()
+        kept: list[SinkFacts] = []
+        for shard in range(self.shards):
+            try:
+                found, of_sink = self._judged(shard)
+            except StoreUnavailable:
+                raise
+            except Exception as broken:  # noqa: BLE001 - one row that cannot be worked on must not hide all other shards
+                why = f"their rows cannot be worked on: {broken!r}"
+                findings.unjudged.append(Unjudged(why, f"shard {shard}", is_grave=True))
+                continue
+            findings.add(found)
+            if self.landed is not None and of_sink is not None:
+                kept.append(of_sink)
+        if self.landed is not None:
+            self._compare_topics(self.landed, kept, findings)
+        return findings
+
+    def _judged(self, shard: int) -> tuple[Findings, SinkFacts | None]:
+        facts, messages, found = self._look(shard)
+        if found.differences:
+            self.look_again()
+            facts, messages, again = self._look(shard)
+            found = found.confirmed_by(again)
+        # All shards are held until the topics are read: of each no more than they are compared with.
+        return found, None if messages is None else sink_facts(facts, messages, self.asked.of_messages)
+
+    def _look(self, shard: int) -> tuple[ShardFacts, MessageFacts | None, Findings]:
+        reader = Reader(self.store, self.asked.now, self.pause)
+        messages = read_messages(reader, shard, self.namespace) if self.of_messages else None
+        facts = read_shard(reader, shard, self.asked.window, self.namespace)
+        found = judge_shard(facts, messages, None, self.asked)
+        if self.of_messages and messages is None and reader.item(keys.lease(shard)) is not None:
+            found.differs("position_gone", f"shard {shard}", "its messages", "its delivery position", "a lease alone")
+        return facts, messages, found
+
+    def _compare_topics(self, landed: LandedRecords, kept: list[SinkFacts], findings: Findings) -> None:
+        """After all rows: what the positions had passed by then is on the topics."""
+        window = self.asked.of_messages
+        topics = sorted({topic for facts in kept for topic in facts.topics()})
+        records = landed.read([*topics, self.dead_letters], window.begin - CLOCKS_APART_MS)
+        on_topics = on_topics_of(records, self.dead_letters, window)
+        for facts in kept:
+            findings.add(judge_sink(facts, window, on_topics))
+
+
+# -- the process ---------------------------------------------------------------------------------------------------------
+
+
+def run(
+    begin: str | None = None,
+    end: str | None = None,
+    namespace: str | None = None,
+    *,
+    messages: bool = True,
+    sink: bool = False,
+    as_json: bool = False,
+    reads_per_s: float = 50.0,
+    settings: bootstrap.Settings | None = None,
+) -> int:
+    """Writes what was found to stdout and returns the exit code.
+
+    Args:
+        begin: RFC 3339; a day before the end by default.
+        end: RFC 3339; a minute ago by default.
+        namespace: Looks at this one only.
+        messages: Looks at messages as well.
+        sink: Reads their topics as well.
+        as_json: Writes one JSON document.
+        reads_per_s: Reads of the store, of 500 rows at most.
+        settings: Instead of those of the environment.
+
+    Returns:
+        0 nothing is missing; 1 something differs; 2 the window cannot be; 6 something that is needed is gone; 75 a shard is behind,
+        or a brick does not answer; 78 the settings, or the tables, cannot be.
+    """
+    now = int(time.time() * 1_000)
+    try:
+        window = window_of(begin, end, now)
+        store, landed, dead_letters = bootstrap.audited(bootstrap.load() if settings is None else settings)
+        shards = shards_of(store)
+    except ValueError as wrong:
+        return _fail(str(wrong), EXIT_USAGE)
+    except (bootstrap.SettingsRefused, bootstrap.StartRefused) as refusal:
+        return _fail(str(refusal), EXIT_CONFIGURATION)
+    except StoreRequestInvalid as refusal:
+        return _fail(store_refuses(refusal), EXIT_CONFIGURATION)
+    except StoreUnavailable as silence:
+        return _fail(f"{silence}; try again", EXIT_TRY_LATER)
+    asked, beyond = asked_for(window, now)
+    audit = Audit(
+        store,
+        shards,
+        asked,
+        pause=lambda: time.sleep(1 / reads_per_s),
+        look_again=lambda: time.sleep(LOOK_AGAIN_S),
+        namespace=namespace,
+        of_messages=messages,
+        landed=landed if sink else None,
+        dead_letters=dead_letters,
+    )
+    try:
+        findings = audit.run()
+    except StoreRequestInvalid as refusal:
+        return _fail(store_refuses(refusal), EXIT_CONFIGURATION)
+    except (StoreUnavailable, LandedUnavailable) as silence:
+        return _fail(f"{silence}; try again", EXIT_TRY_LATER)
+    findings.unjudged += [each for each in beyond if messages or each.subject != "messages"]
+    if as_json:
+        _write([json.dumps(document_of(findings, window, shards), indent=2)])
+    else:
+        _write(lines_of(findings, window, shards))
+    return exit_code_of(findings)
+
+
+def window_of(begin: str | None, end: str | None, now: int) -> Window:
+    """Returns the window that was asked for. Raises ValueError, with what to write instead."""
+    last = now - SETTLED_MS if end is None else _instant("--to", end)
+    first = last - DAY_MS if begin is None else _instant("--from", begin)
+    if last > now:
+        raise ValueError(
+            f"--to {end} is still to come: what is due by then cannot be there; leave it out for a minute ago"
+        )
+    if first > last:
+        raise ValueError(f"--from {format_instant(first)} is after --to {format_instant(last)}")
+    return Window(first, last)
+
+
+def _instant(option: str, text: str) -> int:
+    try:
+        return parse_instant(text)
+    except ValueError as wrong:
+        raise ValueError(f"{option} {text}: {wrong}") from wrong
+
+
+def _write(lines: Iterable[str]) -> None:
+    """Writes them; who reads no further wants the exit code all the same (`tidegate audit | head`)."""
+    try:
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(message: str, code: int) -> int:
+    sys.stderr.write(f"tidegate: {message}\n")
+    return code

@@ -1,0 +1,152 @@
+"""Reads the delivery plane of one shard for the audit: all of its messages, their payloads dropped as soon as they are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from tidegate_core.explain.audit.message_tallies import ClosedTally, MessageFacts, MessageRow, Named
+from tidegate_core.language.requests.receipts import ReceiptStatus
+from tidegate_core.language.values.log_position import Position
+from tidegate_core.messages.recurring.retry_rows import is_summons
+from tidegate_core.messages.wire.due_queue import NOWHERE
+from tidegate_core.rows import keys
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.message import Guard, HeldMessage, Message, MessageTimer
+from tidegate_core.rows.receipt import StoredReceipt
+from tidegate_core.rows.recurring_message import Interval, Recurring
+from tidegate_core.rows.schedule_generation import PastGeneration
+from tidegate_core.rows.store_operations import Item
+from tidegate_core.shard.map_transition import Positions, positions_of
+from tidegate_core.writes.fencing import cursor_of, whole
+from tidegate_core.writes.message_delivery import Progress, Tally, coalesced_of, progress_of
+from tidegate_core.writes.partition_map import map_of
+from tidegate_node.commands.audit.shard_reader import Reader
+
+CANCELLED, TOO_LATE = ReceiptStatus.CANCELLED.value, ReceiptStatus.TOO_LATE.value
+"""What a cancel is told of a message that is there."""
+
+
+def read_messages(reader: Reader, shard: int, namespace: str | None) -> MessageFacts | None:
+    """Returns the messages of a shard, None where nobody has ever served it. Raises StoreUnavailable.
+
+    The position first: what it has passed by then has its rows, whatever is read after it.
+    """
+    progress = reader.item(keys.progress(shard))
+    if progress is None:
+        return None
+    present = progress_of(progress)
+    held = frozenset((row.id, row.version) for row in reader.records(HeldMessage, shard, "H#"))
+    timers: dict[Named, list[MessageTimer]] = {}
+    for item in reader.rows(shard, "D#", f"D#{keys.LAST}"):
+        if not is_summons(item):
+            timer = from_item(MessageTimer, item)
+            timers.setdefault((timer.id, timer.version), []).append(timer)
+    rows = {(str(item["id"]), str(item["version"])): item for item in _messages(reader, shard, namespace)}
+    if namespace is not None:
+        timers = {named: each for named, each in timers.items() if named in rows}
+    origins = {timer.origin for each in timers.values() for timer in each} | {
+        str(item["origin"]) for item in rows.values()
+    }
+    return MessageFacts(
+        shard=shard,
+        position=place_of(present),
+        namespace=namespace,
+        rows={named: _row(item) for named, item in rows.items()},
+        timers=timers,
+        guards={guard.id: guard for guard in reader.records(Guard, shard, "G#")},
+        held=held,
+        tallies=_tallies(reader, shard, present),
+        answers=_answers(reader, shard),
+        intervals=_intervals(reader, shard, namespace),
+        gone_from=_gone_from(reader, origins),
+    )
+
+
+def place_of(progress: Progress) -> tuple[int, str, str]:
+    """Returns the place up to which everything is dealt with."""
+    message_id, _, version = progress.id.partition("#")
+    return (progress.slot, message_id, version)
+
+
+def _gone_from(reader: Reader, origins: Iterable[str]) -> Positions:
+    """Returns where what was read ends of those requests topics and topic partitions of these creates that were made anew since.
+
+    After the rows: such a position never moves again once it carries the map that followed.
+    """
+    item = reader.item(keys.MAP_KEY)
+    if item is None:
+        return {}
+    cluster_map = map_of(item)
+    former_ids = {cut.topic_id for cut in cluster_map.former} - {cluster_map.topic_id}
+    if not former_ids:
+        return {}
+    named = {(create.topic_id, create.topic_partition) for create in map(Position.parse, origins)}
+    found = {}
+    for key, former in positions_of(cluster_map.cluster_id, cluster_map.former).items():
+        if former.place[0] in former_ids and former.place in named:
+            position = reader.item(key)
+            if position is not None and whole(position, "map") >= former.carries:
+                found[former.place] = cursor_of(key, position).next
+    return found
+
+
+def _tallies(reader: Reader, shard: int, present: Progress) -> list[ClosedTally]:
+    """Returns the closed tallies in the order of their places, which is not that of the clocks that named them, then the open one."""
+    closed = [_closed(item) for item in reader.rows(shard, "Y#", f"Y#{keys.LAST}", "history")]
+    # One that was closed since the position was read belongs to a later look.
+    placed = [each for each in closed if each.through is not None and each.through <= place_of(present)]
+    placed.sort(key=lambda each: each.through or NOWHERE)
+    return [*placed, ClosedTally(through=place_of(present), tally=present.tally)]
+
+
+def _answers(reader: Reader, shard: int) -> dict[tuple[str, str], str]:
+    """Returns what cancels were told, as far as their receipts are kept."""
+    stored = (from_item(StoredReceipt, item) for item in reader.rows(shard, "RQ#", f"RQ#{keys.LAST}"))
+    found = {(each.namespace or "", each.request_id): str(json.loads(each.body)["status"]) for each in stored}
+    return {named: status for named, status in found.items() if status in (CANCELLED, TOO_LATE)}
+
+
+def _intervals(reader: Reader, shard: int, namespace: str | None) -> list[tuple[str, Interval]]:
+    """Returns those of records, then those of past generations: one that was closed meanwhile is in both, and the later one holds."""
+    of = "" if namespace is None else f"{namespace}/"
+    records = [record for kind in ("C#", "CF#") for record in reader.records(Recurring, shard, f"{kind}{of}")]
+    found = {(record.ref, span.generation): span for record in records for span in record.spans()}
+    for past in reader.records(PastGeneration, shard, f"V#{of}", "history"):
+        if past.interval is not None:
+            ref = keys.schedule_ref(past.namespace, past.name)
+            found[(ref, past.generation)] = Interval(**json.loads(past.interval))
+    return [(ref, interval) for (ref, _), interval in sorted(found.items(), key=lambda each: each[0])]
+
+
+def _messages(reader: Reader, shard: int, namespace: str | None) -> list[Item]:
+    wanted = ("id", "version", "origin", "namespace", "nominal", "slot", "topic", "keyed", "expires")
+    return [
+        {name: value for name, value in {**Message.implied(item), **item}.items() if name in wanted}
+        for item in reader.rows(shard, "M#", f"M#{keys.LAST}")
+        if namespace in (None, item["namespace"])
+    ]
+
+
+def _row(item: Item) -> MessageRow:
+    expires = item.get("expires")
+    return MessageRow(
+        origin=str(item["origin"]),
+        namespace=str(item["namespace"]),
+        nominal=whole(item, "nominal"),
+        slot=whole(item, "slot"),
+        topic=str(item["topic"]),
+        keyed=bool(item.get("keyed")),
+        expires=expires if isinstance(expires, int) else None,
+    )
+
+
+def _closed(item: Item) -> ClosedTally:
+    delivered, expired, cancelled, dead, digest = (
+        whole(item, name) for name in ("delivered", "expired", "cancelled", "dead", "digest")
+    )
+    tally = Tally(delivered, expired, cancelled, dead, digest, coalesced_of(item))
+    if "slot" not in item:
+        return ClosedTally(through=None, tally=tally)
+    message_id, _, version = str(item["id"]).partition("#")
+    return ClosedTally(through=(whole(item, "slot"), message_id, version), tally=tally)

@@ -1,0 +1,123 @@
+"""Reads one shard for the audit, at a pace that leaves the store to the nodes.
+
+In the order in which things move: what is open before what has ended. So what moves on while this reads is seen at least
+once; what moves back (a run that is parked) is sorted out by a second look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from tidegate_core.explain.audit.shard_snapshot import ShardFacts, Window
+from tidegate_core.rows import keys
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.job import Job
+from tidegate_core.rows.ledger import LedgerPlace, LedgerRow, RunEnd
+from tidegate_core.rows.run import Run
+from tidegate_core.rows.schedule import Definition, ScheduleState
+from tidegate_core.rows.schedule_generation import PastGeneration
+from tidegate_core.rows.scope_suspension import NO_CONTROLS, StoredControls
+from tidegate_core.rows.store_operations import Item, Key, Page, RangeRead, Table
+from tidegate_ports.store import Store, StoreUnavailable
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+PAGE: Final = 500
+ATTEMPTS_MAX: Final = 5
+"""Of one page: a store that is silent for longer ends the audit, which may be run again."""
+
+R = TypeVar("R", bound="DataclassInstance")
+
+
+class Reader:
+    """Reads ranges page by page.
+
+    Args:
+        store: The tables.
+        now: Milliseconds since the epoch: rows whose time to live has passed are gone, whether they are there or not.
+        pause: Called before each page, and after one that got no answer.
+    """
+
+    def __init__(self, store: Store, now: int, pause: Callable[[], None]) -> None:
+        self._store = store
+        self._now = now
+        self._pause = pause
+
+    def item(self, key: Key) -> Item | None:
+        found: Item | None = self._patiently(lambda: self._store.get((key,)).get(key))
+        return found
+
+    def rows(self, shard: int, low: str, high: str, table: Table = "main") -> Iterator[Item]:
+        """Yields the items of a range that are still to live. Raises StoreUnavailable."""
+        after: str | None = None
+        while True:
+            wanted = RangeRead(keys.shard_pk(shard), low, high, limit=PAGE, after=after, table=table)
+            page: Page = self._patiently(partial(self._store.query, wanted))
+            yield from (item for item in page.items if self._lives(item))
+            after = page.next_after
+            if after is None:
+                return
+
+    def records(self, record_type: type[R], shard: int, prefix: str, table: Table = "main") -> list[R]:
+        """Returns the records of all keys that begin so."""
+        return [from_item(record_type, item) for item in self.rows(shard, prefix, f"{prefix}{keys.LAST}", table)]
+
+    def _lives(self, item: Item) -> bool:
+        expires_at = item.get("expires_at")
+        return not isinstance(expires_at, int) or expires_at > self._now // 1_000
+
+    def _patiently(self, read: Callable[[], Any]) -> Any:
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            self._pause()
+            try:
+                return read()
+            except StoreUnavailable:
+                if attempt == ATTEMPTS_MAX:
+                    raise
+        raise AssertionError("unreachable")
+
+
+def read_shard(reader: Reader, shard: int, window: Window, namespace: str | None) -> ShardFacts:
+    """Returns the rows of a shard's run plane that are about a window. Raises StoreUnavailable."""
+    of = "" if namespace is None else f"{namespace}/"
+    states = reader.records(ScheduleState, shard, f"S#{of}")
+    generations = {(state.namespace, state.name): state.generation for state in states}
+    past = reader.records(PastGeneration, shard, f"V#{of}", "history")
+    definitions = reader.records(Definition, shard, f"DEF#{of}")
+    jobs = reader.records(Job, shard, "J#")
+    runs = reader.records(Run, shard, "R#")
+    places = reader.records(LedgerPlace, shard, "LJ#", "history")
+    ended = reader.records(Run, shard, "R#", "history")
+    ends = reader.records(RunEnd, shard, "RE#", "history")
+    refs = {keys.schedule_ref(state.namespace, state.name) for state in states}
+    refs |= {ref for place in places if (ref := place.entry.split("#")[1]).startswith(of)}
+    return ShardFacts(
+        shard=shard,
+        namespace=namespace,
+        states=states,
+        specs={(keys.schedule_ref(each.namespace, each.name), each.version): each.spec for each in definitions},
+        # One that has ended since the states were read is still the present one of its state.
+        past=[each for each in past if each.generation < generations.get((each.namespace, each.name), 0)],
+        jobs=jobs,
+        runs=runs,
+        places=places,
+        ended=ended,
+        ends=ends,
+        ledger=[row for ref in sorted(refs) for row in _ledger(reader, shard, ref, window)],
+        controls=_controls(reader),
+    )
+
+
+def _ledger(reader: Reader, shard: int, ref: str, window: Window) -> list[LedgerRow]:
+    """From the window's begin on, to the end: a later entry may stand for instants within."""
+    low, high = f"L#{ref}#{keys.instant_text(window.begin)}", f"L#{ref}#{keys.LAST}"
+    return [from_item(LedgerRow, item) for item in reader.rows(shard, low, high, "history")]
+
+
+def _controls(reader: Reader) -> Any:
+    """Last of all: what was suspended before the window's end is in it."""
+    item = reader.item(keys.CONTROLS_KEY)
+    return NO_CONTROLS if item is None else from_item(StoredControls, item).controls

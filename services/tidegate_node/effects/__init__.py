@@ -1,0 +1,1 @@
+"""Carries out effects of the core: store calls, records, launches, wake-ups."""

@@ -1,0 +1,1 @@
+"""Heartbeat, node status, clock check, overload, and the watchdog of other nodes."""

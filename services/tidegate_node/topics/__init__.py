@@ -1,0 +1,1 @@
+"""Facts about topics that a node needs: growth, lost offsets, readings that are stuck."""

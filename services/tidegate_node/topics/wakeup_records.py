@@ -1,0 +1,91 @@
+"""Records on `<prefix>.pokes`: "look there" between processes, and the nodes' heartbeats. Small JSON, best effort.
+
+A poke is `{"shard": 7}`, `{"shard": 7, "run": "0007-..."}` or `{"shard": 7, "controls": true}`; API processes send them too. A heartbeat is
+`{"beat": {"owner": ..., "at": ..., "store_ok_ms": ..., "lag_ms": ..., "takes": ...}}`. Who reads topic partition q holds q mod N (DESIGN 3).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from tidegate_core.engine.actor_inputs import Poked
+from tidegate_core.rows.effects import Poke, Produce
+from tidegate_node.node_identity import NodeFacts
+
+RECORD_BYTES_MAX = 1_024
+"""Ours have about 100; anything larger on this topic is none of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A node's sign of life.
+
+    Attributes:
+        owner: UUID of its process.
+        at: Its wall clock when it was written, ms since the epoch.
+        store_ok_ms: How long before `at` the store had last answered it; an age and not an instant, so that no clocks are compared.
+        lag_ms: How late its loop was since its beat before; None from a release that does not say.
+        takes: It is in the group, or about to be.
+    """
+
+    owner: str
+    at: int
+    store_ok_ms: int
+    lag_ms: int | None = None
+    takes: bool = False
+
+
+def poke_record(poke: Poke, facts: NodeFacts) -> Produce:
+    """Says to the holder of the shard that there is something for it."""
+    document: dict[str, object] = {"shard": poke.shard}
+    if poke.run_id is not None:
+        document["run"] = poke.run_id
+    if poke.controls:
+        document["controls"] = True
+    holder = poke.shard % facts.cluster.topic_partitions
+    return Produce(facts.pokes.name, None, _json(document), topic_partition=holder % facts.pokes.topic_partitions)
+
+
+def beat_record(beat: Beat, facts: NodeFacts, topic_partition: int) -> Produce:
+    """Says to the reader of that topic partition that this node is alive."""
+    said: dict[str, object] = {"owner": beat.owner, "at": beat.at, "store_ok_ms": beat.store_ok_ms}
+    if beat.lag_ms is not None:
+        said |= {"lag_ms": beat.lag_ms, "takes": beat.takes}
+    document = {"beat": said}
+    return Produce(facts.pokes.name, None, _json(document), topic_partition=topic_partition)
+
+
+def read_record(value: bytes | None) -> Poked | Beat | None:
+    """What a record says; None for what is none of ours."""
+    if value is None or len(value) > RECORD_BYTES_MAX:
+        return None
+    try:
+        document = json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+    match document:
+        case {
+            "beat": {
+                "owner": str(owner),
+                "at": int(at),
+                "store_ok_ms": int(age),
+                "lag_ms": int(lag),
+                "takes": bool(takes),
+            }
+        }:
+            return Beat(owner, at, age, lag, takes)
+        case {"beat": {"owner": str(owner), "at": int(at), "store_ok_ms": int(age)}}:
+            return Beat(owner, at, age)
+        case {"shard": int(shard), "run": str(run_id)}:
+            return Poked(shard, run_id)
+        case {"shard": int(shard), "controls": True}:
+            return Poked(shard, controls=True)
+        case {"shard": int(shard)}:
+            return Poked(shard)
+        case _:
+            return None
+
+
+def _json(document: dict[str, object] | dict[str, dict[str, object]]) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()

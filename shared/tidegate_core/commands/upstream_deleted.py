@@ -1,0 +1,167 @@
+"""A schedule that others wait for was deleted: their triggers lose it, and those that cannot fire without it end (row CD-017).
+
+The delete leaves an outbox row, as the end of a run does: it reaches who listens through the index and their inboxes, behind
+all ends of runs from before. Here, at the owner of one that listens, it is a request that nobody has sent: with a stored
+answer, so that a successor goes on where a predecessor stopped. The inbox row goes last.
+
+What counts on is not touched: the trigger's leaves keep their places in evidence, and the state says which of them hear
+nothing more. So the definition stays as its user wrote it; applied again, it listens anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tidegate_core.commands.apply_request import ApplyRequest
+from tidegate_core.commands.end_pending import UPSTREAM_DELETED, EndPending
+from tidegate_core.commands.request_answer import Outcome
+from tidegate_core.commands.schedule_commands import Applied, deleted
+from tidegate_core.commands.timed_resume import ACTOR
+from tidegate_core.engine.decision import Decision
+from tidegate_core.engine.operations import Operation
+from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.evidence.match import append_times
+from tidegate_core.language.events.trigger_facts import ScheduleGone
+from tidegate_core.language.requests.receipts import ReceiptStatus
+from tidegate_core.language.requests.requests import Request, ScheduleDelete, ScheduleRequest
+from tidegate_core.language.triggers.composite.pruning import without
+from tidegate_core.language.triggers.trigger import EventTrigger
+from tidegate_core.language.values.instants import LATEST_INSTANT
+from tidegate_core.language.values.log_position import FIRST_POSITION, Position
+from tidegate_core.messages.recurring.recurring_queue import RecurringSource
+from tidegate_core.rows import keys
+from tidegate_core.rows.inbox import InboxRow
+from tidegate_core.rows.schedule import Definition, ScheduleState
+from tidegate_core.shard.events.outbox import ACTIVATION_SLACK_MS
+from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.spec_cache import parsed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamGone(ApplyRequest):
+    """Takes a deleted schedule out of the trigger of one that waits for it.
+
+    Attributes:
+        gone: `<ns>/<name>` of the deleted one.
+        heard: Incarnation and generation of each version that heard of it. One that was activated later listens to whatever
+            comes under that name.
+        at: When it was deleted.
+        done: Removes the inbox row.
+        leave: Leaves it until a wide suspend is over.
+        put_off: Has it dealt with behind what waits in the inbox.
+    """
+
+    gone: str
+    heard: frozenset[tuple[str, int]]
+    at: int
+    done: Callable[[], None]
+    leave: Callable[[], None]
+    put_off: Callable[[], None]
+    name: str = "upstream_gone"
+
+    def run(self, lane: Lane) -> Operation[None]:
+        controls = lane.controls
+        if controls.covers(self.row.namespace) and self.memory.left_rows.may_count(controls.version, self.at):
+            self.leave()  # As the ends of runs from before are: told first, it would make them those of a later life.
+            return
+        if self._waits_for_an_end():
+            self.put_off()
+            return
+        yield from self._receipt_once_told(lane)
+        self.done()
+
+    def _authorize(self, lane: Lane, request: Request) -> None:
+        """Tidegate itself asks: what an operator lets users' topics ask for has no say."""
+
+    def _waits_for_an_end(self) -> bool:
+        """Whether a run of the deleted one from before lies in the inbox still, and waits there for what may have come before it."""
+        if not self.memory.settled.waits(self.ref):
+            return False
+        own = (self.row.namespace, self.row.name)
+        rows = [row for row in self.memory.inbox.values() if row.kind == "X" and (row.namespace, row.name) == own]
+        return any(map(self._tells_of_it, rows))
+
+    def _tells_of_it(self, row: InboxRow) -> bool:
+        if min(append_times(row), default=LATEST_INSTANT) > self.at + ACTIVATION_SLACK_MS:
+            return False  # Of a later life.
+        facts = (matched.get("fact") for matched in json.loads(row.body))
+        told = [json.loads(fact) for fact in facts if fact is not None]
+        return any(keys.schedule_ref(each.get("namespace", ""), each.get("schedule", "")) == self.gone for each in told)
+
+    def _decide(
+        self,
+        lane: Lane,
+        request: ScheduleRequest,
+        position: Position,
+        before: ScheduleState | None,
+        definition: Definition | None,
+        now: int,
+    ) -> Operation[Applied]:
+        yield from ()
+        if before is None or definition is None or (before.incarnation, before.generation) not in self.heard:
+            return Applied(ReceiptStatus.UNCHANGED)  # It was deleted, stopped or replaced meanwhile.
+        if self.at < before.activated_at - ACTIVATION_SLACK_MS:
+            # A former owner may have written the listener's row, with another instant.
+            return Applied(ReceiptStatus.UNCHANGED)
+        trigger = parsed(definition.spec).trigger
+        if not isinstance(trigger, EventTrigger) or self.gone in before.gone:
+            return Applied(ReceiptStatus.UNCHANGED)
+        gone = (*before.gone, self.gone)
+        ends = without(trigger, before.namespace, frozenset(gone)) is None
+        lane.host.note("upstream_deleted", schedule=self.ref, upstream=self.gone, ended=ends)
+        if ends:
+            return deleted(before, request, Position.parse(before.position), now)
+        return Applied(ReceiptStatus.ACCEPTED, replace(before, gone=gone))
+
+    @property
+    def ref(self) -> str:
+        return keys.schedule_ref(self.row.namespace, self.row.name)
+
+    def _page(self, request: ScheduleRequest, state: ScheduleState, outcome: Outcome, most: int | None) -> Decision:
+        assert outcome.receipt is not None
+        return EndPending(request, outcome.receipt, UPSTREAM_DELETED, self.memory, outcome, most)
+
+
+def upstream_gone(
+    row: InboxRow,
+    memory: Memory,
+    recurring: RecurringSource,
+    done: Callable[[InboxRow], None],
+    put_off: Callable[[InboxRow], None],
+    arrived: int,
+) -> UpstreamGone:
+    """Returns the procedure for an inbox row of kind `G`.
+
+    Raises:
+        ValueError: This release cannot read it.
+    """
+    matched = json.loads(row.body)
+    told = ScheduleGone.model_validate_json(matched[0]["fact"])
+    upstream = keys.schedule_ref(told.namespace, told.schedule)
+    request = ScheduleDelete.model_construct(
+        id=f"upstream/{row.origin}/{keys.text_hash(row.namespace, row.name)}",
+        namespace=row.namespace,
+        name=row.name,
+        actor=ACTOR,
+        reason=f"{upstream}, which it waited for, was deleted",
+    )
+    asked = replace(row, kind="Q", origin=FIRST_POSITION.text(), body=request.to_json().decode())
+    return UpstreamGone(
+        row=asked,
+        memory=memory,
+        recurring=recurring,
+        announce=_nobody,
+        arrived=arrived,
+        gone=upstream,
+        heard=frozenset((each["incarnation"], each["generation"]) for each in matched),
+        at=told.at,
+        done=lambda: done(row),
+        leave=lambda: memory.leave_in_inbox(row.key(memory.shard), told.at),
+        put_off=lambda: put_off(row),
+    )
+
+
+def _nobody(row: InboxRow, receipt: str) -> None:
+    """Nobody waits for the answer; it is stored for a successor."""

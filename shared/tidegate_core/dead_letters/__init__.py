@@ -1,1 +1,0 @@
-"""Dead letters as they lie on their topics, and what an operator has done about them."""

@@ -1,1 +1,0 @@
-"""What tidegate decides: sans-I/O actors and the pure decisions that they run."""

@@ -1,1 +1,0 @@
-"""The run plane's decisions: fire, count, admit, launch, finish, control. One file each, all pure (DESIGN 6)."""

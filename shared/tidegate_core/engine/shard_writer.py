@@ -1,0 +1,538 @@
+"""A shard's run-plane transactions: one at a time, several decisions in each (DESIGN 4).
+
+One at a time because every transaction checks the lease item, and DynamoDB cancels one of two transactions that touch the
+same item. Several in each because a store answer costs milliseconds and a decision microseconds.
+
+A decision that raises, or that the store calls invalid when it comes alone, is dropped and told of: whatever is wrong with
+one schedule, run or request, everything behind it goes on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from tidegate_core.engine.actor_context import RETRY_FIRST_MS, RETRY_LAST_MS, Fenced, Host, InvalidRead, InvalidWrite
+from tidegate_core.engine.decision import Decision, Procedure, StandsAside, Work
+from tidegate_core.engine.operations import Operation, Signal
+from tidegate_core.rows.effects import Committed, Items, Read, ReadRange, Refused
+from tidegate_core.rows.keys import lease, shard_pk
+from tidegate_core.rows.scope_suspension import Controls
+from tidegate_core.rows.store_operations import Action, Check, Item, Key, Page, RangeRead, Transaction
+from tidegate_core.writes.conditions import holds_lease
+from tidegate_core.writes.read_cache import View
+from tidegate_core.writes.scope_suspension import carry_controls, finish_controls
+from tidegate_core.writes.unit_of_work import NotAtHand, UnitOfWork
+
+GROUP_MAX = 16
+"""Decisions in one transaction: about 5 actions each stay below DynamoDB's 100."""
+RANGE_ITEMS_MAX = 500_000
+"""Items of one range: above it memory, not the store, is the limit (100,000 evidence chunks, as many open jobs)."""
+REFUSED_KEPT = 64
+"""Refused transactions of which a copy may still be on its way. Where more are refused in a minute, what a copy of an earlier one does is found
+by the next owner alone.
+"""
+READS_PER_DECISION_MAX = 1_000
+"""Reads that one decision may ask for, one after the other: a few are usual, and the view holds 64 ranges."""
+
+
+class RangeTooLarge(Exception):
+    """More than anything tidegate keeps in one range: going on with a part of it would decide wrongly."""
+
+
+class ReadsWithoutEnd(Exception):
+    """A decision needs more at once than the view holds: what it reads next pushes out what it read before."""
+
+
+class Closed(Exception):
+    """The lane takes no more work, so a procedure that has longer to go leaves the rest to the successor."""
+
+
+W = TypeVar("W", bound=Work)
+
+
+def _nothing() -> Operation[None]:
+    yield from ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark(Procedure):
+    """Says that the queue has come so far. It asks for nothing, so it cannot fail."""
+
+    passed: Signal
+    name: str = "mark"
+
+    @property
+    def about(self) -> str:
+        return self.passed.name
+
+    def run(self, lane: Lane) -> Operation[None]:
+        lane.host.operations.raise_(self.passed)
+        yield from ()
+
+
+class Lane:
+    """The queue and its single worker.
+
+    Args:
+        host: Shared parts of the partition actor.
+        shard: Whose lane it is.
+        epoch: Epoch under which the shard was acquired.
+        controls: Version of the wide controls that the lease carries.
+        observe: Called with every item written (None = deleted) once a transaction is committed: all that is
+            kept in memory, and all that follows from a change, derives from the rows.
+        settled: Called after each transaction, also after one that had nothing to write.
+        failed: Called with work that was dropped because it cannot be done, and why.
+        before: What has to be in the store before anything is decided from it.
+
+    Attributes:
+        ended_through: Version of the wide controls of which all that a suspend ends has ended here.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        shard: int,
+        epoch: int,
+        controls: int,
+        observe: Callable[[Key, Item | None], None],
+        settled: Callable[[], None],
+        failed: Callable[[Work, Exception], None],
+        before: Callable[[], Operation[None]] = _nothing,
+    ) -> None:
+        self.host = host
+        self.shard = shard
+        self.view = View(shard)
+        self._epoch = epoch
+        self.controls = Controls(version=controls)
+        self._carrying = controls
+        self.ended_through = controls
+        self._observe = observe
+        self._settled = settled
+        self._failed = failed
+        self._before = before
+        self._queue: deque[Work] = deque()
+        self._urgent: deque[Procedure] = deque()
+        self._aside: list[Procedure] = []
+        self._aside_of: set[str] = set()
+        self._back: list[Procedure] = []
+        self._work = Signal(f"lane {shard}")
+        self._alone = 0
+        self._busy = False
+        self._closed = False
+        self._refused_lately: dict[str, tuple[Key, ...]] = {}
+
+    def add(self, work: Work) -> None:
+        """Queues work; order of arrival is order of service. A closed lane leaves it to the successor."""
+        if not self._closed:
+            self._queue.append(work)
+            self.host.operations.raise_(self._work)
+
+    def add_first(self, *works: Work) -> None:
+        """Queues work that takes the place of what is dropped: in front of all that waits, in this order."""
+        if not self._closed:
+            self._queue.extendleft(reversed(works))
+            self.host.operations.raise_(self._work)
+
+    def add_urgent(self, procedure: Procedure) -> None:
+        """Queues what comes next, before all that waits: a stop must not stand behind what it stops.
+
+        A queue of its own, because a group in the making counts on the order of the other one.
+        """
+        if not self._closed:
+            self._urgent.append(procedure)
+            self.host.operations.raise_(self._work)
+
+    def queued(self, kind: type[W]) -> Iterator[W]:
+        """Yields what waits of a kind, in the order in which it has its turn."""
+        return (work for work in self._queue if isinstance(work, kind))
+
+    def wait_for_queued(self) -> Operation[None]:
+        """Waits until all that is queued now has been done, or dropped, or stands aside. For what goes on beside the lane; of one that closes the end
+        never comes.
+        """
+        passed = Signal(f"lane {self.shard} has come so far")
+        self.add(_Mark(passed))
+        yield passed
+
+    @property
+    def standing_aside(self) -> int:
+        """How many procedures stand aside: nobody deals with them for now."""
+        return len(self._aside)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._busy and not self._queue and not self._urgent and not self._back
+
+    def close(self) -> None:
+        """Takes no more work after what is under way (drain)."""
+        self._closed = True
+        self._queue.clear()
+        self._urgent.clear()
+        self._take_aside()
+        self._back.clear()
+
+    def serve(self) -> Operation[None]:
+        """The worker: an operation that never ends."""
+        while True:
+            if self._back:
+                back, self._back = self._back, []
+                self.add_first(*back)
+            if not self._queue and not self._urgent:
+                yield self._work
+                continue
+            self._busy = True
+            head = None if self._urgent else self._queue[0]
+            if head is None:
+                yield from self._run(self._urgent.popleft())
+            elif isinstance(head, Procedure):
+                self._queue.popleft()
+                yield from self._run(head)
+            else:
+                yield from self._decide_together()
+            self._busy = False
+
+    def _run(self, procedure: Procedure) -> Operation[None]:
+        if procedure.in_order_of in self._aside_of:
+            self._aside.append(procedure)
+            return
+        try:
+            yield from procedure.run(self)
+        except Fenced:
+            raise
+        except Closed:
+            return
+        except StandsAside as why:
+            self._stand_aside(procedure, why)
+        except Exception as error:  # noqa: BLE001 - whatever it is: what stands behind it goes on
+            yield from self._drop(procedure, error)
+
+    def _stand_aside(self, procedure: Procedure, why: StandsAside) -> None:
+        if self._closed:
+            return
+        self._aside.append(procedure)
+        if procedure.in_order_of is not None:
+            self._aside_of.add(procedure.in_order_of)
+        if len(self._aside) == 1:
+            self.host.operations.start(self._take_back(why))
+
+    def _take_back(self, why: StandsAside) -> Operation[None]:
+        """What stands aside comes before all that waits: it was there first. Not amid a group in the making, which counts on the order."""
+        yield from why.until_known()
+        self._back = self._take_aside()
+        self.host.operations.raise_(self._work)
+
+    def _take_aside(self) -> list[Procedure]:
+        aside, self._aside = self._aside, []
+        self._aside_of.clear()
+        return aside
+
+    def _drop(self, work: Work, error: Exception) -> Operation[None]:
+        """Tells of work that cannot be done; unless it only looks so, to an owner that is none any more.
+
+        What was read before another owner's writes does not fit to what is read after them.
+
+        Raises:
+            Fenced: Another owner has acquired the shard.
+        """
+        key = lease(self.shard)
+        found = yield from self.host.read_for_good(Read((key,)))
+        assert isinstance(found, Items)
+        stored = found.found.get(key)
+        if stored is not None and stored["epoch"] != self._epoch:
+            raise Fenced(key)
+        self._failed(work, error)
+
+    def _unit(self) -> UnitOfWork:
+        return UnitOfWork(self.view, self.shard, self._epoch, self.controls, self.host.writes, self.ended_through)
+
+    # -- for procedures -----------------------------------------------------------------------------------------------
+
+    def decide_alone(self, decision: Decision) -> Operation[None]:
+        """Runs one decision in a transaction of its own until it is committed (or has nothing to write)."""
+        pause = RETRY_FIRST_MS
+        while True:
+            self.view.forget(decision.stale)
+            unit = self._unit()
+            yield from self._decide_with_reads(unit, decision)
+            unit.keep()
+            if (yield from self._commit(unit, decision.name)):
+                if not unit.goes_on:
+                    return
+                continue
+            yield from self.host.sleep(pause)
+            pause = min(2 * pause, RETRY_LAST_MS)
+
+    def carry(self, controls: Controls) -> Operation[None]:
+        """Works under these wide controls from now on: the lease carries their version before anything is decided from them.
+
+        Raises:
+            Fenced: Another owner has acquired the shard.
+        """
+        seen, self._carrying = self.controls.version, controls.version
+        if controls.version != seen:
+            yield from self._move_lease(
+                carry_controls(self.shard, self._epoch, seen, controls.version, self.host.token())
+            )
+        self.controls = controls
+
+    def finish_controls(self) -> Operation[None]:
+        """Says in the lease that nothing is left to be done here for the wide controls that it carries. Raises Fenced."""
+        version = self.controls.version
+        yield from self._move_lease(finish_controls(self.shard, self._epoch, version, self.host.token()))
+
+    def _move_lease(self, transaction: Transaction) -> Operation[None]:
+        if isinstance((yield from self.host.commit_for_good(transaction)), Refused):
+            raise Fenced(lease(self.shard))
+
+    def commit_alone(self, name: str, actions: Sequence[Action], token: str, witness: Key) -> Operation[bool]:
+        """Sends what depends on no revision under the lease; returns whether it was carried out.
+
+        Raises:
+            Fenced: Another owner has acquired the shard.
+        """
+        check = Check(lease(self.shard), holds_lease(self._epoch, self.controls.version))
+        verdict = yield from self.host.commit_for_good(Transaction(name, (check, *actions), token, witness))
+        if isinstance(verdict, Refused):
+            self._look_for_a_fence(verdict)
+        return isinstance(verdict, Committed)
+
+    def give_way(self) -> Operation[None]:
+        """Lets the decisions at the head of the queue have a transaction; for procedures that need many.
+
+        Raises:
+            Closed: It is for the successor to go on.
+        """
+        if self._closed:
+            raise Closed
+        if self._queue and not isinstance(self._queue[0], Procedure):
+            yield from self._decide_together()
+
+    def fetch(self, need: NotAtHand) -> Operation[None]:
+        """Reads what a decision lacked into the view."""
+        if need.keys:
+            found = yield from self.host.read_for_good(Read(need.keys))
+            assert isinstance(found, Items)
+            self.view.learn(need.keys, found.found)
+            self.view.forget_elsewhere()  # It is older than what was read now.
+            yield from self._take_in_late(found.found.values())
+        for low, high in need.ranges:
+            items = yield from self.read_range(low, high)
+            self.view.learn_range(low, high, items)
+        for rows in need.elsewhere:
+            self.view.learn_elsewhere(rows, (yield from self._first_of(rows)))
+
+    def _first_of(self, rows: RangeRead) -> Operation[list[Item]]:
+        """Reads as many of the rows as are wanted: a page may hold fewer although there are more."""
+        found: list[Item] = []
+        while True:
+            page = yield from self.host.read_for_good(ReadRange(rows))
+            assert isinstance(page, Page)
+            found.extend(page.items)
+            if len(page.items) >= rows.limit or page.next_after is None:
+                return found
+            rows = replace(rows, limit=rows.limit - len(page.items), after=page.next_after)
+
+    def read_range(self, low: str, high: str, pk: str | None = None) -> Operation[list[Item]]:
+        """Reads a whole range, page by page."""
+        items: list[Item] = []
+        after: str | None = None
+        while True:
+            wanted = RangeRead(pk or shard_pk(self.shard), low, high, after=after)
+            page = yield from self.host.read_for_good(ReadRange(wanted))
+            assert isinstance(page, Page)
+            items.extend(page.items)
+            after = page.next_after
+            if after is None:
+                return items
+            if len(items) > RANGE_ITEMS_MAX:
+                raise RangeTooLarge(f"{wanted.pk} {low}..{high} holds more than {RANGE_ITEMS_MAX} items")
+
+    # -- the group ----------------------------------------------------------------------------------------------------
+
+    def _decide_together(self) -> Operation[None]:
+        most = 1 if self._alone else GROUP_MAX
+        self._alone = max(0, self._alone - 1)
+        group = list(self._queue)[:most]
+        yield from self._read_ahead(group)
+        unit = self._unit()
+        taken: list[Decision] = []
+        for decision in group:  # No further ones: what they call stale was not forgotten before the read.
+            if isinstance(decision, Procedure) or not self._queue:
+                break
+            try:
+                yield from self._decide_with_reads(unit, decision)
+                unit.keep()
+            except Exception as error:  # noqa: BLE001 - too large, or a bug: it must not stop what stands behind it
+                unit.drop()
+                if not taken and self._queue:
+                    self._queue.popleft()
+                    yield from self._drop(decision, error)
+                break  # In company it is tried again, alone: what is wrong may be the company.
+            taken.append(decision)
+            if not self._queue:
+                break  # Closed while it was reading: what was decided goes out, the rest is the successor's.
+            self._queue.popleft()
+            if unit.goes_on:
+                break
+        if not taken:
+            return
+        name = taken[0].name if len({decision.name for decision in taken}) == 1 else "mixed"
+        try:
+            committed = yield from self._commit(unit, name)
+        except InvalidWrite as error:
+            if len(taken) == 1:
+                yield from self._drop(taken[0], error)
+                return
+            committed = False
+        if self._closed:
+            return
+        if not committed:
+            self._queue.extendleft(reversed(taken))
+            self._alone = len(taken)  # One by one, so that the refused one holds nobody up.
+        elif unit.goes_on:
+            self._queue.appendleft(taken[-1])
+
+    def _read_ahead(self, group: list[Work]) -> Operation[None]:
+        """One read for what the group's decisions ask for first, instead of one each; one alone asks for itself."""
+        if len(group) == 1 and not isinstance(group[0], Procedure):
+            self.view.forget(group[0].stale)
+            return
+        wanted: dict[Key, None] = {}
+        for work in group:
+            if isinstance(work, Procedure):
+                break
+            self.view.forget(work.stale)
+            scratch = self._unit()
+            try:
+                work.decide(scratch, self.host.now)
+            except NotAtHand as need:
+                wanted.update(dict.fromkeys(need.keys))
+            except Exception:  # noqa: BLE001, S112 - met again, and dealt with, when it is decided
+                continue
+        if not wanted:
+            return
+        try:
+            yield from self.fetch(NotAtHand(keys=tuple(wanted)))
+        except InvalidRead:
+            return  # Whoever is to blame meets it again, alone.
+
+    def _decide_with_reads(self, unit: UnitOfWork, decision: Decision) -> Operation[None]:
+        self.view.forget_elsewhere()
+        for _ in range(READS_PER_DECISION_MAX):
+            yield from self._before()
+            try:
+                decision.decide(unit, self.host.now)
+                return
+            except NotAtHand as need:
+                unit.drop()
+                yield from self.fetch(need)
+        raise ReadsWithoutEnd(f"{decision.name} of {decision.about}")
+
+    def _commit(self, unit: UnitOfWork, name: str) -> Operation[bool]:
+        """Returns whether what the unit holds is now in the store; False when it is certain that it is not, and never will be.
+
+        Raises:
+            Fenced: Another owner has acquired the shard.
+            InvalidWrite: The store will never take it.
+        """
+        if unit.is_empty:
+            self._carry_out(unit)
+            return True
+        transaction = unit.transaction(name, self.host.token())
+        verdict = yield from self.host.commit_for_good(transaction, unit.sent_until)
+        if isinstance(verdict, Refused):
+            self._look_for_a_fence(verdict)
+        applied = isinstance(verdict, Committed)
+        if isinstance(verdict, Refused) and verdict.doubtful:
+            applied = yield from self._void(unit, transaction.token)
+        if applied:
+            self._applied(unit, transaction)
+        else:
+            assert isinstance(verdict, Refused)
+            self._refused(unit, transaction, verdict)
+            yield from self._take_in_late(item for _, item in verdict.failed if item is not None)
+        return applied
+
+    def _refused(self, unit: UnitOfWork, transaction: Transaction, verdict: Refused) -> None:
+        self.view.forget(action.key for action in transaction.actions)
+        if not verdict.doubtful:
+            # What stood in the way is known now: a key that is used once and is used already would be refused for ever.
+            self.view.learn(
+                [key for key, _ in verdict.failed],
+                {key: item for key, item in verdict.failed if item is not None},
+            )
+        self._refused_lately[transaction.token] = tuple(unit.writes)
+        if len(self._refused_lately) > REFUSED_KEPT:
+            del self._refused_lately[next(iter(self._refused_lately))]
+        failed = [key.sk for key, _ in verdict.failed]
+        self.host.note("transaction_refused", name=transaction.name, shard=self.shard, keys=list(failed))
+
+    def _take_in_late(self, items: Iterable[Item]) -> Operation[None]:
+        """A second copy of what was refused is carried out where its conditions hold again when it comes: a limit that was full has a slot again.
+        What it wrote is read, and observed as it is now: of a run that nobody knows a stop would not ask.
+        """
+        if not self._refused_lately:
+            return
+        for token in sorted({str(item.get("w")) for item in items} & self._refused_lately.keys()):
+            keys = self._refused_lately.pop(token)
+            found = yield from self.host.read_for_good(Read(keys))
+            assert isinstance(found, Items)
+            self.view.learn(keys, found.found)
+            for key in keys:
+                self._observe(key, found.found.get(key))
+            self._settled()
+
+    def _void(self, unit: UnitOfWork, token: str) -> Operation[bool]:
+        """A send without an answer may be applied late, when the condition that refused it holds again: make that impossible.
+
+        Returns whether it was applied meanwhile.
+
+        Raises:
+            Fenced: Another owner has acquired the shard.
+        """
+        void = unit.void(self.host.token())
+        if void is None:
+            return False  # It only makes new items, under keys that are used once: applied late, it is found by its replay.
+        verdict = yield from self.host.commit_for_good(void)
+        if not isinstance(verdict, Refused):
+            return False
+        self._look_for_a_fence(verdict)
+        yield from self._take_in_late(item for _, item in verdict.failed if item is not None)
+        # What was there, and only this owner removes, is gone: so this was done.
+        return any(
+            unit.removes(key) if item is None else item.get("w") == token
+            for key, item in verdict.failed
+            if key != lease(self.shard)
+        )
+
+    def _look_for_a_fence(self, verdict: Refused) -> None:
+        """A lease that has this epoch, and carries what this lane has moved it to, refuses what was decided beside the lane, at a
+        drain, from the controls of before. They only rise, so it will never be applied.
+
+        Raises:
+            Fenced: Another owner has acquired the shard.
+        """
+        key, failed = lease(self.shard), dict(verdict.failed)
+        if key not in failed:
+            return
+        stored = failed[key]
+        if stored is None or (stored["epoch"], stored["controls"]) != (self._epoch, self._carrying):
+            raise Fenced(key)
+
+    def _applied(self, unit: UnitOfWork, transaction: Transaction) -> None:
+        self.view.applied(unit.writes, transaction.token, unit.behind())
+        self.view.forget(action.key for action in transaction.actions if action.key not in unit.writes)
+        for key, item in unit.writes.items():
+            self._observe(key, item)
+        self._carry_out(unit)
+
+    def _carry_out(self, unit: UnitOfWork) -> None:
+        for effect in unit.effects:
+            if callable(effect):
+                effect()
+            else:
+                self.host.tell(effect)
+        self._settled()

@@ -1,0 +1,130 @@
+"""A job at the latest so long after the last one, with what is there (SEMANTICS 5.6: "100 GB, or every 4 h").
+
+The schedule's next reminder is its state's `next_nominal`, moved by every job that it makes, and by those that are asked for. A reminder that has come is
+handed on as a deadline of evidence, because that waits for all that was appended before it: downtime must not change what a
+job is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tidegate_core.evidence.accumulator import Gathering
+from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
+from tidegate_core.language.triggers.trigger import EventTrigger
+from tidegate_core.language.values.instants import Instant
+from tidegate_core.rows import keys
+from tidegate_core.rows.schedule import ScheduleState
+from tidegate_core.rows.store_operations import Key
+from tidegate_core.rows.timer import TimerRow
+from tidegate_core.shard.jobs import waiting_job, write_ledger
+from tidegate_core.shard.reminders import AT_LEAST
+from tidegate_core.shard.schedule_state import awaits_cut, fires, kept_from, parks
+from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.spec_cache import spec_of
+from tidegate_core.shard.timer_rows import (
+    is_dealt_with,
+    leave,
+    take_again_if_forgotten,
+)
+from tidegate_core.writes.unit_of_work import UnitOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeastEvery:
+    """Decides on a reminder: what is there becomes a job, or nothing does where nothing is, or where a job waits already.
+
+    Attributes:
+        through: All that was appended by then is counted.
+        unread: What was not read in time, for the ledger.
+        memory: Keeps what waits for the end of a wide suspend, and knows what is counted and which jobs wait.
+    """
+
+    row: TimerRow
+    through: Instant = 0
+    unread: tuple[str, ...] = ()
+    memory: Memory | None = None
+    stale: tuple[Key, ...] = ()
+    name: str = "at_least_every"
+
+    @property
+    def about(self) -> str:
+        return self.row.ref
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        namespace, schedule = self.row.ref.removesuffix(AT_LEAST).split("/", 1)
+        state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
+        if state is None or not self._is_due(unit, state):
+            unit.forget_row(self.row.key(unit.shard))
+            return
+        if unit.controls.covers(namespace):
+            leave(unit, self.row, self.memory)
+            return
+        if take_again_if_forgotten(unit, self.row, self.through, self.memory):
+            return
+        spec = spec_of(unit, namespace, schedule, state.version)
+        assert spec is not None
+        gathering = Gathering(unit, state, spec, now, self.unread)
+        if gathering.fold_all({}, self.row.at) is not None:
+            gathering.close()
+            unit.go_on()  # The row stays: a successor has to find it as well.
+            return
+        unit.forget_row(self.row.key(unit.shard))
+        # Who finds out for a deadline before it may come later: what was over by then is not there any more.
+        gathering.pass_time_through("", self.row.at)
+        if gathering.made_at == state.made_at:  # Else that has made a job, from which the next reminder counts.
+            self._decide(unit, gathering, state, spec, now)
+        gathering.close()
+
+    def _decide(
+        self, unit: UnitOfWork, gathering: Gathering, state: ScheduleState, spec: ScheduleSpec, now: int
+    ) -> None:
+        held = gathering.stored("")
+        if held is None:
+            self._without_evidence(unit, gathering, state, spec, now)
+        elif held.evidence.job:
+            # The evidence has a job already, which waits. If nothing was decided here, the reminder would hold up later ones.
+            gathering.reminded(self.row.at)
+        else:
+            gathering.fire_with_what_is_there(held)
+
+    def _is_due(self, unit: UnitOfWork, state: ScheduleState) -> bool:
+        if not fires(state) or str(state.generation) != self.row.detail:
+            return False  # The schedule has moved on, and so have its reminders.
+        if self.row.at < unit.controls.resumed_at(state.namespace):
+            return False  # What was due before a wide resume was ended with all that was pending then.
+        spec = spec_of(unit, state.namespace, state.name, state.version)
+        assert spec is not None
+        assert isinstance(spec.trigger, EventTrigger)
+        every = spec.trigger.at_least_every
+        return every is not None and not is_dealt_with(state, every, self.row.at)
+
+    def _without_evidence(
+        self, unit: UnitOfWork, gathering: Gathering, state: ScheduleState, spec: ScheduleSpec, now: int
+    ) -> None:
+        assert isinstance(spec.trigger, EventTrigger)
+        missing = spec.trigger.shortfalls([0] * len(spec.trigger.leaves()))
+        job = replace(waiting_job(state, spec, gathering.next_id(""), "events", now, now), missing=missing)
+        if spec.trigger.allow_empty and self._has_one_that_waits(unit, state):
+            gathering.reminded(self.row.at)  # Else each further one would run behind it, for nothing.
+        elif spec.trigger.allow_empty:
+            gathering.add_job(job)
+        else:
+            write_ledger(unit, job, "skipped", "nothing_new", now, "; ".join(job.missing))
+            gathering.reminded(self.row.at)
+
+    def _has_one_that_waits(self, unit: UnitOfWork, state: ScheduleState) -> bool:
+        """Whether a job of the schedule's own waits and goes on; what was asked for by hand has its reminder already.
+
+        While it is held each reminder makes one, as each instant does: how many go on is what its resume says.
+        """
+        if self.memory is None or parks(state):
+            return False
+        known = (self.memory.jobs[job_id] for job_id in self.memory.waiting(self.about.removesuffix(AT_LEAST)))
+        return any(
+            job.trigger == "events"
+            and job.generation >= kept_from(state)
+            and not awaits_cut(state, job)
+            and not unit.drops(job.namespace, job.satisfied_at)
+            for job in known
+        )

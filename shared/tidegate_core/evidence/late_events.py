@@ -1,0 +1,130 @@
+"""What becomes of events that are read behind later ones, of another topic partition: the same as in time (SEMANTICS 6.2, 6.3).
+
+They are gone through anew in the order in which all was appended, with what is here between them. What was over before the
+latest of what is here came stands apart, piece by piece as it met; what would still be here, or would have fired with what is
+here, joins it. What is here stays, also where a latch would have taken it along as it ended: an entry is in one piece of evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from tidegate_core.language.triggers.latches import Counted, Due, Latches
+from tidegate_core.shard.events.evidence_log import Entry, counted_of, is_of_a_tick, moment_of
+
+Opens: TypeAlias = Callable[[Entry], Latches]
+"""Gives the automaton of evidence that an entry opens."""
+
+
+@dataclass(slots=True)
+class ReadLate:
+    """Where entries belong that were read late, each list in the order of append times.
+
+    Attributes:
+        apart: Pieces that were over without what is here.
+        joining: What is counted with it.
+    """
+
+    apart: list[list[Entry]] = field(default_factory=list)
+    joining: list[Entry] = field(default_factory=list)
+
+
+def sorted_out(opens: Opens, here: Iterable[Entry], late: list[Entry], last_at: int) -> ReadLate:
+    """Returns what becomes of late entries beside what holds in open evidence, the last of which came at `last_at`."""
+    walk = _Walk(opens)
+    places = [*((entry, False) for entry in here), *((entry, True) for entry in late)]
+    for entry, is_late in sorted(places, key=lambda place: moment_of(place[0])):
+        walk.add(entry, is_late=is_late)
+    return walk.found_by(last_at)
+
+
+class _Walk:
+    """The automaton over all of it, in order.
+
+    `_piece` is what is late of the evidence that is open at the moment, `_over` what of that has been forgotten since, and `_meets`
+    whether something that is here belongs to it.
+    """
+
+    def __init__(self, opens: Opens) -> None:
+        self._found = ReadLate()
+        self._opens = opens
+        self._latches: Latches | None = None
+        self._piece: list[Entry] = []
+        self._over: list[Entry] = []
+        self._meets = False
+        self._has_fired = False
+        self._here: set[tuple[int, str]] = set()
+
+    def add(self, entry: Entry, *, is_late: bool) -> None:
+        counted = counted_of(entry)
+        if not is_late:
+            self._here.add((counted.leaf, counted.about))
+        if not self._has_fired:
+            self._pass_time(counted.at)
+        if self._has_fired:
+            self._found.joining += [entry] if is_late else []
+            return
+        if self._latches is None:
+            self._latches = self._opens(entry)
+        if is_late:
+            # What is gone is gone from here, whatever becomes of the rest, and from that: with nothing to take back it says nothing.
+            if counted.gone and (self._meets or (counted.leaf, counted.about) in self._here):
+                self._found.joining.append(entry)
+            self._piece.append(entry)
+        self._meets |= not is_late
+        if not self._says_nothing(entry, counted):
+            self._latches.add(counted)
+        if self._latches.fires:
+            self._conclude(fires=True)
+        elif self._latches.first_at is None and not self._latches.is_satisfied:
+            self._end(joins=self._meets)
+
+    def found_by(self, last_at: int) -> ReadLate:
+        """What is open at the end is what is here now."""
+        if not self._has_fired:
+            self._pass_time(last_at)
+            self._join()
+        self._found.joining.sort(key=moment_of)
+        return self._found
+
+    def _says_nothing(self, entry: Entry, counted: Counted) -> bool:
+        assert self._latches is not None
+        if is_of_a_tick(entry):
+            return self._latches.is_latched(counted.leaf)
+        return counted.gone and not self._latches.holds(counted)
+
+    def _pass_time(self, at: int) -> None:
+        while self._latches is not None and not self._has_fired:
+            due = self._latches.due()
+            if due is None or due.at > at:
+                return
+            if due.outcome != "forget":
+                self._conclude(fires=due.outcome != "abort")
+            else:
+                self._forget(self._latches, due)
+
+    def _forget(self, latches: Latches, due: Due) -> None:
+        for leaf in due.leaves:
+            latches.forget(leaf)
+        self._over += [entry for entry in self._piece if entry["leaf"] in due.leaves and entry not in self._over]
+        if latches.first_at is None:
+            self._conclude(fires=False)
+
+    def _conclude(self, *, fires: bool) -> None:
+        """What has met nothing that is here is by itself, and so is what time was up for; else what is here fires."""
+        self._has_fired = fires and self._meets
+        self._end(joins=self._has_fired)
+
+    def _end(self, *, joins: bool) -> None:
+        if joins:
+            self._join()
+        elif self._piece:
+            self._found.apart.append(self._piece)
+        self._latches, self._piece, self._over, self._meets = None, [], [], False
+
+    def _join(self) -> None:
+        if self._over:
+            self._found.apart.append(self._over)
+        self._found.joining += [entry for entry in self._piece if entry not in self._over]

@@ -1,0 +1,195 @@
+"""Events that reached the inbox are counted as evidence; enough of it makes a job (I3, SEMANTICS 5 and 6).
+
+The inbox rows that are counted are deleted in the very transaction that moves the evidence: replayed rows are gone, and a
+row that is there has not been counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from tidegate_core.evidence.accumulator import Gathering, Groups
+from tidegate_core.evidence.event_cutoff import Heard, heard_by
+from tidegate_core.evidence.tick_instances import gathering_of
+from tidegate_core.language.events.trigger_facts import fact_from_json
+from tidegate_core.language.triggers.trigger import EventTrigger
+from tidegate_core.rows import keys
+from tidegate_core.rows.inbox import InboxRow
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.schedule import ScheduleState
+from tidegate_core.rows.store_operations import Key
+from tidegate_core.shard.events.evidence_log import Entry, as_json, entry_of
+from tidegate_core.shard.events.low_watermark import NOTHING
+from tidegate_core.shard.events.subscriptions import RUNS
+from tidegate_core.shard.schedule_state import fires
+from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.spec_cache import spec_of
+from tidegate_core.writes.unit_of_work import UnitOfWork
+
+GROUPS_PER_DECISION = 12
+"""Evidence that one decision counts for, each with seven actions at most (`inbox_batches.py`): a run may be heard by 50 leaves that each have their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountEvents:
+    """Counts inbox rows of one schedule, oldest first.
+
+    Attributes:
+        before: Only what was appended earlier; the rest stays in its rows for the decisions behind this one. None: all.
+        memory: Keeps what waits for the end of a wide suspend, or for what may have come before it; without it nothing does.
+    """
+
+    ref: str
+    rows: tuple[Key, ...]
+    before: int | None = None
+    memory: Memory | None = None
+    stale: tuple[Key, ...] = ()
+    name: str = "count"
+
+    @property
+    def about(self) -> str:
+        return self.rows[0].sk if len(self.rows) == 1 else self.ref
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        namespace, schedule = self.ref.split("/", 1)
+        state = unit.record(ScheduleState, keys.schedule_state(unit.shard, namespace, schedule))
+        rows = [from_item(InboxRow, item) for item in unit.items(self.rows) if item is not None]
+        done = _Done()
+        if state is not None and fires(state):
+            if unit.controls.covers(namespace):
+                rows = [row for row in rows if not self._leave(unit, row)]
+            else:
+                done = self._count(unit, state, rows, now)
+        for row in rows:
+            _drop_counted(unit, row, self.before if done.cut is None else done.cut, done.beside)
+        if done.goes_on:
+            unit.go_on()
+
+    def _leave(self, unit: UnitOfWork, row: InboxRow) -> bool:
+        """Leaves a row of a suspended namespace as it is where some of it may count once a resume is heard of."""
+        last = max(append_times(row), default=0)
+        if self.memory is None or not self.memory.left_rows.may_count(unit.controls.version, last):
+            return False
+        unit.after(partial(self.memory.leave_in_inbox, row.key(unit.shard), last))
+        return True
+
+    def _count(self, unit: UnitOfWork, state: ScheduleState, rows: Sequence[InboxRow], now: int) -> _Done:
+        """Counts what was appended before the first tick that there was no room for, and before what waits."""
+        spec = spec_of(unit, state.namespace, state.name, state.version)
+        if spec is None or not isinstance(spec.trigger, EventTrigger):
+            return _Done()
+        settled = NOTHING if self.memory is None else self.memory.settled.through(self.ref)
+        gathering = gathering_of(unit, state, spec, now, settled.unread)
+        sorting = _Sorting(spec.trigger, state, heard_by(unit, state), rows, self.before)
+        waits_from = None
+        if self._waits(gathering, sorting, settled.instant):
+            waits_from = settled.instant + 1
+            sorting = _Sorting(spec.trigger, state, heard_by(unit, state), rows, waits_from)
+        cut = gathering.fold_all(sorting.groups, sorting.last_at)
+        gathering.close()
+        return _Done(waits_from if cut is None else cut, frozenset(sorting.left), cut is not None or bool(sorting.left))
+
+    def _waits(self, gathering: Gathering, sorting: _Sorting, through: int) -> bool:
+        """Whether some of it came so late that what is not read yet may have been in time for a deadline, or a tick, before it."""
+        if self.memory is None or sorting.last_at <= through:
+            return False
+        settled = self.memory.settled
+        if not settled.waits(self.ref) and not gathering.outruns(sorting.groups, sorting.last_at, through):
+            return False
+        # At once: later decisions of the same transaction wait as well.
+        settled.wait(self.ref, sorting.last_at)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What became of some rows.
+
+    Attributes:
+        cut: What was appended then or later stays in them; None: nothing does.
+        beside: So does this, wherever it lies: leaves and origins of matches.
+        goes_on: It comes again at once; else whoever it waits for has it counted.
+    """
+
+    cut: int | None = None
+    beside: frozenset[tuple[int, str]] = frozenset()
+    goes_on: bool = False
+
+
+def append_times(row: InboxRow) -> list[int]:
+    """Returns when what the row holds was appended, in that order."""
+    try:
+        return sorted(int(matched["at"]) for matched in json.loads(row.body))
+    except (ValueError, TypeError, KeyError):
+        return []  # Whoever counts it fails, and it alone.
+
+
+def _matches(row: InboxRow) -> list[Entry]:
+    """Returns a row's matches, each with its fact: leaves that heard the same one have it once in the row."""
+    fact = None
+    matches: list[Entry] = json.loads(row.body)
+    for matched in matches:
+        fact = matched.setdefault("fact", fact)
+    return matches
+
+
+def _place_of(matched: Entry) -> tuple[int, str]:
+    return int(matched["leaf"]), str(matched["origin"])
+
+
+def _drop_counted(unit: UnitOfWork, row: InboxRow, cut: int | None, beside: Collection[tuple[int, str]]) -> None:
+    """Deletes the row, or leaves in it what is still to be counted: what was appended at `cut` or later, and what is `beside`."""
+    key = row.key(unit.shard)
+    matches = [] if cut is None and not beside else _matches(row)
+    left = [each for each in matches if _place_of(each) in beside or (cut is not None and int(each["at"]) >= cut)]
+    if not left:
+        unit.delete(key)
+    elif len(left) < len(matches):
+        fact = None
+        body = []
+        for matched in left:
+            body.append({name: each for name, each in matched.items() if name != "fact" or each is not fact})
+            fact = matched["fact"]
+        unit.put(replace(row, body=as_json(body)), key)
+
+
+class _Sorting:
+    """Matched events as entries, by the evidence that they belong to, so that each evidence item is written once."""
+
+    def __init__(
+        self, trigger: EventTrigger, state: ScheduleState, heard: Heard, rows: Sequence[InboxRow], before: int | None
+    ) -> None:
+        self._trigger = trigger
+        self._leaves = trigger.leaves()
+        self._namespace = state.namespace
+        self._heard = heard
+        self._gone = frozenset(f"{RUNS}{ref}" for ref in state.gone)
+        self.groups: Groups = {}
+        self.left: set[tuple[int, str]] = set()
+        self.last_at = 0
+        for matched in (each for row in rows for each in _matches(row) if before is None or int(each["at"]) < before):
+            # A match of an older generation: it was made before the update, so it is not for the new one.
+            if (matched["incarnation"], matched["generation"]) == (state.incarnation, state.generation):
+                self._add(matched)
+
+    def _add(self, matched: Entry) -> None:
+        number = matched["leaf"]
+        if number >= len(self._leaves):
+            return  # From an index row of a request that came to nothing.
+        fact = fact_from_json(matched["fact"])
+        leaf = self._leaves[number]
+        if leaf.event_key(self._namespace) in self._gone:
+            return  # A later life of what was deleted: the trigger does without it.
+        key = leaf.accepts(fact, self._namespace) if self._heard(fact, matched) else None
+        if key is None:
+            return
+        group = self._trigger.group_of(number, fact, int(matched["at"]))
+        paired_by = self._trigger.paired_by(number, fact)
+        if group not in self.groups and len(self.groups) >= GROUPS_PER_DECISION:
+            self.left.add(_place_of(matched))
+            return
+        self.last_at = max(self.last_at, int(matched["at"]))
+        self.groups.setdefault(group, (paired_by, []))[1].append(entry_of(fact, matched, leaf, key))

@@ -1,0 +1,135 @@
+"""What an audit comes to: counts, differences, what it could not judge, and who is behind its end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from tidegate_core.language.values.instants import format_instant
+
+Kind: TypeAlias = Literal[
+    "missing",
+    "doubled",
+    "unexpected",
+    "miscounted",
+    "entry_gone",
+    "entry_differs",
+    "place_gone",
+    "run_gone",
+    "end_gone",
+    "generation_gone",
+    "state_gone",
+    "position_gone",
+    "message_lost",
+    "message_unknown",
+    "tally_differs",
+    "answer_differs",
+]
+KINDS: Final[dict[Kind, str]] = {
+    "missing": "was due, and nothing says what became of it",
+    "doubled": "has more than one entry",
+    "unexpected": "has an entry, and was not due",
+    "miscounted": "says that it stands for another number of instants than it spans",
+    "entry_gone": "is known to have ended, and has no entry in the ledger",
+    "entry_differs": "has an entry in the ledger that says something else than its run does",
+    "place_gone": "has an entry in the ledger that is not found by its id",
+    "run_gone": "was launched, and its run is not in the history",
+    "end_gone": "has ended, and is not in the list of its shard's ended runs",
+    "generation_gone": "is not written down, so that what was due then cannot be recomputed",
+    "state_gone": "has definitions, jobs, runs or entries, and is not written down itself: it does not fire",
+    "position_gone": "is served, and how far is not written down",
+    "message_lost": "was accepted, and will never be delivered",
+    "message_unknown": "was delivered, and nothing says that it should have been",
+    "tally_differs": "is not what the rows of messages add up to",
+    "answer_differs": "was answered, and ended otherwise",
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Difference:
+    """One thing that is not as it should be.
+
+    Attributes:
+        subject: `<ns>/<name>` of the schedule, or `shard <n>`.
+        occurrence: Its instant, else the id that names it.
+    """
+
+    subject: str
+    occurrence: str
+    kind: Kind
+    expected: str
+    found: str
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What makes it the same one at a second look."""
+        return (self.kind, self.subject, self.occurrence)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Unjudged:
+    """So many things that are not judged, and why.
+
+    Attributes:
+        why: After "because".
+        is_grave: They should have been, and cannot: what is needed is gone. Else the audit as such does not know more.
+    """
+
+    why: str
+    subject: str
+    count: int = 1
+    is_grave: bool = False
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Behind:
+    """A shard that has not come to the end of the window: what is due by then may still be made."""
+
+    shard: int
+    subject: str
+    stands_at: int
+
+
+@dataclass(slots=True)
+class Findings:
+    """Of one shard, or of all.
+
+    Attributes:
+        counts: Occurrences by what became of them; `pending` are those that are open.
+        differences: In the order in which they were found.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    differences: list[Difference] = field(default_factory=list)
+    unjudged: list[Unjudged] = field(default_factory=list)
+    behind: list[Behind] = field(default_factory=list)
+
+    def add(self, other: Findings) -> None:
+        self.counts.update(other.counts)
+        self.differences += other.differences
+        self.unjudged += other.unjudged
+        self.behind += other.behind
+
+    def differs(self, kind: Kind, subject: str, occurrence: str | int, expected: str, found: str) -> None:
+        text = format_instant(occurrence) if isinstance(occurrence, int) else occurrence
+        self.differences.append(Difference(subject, text, kind, expected, found))
+
+    def confirmed_by(self, again: Findings) -> Findings:
+        """Returns the second look's findings, with those differences alone that the first one had as well.
+
+        A look is no snapshot: a row may have moved on between two reads of it, never twice in the same way.
+        """
+        seen = {each.identity for each in self.differences}
+        kept = [each for each in again.differences if each.identity in seen]
+        return Findings(again.counts, kept, again.unjudged, again.behind)
+
+
+def summed(unjudged: Iterable[Unjudged]) -> list[tuple[str, int, str]]:
+    """Returns (why, how many, an example) for each reason why something was not judged."""
+    found: dict[str, tuple[int, str]] = {}
+    for each in unjudged:
+        count, example = found.get(each.why, (0, each.subject))
+        found[each.why] = (count + each.count, example)
+    return [(why, count, example) for why, (count, example) in sorted(found.items())]

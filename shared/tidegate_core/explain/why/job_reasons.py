@@ -1,0 +1,153 @@
+"""Why a job waits: everything that would have to go for it to run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidegate_core.explain.why.admission_dry_run import Line, Look, Views, line_of, look_at
+from tidegate_core.explain.why.codes import CODES
+from tidegate_core.explain.why.reason import Reason
+from tidegate_core.explain.why.run_reasons import of_run
+from tidegate_core.explain.why.schedule_reasons import standing
+from tidegate_core.explain.why.schedule_snapshot import Facts
+from tidegate_core.language.constraints.constraint import Compared
+from tidegate_core.language.triggers.composite.pruning import without
+from tidegate_core.language.triggers.composite.tick_leaf import TickLeaf
+from tidegate_core.language.triggers.on_event.run_status import RunStatusTrigger
+from tidegate_core.language.triggers.trigger import EventTrigger
+from tidegate_core.language.values.instants import Instant, format_instant
+from tidegate_core.rows.evidence import Evidence
+from tidegate_core.rows.job import Job
+from tidegate_core.shard.schedule_state import fires, is_of_before, launches, version_of
+from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT
+
+
+def of_job(views: Views, facts: Facts, job: Job, line: Line | None = None) -> list[Reason]:
+    """Returns at least one reason why the job does not run yet; its run's, once it was admitted.
+
+    Args:
+        views: See `Views`.
+        facts: Of its schedule.
+        job: An open one.
+        line: Of the schedule, where it is at hand.
+
+    Raises:
+        NotAtHand: Something was not read yet: read it, and ask again.
+    """
+    if job.state != PENDING_CONSTRAINT:
+        return [of_run(run, facts.now) for run in facts.runs if run.id == job.id]
+    reasons = of_schedule(facts)
+    line = line or line_of(views, facts)
+    look = line.look_of(job)
+    if not look.was_reached:
+        reasons += _behind(job, line)
+        look = look_at(views, facts, job)
+    reasons += look.holds
+    return [_about(reason, job) for reason in reasons or [_decided(look)]]
+
+
+def first_of(job: Job, line: Line) -> Reason:
+    """Returns the first of the reasons why one of many waiting jobs does not run yet, as the look at all of them has it."""
+    look = line.look_of(job)
+    if not look.was_reached:
+        return Reason("behind", CODES["behind"])
+    return look.holds[0] if look.holds else _decided(look)
+
+
+def of_schedule(facts: Facts) -> list[Reason]:
+    """Returns what holds back all of the schedule's jobs: one that is drained launches what waits."""
+    return [each for each in standing(facts) if each.code != "suspended" or not launches(facts.state)]
+
+
+def _behind(job: Job, line: Line) -> list[Reason]:
+    ahead = line.jobs[: [each.id for each in line.jobs].index(job.id)]
+    first = next((each for each in ahead if line.look_of(each).holds or line.look_of(each).goes), None)
+    if first is None:
+        return []  # They are just ending.
+    how = "which waits itself" if line.look_of(first).holds else "which nothing of its own holds back"
+    text = f"{len(ahead)} of the schedule's jobs are before it; the first is {first.id}, {how}"
+    return [Reason("behind", text, None, {"ahead": len(ahead), "first": first.id})]
+
+
+def _decided(look: Look) -> Reason:
+    if look.ends_as is not None:
+        return Reason("being_decided", f"it ends at the next look: {look.ends_as}", None, {"ends_as": look.ends_as})
+    return Reason("being_decided", "nothing is in its way: it is decided on at the next look")
+
+
+def _about(reason: Reason, job: Job) -> Reason:
+    values: dict[str, Compared] = {**reason.values, "job": job.id, "nominal": format_instant(job.nominal)}
+    return replace(reason, values=values)
+
+
+def of_evidence(facts: Facts, evidence: Evidence) -> Reason:
+    """Returns what the trigger waits for, in its own words; of evidence that an update or a delete ends page by page, that it does."""
+    if facts.state.status == "deleted":
+        return _being_ended("cancelled/schedule_deleted", evidence)
+    if is_of_before(facts.state, evidence):
+        is_former = version_of(facts.state, evidence.version) != facts.state.version
+        return _being_ended("cancelled/superseded" if is_former else "cancelled/suspended", evidence)
+    # Of its own version: an update takes over, or ends, what there is in several transactions.
+    spec = facts.spec_of(evidence.version)
+    if spec is None or not isinstance(spec.trigger, EventTrigger):
+        return _being_ended("cancelled/superseded", evidence)
+    trigger, counts = _left(facts, spec.trigger, evidence)
+    if trigger is None:
+        return _being_ended("expired/upstream_deleted", evidence)
+    missing = trigger.missing(counts) or "nothing, it settles"
+    paired = f" for {evidence.value}" if evidence.value else ""
+    text = f"since {format_instant(evidence.first_at)} some of it has come{paired}; missing: {missing}"
+    values: dict[str, Compared] = {
+        "job": evidence.id,
+        "missing": missing,
+        "counts": ",".join(map(str, evidence.counts)),
+        "first_at": format_instant(evidence.first_at),
+    }
+    until = evidence.deadline
+    # Of a trigger that counts events it is when `at_least_every` asks for a job, with what is there.
+    reminder = facts.reminder if fires(facts.state) else None
+    if reminder is not None:
+        text += f"; {asks_for_a_job(facts, reminder)}"
+        until = reminder if until is None else min(reminder, until)
+    tick = facts.state.next_tick
+    if tick is not None and _lacks_a_tick(trigger, counts):
+        named = "no instant of it was found before" if facts.state.next_tick_is_bound else "its next instant is"
+        text += f"; {named} {format_instant(tick)}"
+        until = tick if until is None else min(tick, until)
+    return Reason("waiting_for_events", text, until, values)
+
+
+def asks_for_a_job(facts: Facts, reminder: Instant) -> str:
+    """Says when `at_least_every` asks for a job."""
+    text = f"at_least_every asks for a job at {format_instant(reminder)}"
+    return text if reminder > facts.now else f"{text}, once all is read that was announced before"
+
+
+def _lacks_a_tick(trigger: EventTrigger, counts: tuple[int, ...]) -> bool:
+    pairs = zip(trigger.leaves(), counts, strict=True)
+    return any(isinstance(leaf, TickLeaf) and leaf.shortfall(count) is not None for leaf, count in pairs)
+
+
+def _left(facts: Facts, trigger: EventTrigger, evidence: Evidence) -> tuple[EventTrigger | None, tuple[int, ...]]:
+    """Returns the trigger without the upstream schedules that were deleted, and what its leaves have counted.
+
+    One that was deleted after its runs had come still counts.
+    """
+    namespace, leaves = facts.state.namespace, trigger.leaves()
+    come = {
+        leaf.upstream_ref(namespace)
+        for leaf, count in zip(leaves, evidence.counts, strict=True)
+        if isinstance(leaf, RunStatusTrigger) and leaf.shortfall(count) is None
+    }
+    gone = frozenset(facts.state.gone) - come if evidence.version == facts.state.version else frozenset()
+    left = without(trigger, namespace, gone)
+    if left is None:
+        return None, ()
+    kept = left.leaves()
+    counts = zip(leaves, evidence.counts, strict=True)
+    return left, tuple(count for leaf, count in counts if any(leaf is each for each in kept))
+
+
+def _being_ended(code: str, evidence: Evidence) -> Reason:
+    values: dict[str, Compared] = {"job": evidence.id, "first_at": format_instant(evidence.first_at)}
+    return Reason(code, f"{CODES[code]}: what has come since {values['first_at']} is being ended", None, values)

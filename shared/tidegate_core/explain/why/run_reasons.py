@@ -1,0 +1,86 @@
+"""What an admitted job, or the run that it has become, waits for."""
+
+from __future__ import annotations
+
+import json
+
+from tidegate_core.explain.why.ledger_reasons import in_spite
+from tidegate_core.explain.why.reason import Reason
+from tidegate_core.language.constraints.constraint import Compared
+from tidegate_core.language.values.instants import Instant, format_instant
+from tidegate_core.rows.run import Run
+from tidegate_core.rows.setbacks import told
+
+
+def of_run(run: Run, now: Instant) -> Reason:
+    """Returns what an open run waits for, and what it goes in spite of."""
+    return in_spite(_waits_for(run, now), run.forced)
+
+
+def _waits_for(run: Run, now: Instant) -> Reason:
+    values: dict[str, Compared] = {"run": run.id, "attempt": run.attempt}
+    attempt = f"attempt {run.attempt} of run {run.id}"
+    if run.state == "lost":
+        text = f"{attempt} was started and its host {run.program_host} does not answer"
+        return Reason("lost", f"{text}; it is open until it is found, reports its end, or is released", None, values)
+    if run.state == "running" and run.started_at is not None:
+        # Of several attempts the gate keeps when the first one passed.
+        since = (
+            f"{'runs since' if run.failure is None else 'runs, the first one since'} {format_instant(run.started_at)}"
+        )
+        values["since"] = format_instant(run.started_at)
+        if run.cancel_requested:
+            return Reason("cancelling", f"{attempt} {since} and was asked to end", None, values)
+        return Reason("running", f"{attempt} {since}", None, values)
+    limit = format_instant(run.start_by)
+    values["start_by"] = limit
+    setback = _setback(run, values)
+    if run.state == "submitted":
+        text = f"{attempt} was taken by its launcher; its program has to come to the start gate by {limit}{setback}"
+        return Reason("before_gate", text, run.start_by, values)
+    if run.not_before > now:
+        begins = format_instant(run.not_before)
+        if run.failure is not None:
+            failure = json.loads(run.failure)
+            cause = failure["reason"] or failure["error_class"] or f"exit code {failure['exit_code']}"
+            text = f"its program ended as {failure['outcome']} ({cause}); attempt {run.attempt}"
+            values["failed_at"] = format_instant(failure["ended_at"])
+            return Reason("retry_pause", f"{text} of run {run.id} begins at {begins}", run.not_before, values)
+        text = f"the attempt before died before the start gate; {attempt} is submitted at {begins}{setback}"
+        return Reason("submit_pause", text, run.not_before, values)
+    text = f"{attempt} is admitted; a launcher has to take it by {limit}{setback}"
+    return Reason("launching", text, run.start_by, values)
+
+
+def _setback(run: Run, values: dict[str, Compared]) -> str:
+    """Says why the last submission came to nothing, and adds what is known of that to the values."""
+    setback = told(run)
+    if setback is None:
+        return ""
+    at = format_instant(setback["at"])
+    values["setback_at"] = at
+    if setback["attempt"] == run.attempt:
+        return f"; at {at} none took it: {setback['reason']}"
+    if setback["exit_code"] is not None:
+        values["exit_code"] = setback["exit_code"]
+    if setback["last_lines"]:
+        values["last_lines"] = setback["last_lines"]
+    return (
+        f"; attempt {setback['attempt']} ended at {at}: {setback['reason']}{last_lines_in_words(setback['last_lines'])}"
+    )
+
+
+def last_lines_in_words(last_lines: str | None) -> str:
+    """Returns the end of a program's error output in one line."""
+    return f"; last lines: {' | '.join(last_lines.splitlines())}" if last_lines else ""
+
+
+def why_it_ended(run: Run) -> tuple[str, dict[str, Compared]]:
+    """Returns what the launcher saw of an ended run, as words to add to its entry and as values."""
+    values: dict[str, Compared] = {}
+    if run.exit_code is not None and run.exit_code != 0:
+        values["exit_code"] = run.exit_code
+    if run.last_lines:
+        values["last_lines"] = run.last_lines
+    code = f"; exit code {run.exit_code}" if "exit_code" in values else ""
+    return f"{code}{last_lines_in_words(run.last_lines)}", values

@@ -1,0 +1,58 @@
+"""Positions pass what is no record while the log still holds it: marks of transactions, and what was aborted (KIP-98).
+
+A position stands before them until a record follows. Where none does for as long as the topic keeps its records, the log begins behind the
+position by then, and nobody can tell any more that no record lay between: who begins to read there next would take it for gone, and stand
+still until a person has moved it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_inputs import TopicFacts
+from tidegate_core.engine.operations import Operation
+from tidegate_core.ingest.topic_cursor import TopicCursor
+from tidegate_core.rows.effects import EndOffsets, FindGaps, Gaps, ReadEndOffsets
+from tidegate_core.rows.store_operations import Key
+
+LOOK_MS: Final = 10 * 60_000
+"""What stands still over one of them is asked about: far below any retention, and one question to the brokers for each idle topic."""
+
+
+def pass_marks(host: Host, cursors: Mapping[tuple[str, int], TopicCursor]) -> Operation[None]:
+    """Looks for good.
+
+    Args:
+        host: Shared parts of the partition actor.
+        cursors: Of the actor, as they come and go.
+    """
+    stood: dict[Key, int] = {}
+    while True:
+        yield from host.sleep(LOOK_MS + host.jitter("marks", LOOK_MS // 10), routine=True)
+        waiting = sorted((each for each in cursors.values() if each.waits), key=_where)
+        still = [each for each in waiting if stood.get(each.key) == each.at.next]
+        stood = {each.key: each.at.next for each in waiting}
+        for topic, standing in groupby(still, key=lambda each: each.topic):
+            yield from _pass(host, topic, list(standing))
+
+
+def _where(cursor: TopicCursor) -> tuple[str, str, int]:
+    return cursor.topic.name, cursor.topic.id, cursor.topic_partition
+
+
+def _pass(host: Host, topic: TopicFacts, standing: Sequence[TopicCursor]) -> Operation[None]:
+    told = yield ReadEndOffsets(topic.name, may_be_missing=True)
+    ends = told.offsets if isinstance(told, EndOffsets) else {}
+    spans = {
+        each.topic_partition: (each.at.next, ends.get(f"{topic.id}/{each.topic_partition}", 0)) for each in standing
+    }
+    behind = {number: span for number, span in spans.items() if span[0] < span[1]}
+    if not behind:
+        return
+    found = yield FindGaps(topic.name, topic.id, behind)
+    for each in standing if isinstance(found, Gaps) else ():
+        if each.topic_partition in found.topic_partitions:
+            each.pass_over(*behind[each.topic_partition])

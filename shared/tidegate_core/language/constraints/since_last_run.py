@@ -1,0 +1,72 @@
+"""Constraint on the time since the schedule's last run: keeps runs apart, however often the trigger is satisfied."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from tidegate_core.language.constraints.constraint import Allow, ConstraintSpec, Facts, Hold, Verdict
+from tidegate_core.language.values.durations import DurationField, format_duration
+from tidegate_core.language.values.instants import Instant, format_instant
+from tidegate_core.rows.run_history import PastRuns
+
+
+class SinceLastRunConstraint(ConstraintSpec):
+    """Holds a job back until `at_least` has passed since the schedule's last run.
+
+    A run starts when it is admitted; one that is cancelled before its program starts counts for nothing. With `of: finish` and
+    `of: success` a run that is still open holds the job back as well, however long ago it started: its end is yet to come.
+
+    Attributes:
+        at_least: 1 ms or longer.
+        of: From when it counts: `start`, `finish` (whatever the outcome) or `success` (others count for nothing).
+    """
+
+    EXAMPLE: ClassVar = {"type": "since_last_run", "at_least": "2h", "of": "finish"}
+    FIELD_HINTS: ClassVar = {
+        "duration": "the field is called at_least",
+        "min": "the field is called at_least",
+        "since": "the field is called of",
+    }
+
+    type: Literal["since_last_run"] = "since_last_run"
+    at_least: DurationField = Field(gt=0)
+    of: Literal["start", "finish", "success"] = "start"
+
+    def check(self, facts: Facts) -> Verdict:
+        past = facts.past
+        if self.of != "start" and past.open:
+            return Hold(
+                until=None,
+                reason_code="still_running",
+                reason=f"{past.open} runs of the schedule are still open, and the {self.of} of the last one counts",
+                values={"of": self.of, "open": past.open},
+            )
+        last = self._last(past)
+        if last is None or facts.now >= last + self.at_least:
+            return Allow()
+        return Hold(
+            until=last + self.at_least,
+            reason_code="ran_recently",
+            reason=f"the last {self.of} was at {format_instant(last)}, less than {format_duration(self.at_least)} ago",
+            values={"of": self.of, "last": format_instant(last), "at_least": self.at_least},
+        )
+
+    def _last(self, past: PastRuns) -> Instant | None:
+        match self.of:
+            case "start":
+                return past.admitted[-1] if past.admitted else None
+            case "finish":
+                return past.finished
+            case "success":
+                return past.succeeded
+
+    @property
+    def admissions_remembered(self) -> int:
+        # One is enough also when it is taken back: the run before it was far enough away to let it go.
+        return 1
+
+    @property
+    def only_once(self) -> str | None:
+        return f"counts from the last {self.of}"

@@ -1,0 +1,295 @@
+"""A schedule's definition: a target, the trigger that fires it, the constraints that it waits for, and its policies."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
+
+from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
+
+from tidegate_core.language.constraints import Constraint
+from tidegate_core.language.definitions.catch_up_policy import CatchUpPolicy
+from tidegate_core.language.definitions.overlap_policy import (
+    MAX_PENDING,
+    MAX_PENDING_DEFAULT,
+    OnOverflow,
+    Overlap,
+    queue_fields_of,
+)
+from tidegate_core.language.definitions.priority import Priority
+from tidegate_core.language.definitions.retry_policy import Retry
+from tidegate_core.language.targets.message_target import MessageTarget, with_delivery_defaults
+from tidegate_core.language.targets.programs import Program, ProgramTarget
+from tidegate_core.language.triggers import Trigger
+from tidegate_core.language.values.derived_ids import base32
+from tidegate_core.language.values.document import AtMost, Document, Flag, Text, Whole
+from tidegate_core.language.values.durations import DurationField
+from tidegate_core.language.values.names import Name, Namespace
+from tidegate_core.language.values.pending_modes import FOR_PROGRAMS, OnUpdate, SuspendMode
+from tidegate_core.language.values.planned_features import PLATFORM, PlannedKinds, planned
+from tidegate_core.language.values.problems import refused
+from tidegate_core.language.values.shard_hash import hash_of
+
+Preset: TypeAlias = Literal["cdap"]
+
+_CONSTRAINTS: Final[dict[Any, dict[str, Any]]] = {
+    "concurrency": {"on_unmet": "abort", "scope": "program"},
+    "since_last_run": {"on_unmet": "abort", "of": "success"},
+}
+"""Rows CD-080, CD-081, CD-084; delays and windows are waited for there as here. Row CD-006: a job that is being launched launches with the
+snapshot of its schedule (`on_update: finish_admitted`)."""
+_OF_TIME: Final = frozenset({"cron", "every", "at", "times"})
+
+
+def with_preset(document: Any) -> Any:
+    """Returns a schedule's document with what its preset fills in; one that cannot be read is left to the model."""
+    if not isinstance(document, dict) or document.get("preset") != "cdap":
+        return document
+    given = {name: value for name, value in document.items() if name != "preset"}
+    trigger, constraints = given.get("trigger"), given.get("constraints", [])
+    filled = {"suspended": True, "overlap": "allow", **given}
+    target = given.get("target")
+    if isinstance(target, dict) and target.get("type") == "program":
+        filled = {"on_update": "finish_admitted", **filled}
+    if isinstance(trigger, dict) and trigger.get("type") in _OF_TIME:
+        catchup = given.get("catchup", {})
+        filled["catchup"] = {"mode": "last", **catchup} if isinstance(catchup, dict) else catchup
+    if isinstance(constraints, list | tuple):
+        filled["constraints"] = [_with_defaults(each) for each in constraints]
+    return filled
+
+
+def _with_defaults(constraint: Any) -> Any:
+    if not isinstance(constraint, dict):
+        return constraint
+    kind = constraint.get("type")
+    return {**_CONSTRAINTS.get(kind, {}), **constraint} if isinstance(kind, str) else constraint
+
+
+MAX_LABELS = 64
+MAX_CONSTRAINTS = 16
+DEFAULT_PENDING_TIMEOUT_MS = 24 * 3_600_000
+
+LabelName = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+LabelValue = Annotated[Text, StringConstraints(max_length=256)]
+
+
+def _program_by_default(target: Any) -> Any:
+    return {"type": "program", **target} if isinstance(target, dict) else target
+
+
+Target: TypeAlias = Annotated[
+    ProgramTarget | MessageTarget,
+    Field(discriminator="type"),
+    BeforeValidator(_program_by_default),
+    PlannedKinds(planned(PLATFORM, "workflow", hint="chain schedules with run_status triggers")),
+]
+
+
+class ScheduleSpec(Document):
+    """A schedule as users write it and as it is stored.
+
+    Attributes:
+        preset: Whose defaults hold for what the document leaves out; not kept.
+        labels: For people and selectors.
+        target: What is started or sent.
+        trigger: When.
+        constraints: What a satisfied job waits for; all have to hold.
+        overlap: What becomes of an occurrence whose turn comes while as many runs are open as may be. Messages are always
+            `allow`.
+        max_pending: Jobs that wait at a time under `overlap: queue`.
+        on_overflow: What becomes of one more: `coalesce` merges the newest ones, `reject` skips it.
+        priority: Place of its jobs before limits that it shares; half an hour of waiting is worth one class.
+        catchup: What becomes of instants of a time trigger that were missed.
+        retry: What follows a failed run.
+        pending_timeout: How long a satisfied job waits for its constraints.
+        pending_timeout_action: What follows then. `abort`: it expires. `force`: it goes as soon as the limits of concurrency let it,
+            whatever else is unmet. `alert`: that is told, and it waits on.
+        suspended: Whether the schedule begins suspended.
+        suspend_mode: How a suspend without a mode of its own stops it.
+        on_update: What an update to this definition makes of what is pending, unless the request says otherwise.
+    """
+
+    EXAMPLE: ClassVar = {
+        "kind": "schedule",
+        "namespace": "flights",
+        "name": "join-day",
+        "labels": {"team": "analytics"},
+        "target": {
+            "type": "program",
+            "program": {
+                "type": "pyspark",
+                "file": "jobs/join.py",
+                "args": ["--day", "${correlation}"],
+                "conf": {"spark.sql.shuffle.partitions": "8"},
+            },
+        },
+        "trigger": {
+            "type": "all_of",
+            "correlate": "data_partition",
+            "triggers": [
+                {"type": "data_partitions", "dataset": "flights.raw", "count": 1},
+                {"type": "data_partitions", "dataset": "weather.raw", "count": 1},
+            ],
+            "timeout": "6h",
+            "on_timeout": "abort",
+        },
+        "constraints": [
+            {"type": "concurrency", "max": 1, "scope": "program"},
+            {
+                "type": "time_window",
+                "opens": "22:00",
+                "closes": "06:00",
+                "zone": "America/New_York",
+                "on_unmet": "wait",
+            },
+        ],
+        "overlap": "queue",
+        "priority": "medium",
+        "retry": {"tries": 0, "backoff": "30s"},
+        "pending_timeout": "24h",
+        "pending_timeout_action": "abort",
+    }
+    PLANNED_FIELDS: ClassVar = {
+        **planned(
+            PLATFORM,
+            "finish_by",
+            "start_by",
+            "on_miss",
+            "grace",
+            "slack",
+            "late",
+            "amendments",
+            "weight",
+            "tenant_weight",
+            "app",
+            "managed_by",
+            "owner",
+            "alerts",
+            "notify",
+            "pool",
+            "quota",
+        ),
+    }
+    PLANNED_VALUES: ClassVar = {
+        "kind": {
+            **planned(PLATFORM, "program", "limit", "calendar", "namespace", "app", "workflow"),
+            **planned("", "source", hint="a source has its own file: tidegate source apply --file FILE"),
+        },
+        "overlap": planned(PLATFORM, "keep_first", "kill_running", "strict"),
+    }
+    LATER_FIELDS: ClassVar = frozenset(
+        {"max_pending", "on_overflow", "catchup", "pending_timeout_action", "suspend_mode", "on_update"}
+    )
+    FIELD_HINTS: ClassVar = {
+        "triggers": "the field is called trigger",
+        "constraint": "the field is called constraints",
+        "catch_up": "the field is called catchup",
+        "after_outage": "it is called catchup.mode",
+        **dict.fromkeys(("after_pause", "on_create", "after_update"), "it belongs into catchup"),
+        **dict.fromkeys(
+            ("cron", "schedule", "every", "at", "run_status"), "it is a type of trigger: trigger: {type: ...}"
+        ),
+        "misfire": "the field is called catchup",
+        **dict.fromkeys(
+            ("concurrency", "time_window", "delay", "since_last_run", "rate", "load"),
+            "it is a type of constraint: constraints: [{type: ...}]",
+        ),
+        **dict.fromkeys(
+            ("max_active_runs", "max_concurrent_runs", "concurrency_policy"),
+            "write constraints: [{type: concurrency, max: 1}], and what becomes of more under overlap",
+        ),
+        "timeout": "pending_timeout bounds how long a job waits for its constraints; nothing bounds how long a program runs",
+        "enabled": "the field is called suspended",
+        "description": "labels are for people: labels: {description: ...}",
+        "spec": "its fields belong here; tidegate schedule get --spec prints them so",
+    }
+
+    kind: Literal["schedule"] = "schedule"
+    preset: Preset | None = None
+    namespace: Namespace
+    name: Name
+    labels: Annotated[dict[LabelName, LabelValue], AtMost(MAX_LABELS)] = Field(default_factory=dict)
+    target: Target
+    trigger: Trigger
+    constraints: Annotated[tuple[Constraint, ...], AtMost(MAX_CONSTRAINTS)] = ()
+    overlap: Overlap = "queue"
+    max_pending: Whole = Field(default=MAX_PENDING_DEFAULT, ge=1, le=MAX_PENDING)
+    on_overflow: OnOverflow = "coalesce"
+    priority: Priority = "medium"
+    catchup: CatchUpPolicy = Field(default_factory=CatchUpPolicy)
+    retry: Retry = Field(default_factory=Retry)
+    pending_timeout: DurationField = Field(
+        default=DEFAULT_PENDING_TIMEOUT_MS, gt=0, json_schema_extra={"default": "1d"}
+    )
+    pending_timeout_action: Literal["abort", "force", "alert"] = "abort"
+    suspended: Flag = False
+    suspend_mode: SuspendMode = "drop"
+    on_update: OnUpdate = "keep_due"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _delivery_defaults(cls, given: Any) -> Any:
+        return with_delivery_defaults(with_preset(given))
+
+    @field_validator(
+        "priority", "overlap", "on_overflow", "suspend_mode", "on_update", "pending_timeout_action", mode="before"
+    )
+    @classmethod
+    def _any_case(cls, word: Any) -> Any:
+        return word.lower() if isinstance(word, str) else word
+
+    @model_validator(mode="after")
+    def _messages_wait_for_nothing(self) -> Self:
+        if self.sends_messages and self.suspend_mode != "drop":
+            raise refused(
+                f"{self.suspend_mode} is for programs", field="suspend_mode", hint="messages wait for nothing: drop"
+            )
+        if self.sends_messages and self.on_update in FOR_PROGRAMS:
+            raise refused(
+                f"{self.on_update} is for programs", field="on_update", hint="messages wait for nothing: restart"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _said_once(self) -> Self:
+        said: set[str] = set()
+        for place, constraint in enumerate(self.constraints):
+            what = constraint.only_once
+            if what in said:
+                raise refused(f"{what} a second time", field=f"constraints[{place}]", hint="keep one")
+            if what is not None:
+                said.add(what)
+        return self
+
+    @model_validator(mode="after")
+    def _queue_fields(self) -> Self:
+        queue_fields_of(self.overlap, self.max_pending, self.on_overflow)
+        return self
+
+    @property
+    def program(self) -> Program:
+        """What runs; only asked of schedules whose target is a program."""
+        assert isinstance(self.target, ProgramTarget)
+        return self.target.program
+
+    @property
+    def sends_messages(self) -> bool:
+        return isinstance(self.target, MessageTarget)
+
+    def left_out(self) -> set[str]:
+        """Of what was missed, a schedule that sends messages sends the last by default, and programs make up for all."""
+        usual = CatchUpPolicy(mode="last" if self.sends_messages else "all")
+        return super().left_out() - {"catchup"} | ({"catchup"} if self.catchup == usual else set())
+
+    def spec_hash(self) -> str:
+        """Returns 32 characters that are equal for equal definitions: re-applying one changes nothing (SEMANTICS 12.1)."""
+        return base32(hash_of(self.canonical_json())[:20])
+
+    @classmethod
+    def from_canonical(cls, text: str) -> ScheduleSpec:
+        """Returns the spec of a stored text.
+
+        Raises:
+            ValidationError: The text was not stored by this or an older version: a bug, not an input error.
+        """
+        return cls.model_validate_json(text)

@@ -1,0 +1,432 @@
+"""Rules about a schedule that need more than its shape: how its parts fit together, and what the present makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tidegate_core.language.constraints import DelayConstraint, LoadConstraint
+from tidegate_core.language.constraints.limit_scope import ScopedConstraint
+from tidegate_core.language.constraints.load import LOCAL, LOCAL_MOST
+from tidegate_core.language.definitions.catch_up_policy import CatchUp, catch_up_problems, catch_up_warning, is_too_old
+from tidegate_core.language.definitions.never_runs import INSTANTS_MAX, never_runs_warning
+from tidegate_core.language.definitions.overlap_policy import overlap_problems
+from tidegate_core.language.definitions.quotas import NO_QUOTA, Quota
+from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
+from tidegate_core.language.targets.argument_templates import template_problems, text_problems
+from tidegate_core.language.targets.message_body import header_problems
+from tidegate_core.language.targets.message_target import _PLANNED, MessageTarget
+from tidegate_core.language.time.hashed_items import is_hashed
+from tidegate_core.language.triggers import AtTrigger, RunStatusTrigger, TimesTrigger
+from tidegate_core.language.triggers.composite.composite import CompositeTrigger
+from tidegate_core.language.triggers.composite.tick_leaf import TickLeaf
+from tidegate_core.language.triggers.exclusions import ExcludedCron
+from tidegate_core.language.triggers.on_event.custom_event import CustomEventTrigger
+from tidegate_core.language.triggers.on_event.dataset_leaf import DatasetLeaf
+from tidegate_core.language.triggers.on_time.cron import CronTrigger
+from tidegate_core.language.triggers.on_time.every import SHORTEST_PERIOD_MS
+from tidegate_core.language.triggers.search import STEPS_PER_SEARCH, Search
+from tidegate_core.language.triggers.trigger import EventTrigger, LeafTrigger, TimeTrigger
+from tidegate_core.language.triggers.unmatchable_filters import vain_filter_problems
+from tidegate_core.language.values.durations import format_duration
+from tidegate_core.language.values.instants import TEN_YEARS_MS, Instant, format_instant
+from tidegate_core.language.values.json_pointers import ESCAPES, WRONG_ESCAPE, is_wrongly_escaped
+from tidegate_core.language.values.problems import Problem
+
+if TYPE_CHECKING:
+    from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
+
+
+def delivery_problems(spec: ScheduleSpec) -> list[Problem]:
+    """Returns what a schedule that sends messages cannot have: it lives in the delivery plane (DESIGN 4)."""
+    if not isinstance(spec.target, MessageTarget):
+        return []
+    found = header_problems(spec.target.headers, "target.headers")
+    if not isinstance(spec.trigger, TimeTrigger):
+        hint = "use cron, every, at or times"
+        found.append(Problem("trigger.type", f"an event trigger with a message as target {_PLANNED}", hint))
+    else:
+        # A fire writes nothing, so there is nothing to count in and nothing that could wait.
+        found += [
+            Problem(f"trigger.{field}", f"with a message as target {_PLANNED}", "leave it out")
+            for field in ("max_fires", "flexible")
+            if getattr(spec.trigger, field) is not None
+        ]
+    if spec.constraints:
+        found.append(Problem("constraints", f"with a message as target {_PLANNED}", "leave them out"))
+    if spec.retry.tries:
+        hint = "leave it out: what a topic does not take is tried again in any case"
+        found.append(Problem("retry", "is for programs", hint))
+    if spec.overlap != "allow":
+        hint = "leave it out: deliveries do not wait for each other"
+        found.append(Problem("overlap", f'other than "allow" with a message as target {_PLANNED}', hint))
+    return found
+
+
+DEFAULT_MINIMUM_PERIOD_MS = 10_000
+"""The shortest period of a time trigger, unless the processes are set otherwise (SEMANTICS 1.7)."""
+RENEWING = frozenset({"keep_latest", "coalesce", "cancel_running"})
+"""Overlap under which one job waits, the newest."""
+MINIMUM_PERIOD_SETTING = "TIDEGATE_MINIMUM_PERIOD_MS"
+QUOTAS_SETTING = "TIDEGATE_QUOTAS"
+"""Of nodes and API processes, for all namespaces alike: a namespace's own needs namespace objects (planned)."""
+
+
+def fitting_problems(spec: ScheduleSpec) -> list[Problem]:
+    """Returns what is wrong between the parts of a schedule, whenever it is looked at."""
+    templates = [] if spec.sends_messages else template_problems(spec.trigger, spec.program)
+    own = (*_own_upstream(spec), *_flexible_problems(spec), *_delays_for_nothing(spec), *_key_problems(spec))
+    since = (*_load_problems(spec), *_hashed_problems(spec), *_filter_problems(spec))
+    return [*templates, *delivery_problems(spec), *overlap_problems(spec), *catch_up_problems(spec), *own, *since]
+
+
+def _filter_problems(spec: ScheduleSpec) -> list[Problem]:
+    found: list[Problem] = []
+    for path, leaf in _leaf_paths(spec.trigger) if isinstance(spec.trigger, EventTrigger) else []:
+        if isinstance(leaf, DatasetLeaf | CustomEventTrigger) and leaf.where is not None:
+            wrong = [each for each in leaf.where.fields() if is_wrongly_escaped(each)]
+            found += [Problem(f"{path}.where", f"{each[:64]} {WRONG_ESCAPE}", ESCAPES) for each in wrong]
+            found += vain_filter_problems(leaf, path)
+    return found
+
+
+def _flexible_problems(spec: ScheduleSpec) -> list[Problem]:
+    flexible = spec.trigger.flexible if isinstance(spec.trigger, TimeTrigger) else None
+    if flexible is None or flexible < spec.pending_timeout:
+        return []
+    least = format_duration(spec.pending_timeout)
+    return [Problem("trigger.flexible", f"is not shorter than pending_timeout, {least}", "jobs would expire in it")]
+
+
+def _key_problems(spec: ScheduleSpec) -> list[Problem]:
+    keys = [
+        (f"constraints[{place}].key", each.key)
+        for place, each in enumerate(spec.constraints)
+        if isinstance(each, ScopedConstraint) and each.key is not None
+    ]
+    return text_problems(spec.trigger, keys)
+
+
+def _delays_for_nothing(spec: ScheduleSpec) -> list[Problem]:
+    if spec.pending_timeout_action != "abort":
+        return []
+    return [
+        Problem(
+            f"constraints[{place}].after",
+            "is not shorter than pending_timeout: every job would expire first",
+            f"it is {format_duration(spec.pending_timeout)}; give it more, or another pending_timeout_action",
+        )
+        for place, constraint in enumerate(spec.constraints)
+        if isinstance(constraint, DelayConstraint) and constraint.after >= spec.pending_timeout
+    ]
+
+
+def _load_problems(spec: ScheduleSpec) -> list[Problem]:
+    """Returns what can be said of bounds here: what a node's host has is known, numbers of other sources are what they are there.
+
+    No rule of the constraint's own, because stored definitions are read by that: one of an older version has to stay readable.
+    """
+    found: list[Problem] = []
+    for place, each in enumerate(spec.constraints):
+        if not isinstance(each, LoadConstraint) or each.source != LOCAL:
+            continue
+        most = LOCAL_MOST.get(each.resource)
+        if most is None:
+            problem = f'"{each.resource}" is nothing that local has: it has {" and ".join(LOCAL_MOST)}'
+            hint = "for other numbers name a source of the nodes' settings: load.sources"
+            found.append(Problem(f"constraints[{place}].resource", problem, hint))
+            continue
+        bounds = {"below": each.below, "resume": each.resume}
+        found += [
+            Problem(f"constraints[{place}].{field}", *_never_reached(each.resource, bound, most))
+            for field, bound in bounds.items()
+            if bound is not None and bound > most
+        ]
+    return found
+
+
+def _hashed_problems(spec: ScheduleSpec) -> list[Problem]:
+    """Returns that an exclusion would leave out a minute that nobody knows: `H` there was never the schedule's own.
+
+    No rule of the exclusion's own, for the same reason.
+    """
+    return [
+        Problem(
+            f"{path}.exclude[{place}].expression",
+            f'"{each.expression[:64]}" has an H, which is a time of the trigger\'s own: an exclusion does not know it',
+            "name what is to be left out: * * 25 12 * is a day, * 2 * * * an hour",
+        )
+        for path, trigger in _with_specs(spec)
+        for place, each in enumerate(trigger.exclude or ())
+        if isinstance(each, ExcludedCron) and is_hashed(each.expression)
+    ]
+
+
+def _with_specs(spec: ScheduleSpec) -> Iterator[tuple[str, TimeTrigger]]:
+    for path, trigger in _of_time(spec):
+        yield path, trigger
+        if isinstance(trigger, TimesTrigger):
+            yield from ((f"{path}.specs[{place}]", each) for place, each in enumerate(trigger.specs))
+
+
+def _never_reached(resource: str, bound: float, most: float) -> tuple[str, str]:
+    """Returns problem and way out."""
+    problem = (
+        f"is {bound:g}, and {resource} of local is a share (1.0 = all of it): the bound would never hold a job back"
+    )
+    example = f"{bound / 100:g} for {bound:g} %" if 10 <= bound <= 100 else "0.85"
+    return problem, f"write at most {most:g}, such as {example}"
+
+
+def schedule_warnings(spec: ScheduleSpec, now: Instant) -> list[Problem]:
+    """Returns what is allowed and hardly ever meant, when it is applied at `now`; a dry run tells."""
+    warnings = (
+        catch_up_warning(spec),
+        _delay_warning(spec),
+        _crowded_window_warning(spec, now),
+        _too_old_warning(spec, now),
+        never_runs_warning(spec, now),
+    )
+    return [warning for warning in warnings if warning is not None]
+
+
+def _too_old_warning(spec: ScheduleSpec, now: Instant) -> Problem | None:
+    """Returns that a single instant is not made up for: of what has passed only that fires at once."""
+    trigger = spec.trigger
+    if not isinstance(trigger, AtTrigger) or not is_too_old(spec, trigger.instant, now):
+        return None
+    window = format_duration(spec.catchup.window)
+    return Problem(
+        "trigger.instant",
+        f"has passed longer ago than catchup.window, {window}: it will not run, and end as expired/catchup_window",
+        "name a later one, or a longer window",
+    )
+
+
+def _delay_warning(spec: ScheduleSpec) -> Problem | None:
+    """Returns that nothing would ever go: each occurrence takes the place of the one before it in the middle of its delay."""
+    if spec.overlap not in RENEWING or not isinstance(spec.trigger, TimeTrigger):
+        return None
+    gap = spec.trigger.smallest_gap_ms(f"{spec.namespace}/{spec.name}")
+    for place, constraint in enumerate(spec.constraints):
+        if gap is not None and isinstance(constraint, DelayConstraint) and constraint.after >= gap:
+            problem = f"with overlap: {spec.overlap} each occurrence takes the place of one that is still delayed"
+            hint = f"make it shorter than {format_duration(gap)}, or use overlap: queue"
+            return Problem(f"constraints[{place}].after", problem, hint)
+    return None
+
+
+def _crowded_window_warning(spec: ScheduleSpec, now: Instant) -> Problem | None:
+    """Returns that occurrences would end before their own instants in a flexible window: until then they wait, and overlap bounds what waits.
+
+    Nothing is said where more may wait than instants are looked at.
+    """
+    trigger = spec.trigger
+    if not isinstance(trigger, TimeTrigger) or trigger.flexible is None:
+        return None
+    if spec.overlap in RENEWING:
+        most, way_out = 1, "use overlap: queue"
+        problem = (
+            f"with overlap: {spec.overlap} an occurrence takes the place of one whose own instant is still to come"
+        )
+    elif spec.overlap == "queue":
+        most, way_out = spec.max_pending, "give it more max_pending"
+        problem = f"more occurrences wait for their own instants than may wait, {most}"
+    else:
+        return None
+    nominals = _coming(trigger, now, f"{spec.namespace}/{spec.name}")
+    longest = min((late - early for early, late in zip(nominals, nominals[most:], strict=False)), default=None)
+    if longest is None or trigger.flexible <= longest:
+        return None
+    return Problem("trigger.flexible", problem, f"make it no longer than {format_duration(longest)}, or {way_out}")
+
+
+def _coming(trigger: TimeTrigger, now: Instant, identity: str) -> list[Instant]:
+    """Returns the next instants of a schedule that is applied at `now`, as far as a search of one decision finds them."""
+    search, found = Search.of_a_decision(), list[Instant]()
+    nominal = trigger.seek(trigger.counts_from(now) - 1, identity, search).found
+    while nominal is not None and nominal <= now + TEN_YEARS_MS and len(found) < INSTANTS_MAX:
+        found.append(nominal)
+        nominal = trigger.seek(nominal, identity, search).found
+    return found
+
+
+def _own_upstream(spec: ScheduleSpec) -> list[Problem]:
+    if not isinstance(spec.trigger, EventTrigger):
+        return []
+    own = (spec.namespace, spec.name)
+    return [
+        Problem(
+            f"{path}.schedule",
+            "is the schedule itself, which would start itself for ever",
+            "name another schedule",
+        )
+        for path, leaf in _leaf_paths(spec.trigger)
+        if isinstance(leaf, RunStatusTrigger) and leaf.upstream(spec.namespace) == own
+    ]
+
+
+def _leaf_paths(trigger: EventTrigger) -> list[tuple[str, LeafTrigger]]:
+    if isinstance(trigger, CompositeTrigger):
+        return [(f"trigger.{path}", leaf) for path, leaf in trigger.paths()]
+    return [("trigger", leaf) for leaf in trigger.leaves()]
+
+
+def check_schedule(
+    spec: ScheduleSpec,
+    *,
+    now: Instant,
+    minimum_period_ms: int = DEFAULT_MINIMUM_PERIOD_MS,
+    quota: Quota = NO_QUOTA,
+    trigger_stays: bool = False,
+    making_up: CatchUp | None = None,
+) -> tuple[Problem, ...]:
+    """Returns what is wrong with a schedule at `now`, under the rules of the process that looks at it.
+
+    To be asked only for a definition that changes something: an unchanged one may have run its course.
+
+    Args:
+        spec: A schedule without problems of its own.
+        now: When it is to be activated.
+        minimum_period_ms: The process's setting; never below 1 s.
+        quota: Of its namespace.
+        trigger_stays: It is an update that leaves the trigger as it was taken: that may have run its course, and is not looked at.
+        making_up: What becomes of its instants before `now`; without it the schedule is new.
+    """
+    identity = f"{spec.namespace}/{spec.name}"
+    minimum_ms = max(minimum_period_ms, quota.minimum_period_ms or 0, SHORTEST_PERIOD_MS)
+    setting = MINIMUM_PERIOD_SETTING if minimum_period_ms >= minimum_ms else f"{QUOTAS_SETTING} ({spec.namespace})"
+    # One search for all: an apply is a step of the shard's lane, whatever is nested in it.
+    search = Search(STEPS_PER_SEARCH, TEN_YEARS_MS)
+    found: list[Problem | None] = [_catch_up_problem(spec, quota), _pending_problem(spec, quota)]
+    if not trigger_stays:
+        found.append(_reminder_problem(spec, quota))
+    mode = "none" if spec.sends_messages else making_up or spec.catchup.on_create
+    for place, trigger in () if trigger_stays else _of_time(spec):
+        found.append(_period_problem(trigger, identity, minimum_ms, place, setting))
+        if mode == "none" or not _makes_up(spec, trigger, now, identity, search):
+            problem = _horizon_problem(trigger, now, identity, search, place)
+            has_passed = problem is not None and problem.field == f"{place}.end"
+            found.append(
+                _past_range_problem(spec, place, mode) if has_passed and trigger.start is not None else problem
+            )
+    return tuple(problem for problem in found if problem is not None)
+
+
+def _of_time(spec: ScheduleSpec) -> list[tuple[str, TimeTrigger]]:
+    """Returns its time trigger, or the leaves of time among others, with their paths."""
+    if isinstance(spec.trigger, TimeTrigger):
+        return [("trigger", spec.trigger)]
+    return [(path, leaf) for path, leaf in _leaf_paths(spec.trigger) if isinstance(leaf, TickLeaf)]
+
+
+def _catch_up_problem(spec: ScheduleSpec, quota: Quota) -> Problem | None:
+    wanted, most = spec.catchup, quota.catch_up_runs_max
+    may_have_many = "all" in (wanted.mode, wanted.after_pause, wanted.on_create, wanted.after_update)
+    if most is None or spec.sends_messages or not isinstance(spec.trigger, TimeTrigger) or not may_have_many:
+        return None
+    if wanted.max_runs <= most:
+        return None
+    return Problem(
+        "catchup.max_runs",
+        f"is {wanted.max_runs}, namespace {spec.namespace} may have {most} jobs for one cause at most",
+        f"write max_runs: {most} or fewer, or mode: last; or raise catch_up_runs_max in {QUOTAS_SETTING} of nodes and API",
+    )
+
+
+def _pending_problem(spec: ScheduleSpec, quota: Quota) -> Problem | None:
+    """What waits is bounded schedule by schedule: a count of the namespace would be one more item in each admission."""
+    most = quota.pending_max
+    if most is None or spec.sends_messages:
+        return None
+    way_out = f"or raise pending_max in {QUOTAS_SETTING} of nodes and API"
+    if spec.overlap == "queue" and spec.max_pending > most:
+        problem = f"is {spec.max_pending}, in namespace {spec.namespace} {most} jobs of a schedule may wait at most"
+        return Problem("max_pending", problem, f"write max_pending: {most} or fewer, {way_out}")
+    if spec.overlap == "allow" and (spec.constraints or getattr(spec.trigger, "flexible", None) is not None):
+        problem = f"does not bound how many jobs wait, in namespace {spec.namespace} {most} of a schedule may"
+        return Problem("overlap", problem, f"write overlap: queue with max_pending: {most} or fewer, {way_out}")
+    return None
+
+
+def _reminder_problem(spec: ScheduleSpec, quota: Quota) -> Problem | None:
+    """What is made at the latest every so often, with nothing at all (`allow_empty`), is a period as well."""
+    every = spec.trigger.at_least_every if isinstance(spec.trigger, EventTrigger) else None
+    if every is None or quota.minimum_period_ms is None or every >= quota.minimum_period_ms:
+        return None
+    least = format_duration(quota.minimum_period_ms)
+    return Problem(
+        "trigger.at_least_every",
+        f"makes a job every {format_duration(every)}, the minimum period is {least}",
+        f"write {least} or more, or set {QUOTAS_SETTING} ({spec.namespace}) of nodes and API",
+    )
+
+
+def _period_problem(trigger: TimeTrigger, identity: str, minimum_ms: int, place: str, setting: str) -> Problem | None:
+    if isinstance(trigger, TimesTrigger):
+        each = (
+            _period_problem(spec, identity, minimum_ms, f"{place}.specs[{number}]", setting)
+            for number, spec in enumerate(trigger.specs)
+        )
+        return next((problem for problem in each if problem is not None), None)
+    gap_ms = trigger.smallest_gap_ms(identity)
+    if gap_ms is None or gap_ms >= minimum_ms:
+        return None
+    field = f"{place}.expression" if isinstance(trigger, CronTrigger) else f"{place}.period"
+    least = format_duration(minimum_ms)
+    return Problem(
+        field,
+        f"fires every {format_duration(gap_ms)}, the minimum period is {least}",
+        f"leave at least {least} between two occurrences, or set {setting} of nodes and API",
+    )
+
+
+def _makes_up(spec: ScheduleSpec, trigger: TimeTrigger, now: Instant, identity: str, search: Search) -> bool:
+    """Whether there is an instant before `now` that catch-up reaches: it is made, whether or not others follow."""
+    first = trigger.next_after(now - spec.catchup.window - 1, identity, search)
+    return trigger is spec.trigger and first is not None and first < now
+
+
+def _past_range_problem(spec: ScheduleSpec, place: str, mode: CatchUp) -> Problem:
+    window = format_duration(spec.catchup.window)
+    if mode == "none":
+        hint = "to make up for what has passed create it with catchup: {on_create: all}, which reaches back"
+        return Problem(f"{place}.end", "has passed, and nothing would ever fire", f"{hint} catchup.window, {window}")
+    problem = f"has passed, and no time of the trigger lies within catchup.window, {window}: nothing would ever fire"
+    return Problem(f"{place}.end", problem, "write a longer catchup.window")
+
+
+def _horizon_problem(trigger: TimeTrigger, now: Instant, identity: str, search: Search, place: str) -> Problem | None:
+    for number, spec in enumerate(trigger.specs if isinstance(trigger, TimesTrigger) else ()):
+        # Beside others that fire it would never be missed, and be walked again and again once those have ended.
+        if spec.first_after_activation(now, identity, search) is None and (search.gave_up or search.left_out):
+            return _too_much_excluded(f"{place}.specs[{number}].exclude", search)
+    # A past `at` among others never comes again; alone it fires at once.
+    is_leaf = isinstance(trigger, TickLeaf)
+    first = (
+        trigger.next_after(now - 1, identity, search)
+        if is_leaf
+        else trigger.first_after_activation(now, identity, search)
+    )
+    if first is None and (search.gave_up or search.left_out):
+        return _too_much_excluded(f"{place}.specs" if trigger.exclude is None else f"{place}.exclude", search)
+    if first is not None and first <= now + TEN_YEARS_MS:
+        return None
+    if is_leaf and isinstance(trigger, AtTrigger) and trigger.instant < now:
+        return Problem(f"{place}.instant", f"has passed, it is {format_instant(now)}", "it would never latch")
+    if isinstance(trigger, AtTrigger):
+        return Problem(f"{place}.instant", "is more than ten years ahead", "name an earlier one")
+    if trigger.end is not None and trigger.end <= now:
+        return Problem(f"{place}.end", f"has passed, it is {format_instant(now)}", "nothing would ever fire")
+    return Problem(place, "names no time in the next ten years", "check its years, dates, start and exclusions")
+
+
+def _too_much_excluded(field: str, search: Search) -> Problem:
+    if search.left_out:
+        hint = "leave out less; to leave out whole days write {type: dates}"
+        return Problem(field, "leaves out so much that no time is left in ten years", hint)
+    return Problem(
+        field,
+        f"leaves out so much that no time was found in {STEPS_PER_SEARCH:,} comparisons of an instant with an exclusion",
+        "leave out whole days ({type: dates}, or * in both fields of the time), or narrow the trigger's own expression",
+    )

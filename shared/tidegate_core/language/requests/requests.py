@@ -1,0 +1,300 @@
+"""Requests as they stand on `tidegate.requests`: what somebody wants, one class per type (SEMANTICS 18)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
+from tidegate_core.language.events.event_source import SourceSpec
+from tidegate_core.language.requests.message_requests import (
+    MAX_PAYLOAD_BYTES,
+    PAYLOAD_FIELDS,
+    MessageCancel,
+    MessageSend,
+    check_delivery,
+)
+from tidegate_core.language.requests.request_base import MAX_RECORD_BYTES, RequestBase
+from tidegate_core.language.requests.scope_requests import ControlRequest, ControlResume, ControlSuspend
+from tidegate_core.language.values.document import Flag
+from tidegate_core.language.values.instants import InstantField
+from tidegate_core.language.values.names import Name, Namespace, RunId
+from tidegate_core.language.values.pending_modes import Backlog, OnUpdate, SuspendMode
+from tidegate_core.language.values.planned_features import LANGUAGE, PLATFORM, planned
+from tidegate_core.language.values.problems import refused
+
+__all__ = [
+    "MAX_PAYLOAD_BYTES",
+    "MAX_RECORD_BYTES",
+    "PAYLOAD_FIELDS",
+    "PLANNED_TYPES",
+    "REQUEST_TYPES",
+    "SCHEDULE_BYTES_MAX",
+    "ControlRequest",
+    "ControlResume",
+    "ControlSuspend",
+    "JobCancel",
+    "MessageCancel",
+    "MessageSend",
+    "Request",
+    "RunCancel",
+    "RunRelease",
+    "RunRequest",
+    "ScheduleApply",
+    "ScheduleDelete",
+    "ScheduleRequest",
+    "ScheduleResume",
+    "ScheduleSuspend",
+    "ScheduleTrigger",
+    "SourceApply",
+    "SourceDelete",
+    "SourceRequest",
+    "check_delivery",
+]
+
+
+SCHEDULE_BYTES_MAX = 65_536
+"""Of an apply as it is kept: its program's order, with arguments of an upstream run beside it, stays far below an item's 400 KB."""
+
+
+def _version_or_any(value: Any) -> Any:
+    """One problem for both: of a union each part would tell its own."""
+    if value == "any" or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+        return value
+    raise refused("is no version: a whole number, or any", hint="0: it must not exist; any: it must exist")
+
+
+ExpectedVersion: TypeAlias = Annotated[
+    int | Literal["any"],
+    BeforeValidator(_version_or_any),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "const": "any"}]}),
+]
+"""The version that a request expects; `any` is each one that exists."""
+
+
+class ScheduleRequest(RequestBase):
+    """A request about one schedule.
+
+    Attributes:
+        name: The schedule's.
+        expected_version: Compare-and-set: None is no check, 0 means that it must not exist, `any` that it must.
+    """
+
+    namespace: Namespace
+    name: Name
+    expected_version: ExpectedVersion | None = None
+
+
+class ScheduleApply(ScheduleRequest):
+    """Create a schedule or replace its definition.
+
+    Attributes:
+        on_update: What becomes of what is pending; without it the new definition's own word counts.
+    """
+
+    EXAMPLE: ClassVar = {
+        "id": "01JD0M2T9V3E8R7Q5K1N4B6C2A",
+        "type": "schedule.apply",
+        "namespace": "flights",
+        "name": "join-day",
+        "expected_version": None,
+        "spec": ScheduleSpec.EXAMPLE,
+        "actor": "ana",
+        "reason": "first version",
+    }
+    PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "dry_run", "force")
+
+    type: Literal["schedule.apply"] = "schedule.apply"
+    spec: ScheduleSpec
+    on_update: OnUpdate | None = None
+
+
+class ScheduleDelete(ScheduleRequest):
+    """Delete a schedule; its jobs and the runs before the start gate are cancelled.
+
+    Attributes:
+        cancel_running: Whether the runs past the start gate are cancelled as well; the receipt lists them all the same.
+    """
+
+    EXAMPLE: ClassVar = {"id": "d-1", "type": "schedule.delete", "namespace": "flights", "name": "join-day"}
+
+    type: Literal["schedule.delete"] = "schedule.delete"
+    cancel_running: Flag = False
+
+
+class ScheduleSuspend(ScheduleRequest):
+    """Stop a schedule, in one of four modes; running programs are never touched.
+
+    Attributes:
+        mode: What becomes of what waits and of what comes meanwhile; without it the schedule's own `suspend_mode` counts.
+        until: When the schedule is resumed by itself, if nobody has done so before.
+    """
+
+    EXAMPLE: ClassVar = {
+        "id": "s-1",
+        "type": "schedule.suspend",
+        "namespace": "flights",
+        "name": "join-day",
+        "actor": "ana",
+        "reason": "the source is being repaired",
+    }
+
+    type: Literal["schedule.suspend"] = "schedule.suspend"
+    mode: SuspendMode | None = None
+    until: InstantField | None = None
+
+
+class ScheduleResume(ScheduleRequest):
+    """Let a suspended schedule go on from now; the suspended span is never a miss.
+
+    Attributes:
+        backlog: What goes on of the jobs that `hold` has parked (without it: all), or is made of the instants that a time
+            trigger named meanwhile (without it: nothing).
+        suspended_at: Compare-and-set: the instant of the suspend that is meant, as it is listed. Another one, or a schedule that
+            began suspended, is a conflict.
+    """
+
+    EXAMPLE: ClassVar = {"id": "r-1", "type": "schedule.resume", "namespace": "flights", "name": "join-day"}
+
+    type: Literal["schedule.resume"] = "schedule.resume"
+    backlog: Backlog | None = None
+    suspended_at: InstantField | None = None
+
+
+class ScheduleTrigger(ScheduleRequest):
+    """Run a schedule now: the trigger is skipped, constraints and limits hold.
+
+    Attributes:
+        force_overlap: Whether it runs beside what runs already, as far as constraints let it: at most 16 runs are open.
+    """
+
+    EXAMPLE: ClassVar = {"id": "t-1", "type": "schedule.trigger", "namespace": "flights", "name": "join-day"}
+    PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "args", "conf", "nominal", "correlation", "manifest")
+
+    type: Literal["schedule.trigger"] = "schedule.trigger"
+    force_overlap: Flag = False
+
+
+class SourceRequest(RequestBase):
+    """A request about one source.
+
+    Attributes:
+        name: The source's.
+        expected_version: Compare-and-set: None is no check, 0 means that it must not exist, `any` that it must.
+    """
+
+    namespace: Namespace
+    name: Name
+    expected_version: ExpectedVersion | None = None
+
+
+class SourceApply(SourceRequest):
+    """Create a source or replace its mapping; its topic stays what it is."""
+
+    EXAMPLE: ClassVar = {
+        "id": "src-1",
+        "type": "source.apply",
+        "namespace": "flights",
+        "name": "landed-files",
+        "spec": SourceSpec.EXAMPLE,
+    }
+
+    type: Literal["source.apply"] = "source.apply"
+    spec: SourceSpec
+
+
+class SourceDelete(SourceRequest):
+    """Delete a source: no record that is produced after the answer becomes an event."""
+
+    EXAMPLE: ClassVar = {"id": "src-2", "type": "source.delete", "namespace": "flights", "name": "landed-files"}
+
+    type: Literal["source.delete"] = "source.delete"
+
+
+class RunRequest(RequestBase):
+    """A request about one run.
+
+    Attributes:
+        run_id: Also names the shard.
+    """
+
+    namespace: Namespace | None = None
+    run_id: RunId
+
+
+class RunCancel(RunRequest):
+    """End a run: before the start gate it is closed, after it its process is stopped."""
+
+    EXAMPLE: ClassVar = {"id": "c-1", "type": "run.cancel", "run_id": "0042-mfrggzdfmztwq2lkn5wg63tqoe"}
+    PLANNED_FIELDS: ClassVar = planned(LANGUAGE, "grace", "kill")
+
+    type: Literal["run.cancel"] = "run.cancel"
+
+
+class RunRelease(RunRequest):
+    """End a run that is lost, on somebody's word that its program is gone: permits are given back, and a further attempt may start."""
+
+    EXAMPLE: ClassVar = {
+        "id": "c-3",
+        "type": "run.release",
+        "run_id": "0042-mfrggzdfmztwq2lkn5wg63tqoe",
+        "actor": "ana",
+        "reason": "its host was scrapped",
+    }
+
+    type: Literal["run.release"] = "run.release"
+
+
+class JobCancel(RequestBase):
+    """End a job that has not been launched.
+
+    Attributes:
+        job_id: Also names the shard.
+    """
+
+    EXAMPLE: ClassVar = {"id": "c-2", "type": "job.cancel", "job_id": "0042-mfrggzdfmztwq2lkn5wg63tqoe"}
+
+    type: Literal["job.cancel"] = "job.cancel"
+    namespace: Namespace | None = None
+    job_id: RunId
+
+
+Request: TypeAlias = (
+    ScheduleApply
+    | ScheduleDelete
+    | ScheduleSuspend
+    | ScheduleResume
+    | ScheduleTrigger
+    | RunCancel
+    | RunRelease
+    | JobCancel
+    | MessageSend
+    | MessageCancel
+    | ControlSuspend
+    | ControlResume
+    | SourceApply
+    | SourceDelete
+)
+
+REQUEST_TYPES: dict[str, type[Request]] = {
+    "message.send": MessageSend,
+    "message.cancel": MessageCancel,
+    "schedule.apply": ScheduleApply,
+    "schedule.delete": ScheduleDelete,
+    "schedule.suspend": ScheduleSuspend,
+    "schedule.resume": ScheduleResume,
+    "schedule.trigger": ScheduleTrigger,
+    "run.cancel": RunCancel,
+    "run.release": RunRelease,
+    "job.cancel": JobCancel,
+    "control.suspend": ControlSuspend,
+    "control.resume": ControlResume,
+    "source.apply": SourceApply,
+    "source.delete": SourceDelete,
+}
+
+PLANNED_TYPES = {
+    **planned(LANGUAGE, "run.rerun", "schedule.reset_evidence", "schedule.backfill"),
+    **planned(PLATFORM, "object.apply", "object.delete"),
+}

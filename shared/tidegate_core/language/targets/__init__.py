@@ -1,0 +1,1 @@
+"""Targets: what a schedule starts, a program or a message."""

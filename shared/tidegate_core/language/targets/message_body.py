@@ -1,0 +1,120 @@
+"""What is delivered, and where to: the same for a message that is sent once and for one that a schedule sends."""
+
+from __future__ import annotations
+
+import base64
+import json
+from functools import cached_property
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+
+from tidegate_core.language.values.document import AtMost, Document
+from tidegate_core.language.values.durations import DurationField
+from tidegate_core.language.values.exact_json import exact_json, holds_written_number
+from tidegate_core.language.values.names import Topic
+from tidegate_core.language.values.problems import TOO_LARGE, Problem, refused, shortened
+
+MAX_PAYLOAD_BYTES = 262_144
+"""A message's payload: 256 KiB, below the 400 KB of a store item. Larger ones are somebody else's to keep."""
+MAX_HEADERS = 64
+MAX_HEADER_BYTES = 16_384
+"""All names and values of a message's headers together."""
+RESERVED_HEADERS = "tidegate-"
+PAYLOAD_FIELDS = ("payload", "payload_text", "payload_base64")
+"""One of them is there."""
+
+_written = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+_POINTER_HINT = "send a pointer to it, such as an object's address"
+
+
+def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
+    for name in headers:
+        if name.lower().startswith(RESERVED_HEADERS):
+            raise refused(f'"{name[:64]}" cannot be set', hint="tidegate-* headers are written at delivery")
+    if sum(len(name.encode()) + len(value.encode()) for name, value in headers.items()) > MAX_HEADER_BYTES:
+        raise refused(
+            f"have more than the {MAX_HEADER_BYTES} bytes together that are allowed",
+            hint="move what is large into the payload",
+        )
+    return headers
+
+
+def header_problems(headers: dict[str, str], place: str) -> list[Problem]:
+    """Returns what no record can carry, though what was stored may have it: of such a name Kafka's client writes what stands before the NUL."""
+    wrong = [name for name in headers if "\x00" in name]
+    return [Problem(place, f"{shortened(repr(name))} contains a NUL character", "take it out") for name in wrong]
+
+
+class MessageBody(Document):
+    """A record for a topic.
+
+    Attributes:
+        topic: Where to.
+        message_key: The delivered record's key.
+        headers: The delivered record's headers.
+        payload: JSON, delivered as compact JSON text. One of the three payloads has to be there. Where a fraction has digits
+            that its float does not say (`19.90`), it is kept as `payload_text`, which is delivered alike.
+        payload_text: Delivered as UTF-8.
+        payload_base64: Delivered as the bytes that it encodes.
+        expire_after: Not delivered any more when later than this after its time.
+    """
+
+    topic: Topic
+    message_key: Annotated[str, StringConstraints(strict=True, max_length=1024)] | None = None
+    headers: Annotated[
+        dict[str, Annotated[str, StringConstraints(strict=True)]],
+        AtMost(MAX_HEADERS),
+        AfterValidator(_checked_headers),
+    ] = Field(default_factory=dict)
+    payload: Any = None
+    payload_text: Annotated[str, StringConstraints(strict=True)] | None = None
+    payload_base64: Annotated[str, StringConstraints(strict=True)] | None = None
+    expire_after: Annotated[DurationField, Field(gt=0)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _exact_payload(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or not holds_written_number(given.get("payload")):
+            return given
+        if any(each in given for each in PAYLOAD_FIELDS[1:]):
+            return given  # Of two payloads none is taken.
+        others = {name: value for name, value in given.items() if name != "payload"}
+        return {**others, "payload_text": exact_json(given["payload"])}
+
+    @model_validator(mode="after")
+    def _one_payload(self) -> Self:
+        present = self.model_fields_set.intersection(PAYLOAD_FIELDS)
+        if len(present) != 1:
+            raise refused(
+                "stands beside another payload" if present else "is missing",
+                field="payload",
+                hint="give one of payload, payload_text and payload_base64",
+            )
+        if len(self.payload_bytes) > MAX_PAYLOAD_BYTES:
+            raise refused(
+                f"{TOO_LARGE}: {len(self.payload_bytes)} bytes, at most {MAX_PAYLOAD_BYTES} (256 KiB) are allowed",
+                field=min(present),
+                hint=_POINTER_HINT,
+            )
+        return self
+
+    @cached_property
+    def payload_bytes(self) -> bytes:
+        """What is delivered. JSON is written compactly: equal as JSON to what came, though not letter by letter."""
+        if self.payload_text is not None:
+            return self.payload_text.encode()
+        if self.payload_base64 is not None:
+            try:
+                return base64.b64decode(self.payload_base64, validate=True)
+            except ValueError as error:  # Also what is not ASCII, which is no error of base64's own kind.
+                raise refused("is not base64", field="payload_base64", hint="or send text as payload_text") from error
+        try:
+            return _written(self.payload).encode()
+        except TypeError as error:  # Nothing of JSON, but of YAML's tags or of Python.
+            hint = "write texts, numbers, true/false, lists and mappings"
+            raise refused("contains what JSON cannot hold", field="payload", hint=hint) from error
+        except ValueError as error:
+            raise refused(
+                "contains a number that JSON cannot hold", field="payload", hint="write it as a text, or as null"
+            ) from error

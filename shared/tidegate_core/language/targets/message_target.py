@@ -1,0 +1,80 @@
+"""What a schedule sends: the target of type `message`, and what a schedule with it may not have yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from tidegate_core.language.targets.message_body import MessageBody
+from tidegate_core.language.values.planned_features import LANGUAGE, PLATFORM, planned
+from tidegate_core.language.values.problems import refused
+
+if TYPE_CHECKING:
+    pass
+
+_TEMPLATE = "${"
+_PLANNED = f"is planned for {LANGUAGE}"
+
+
+class MessageTarget(MessageBody):
+    """A message that is delivered at each instant of the schedule's time trigger.
+
+    Its fields are those of a message that is sent once, without what names it and says when.
+    """
+
+    EXAMPLE: ClassVar = {
+        "type": "message",
+        "topic": "orders.reports",
+        "message_key": "daily",
+        "headers": {"k": "v"},
+        "payload": {"report": "daily"},
+        "expire_after": "1h",
+    }
+    PLANNED_FIELDS: ClassVar = {
+        **planned(LANGUAGE, "nominal", "templates"),
+        **planned(PLATFORM, "webhook", "delivery_mode"),
+    }
+    FIELD_HINTS: ClassVar = {
+        "partition": "the topic's partitioner decides; set message_key",
+        "body": "it is called payload",
+        "key": "it is called message_key; the schedule's name is what replaces it",
+    }
+
+    type: Literal["message"] = "message"
+
+    @model_validator(mode="after")
+    def _no_templates(self) -> Self:
+        for field, text in self._texts():
+            if _TEMPLATE in text:
+                hint = "send it as payload_base64 to have it delivered as it is" if field.startswith("payload") else ""
+                raise refused(f'contains "${{", and filling in {_PLANNED}', field=field, hint=hint)
+        return self
+
+    @model_serializer(mode="wrap")
+    def _with_null(self, serialized: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A payload that is JSON's null is one all the same: the stored form leaves absent fields out."""
+        fields: dict[str, Any] = serialized(self)
+        if self.payload is None and "payload" in self.model_fields_set:
+            fields["payload"] = None
+        return fields
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        yield from ((f"headers.{name}", value) for name, value in self.headers.items())
+        yield "message_key", self.message_key or ""
+        if self.payload_base64 is None:
+            yield "payload" if self.payload_text is None else "payload_text", self.payload_bytes.decode()
+
+
+def with_delivery_defaults(document: Any) -> Any:
+    """Returns a schedule's document with what is the default for deliveries (SEMANTICS 3.2, 4).
+
+    They never wait for each other, and of those that were missed the last one is sent.
+    """
+    target = document.get("target") if isinstance(document, dict) else None
+    if isinstance(target, dict) and target.get("type") == "message":
+        wanted = document.get("catchup", {})
+        catch_up = {"mode": "last", **wanted} if isinstance(wanted, dict) else wanted
+        return {"overlap": "allow", **document, "catchup": catch_up}
+    return document

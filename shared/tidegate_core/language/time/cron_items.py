@@ -1,0 +1,229 @@
+"""What the texts of all cron dialects have in common: their fields, values and steps, faults and the nearest valid form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
+
+from tidegate_core.language.time.special_days import SpecialDay
+from tidegate_core.language.values.problems import nearest
+
+Dialect: TypeAlias = Literal["unix5", "unix6", "quartz"]
+
+MAX_EXPRESSION_CHARACTERS = 256
+MAX_CORRECTIONS = 8
+"""Faults that are mended on the way to the nearest valid form; a text with more is not close to any."""
+
+MONTHS = {name: n for n, name in enumerate("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(), start=1)}
+WEEKDAYS = {name: n for n, name in enumerate("SUN MON TUE WED THU FRI SAT".split())}
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,31}", re.ASCII)
+_NAMES = "|".join((*MONTHS, *WEEKDAYS))
+_FIELD_LIKE = re.compile(rf"(?:[-0-9*/,?#LW]|H(?:\([0-9-]+\))?|{_NAMES})+", re.ASCII | re.IGNORECASE)
+"""What may be one more field of another dialect."""
+_STARRED_NUMBER = re.compile(r"\*+/?(\d{1,4})", re.ASCII)
+EVERY_UNITS: Mapping[str, str] = {"second": "s", "minute": "m", "hour": "h"}
+"""Fields whose step people take for a period."""
+
+
+_Read = TypeVar("_Read")
+
+
+class FieldKind(NamedTuple):
+    """One of the fields of an expression: what it counts and its bounds."""
+
+    name: str
+    low: int
+    high: int
+    names: Mapping[str, int]
+
+
+SECOND = FieldKind("second", 0, 59, {})
+MINUTE = FieldKind("minute", 0, 59, {})
+HOUR = FieldKind("hour", 0, 23, {})
+DAY_OF_MONTH = FieldKind("day of month", 1, 31, {})
+DAY_OF_WEEK = FieldKind("day of week", 0, 7, WEEKDAYS)
+MONTH = FieldKind("month", 1, 12, MONTHS)
+
+
+class CronError(ValueError):
+    """An expression is not valid.
+
+    Attributes:
+        problem: A clause that names the field and its column.
+        column: Where the fault begins, from 1; 0 for the expression as a whole.
+        hint: The nearest valid form, or what to write instead.
+    """
+
+    def __init__(self, problem: str, *, column: int = 0, hint: str = "") -> None:
+        self.problem = problem
+        self.column = column
+        self.hint = hint
+        super().__init__(f"{problem}; {hint}" if hint else problem)
+
+
+class ItemFault(CronError):
+    """A fault inside one list item, with what may be valid in its place.
+
+    Attributes:
+        start, end: What `instead` takes the place of.
+        note: What is to be said beside the nearest valid form.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        start: int,
+        end: int,
+        instead: str | None = None,
+        hint: str = "",
+        note: str = "",
+        column: int | None = None,
+    ) -> None:
+        super().__init__(problem, column=start + 1 if column is None else column, hint=hint)
+        self.start, self.end, self.instead, self.note = start, end, instead, note
+
+
+@dataclass(frozen=True, slots=True)
+class FieldText:
+    """A checked field.
+
+    Attributes:
+        text: As it was written.
+        values: What it names; in the day of week of the unix dialects both 0 and 7 are Sunday.
+        special: Days that it names beside these, in Quartz.
+    """
+
+    text: str
+    values: frozenset[int]
+    special: tuple[SpecialDay, ...] = ()
+
+
+def mended(read: Callable[[str], _Read], expression: str) -> _Read:
+    """Returns what `read` makes of an expression; a fault of its is raised again with the nearest form that `read` takes as hint."""
+    try:
+        return read(expression)
+    except ItemFault as fault:
+        corrected = _nearest_valid(read, expression, fault)
+        if corrected is None:
+            raise
+        hint = f'nearest valid form: "{corrected.strip()}"{fault.note}'
+        raise CronError(fault.problem, column=fault.column, hint=hint) from fault
+
+
+def _nearest_valid(read: Callable[[str], object], expression: str, fault: ItemFault) -> str | None:
+    for _ in range(MAX_CORRECTIONS):
+        if fault.instead is None:
+            return None
+        expression = expression[: fault.start] + fault.instead + expression[fault.end :]
+        try:
+            read(expression)
+        except ItemFault as following:
+            fault = following
+        except CronError:
+            return None
+        else:
+            return expression
+    return None
+
+
+def is_no_item(item: str, text: str, place: str, start: int, at: int) -> ItemFault:
+    """Returns the fault of an item that is nothing of cron.
+
+    Args:
+        item: As it is written.
+        text: Its field.
+        place: Of the item, for people.
+        start: Of the item in the expression.
+        at: Of the item in its field.
+    """
+    problem = f'{place}: "{item}" is not a number, a name, a range, a step or a list of them'
+    if not item:
+        # One comma too many: a star in its place would name everything.
+        before = 1 if at else 0
+        end = start if before else start + 1
+        return ItemFault(problem, start=start - before, end=end, instead="", column=start + 1)
+    step = _STARRED_NUMBER.fullmatch(item)
+    instead = f"*/{step[1]}" if step else "*" if item.startswith("*") and item == text else None
+    return ItemFault(problem, start=start, end=start + len(item), instead=instead)
+
+
+def check_length(expression: str) -> None:
+    if len(expression) > MAX_EXPRESSION_CHARACTERS:
+        raise CronError(f"has {len(expression)} characters, at most {MAX_EXPRESSION_CHARACTERS} are allowed")
+
+
+def crontab_line(words: Sequence[str], fields: int, read: Callable[[str], object]) -> str:
+    """Returns what a line of a crontab has behind its expression; empty where it is none.
+
+    Args:
+        words: Of the text.
+        fields: Of an expression.
+        read: Raises CronError for a text that is no expression.
+    """
+    count = 1 if words and words[0].startswith("@") else fields
+    expression, more = " ".join(words[:count]), words[count:]
+    if not more or _FIELD_LIKE.fullmatch(more[0]):
+        return ""
+    try:
+        read(expression)
+    except CronError:
+        return ""
+    line = f'a line of a crontab? Its expression is "{expression}"'
+    if len(more) > 1 and _USER.fullmatch(more[0]):
+        return f'{line}, "{more[0]}" is the user column, and the command belongs into target.program'
+    return f"{line}, and the command belongs into target.program"
+
+
+def without_macro(expression: str, macros: Mapping[str, str]) -> str:
+    """Returns the fields that a macro stands for, any other expression as it is."""
+    macro = expression.strip()
+    if not macro.startswith("@"):
+        return expression
+    if line := crontab_line(macro.split(), 1, lambda text: without_macro(text, macros)):
+        raise CronError(f'"{macro[:64]}" is more than a macro', column=len(macro.split()[0]) + 2, hint=line)
+    if macro == "@reboot":
+        raise CronError("@reboot names no time", hint="a cluster does not boot; use a trigger of type at")
+    if macro not in macros:
+        guess = nearest(macro, (*macros, "@every"))
+        guess = "@every 90m" if guess == "@every" else guess
+        known = f"did you mean {guess}?" if guess else f"one of: {', '.join(macros)}, @every 90m"
+        raise CronError(f'"{macro}" is no macro', column=1, hint=known)
+    return macros[macro]
+
+
+def value_of(kind: FieldKind, word: str, place: str, start: int, *, begins_range: bool = False) -> int:
+    end = start + len(word)
+    bounds = f"{kind.low}-{kind.high}"
+    if word.isdigit():
+        number = int(word)
+        if kind.low <= number <= kind.high:
+            return number
+        closest: str | None = str(kind.low if number < kind.low else kind.high)
+        if begins_range and number > kind.high:
+            closest = None  # 59-10 is no nearer to what 70-10 was meant to be than anything else.
+        raise ItemFault(f"{place}: {word} is not in {bounds}", start=start, end=end, instead=closest)
+    known = kind.names.get(word.upper())
+    if known is not None:
+        return known
+    guess = nearest(word[:3], kind.names) if kind.names else None
+    expected = (
+        f"{bounds} or {min(kind.names, key=kind.names.__getitem__)}-{max(kind.names, key=kind.names.__getitem__)}"
+        if kind.names
+        else bounds
+    )
+    raise ItemFault(f'{place}: "{word}" is not in {expected}', start=start, end=end, instead=guess)
+
+
+def check_step(kind: FieldKind, step: int, place: str, start: int, end: int, *, widest: int) -> None:
+    """Refuses a step that is none, or that is wider than what it goes through."""
+    if step > widest and kind.name in EVERY_UNITS:
+        # Each field begins anew: a step beyond it would fire once per hour (or minute, or day), not every 90 minutes.
+        period = f"{step}{EVERY_UNITS[kind.name]}"
+        hint = f"for an elapsed time use a trigger of type every with period {period}"
+        raise ItemFault(f"{place}: a step of {step} is not in 1-{widest}", start=start, end=end, hint=hint)
+    if not 1 <= step <= widest:
+        instead = str(1 if step < 1 else widest)
+        raise ItemFault(f"{place}: a step of {step} is not in 1-{widest}", start=start, end=end, instead=instead)

@@ -1,0 +1,1 @@
+"""Triggers that combine others: all of, any of, at least."""

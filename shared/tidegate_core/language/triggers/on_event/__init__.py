@@ -1,0 +1,1 @@
+"""Triggers on events: data, status of runs, custom events."""

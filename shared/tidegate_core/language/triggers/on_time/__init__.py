@@ -1,0 +1,1 @@
+"""Triggers on time: cron, every, at, times."""

@@ -1,0 +1,159 @@
+"""Trigger on periods: of elapsed time, aligned to the Unix epoch whatever the clocks do, or of days, weeks and months."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+
+from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
+
+from tidegate_core.language.time.calendar_periods import DAY_SECONDS, MOST, CalendarPeriod, PeriodTimes, Unit
+from tidegate_core.language.time.time_of_day import TimeOfDay
+from tidegate_core.language.time.wall_clock import WallClock
+from tidegate_core.language.time.zones import Zone, ZoneName, zone_named
+from tidegate_core.language.triggers.exclusion_skipping import minutes_named_on
+from tidegate_core.language.triggers.exclusions import ALL_MINUTES
+from tidegate_core.language.triggers.on_time.wall_clock_trigger import WallClockTrigger
+from tidegate_core.language.triggers.search import Search
+from tidegate_core.language.values.durations import Duration, DurationField, duration_of, format_duration
+from tidegate_core.language.values.instants import LATEST_INSTANT, Instant
+from tidegate_core.language.values.problems import refused
+
+SHORTEST_PERIOD_MS = 1_000
+"""The floor of the system; the minimum that is set is usually higher (SEMANTICS 1.7)."""
+
+MINUTE_MS = 60_000
+
+_UNITS: tuple[Unit, ...] = get_args(Unit)
+
+
+def _period_of(value: Any) -> Duration | CalendarPeriod:
+    if isinstance(value, CalendarPeriod):
+        return value
+    if not isinstance(value, dict):
+        return duration_of(value)
+    if len(value) != 1 or not set(value) <= set(_UNITS):
+        raise refused("is not one of days, weeks or months", hint='write {days: 1}, or elapsed time such as "90m"')
+    ((unit, count),) = value.items()
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST[unit]:
+        raise refused(f"is not a whole number from 1 to {MOST[unit]}", field=unit)
+    return CalendarPeriod(unit, count)
+
+
+def _written(period: Duration | CalendarPeriod) -> Any:
+    return {period.unit: period.count} if isinstance(period, CalendarPeriod) else format_duration(period)
+
+
+PeriodField = Annotated[
+    int | CalendarPeriod,
+    PlainValidator(_period_of),
+    PlainSerializer(_written),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "examples": ["90s", "15m", "4h", "7d", "1h30m", "PT90M"]},
+                {
+                    "type": "object",
+                    "properties": {
+                        unit: {"type": "integer", "minimum": 1, "maximum": most} for unit, most in MOST.items()
+                    },
+                    "minProperties": 1,
+                    "maxProperties": 1,
+                    "additionalProperties": False,
+                    "examples": [{"days": 1}],
+                },
+            ]
+        }
+    ),
+]
+
+
+class EveryTrigger(WallClockTrigger):
+    """Fires at each multiple of an elapsed `period` since 1970-01-01T00:00:00Z, or each calendar period at `at`.
+
+    Attributes:
+        period: Elapsed time between two occurrences, 1 s or longer; or `{days: n}`, `{weeks: n}`, `{months: n}`, counted
+            from the local date of `start`, else from Thursday, 1970-01-01.
+        phase: Of elapsed time: moves all occurrences; 0 or longer, shorter than the period.
+        at: Of calendar periods: the time of day, midnight by default.
+        zone: Of calendar periods: IANA name or fixed offset, UTC by default.
+    """
+
+    EXAMPLE: ClassVar = {"type": "every", "period": "90m", "phase": "10m"}
+    FIELD_HINTS: ClassVar = {
+        **WallClockTrigger.FIELD_HINTS,
+        "every": "the field is called period",
+        "interval": "the field is called period",
+    }
+
+    type: Literal["every"] = "every"
+    period: PeriodField
+    phase: DurationField = Field(default=0, json_schema_extra={"default": "0s"})
+    at: TimeOfDay | None = None
+    zone: ZoneName | None = None
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> Self:
+        if isinstance(self.period, CalendarPeriod):
+            if self.phase:
+                raise refused("belongs to elapsed time", field="phase", hint="a calendar period has a time of day: at")
+            return self
+        if self.period < SHORTEST_PERIOD_MS:
+            raise refused("is shorter than 1s", field="period", hint="give it at least 1s")
+        if self.phase >= self.period:
+            raise refused(
+                "is not shorter than the period",
+                field="phase",
+                hint=f"give it less than {format_duration(self.period)}",
+            )
+        for field in ("at", "zone", "dst_gap", "dst_overlap"):
+            if getattr(self, field) is not None:
+                hint = "write period: {days: 1} for calendar time, or leave it out"
+                raise refused(
+                    "has no meaning for elapsed time, which no clock of a zone changes", field=field, hint=hint
+                )
+        return self
+
+    @property
+    def own_zone(self) -> str:
+        return self.zone or "UTC"
+
+    def wall_clock(self, identity: str) -> WallClock | None:
+        if not isinstance(self.period, CalendarPeriod):
+            return None
+        zone = zone_named(self.own_zone)
+        times = PeriodTimes(self.period, self._anchor_day(zone), self.at or 0)
+        return WallClock(times, zone, self.dst_policy)
+
+    def smallest_gap_ms(self, identity: str = "") -> Duration | None:
+        return self.period.shortest_ms if isinstance(self.period, CalendarPeriod) else self.period
+
+    def minutes_of(self, day: int, identity: str) -> int:
+        if isinstance(self.period, CalendarPeriod):
+            named = 1 << (self.at or 0) // 60
+            return minutes_named_on(zone_named(self.own_zone), day, lambda _: named)
+        if self.period <= MINUTE_MS:
+            return ALL_MINUTES
+        begin, end = (each * DAY_SECONDS * 1000 for each in (day, day + 1))
+        first = -(-(begin - self.phase) // self.period) * self.period + self.phase
+        named = 0
+        for at in range(first, end, self.period):
+            named |= 1 << (at - begin) // MINUTE_MS
+        return named
+
+    def _anchor_day(self, zone: Zone) -> int:
+        if self.start is None:
+            return 0
+        second = self.start // 1000
+        return (second + zone.segment_at(second).offset) // DAY_SECONDS
+
+    def _following(self, after: Instant, identity: str, search: Search) -> Instant | None:
+        if isinstance(self.period, CalendarPeriod):
+            return super()._following(after, identity, search)
+        following = ((after - self.phase) // self.period + 1) * self.period + self.phase
+        return following if following <= LATEST_INSTANT else None
+
+    def _preceding(self, before: Instant, identity: str, search: Search) -> Instant | None:
+        if isinstance(self.period, CalendarPeriod):
+            return super()._preceding(before, identity, search)
+        preceding = (before - self.phase - 1) // self.period * self.period + self.phase
+        return preceding if preceding >= 0 else None

@@ -1,0 +1,1 @@
+"""Values of the language: instants, durations, names, ids, sizes, problems, documents."""

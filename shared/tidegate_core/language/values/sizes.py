@@ -1,0 +1,73 @@
+"""Sizes: whole bytes. Written `100GB` (decimal units) or `64MiB` (binary units)."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from tidegate_core.language.values.problems import refused
+
+EXACT_FLOAT_MAX = 2**53
+"""Beyond it a float stands for several whole numbers."""
+LARGEST_SIZE_BYTES = 2**63 - 1
+"""What a signed 64-bit number holds: the counters of every store and of Spark."""
+
+_UNITS: dict[str, int] = {
+    **{f"{prefix}iB": 1024**power for power, prefix in enumerate("KMGTPE", start=1)},
+    **{f"{prefix}B": 1000**power for power, prefix in enumerate("KMGTPE", start=1)},
+    "B": 1,
+}
+_SIZE = re.compile(r"(\d{1,19})\s?([KMGTPE]i?B|B)", re.ASCII)
+
+
+def parse_size(text: str) -> int:
+    """Returns the bytes of a size's text.
+
+    Raises:
+        ValueError: Not a size, or more than 63 bits hold.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError("is not a size such as 100GB or 64MiB")
+    size = int(match[1]) * _UNITS[match[2]]
+    if size > LARGEST_SIZE_BYTES:
+        raise ValueError("is larger than 8EiB")
+    return size
+
+
+def format_size(size: int) -> str:
+    """Returns the shortest exact text: `64MiB`, `100GB`, else plain bytes such as `1001B`."""
+    if size == 0:
+        return "0B"
+    exact = [(size // unit, name) for name, unit in _UNITS.items() if size % unit == 0]
+    number, name = min(exact)
+    return f"{number}{name}"
+
+
+def whole_of(value: Any) -> Any:
+    """Returns the whole number that a fraction of nothing is, as writers of JSON that know only floats write it: `20.0`; else the value as it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT_FLOAT_MAX else value
+
+
+def _size_of(value: Any) -> int:
+    value = whole_of(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        if 0 <= value <= LARGEST_SIZE_BYTES:
+            return value
+        raise refused(f"{value} is not between 0 and 2^63 - 1 bytes")
+    if not isinstance(value, str):
+        raise refused("is not a size", hint="write bytes as a number, or a text such as 100GB or 64MiB")
+    try:
+        return parse_size(value)
+    except ValueError as error:
+        raise refused(f'"{value[:64]}" {error}') from error
+
+
+SizeField = Annotated[
+    int,
+    BeforeValidator(_size_of),
+    WithJsonSchema({"type": ["integer", "string"], "minimum": 0, "examples": [1048576, "64MiB"]}),
+]
+"""A size as a field of a document: a number of bytes or a text with a unit; stored as the number."""

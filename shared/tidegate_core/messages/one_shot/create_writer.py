@@ -1,0 +1,377 @@
+"""Creates of messages: look up what has to be looked up, raise guards of replacements, write rows, answer (DESIGN 5)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tidegate_core.engine.actor_context import InvalidAsk, InvalidWrite
+from tidegate_core.engine.operations import Operation
+from tidegate_core.language.requests.receipts import Receipt, ReceiptStatus
+from tidegate_core.language.requests.requests import MessageCancel, MessageSend
+from tidegate_core.language.values.problems import Problem, RefusedRecord
+from tidegate_core.messages.one_shot.create_lookup import Create, Sending, Unkept, judge, look_up, name_of
+from tidegate_core.messages.one_shot.message_fence import raise_to, read_guards, refuse, take_back, take_out
+from tidegate_core.messages.wire.due_queue import Slotted, Stage
+from tidegate_core.messages.wire.message_record import WIRE_PATIENCE_MS
+from tidegate_core.messages.wire.row_expiry import presence_expiry, row_expiry, write
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import NotProduced, Produce, Refused
+from tidegate_core.rows.item_codec import from_item, to_item
+from tidegate_core.rows.message import Guard, Message, MessageTimer, Presence, public_id
+from tidegate_core.rows.store_operations import Delete, Put
+
+if TYPE_CHECKING:
+    from tidegate_core.messages.message_scheduler import DeliveryPlane
+
+RETRY_MS = 200
+UNSENT = (Stage.READY, Stage.WRITTEN)
+WIRE_LOOK_MS = 10
+
+
+def send_messages(plane: DeliveryPlane, messages: Sequence[Sending]) -> Operation[list[Unkept]]:
+    """Makes creates durable, and returns those that the store will never take. Two of one key are never in the same round."""
+    unkept: list[Unkept] = []
+    for group in _rounds(plane, messages):
+        unkept += yield from _send_together(plane, group)
+    return unkept
+
+
+def _send_together(plane: DeliveryPlane, creates: list[Create]) -> Operation[list[Unkept]]:
+    """In company at first; where the store does not take that, one of them is to blame."""
+    try:
+        yield from _send_round(plane, creates)
+    except InvalidAsk as error:
+        if len(creates) == 1:
+            return [_unkept(plane, creates[0].sending, error)]
+    else:
+        return []
+    unkept: list[Unkept] = []
+    for create in creates:
+        unkept += yield from _send_together(plane, [create.again()])
+    return unkept
+
+
+def _unkept(plane: DeliveryPlane, sending: Sending, error: InvalidAsk) -> Unkept:
+    plane.host.failed("messages", sending.position.text(), error)
+    return Unkept(sending, cannot_be_kept(sending.request, error))
+
+
+def cannot_be_kept(request: MessageSend | MessageCancel, error: InvalidAsk) -> RefusedRecord:
+    """Returns the refusal of a request that the store will never take."""
+    return RefusedRecord(
+        [Problem("", "cannot be kept", str(error))],
+        "too_large",
+        request_id=request.id,
+        type=request.type,
+        namespace=request.namespace,
+        key=request.key,
+    )
+
+
+def _rounds(plane: DeliveryPlane, messages: Sequence[Sending]) -> list[list[Create]]:
+    rounds: list[list[Create]] = []
+    last_round: dict[str, int] = {}
+    for sending in messages:
+        name, version = name_of(plane, sending)
+        number = last_round.get(name.id, -1) + 1
+        last_round[name.id] = number
+        if number == len(rounds):
+            rounds.append([])
+        rounds[number].append(Create(sending, name, version, answered=version))
+    return rounds
+
+
+def _send_round(plane: DeliveryPlane, creates: list[Create]) -> Operation[None]:
+    yield from look_up(plane, creates)
+    for create in creates:
+        judge(create)
+    yield from _raise_guards(plane, [create for create in creates if create.replaces])
+    # Before its rows are there: who hears no receipt takes the message row for it.
+    yield from _wait_for_the_wire(plane, [create for create in creates if create.replaces])
+    yield from _finish_earlier(plane, creates)
+    yield from _cover_refused(plane, [create for create in creates if not plane.inboxed.leans(create)])
+    rows = Rows()
+    for create in creates:
+        if create.status is ReceiptStatus.ACCEPTED and not _is_on_its_way(plane, create, rows.actions):
+            _make_rows(plane, create, rows)
+    for create in creates:
+        refused = create.status is not ReceiptStatus.ACCEPTED
+        own = [create.mine] if refused and create.mine is not None and create.mine.origin == create.origin else []
+        for each in [*own, *create.left_behind]:
+            is_covered = create.name.keyed and each.version < create.live_from
+            _unmake_rows(plane, each, rows.actions, is_covered=is_covered)
+    yield from _write_rows(plane, rows)
+    yield from _answer(plane, creates)
+
+
+def _write_rows(plane: DeliveryPlane, rows: Rows) -> Operation[None]:
+    """Makes rows durable, and has their messages wait for their time. Raises InvalidWrite."""
+    try:
+        if rows.actions:
+            yield from write(plane.host, "messages", rows.actions)
+    except InvalidWrite:
+        _give_back(plane, [*rows.made, *rows.shared])
+        raise
+    for row in rows.made:
+        plane.settle(row)
+    try:
+        if rows.shared_timers:
+            yield from write(plane.host, "messages", rows.shared_timers)
+    except InvalidWrite:
+        _give_back(plane, rows.shared)
+        # Else a sender's next try would be a repeat of what nothing wakes.
+        message_rows = [Delete(keys.message(plane.shard, row.id, row.version)) for row in rows.shared]
+        yield from write(plane.host, "messages", message_rows)
+        raise
+    for row in rows.shared:
+        plane.settle(row)
+
+
+def _give_back(plane: DeliveryPlane, rows: Sequence[Slotted]) -> None:
+    """Whoever of them is not to blame makes its rows again."""
+    for row in rows:
+        plane.slots.let_go(row)
+        plane.close(row, Stage.GONE)
+
+
+def _wait_for_the_wire(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
+    """An older version that is with the broker's client arrives before its replacement is acknowledged, not after."""
+
+    def on_their_way() -> bool:
+        return any(
+            row.stage is Stage.SENDING and row.version < create.version
+            for create in creates
+            for row in plane.slots.of(create.name.id)
+        )
+
+    give_up = plane.host.now + WIRE_PATIENCE_MS
+    while on_their_way() and plane.host.now < give_up:
+        yield from plane.host.sleep(WIRE_LOOK_MS)
+
+
+def _raise_guards(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
+    """The only conditional write of a replacement: from now on older versions are not loaded, by whomever."""
+    for create in creates:
+        request_id = create.sending.request.id
+        verdict = yield from raise_to(plane, create.name.id, create.version, create.guard, create.others, request_id)
+        if isinstance(verdict, Refused):
+            item = verdict.failed[0][1]
+            if item is not None and from_item(Guard, item).live_from > create.version:
+                create.status, create.answered, create.replaces = ReceiptStatus.SUPERSEDED, None, False
+                continue
+        fates = {other.version: take_out(plane, other) for other in create.alive}
+        # Also what an earlier try of this replacement covered: what is held back has no end of its own.
+        held = yield from plane.holding.discard([other for other in create.others if other.version < create.version])
+        for other in create.alive:
+            if other.version not in held:
+                take_back(plane, other, fates[other.version], counted=False)
+
+
+def _finish_earlier(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
+    """What a guard covers already may be held back still: the replacement that raised it fell before it came to that, and is
+    refused when it is done again, because what is accepted now is younger. A cancel is not: it answers by what it finds.
+    """
+    for create in creates:
+        of_cancel = create.guard is not None and create.guard.through is not None
+        if create.status is ReceiptStatus.ACCEPTED and not create.replaces and not of_cancel:
+            yield from plane.holding.discard([other for other in create.others if other.version < create.live_from])
+
+
+def _cover_refused(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
+    """Rows that a former owner wrote of what is refused now may still be on their way: the guard has to cover them.
+
+    Without a key records of one topic have one version, which is the accepted one's as well.
+    """
+    for create in creates:
+        is_refused = create.sending.replay and create.status is not ReceiptStatus.ACCEPTED
+        if is_refused and create.may_outlast_its_guard(plane.host.now):
+            yield from refuse(plane, create.name.id, create.version, create.guard)
+            _give_up_rows(plane, create.name.id, create.version)
+
+
+def refuse_repeats(plane: DeliveryPlane, repeats: Sequence[Create]) -> Operation[None]:
+    """The records that these repeat are passed, so that these will never be first ones."""
+    guards = yield from read_guards(plane, {repeat.name.id for repeat in repeats})
+    for repeat in repeats:
+        repeat.guard = guards.get(repeat.name.id)
+    yield from _cover_refused(plane, repeats)
+
+
+# -- rows -----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Rows:
+    """What a round of creates writes.
+
+    Attributes:
+        actions: Are written together.
+        made: Rows in memory of which all is among these.
+        shared_timers: Are written once `actions` are stored.
+        shared: Their rows in memory.
+    """
+
+    actions: list[Put | Delete] = field(default_factory=list)
+    made: list[Slotted] = field(default_factory=list)
+    shared_timers: list[Put | Delete] = field(default_factory=list)
+    shared: list[Slotted] = field(default_factory=list)
+
+
+def _make_rows(plane: DeliveryPlane, create: Create, rows: Rows) -> None:
+    """Adds the row in memory, and its writes."""
+    request, position = create.sending.request, create.sending.position
+    nominal = create.nominal
+    slot = _slot_of(plane, create, nominal)
+    # What a former owner wrote of a replayed create may have another slot, also when its message row never came.
+    _give_up_rows(plane, create.name.id, create.version, but_at=slot)
+    expiry = row_expiry(slot)
+    origin = position.text()
+    timer = MessageTimer(
+        slot=slot,
+        id=create.name.id,
+        version=create.version,
+        origin=origin,
+        attempt=1,
+        expires_at=expiry,
+        size=len(request.payload_bytes),
+    )
+    message = Message(
+        id=create.name.id,
+        version=create.version,
+        origin=origin,
+        namespace=request.namespace,
+        nominal=nominal,
+        slot=slot,
+        topic=request.topic,
+        payload=request.payload_bytes,
+        keyed=create.name.keyed,
+        headers=json.dumps(list(request.headers.items())) if request.headers else "[]",
+        key_text=request.key,
+        message_key=request.message_key,
+        request_id=request.id,
+        expires=None if request.expire_after is None else nominal + request.expire_after,
+        expires_at=expiry,
+    )
+    shard, actions = plane.shard, rows.actions
+    is_last = _is_written_behind_its_message(create)
+    timers = rows.shared_timers if is_last else actions
+    timers.append(Put(timer.key(shard), to_item(timer, timer.key(shard))))
+    actions.append(Put(message.key(shard), to_item(message, message.key(shard))))
+    if create.name.keyed:
+        presence = Presence(id=create.name.id, expires_at=presence_expiry(position.append_time))
+        actions.append(Put(presence.key(shard), to_item(presence, presence.key(shard))))
+    older = create.alive if create.replaces else ()
+    actions.extend(Delete(keys.message_timer(shard, each.slot, each.id, each.version)) for each in older)
+    (rows.shared if is_last else rows.made).append(_remember(plane, timer, message))
+
+
+def _is_written_behind_its_message(create: Create) -> bool:
+    """A timer row of a version that other records make rows of as well must not come where its message row never did: it would wake
+    another record's message, however late it comes.
+    """
+    return not create.has_its_own_version
+
+
+def _slot_of(plane: DeliveryPlane, create: Create, nominal: int) -> int:
+    """A replayed create keeps its slot while no checkpoint covers it."""
+    if create.mine is not None and not plane.is_passed(create.mine.slot, create.name.id, create.version):
+        return create.mine.slot
+    return plane.checkpoints.slot_for(nominal)
+
+
+def _is_on_its_way(plane: DeliveryPlane, create: Create, actions: list[Put | Delete]) -> bool:
+    """Whether a row of this version at another slot is being sent, or was: two owners wrote of a replayed create, or of two
+    records of one request, and this one must not send both. Adds the removal of the other one's timer row.
+    """
+    mine, rows = create.mine, [row for row in plane.slots.of(create.name.id) if row.version == create.version]
+    if mine is None or not any(row.slot != mine.slot and row.stage in (Stage.SENDING, Stage.DONE) for row in rows):
+        return False
+    _give_up_rows(plane, create.name.id, create.version)
+    actions.append(Delete(keys.message_timer(plane.shard, mine.slot, mine.id, mine.version)))
+    return True
+
+
+def _unmake_rows(plane: DeliveryPlane, mine: Message, actions: list[Put | Delete], *, is_covered: bool) -> None:
+    """Removes what a former owner wrote for a create that is refused now, because a repeat of it was accepted meanwhile.
+
+    Such rows have not been sent: whoever sends waits until the create's position, or its inbox row, says that it is done. But for what
+    a guard covers: the present owner may have sent it before it was replaced, and a former one that does not know of it reads the
+    create. Nobody loads such a message any more; its row stays until it expires, and tells an audit what the record on the topic is.
+    """
+    _give_up_rows(plane, mine.id, mine.version)
+    actions.append(Delete(keys.message_timer(plane.shard, mine.slot, mine.id, mine.version)))
+    if not is_covered:
+        actions.append(Delete(keys.message(plane.shard, mine.id, mine.version)))
+
+
+def _give_up_rows(plane: DeliveryPlane, message_id: str, version: str, but_at: int | None = None) -> None:
+    """Rows in memory of what a former owner wrote are not sent; `but_at` is the slot that holds."""
+    for row in plane.slots.of(message_id):
+        if row.version == version and row.slot != but_at and row.stage in UNSENT:
+            plane.close(row, Stage.GONE)
+
+
+def _remember(plane: DeliveryPlane, timer: MessageTimer, message: Message) -> Slotted:
+    """The owner's own rows go straight to memory when their place may have been read already; until they are acknowledged
+    no checkpoint passes them, wherever they lie.
+    """
+    row = plane.slots.get(timer.id, timer.version, timer.slot)
+    if row is not None and row.stage is Stage.GONE:
+        plane.slots.discard(row)  # It was given up for some reason, and here it is made again.
+        row = None
+    if row is None:
+        row = Slotted(timer.slot, timer.id, timer.version, timer.origin, timer.attempt, Stage.WRITING, size=timer.size)
+        if timer.slot <= plane.window.taking_through:
+            plane.payloads.keep(row, message)
+            plane.slots.add(row)
+    plane.slots.hold(row)
+    return row
+
+
+# -- answers --------------------------------------------------------------------------------------------------------------
+
+
+def _answer(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
+    """Receipts: refusals and replacements always, plain acceptance when it was asked for (SEMANTICS 18)."""
+    receipts: list[Receipt] = []
+    for create in creates:
+        request = create.sending.request
+        wanted = request.receipt or create.replaces or create.status is not ReceiptStatus.ACCEPTED
+        if wanted and request.id is not None and not create.is_answered_elsewhere:
+            receipt = Receipt.model_construct(
+                request_id=request.id,
+                status=create.status,
+                namespace=request.namespace,
+                name=request.key,
+                id=None if create.answered is None else public_id(plane.shard, create.name, create.answered),
+                at=plane.host.now,
+            )
+            receipts.append(receipt)
+    yield from publish_receipts(plane, receipts)
+
+
+def publish_receipts(plane: DeliveryPlane, receipts: Sequence[Receipt]) -> Operation[None]:
+    yield from publish_answers(plane, [(each.request_id, each.to_json()) for each in receipts])
+
+
+def publish_answers(plane: DeliveryPlane, answers: Sequence[tuple[str, bytes]]) -> Operation[None]:
+    """As `publish_receipts`, of receipts as they are stored: each with its request id."""
+    topic = plane.host.holding.receipts_topic
+    yield from produce(plane, [Produce(topic, request_id.encode(), receipt) for request_id, receipt in answers])
+
+
+def produce(plane: DeliveryPlane, records: Sequence[Produce]) -> Operation[None]:
+    """Produces something of our own until each record is acknowledged, or refused for good."""
+    left = records
+    while left:
+        outcomes = yield from plane.host.produce_once(left)
+        left = [
+            record
+            for record, outcome in zip(left, outcomes, strict=True)
+            if isinstance(outcome, NotProduced) and outcome.kind != "refused"
+        ]
+        if left:
+            yield from plane.host.sleep(RETRY_MS)

@@ -1,0 +1,362 @@
+"""Recurring messages of a shard, in memory: of each that is near its next fire waits among the rows (DESIGN 5).
+
+Everything in here derives from `C#` records: from those that recovery reads, and from those that the lane has written. Taking
+a fire puts the next one in its place at once, so that no checkpoint can pass it, and nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidegate_core.engine.operations import Operation
+from tidegate_core.messages.recurring.cancelled_fires import EndedFires
+from tidegate_core.messages.recurring.fire_series import Fire, Series, version_of
+from tidegate_core.messages.recurring.message_template import Templates
+from tidegate_core.messages.recurring.record_placement import Belongs, belongs_of
+from tidegate_core.messages.recurring.refused_fires import RefusedFires
+from tidegate_core.messages.recurring.retry_rows import is_summons
+from tidegate_core.messages.recurring.wake_rows import Summoned
+from tidegate_core.messages.wire.delivery_retries import RETRY_FIRST_MS
+from tidegate_core.messages.wire.due_queue import NOTHING, Occurrence, Place, Slotted, Stage
+from tidegate_core.messages.wire.message_record import not_sent
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.message import Message
+from tidegate_core.rows.outage import Outage
+from tidegate_core.rows.recurring_message import Interval, Recurring, Summons, series_id
+from tidegate_core.rows.store_operations import Item, Key
+from tidegate_core.writes.message_delivery import Tally
+
+if TYPE_CHECKING:
+    from tidegate_core.messages.message_scheduler import DeliveryPlane
+
+PLACED_LOOK_MS = 10_000
+"""How often those whose record may belong elsewhere by now are looked at: it is a matter of cost alone."""
+FIRST_ATTEMPT = 1
+SEARCH_PAUSE_MS = 50
+"""Between two pieces of one search, of some 10 ms each: it is an hour before anything is due."""
+
+
+@dataclass(slots=True, eq=False)
+class _Near:
+    """A record in memory.
+
+    Attributes:
+        series: Fires of its open interval; None when it has none.
+        next: The fire that waits, or how far it was searched; None when there is no further one.
+    """
+
+    record: Recurring
+    series: Series | None = None
+    next: Slotted | None = None
+
+    @property
+    def bound(self) -> Slotted | None:
+        """What waits, where it is no fire, but how far was searched for one."""
+        row = self.next
+        return row if row is not None and row.stage is Stage.WRITTEN else None
+
+    @property
+    def generation(self) -> int | None:
+        """Of the open interval."""
+        return None if self.series is None else self.series.interval.generation
+
+
+class RecurringSource:
+    """One per shard."""
+
+    def __init__(self, plane: DeliveryPlane) -> None:
+        self.plane = plane
+        self._near: dict[str, _Near] = {}
+        self._read: list[Recurring] = []
+        self._open: dict[str, dict[Slotted, None]] = {}
+        self._displaced: dict[str, None] = {}
+        self._templates = Templates(plane)
+        self._place: Callable[[str, Key | None], None] | None = None
+        self.summoned = Summoned(plane)
+        self.ended = EndedFires(plane, self.add)
+        self.refused = RefusedFires(plane)
+        self._sent_through = 0
+
+    # -- records in and out -------------------------------------------------------------------------------------------
+
+    def begin(
+        self,
+        records: Sequence[Item],
+        place: Callable[[str, Key | None], None],
+        place_alone: Callable[[str, Key], Operation[None]],
+    ) -> None:
+        """Takes what was read at the fence.
+
+        Args:
+            records: All `C#` items.
+            place: Has the lane decide where a schedule's record belongs, and remove the row that asked for it.
+            place_alone: Does the same beside a lane that takes no more work.
+        """
+        self._read = [from_item(Recurring, item) for item in records]
+        self._place = place
+        self.summoned.begin(place, place_alone)
+
+    def recover(self) -> Operation[None]:
+        """Puts what is to be sent among the rows, before anything is loaded, fired or passed."""
+        ended = [self.series_of(record, span) for record in self._read for span in record.spans() if not span.is_open]
+        yield from self.ended.read_moved(ended, self.position)
+        for record in self._read:
+            self._take_in(record, self.position)
+            self._displaced[record.ref] = None
+        self._read = []
+        self.ended.forget_moved()
+
+    def learn(self, key: Key, item: Item | None) -> None:
+        """The lane has written this row of the shard."""
+        kind, _, name = key.sk.partition("#")
+        if kind == "C" and item is None:
+            self._forget(name)
+        elif kind == "C" and item is not None:
+            self._take_in(from_item(Recurring, item), self.promised)
+        elif kind == "D" and item is not None and is_summons(item):
+            self.summoned.learn(from_item(Summons, item))
+
+    @property
+    def position(self) -> Place:
+        """What is certainly done."""
+        return self.plane.checkpoints.stored
+
+    @property
+    def promised(self) -> Place:
+        """What a successor may find done."""
+        return self.plane.checkpoints.promised
+
+    def series_of(self, record: Recurring, interval: Interval) -> Series:
+        return Series(record.namespace, record.name, interval, self.plane.checkpoints.durable.gaps)
+
+    def _take_in(self, record: Recurring, behind: Place) -> None:
+        before = self._near.get(record.ref)
+        near = self._near[record.ref] = _Near(record)
+        for interval in record.spans():
+            series = self.series_of(record, interval)
+            was_open = before is not None and before.generation == interval.generation
+            if interval.is_open and before is not None and was_open:
+                near.series, near.next = before.series, before.next
+            elif interval.is_open:
+                near.series = series
+                self._await_next(near, self.taken_through(record, interval, behind))
+            elif before is not None and was_open:
+                self.ended.cut(series, before.next)
+            elif before is None:
+                self.ended.count(series, self.taken_through(record, interval, behind))
+        if before is not None and before.next is not near.next:
+            self._give_up(before)  # Its interval had nothing left, and is no more in the record.
+        if near.next is None:
+            self._displaced[record.ref] = None
+        self.plane.host.operations.raise_(self.plane.changed)
+
+    def taken_through(self, record: Recurring, interval: Interval, behind: Place) -> Place:
+        """Returns the last of the interval's fires that were taken before its record moved out, and that no checkpoint has passed yet; `behind` where
+        there is none.
+        """
+        rows = self.plane.slots.of(series_id(record.namespace, record.name))
+        taken = (row.place for row in rows if row.fire is not None and row.version == version_of(interval))
+        return max([behind, *taken])
+
+    def _forget(self, ref: str) -> None:
+        near = self._near.pop(ref, None)
+        if near is not None:
+            self._give_up(near)
+
+    def _give_up(self, near: _Near) -> None:
+        """What waits will never come, and was none."""
+        if near.next is not None and near.next.stage in (Stage.READY, Stage.WRITTEN):
+            self.plane.close(near.next, Stage.GONE)  # Its payload may be loaded, or on its way.
+            self.plane.slots.discard(near.next)
+
+    # -- what waits ---------------------------------------------------------------------------------------------------
+
+    def _await_next(self, near: _Near, behind: Place) -> None:
+        """Puts the next fire behind a place among the rows; those that are not to be sent are closed from the outset.
+
+        How far was searched stands for it where it is not known: no checkpoint passes that, and it is never sent.
+        """
+        assert near.series is not None
+        near.next = None
+        fire = near.series.after(behind)
+        while fire is not None and fire.skipped:
+            self.add(fire, Stage.DONE, Tally(expired=fire.count))
+            self.plane.checkpoints.tell(fire.slot)
+            first = fire.nominal if fire.covered is None else fire.covered.first
+            not_sent(self.plane.host, fire.ref, "outage", fire.count, first, fire.nominal)
+            fire = near.series.after(fire.place)
+        if fire is not None:
+            near.next = self.add(fire, Stage.WRITTEN if fire.is_bound else Stage.READY)
+        if fire is None or self._is_far(fire.slot):
+            self._displaced[near.record.ref] = None
+        elif fire.is_bound:
+            self.plane.host.operations.start(self._search_on(near.record.ref))
+
+    def _search_on(self, ref: str) -> Operation[None]:
+        """Goes on with a search that ended near, and lets others come in between."""
+        yield from self.plane.host.sleep(SEARCH_PAUSE_MS)
+        near = self._near.get(ref)
+        row = None if near is None else near.bound
+        if near is not None and row is not None:
+            self.plane.slots.discard(row)
+            self._await_next(near, (row.slot, "", ""))
+            self.plane.host.operations.raise_(self.plane.changed)
+
+    def add(self, fire: Fire, stage: Stage, ended: Tally = NOTHING) -> Slotted:
+        """Puts a fire among the rows."""
+        slot, series, version = fire.place
+        origin, size = fire.interval.origin, fire.interval.size
+        row = Slotted(slot, series, version, origin, FIRST_ATTEMPT, stage, size=size, ended=ended)
+        row.fire, row.occurrence = fire, Occurrence(fire.ref, fire.interval.generation, fire.count)
+        is_new = self.plane.slots.add(row)
+        assert is_new  # Else nobody would take it, and nothing would follow on it.
+        return row
+
+    def taken(self, rows: Sequence[Slotted]) -> None:
+        """Rows were taken to be sent: what follows on a fire takes its place at once."""
+        for row in rows:
+            if row.occurrence is None:
+                continue
+            if row.fire is not None:
+                self._sent_through = max(self._sent_through, row.slot)
+            ref = row.occurrence.ref
+            self._open.setdefault(ref, {})[row] = None
+            near = self._near.get(ref)
+            if near is not None and near.next is row:
+                self._await_next(near, row.place)
+
+    def closed(self, row: Slotted) -> None:
+        """An occurrence has come to its end. With the last open one its schedule goes: else each that ever fired would be kept."""
+        assert row.occurrence is not None
+        ref = row.occurrence.ref
+        self.refused.forget(row.place, ref)
+        rows = self._open.get(ref, {})
+        if row in rows:
+            del rows[row]
+            if not rows:
+                del self._open[ref]
+
+    def waiting(self, ref: str) -> Slotted | None:
+        """Returns the first fire that was not taken, or how far was searched for it; None where there is none, or it is far."""
+        near = self._near.get(ref)
+        return None if near is None else near.next
+
+    def open_rows(self, ref: str) -> list[Slotted]:
+        """Returns what was taken, or waits, and has not come to its end."""
+        waiting = self.waiting(ref)
+        rows = [*self._open.get(ref, ()), *([] if waiting is None else [waiting])]
+        return [row for row in rows if not row.stage.is_closed]
+
+    @staticmethod
+    def due(row: Slotted, message: Message) -> int:
+        """Returns when an occurrence became due."""
+        # Its own rows begin when the broker refused it: it was due by then, however long ago its instant was.
+        return max(message.nominal, message.slot - RETRY_FIRST_MS) if row.fire is None else row.fire.due
+
+    def placed(self, ref: str) -> None:
+        """The lane has decided where the record belongs: what it leaves near may have to be looked at once more."""
+        if ref in self._near:
+            self._displaced[ref] = None
+
+    def is_near(self, ref: str) -> bool:
+        return ref in self._near
+
+    def kept(self, ref: str) -> Recurring | None:
+        """Returns the record of a schedule that is near, as the lane has written or read it last."""
+        near = self._near.get(ref)
+        return None if near is None else near.record
+
+    # -- outages of an owner that was there all along -----------------------------------------------------------------
+
+    @property
+    def sent_through(self) -> int:
+        """Slot behind which no fire was sent, and no checkpoint stands or will come to stand meanwhile."""
+        return max(self._sent_through, self.promised[0])
+
+    def outage_opens(self) -> None:
+        """What is overdue waits until it is known which of it are one."""
+        self.plane.slots.late_fires_wait = True
+
+    def gap_ends(self, instant: int) -> None:
+        """What is no more than late waits as well: taken while the gap is written, it would take what follows on it out of it."""
+        self.plane.slots.gap_end = instant
+
+    def outage_ends(self, gaps: tuple[Outage, ...]) -> None:
+        """What waits is made anew, where it lies in a gap: it stands for all that was missed. But for what a request holds: that may end within the
+        gap, and what it opens there counts from then on.
+        """
+        if gaps != self.plane.checkpoints.durable.gaps:
+            self.plane.checkpoints.gaps_are(gaps)
+            for ref, near in self._near.items():
+                if ref not in self.plane.slots.held:
+                    self._await_anew(near)
+        self.plane.slots.late_fires_wait, self.plane.slots.gap_end = False, 0
+        self.plane.host.operations.raise_(self.plane.changed)
+
+    def let_go(self, ref: str) -> None:
+        """A request holds the schedule no more: what is left of it goes on, by the gaps that there are now."""
+        self.plane.slots.held.discard(ref)
+        if ref in self._near:
+            self._await_anew(self._near[ref])
+        self.plane.host.operations.raise_(self.plane.changed)
+
+    def _await_anew(self, near: _Near) -> None:
+        if near.series is None:
+            return
+        near.series = self.series_of(near.record, near.series.interval)
+        row = near.next
+        if row is None or row.stage is not Stage.READY:
+            return
+        before = (row.slot, "", "")
+        if near.series.after(before) != row.fire:
+            self.plane.close(row, Stage.GONE)
+            self.plane.slots.discard(row)
+            self._await_next(near, before)
+
+    # -- where records belong -----------------------------------------------------------------------------------------
+
+    def keep_placed(self) -> Operation[None]:
+        """Has records moved out, or removed, whose last fires are durably done and whose next one is far or never."""
+        while True:
+            yield from self.plane.host.sleep(PLACED_LOOK_MS, routine=True)
+            for ref in list(self._displaced):
+                near = self._near.get(ref)
+                belongs = None if near is None else self.belongs(near.record, near.record.spans())
+                if near is None or belongs is None or not belongs.is_near:
+                    del self._displaced[ref]
+                    if near is not None and self._place is not None:
+                        self._place(ref, None)
+                elif len(belongs.spans) == 1 and near.next is not None and not self._is_far(near.next.slot):
+                    del self._displaced[ref]
+                    if near.bound is not None:
+                        self.plane.host.operations.start(self._search_on(ref))
+
+    def belongs(self, record: Recurring, spans: Sequence[Interval]) -> Belongs:
+        """Returns where a record of these intervals belongs, by what is certainly done."""
+        near = self._near.get(record.ref)
+        searched = near.bound.slot if near is not None and near.bound is not None else 0
+        generation = None if near is None else near.generation
+        return belongs_of(
+            [(span, self.series_of(record, span)) for span in spans],
+            record,
+            self.position,
+            {} if generation is None else {generation: searched},
+            self._far_from,
+        )
+
+    def _is_far(self, slot: int) -> bool:
+        return slot > self._far_from
+
+    @property
+    def _far_from(self) -> int:
+        """Instant behind which fires are far."""
+        host = self.plane.host
+        return host.now + host.holding.recurring_near_ms
+
+    # -- payloads -----------------------------------------------------------------------------------------------------
+
+    def load(self, rows: Sequence[Slotted]) -> Operation[None]:
+        """Gives fires their messages."""
+        yield from self._templates.load(rows)

@@ -1,0 +1,115 @@
+"""Rows that summon a far record of a recurring message when its time comes near (DESIGN 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from tidegate_core.engine.operations import Operation
+from tidegate_core.messages.recurring.retry_rows import is_summons
+from tidegate_core.messages.wire.due_queue import Slotted, Stage
+from tidegate_core.messages.wire.timer_window import place_of
+from tidegate_core.rows import keys
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.recurring_message import Summons
+from tidegate_core.rows.store_operations import Item, Key
+
+if TYPE_CHECKING:
+    from tidegate_core.messages.message_scheduler import DeliveryPlane
+
+
+LEFT_AFTER_MS: Final = 120_000
+"""After its slot: a row that is taken as it comes near waits for the lane by then, or is dealt with."""
+
+
+class Summoned:
+    """One per shard: the summons that the lane has not come to yet. No checkpoint passes their places before it has."""
+
+    def __init__(self, plane: DeliveryPlane) -> None:
+        self._plane = plane
+        self._waiting: dict[Key, tuple[str, Slotted]] = {}
+        self._place: Callable[[str, Key | None], None] | None = None
+        self._place_alone: Callable[[str, Key], Operation[None]] | None = None
+
+    def begin(
+        self, place: Callable[[str, Key | None], None], place_alone: Callable[[str, Key], Operation[None]]
+    ) -> None:
+        """Says how the lane is asked; see `RecurringSource.begin`."""
+        self._place, self._place_alone = place, place_alone
+
+    def learn(self, summons: Summons) -> None:
+        """The lane has written it."""
+        # It may come so late that the window was extended past it; what lies behind is loaded in its turn.
+        if summons.slot <= self._plane.window.taking_through:
+            self._take(summons)
+
+    def take_from(self, items: Sequence[Item]) -> None:
+        """Takes the summons out of a page."""
+        for item in items:
+            if is_summons(item):
+                self._take(from_item(Summons, item))
+
+    def _take(self, summons: Summons) -> None:
+        """A far record's time comes near: no checkpoint passes this place before it is in memory."""
+        ref, key = keys.schedule_ref(summons.namespace, summons.name), summons.key(self._plane.shard)
+        self._ask(ref, key, summons.slot)
+
+    def _ask(self, ref: str, key: Key, slot: int) -> None:
+        """Has the lane deal with a row, once; no checkpoint passes the slot before it has."""
+        if key in self._waiting:
+            return
+        _, series, version = place_of(key.sk)
+        row = Slotted(slot, series, version, "", 0, Stage.WRITTEN, size=0)
+        if self._plane.slots.add(row) and self._place is not None:
+            self._waiting[key] = (ref, row)
+            self._place(ref, key)
+
+    # -- those that could not be dealt with ----------------------------------------------------------------------------
+
+    def is_left(self, summons: Key) -> bool:
+        """Whether no look ahead comes to the row any more: the position has passed it, or stands still although it was due. Behind an outage
+        much was due that the look ahead has not come to yet.
+        """
+        place = place_of(summons.sk)
+        passed = place <= self._plane.checkpoints.stored or place[0] < self._plane.host.now - LEFT_AFTER_MS
+        return passed and place <= self._plane.window.loaded_through and summons not in self._waiting
+
+    def again(self, ref: str, summons: Key) -> None:
+        """Asks the lane anew, as of now; not of a record that is in memory, because the move that wrote its row has not been answered."""
+        if self._plane.recurring.is_near(ref):
+            return
+        self._ask(ref, summons, self._plane.checkpoints.slot_for(self._plane.host.now))
+
+    def asked_anew(self, summons: Key) -> int | None:
+        """Returns the slot from which what the row announces may be sent, which no checkpoint passes before the lane has dealt with it; None where
+        that is the row's own.
+        """
+        _, row = self._waiting.get(summons, ("", None))
+        return None if row is None or row.slot <= place_of(summons.sk)[0] else row.slot
+
+    def bring_near(self) -> Operation[None]:
+        """At a drain: what was summoned before places that were sent already, and the lane did not come to.
+
+        No checkpoint passes a summons, so the successor would send again what was sent behind it.
+        """
+        sent = self._plane.checkpoints.sent_through
+        for key, (ref, row) in list(self._waiting.items()):
+            if row.place <= sent and self._place_alone is not None:
+                yield from self._plane.host.safely("recurring", ref, self._place_alone(ref, key))
+                if key in self._waiting:
+                    self.given_up(key)  # The hand-over goes on without it: what was sent behind it would be sent again.
+
+    def answered(self, summons: Key) -> None:
+        """The lane has done what the row asked for, and removed it."""
+        self._close(summons)
+
+    def given_up(self, summons: Key) -> None:
+        """The lane cannot do what the row asks for, as things are: what it announces is held up, and the shard's other messages are not. The
+        stored row stays, for whoever can.
+        """
+        self._close(summons)
+
+    def _close(self, summons: Key) -> None:
+        _, row = self._waiting.pop(summons, ("", None))
+        if row is not None:
+            self._plane.close(row, Stage.GONE)

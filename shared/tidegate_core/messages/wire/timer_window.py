@@ -1,0 +1,118 @@
+"""What of a shard's messages is brought into memory, and when: timer rows a minute ahead, payloads within a budget (DESIGN 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tidegate_core.engine.actor_context import Host, InvalidWrite
+from tidegate_core.engine.operations import Operation
+from tidegate_core.messages.wire.due_queue import Place, Slots
+from tidegate_core.messages.wire.row_expiry import row_expiry, write
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Items, Read, ReadRange
+from tidegate_core.rows.item_codec import to_item
+from tidegate_core.rows.message import MessageTimer
+from tidegate_core.rows.store_operations import Delete, Item, Page, Put, RangeRead
+from tidegate_core.writes.message_delivery import Progress
+
+WINDOW_MS = 60_000
+"""How far ahead timer rows are held in memory; extended at half of it."""
+ROWS_MAX = 100_000
+"""Rows in memory that came from the store (50 MB): a backlog is loaded as it is delivered. The shard's own new rows come on
+top, as many as are sent within the window."""
+ROOM_LOOK_MS = 200
+"""How often a full memory is looked at again."""
+LAG_MS = 7 * 86_400_000
+"""A quarter of the rows' time to live: what is so late is written again before it is served, lest it expire meanwhile."""
+RENEWED_TOGETHER = 40
+"""Message rows in memory at once while they are renewed: 10 MB of the largest payloads."""
+
+
+class Window:
+    """Which timer rows are in memory.
+
+    What becomes due and has no timer row (fires that follow from a definition) belongs into `slots` up to the same horizon,
+    before `loaded_through` is raised: the checkpoint goes by that mark alone.
+
+    Args:
+        host: Shared parts of the partition actor.
+        shard: 0 to S-1.
+        progress: The delivery position at the fence; what it covers is not read.
+        take: Takes the rows of one page in.
+
+    Attributes:
+        loaded_through: Every row of the store up to here is in memory. No checkpoint passes it.
+        taking_through: The plane's own rows with slots up to here go to memory by themselves, because the load that is
+            under way may have read their place before they were there.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        shard: int,
+        slots: Slots,
+        progress: Progress,
+        take: Callable[[Sequence[Item]], Operation[None]],
+    ) -> None:
+        self._host = host
+        self._pk = keys.shard_pk(shard)
+        self._slots = slots
+        self._take = take
+        self._after = f"D#{keys.instant_text(progress.slot)}#{progress.id}"
+        self.loaded_through: Place = place_of(self._after)
+        self.taking_through = progress.slot
+        self.closed = False
+
+    def extend(self) -> Operation[None]:
+        """Reads on to the window's end, or until memory is full; page by page, so that a slow store holds up the rest only."""
+        horizon = self._host.now + WINDOW_MS
+        high = f"D#{keys.instant_text(horizon)}#{keys.LAST}"
+        self.taking_through = max(self.taking_through, horizon)
+        while self._after < high and self._slots.loaded < ROWS_MAX:
+            page = yield from self._host.read_for_good(ReadRange(RangeRead(self._pk, "D#", high, after=self._after)))
+            assert isinstance(page, Page)
+            yield from self._take(page.items)
+            self._after = page.next_after or high
+            self.loaded_through = place_of(self._after)
+        # Rows made from now on beyond what was read are read in their turn.
+        self.taking_through = self.loaded_through[0]
+
+    def keep_extended(self) -> Operation[None]:
+        """Extends the window at half of it, for good."""
+        while not self.closed:
+            ahead = self.loaded_through[0] - self._host.now
+            if ahead > WINDOW_MS // 2:
+                yield from self._host.sleep(ahead - WINDOW_MS // 2, routine=True)
+            elif self._slots.loaded > ROWS_MAX // 2:
+                yield from self._host.sleep(ROOM_LOOK_MS)
+            else:
+                yield from self.extend()
+
+
+def place_of(sort_key: str) -> Place:
+    """Returns the place of a timer row's sort key, or of one that ends a range."""
+    _, slot, name = sort_key.split("#", 2)
+    message_id, _, version = name.partition("#")
+    return (int(slot), message_id, version)
+
+
+def renew(host: Host, shard: int, timers: Sequence[MessageTimer]) -> Operation[None]:
+    """Writes rows that are very late once more, with a new time to live, before they are served (DESIGN 5)."""
+    late = [timer for timer in timers if timer.slot + LAG_MS < host.now]
+    if not late:
+        return
+    host.note("shard_lags", shard=shard, rows=len(late), since=late[0].slot)
+    expires_at = row_expiry(host.now)
+    for first in range(0, len(late), RENEWED_TOGETHER):
+        group = late[first : first + RENEWED_TOGETHER]
+        wanted = dict.fromkeys(keys.message(shard, timer.id, timer.version) for timer in group)
+        answer = yield from host.read_for_good(Read(tuple(wanted)))
+        assert isinstance(answer, Items)
+        renewed = [replace(timer, expires_at=expires_at) for timer in group]
+        actions: list[Put | Delete] = [Put(each.key(shard), to_item(each, each.key(shard))) for each in renewed]
+        actions += [Put(key, {**item, "expires_at": expires_at}) for key, item in answer.found.items()]
+        try:
+            yield from write(host, "renewed", actions)
+        except InvalidWrite as error:
+            host.failed("renew", f"shard {shard}", error)  # Served as it is: it may expire meanwhile, as is told.

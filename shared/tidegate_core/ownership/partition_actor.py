@@ -1,0 +1,369 @@
+"""All that the holder of one ownership topic partition does, in the order that keeps it safe (DESIGN 3).
+
+Raise the epochs of the positions, have those of former maps carry this one (`former_maps`), then fence the shards
+(`acquisition`), then prove membership, then read, then serve. Any other order loses creates, or lets a process that stood still
+since it was assigned something answer requests beside the rightful holder, who sends on until it meets the fence. Others go by
+the map that a position carries: where that is an older one, membership is proven before it is raised as well. Being fenced
+ends everything at once; whoever is still a member then proves it and starts again from the first step, because a late raise by
+the former holder would otherwise fence the rightful one for ever (protocol H7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidegate_core.engine.actor_context import Fenced, Host, Outranked, side_by_side
+from tidegate_core.engine.actor_inputs import (
+    Begin,
+    Drain,
+    Holding,
+    Input,
+    Migrated,
+    Poked,
+    PositionGone,
+    RecordsArrived,
+    Tick,
+)
+from tidegate_core.engine.operations import Operation
+from tidegate_core.ingest.control_records import pass_marks
+from tidegate_core.ingest.events_topic_watch import EventsWatch
+from tidegate_core.ingest.request_ingest import REQUESTS_TOGETHER_MAX, RequestIngest
+from tidegate_core.ingest.source_watch import SourceWatch
+from tidegate_core.ingest.topic_cursor import TopicCursor
+from tidegate_core.messages.message_scheduler import DeliveryPlane
+from tidegate_core.ownership.acquisition import Acquisition
+from tidegate_core.ownership.scope_suspension_watch import ControlsWatch
+from tidegate_core.ownership.shard_actor import ShardActor
+from tidegate_core.rows.effects import (
+    STORE_ANSWERS,
+    Answer,
+    Ask,
+    Drained,
+    EndOffsets,
+    Membership,
+    ProveMembership,
+    ReadEndOffsets,
+    StopReading,
+)
+from tidegate_core.shard.events.subscription_index import EventIndex
+from tidegate_core.shard.map_transition import carry_over
+from tidegate_core.shard.outages.outage_time import OUTAGE_GRACE_MS
+
+REACQUIRE_PAUSE_MS = 500
+"""First pause before a fenced holder that is still a member starts again; jittered by its identity."""
+PROVE_AGAIN_MS = 1_000
+ASK_AGAIN_MS = 1_000
+"""Brokers where the log ends; until they tell each create costs a look-up."""
+OUTDATED_PAUSE_MS = 5_000
+"""`tidegate migrate` takes its word back where it finds a node in its way; else the process ends within this."""
+
+
+class Outdated(Exception):
+    """The store is written in a version that this process cannot read; nothing of it was read yet."""
+
+
+class PartitionActor:
+    """Drives the shards and cursors of one ownership topic partition.
+
+    Args:
+        holding: Who holds what.
+        index: The node's event index, shared by its partition actors.
+    """
+
+    def __init__(self, holding: Holding, index: EventIndex) -> None:
+        self.holding = holding
+        self.shards: dict[int, ShardActor] = {}
+        self.planes: dict[int, DeliveryPlane] = {}
+        self.is_serving = False
+        self._index = index
+        self._host = Host(holding)
+        self._cursors: dict[tuple[str, int], TopicCursor] = {}
+        self._requests: TopicCursor | None = None
+        self._controls = ControlsWatch(self._host, self.shards)
+        self._events: EventsWatch | None = None
+        self._sources: SourceWatch | None = None
+        self._draining = False
+
+    # -- the driver's side --------------------------------------------------------------------------------------------
+
+    def step(self, now: int, incoming: Input) -> list[Ask]:
+        """Takes one input and returns what is to be carried out.
+
+        Args:
+            now: The driver's checked clock, milliseconds since the epoch; an earlier one than before counts as before.
+            incoming: What happened.
+        """
+        self._host.now = max(self._host.now, now)
+        self._look_for_silence()
+        try:
+            self._take(incoming)
+            self._host.ring()
+        except Fenced as fenced:
+            self._fall(fenced)
+        asked, self._host.operations.asked = self._host.operations.asked, []
+        return asked
+
+    def next_wake(self) -> int | None:
+        """When `Tick` is due at the latest."""
+        return self._host.next_wake()
+
+    def next_due(self) -> int | None:
+        """When something is due that is known by now: a driver that loses nothing may pass over all ticks before it.
+
+        Rows that are not in memory yet are not known: they are read when one of these ticks comes near them.
+        """
+        known = [self._host.next_due(), *(shard.memory.next_due() for shard in self.shards.values())]
+        return min((each for each in known if each is not None), default=None)
+
+    def vouch(self, now: int) -> None:
+        """Up to now the store would have answered, and nobody stood still: a driver of invented time passed over it."""
+        self._host.store_seen = max(self._host.store_seen, now)
+
+    @property
+    def writes(self) -> int:
+        """Version in which its rows are written."""
+        return self._host.writes
+
+    @property
+    def has_ended(self) -> bool:
+        """Nothing will come of this actor any more."""
+        return self._host.ended
+
+    def awaits(self, token: int) -> bool:
+        """Whether what was asked under this number is of its present life: what was fenced must not go on, and may wait for its turn long after."""
+        return self._host.operations.awaits(token)
+
+    def served_until(self, now: int) -> int | None:
+        """Returns up to when what is held here was certainly served: the node's sign of life for it. None: no newer one.
+
+        No later than the store's last answer: an owner that waits for it serves nobody, however alive it is. None before all shards
+        are acquired: those that are not may name this very process, which held them before, and it would speak for them as well.
+        """
+        if not self.shards or len(self.shards) < len(self.holding.owned_shards()):
+            return None
+        return min(self._host.store_seen, *(shard.outages.complete_until(now) for shard in self.shards.values()))
+
+    def _look_for_silence(self) -> None:
+        """Before anything that this input leads to: the store did not answer for long, or this process stood still."""
+        since = self._host.store_seen
+        if self._host.now - since >= OUTAGE_GRACE_MS:
+            for shard in self.shards.values():
+                shard.outages.away_since(since)
+
+    def _take(self, incoming: Input) -> None:
+        match incoming:
+            case Answer():
+                if isinstance(incoming.result, STORE_ANSWERS):
+                    self._host.store_seen = self._host.now
+                self._host.operations.answer(incoming)
+            case RecordsArrived():
+                self._take_records(incoming)
+            case Poked(controls=True):
+                self._controls.look()
+                if self._sources is not None:
+                    self._sources.look()
+            case Poked(shard, run_id):
+                if shard in self.shards:
+                    self.shards[shard].poke(run_id)
+            case Migrated(writes):
+                self._host.writes = max(self._host.writes, min(writes, self.holding.readable.newest))
+            case Begin():
+                self._host.operations.start(self._live())
+            case Drain():
+                self._host.operations.start(self._drain())
+            case PositionGone(topic, topic_partition, offset):
+                cursor = self._cursors.get((topic, topic_partition))
+                if cursor is None or not cursor.goes_on_without(offset):
+                    self._host.note("position_gone", topic=topic, topic_partition=topic_partition, offset=offset)
+                    self._look_for_another(topic)
+            case Tick():
+                pass
+
+    def _take_records(self, arrived: RecordsArrived) -> None:
+        topic, topic_partition = arrived.topic, arrived.topic_partition
+        cursor = self._cursors.get((topic, topic_partition))
+        if cursor is None:
+            return
+        if arrived.topic_id == cursor.topic.id:
+            cursor.offer(arrived.records)
+            return
+        # The same name and offsets that fit, and yet none of what this position is about: it stays where it is.
+        self._host.tell(StopReading(topic, topic_partition))
+        self._host.note(
+            "topic_made_anew", topic=topic, topic_partition=topic_partition, offset=arrived.records[0].offset
+        )
+        self._look_for_another(topic, cursor.topic.id)
+
+    def _look_for_another(self, topic: str, outlived: str | None = None) -> None:
+        for watch in self._watches():
+            watch.look_for_another(topic, outlived=outlived)
+
+    def _watches(self) -> Sequence[EventsWatch | SourceWatch]:
+        return [watch for watch in (self._events, self._sources) if watch is not None]
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def _live(self) -> Operation[None]:
+        try:
+            yield from self._take_over()
+        except Outranked:
+            self._host.note("outranked", topic_partition=self.holding.topic_partition)
+            self._start_again(REACQUIRE_PAUSE_MS)
+        except Outdated as outdated:
+            self._host.note("schema_refused", topic_partition=self.holding.topic_partition, message=str(outdated))
+            self._start_again(OUTDATED_PAUSE_MS)
+
+    def _take_over(self) -> Operation[None]:
+        requests = yield from self._raise_position()
+        if requests is None:
+            return
+        former = yield from carry_over(self._host, self._is_member)
+        if self._host.ended:
+            return
+        acquisition = Acquisition(self._host, self._index, requests, former, self.shards, self.planes)
+        yield from acquisition.of_all_shards()
+        if acquisition.refusal is not None:
+            raise Outdated(acquisition.refusal)
+        if not (yield from self._is_member()) or self._draining:
+            return
+        log_end = yield from self._read_log_end(requests)
+        # After the fence: what is read here is at least what any lease carries.
+        yield from self._controls.learn()
+        yield from self._recover_all()
+        if any(shard.is_draining for shard in self.shards.values()):
+            return  # None of those that were not recovered by then has begun anything.
+        ingest = RequestIngest(requests, self.planes, log_end)
+        self._host.operations.start(ingest.serve())
+        if log_end is None:
+            self._host.operations.start(self._find_log_end(requests, ingest))
+        self._host.operations.start(self._controls.serve())
+        requests.start_reading()
+        self._requests = requests
+        self._watch_topics(requests)
+        self._host.operations.start(pass_marks(self._host, self._cursors))
+        self.is_serving = True
+        self._host.note("serving", topic_partition=self.holding.topic_partition, shards=len(self.shards))
+
+    def _watch_topics(self, requests: TopicCursor) -> None:
+        if self._draining:
+            return  # It has closed what there was to close: these would take positions over, in the successor's way.
+        self._events = EventsWatch(self._host, self._index, requests, self._cursors)
+        self._sources = SourceWatch(self._host, self._index, requests, self._cursors)
+        for watch in self._watches():
+            self._host.operations.start(watch.serve())
+
+    def _raise_position(self) -> Operation[TopicCursor | None]:
+        """First of all: from here on no former holder moves the position of the requests. None where it carries an older map, and is another's.
+
+        Once it carries this map, others take the shards that have followed from it. Raised by who has lost it, unheard, they would do so beside
+        whoever has it now, is a member, and goes by the older map.
+
+        Those of events come once shards are served (`FollowedTopics`): what a former holder still hands out of them lies in inboxes,
+        of any shards, and is found there.
+        """
+        holding = self.holding
+        requests = TopicCursor(
+            self._host, holding.requests, holding.topic_partition, holding.requests_dlq_topic, REQUESTS_TOGETHER_MAX
+        )
+        if not (yield from requests.raise_epoch(self._is_member)):
+            if self._host.ended:
+                return None
+            raise Outranked
+        self._cursors[(requests.topic.name, requests.topic_partition)] = requests
+        return requests
+
+    def _read_log_end(self, requests: TopicCursor) -> Operation[int | None]:
+        """Returns where the log of requests ends; None while the brokers tell of its topic, and not of this topic partition of it, by
+        which that has grown. In one that is gone nothing more is read.
+        """
+        told = yield from self._host.read_for_good(ReadEndOffsets(requests.topic.name))
+        assert isinstance(told, EndOffsets)
+        of_topic = f"{requests.topic.id}/"
+        gone = None if any(place.startswith(of_topic) for place in told.offsets) else 0
+        return told.offsets.get(f"{of_topic}{requests.topic_partition}", gone)
+
+    def _find_log_end(self, requests: TopicCursor, ingest: RequestIngest) -> Operation[None]:
+        log_end: int | None = None
+        while log_end is None:
+            yield from self._host.sleep(ASK_AGAIN_MS)
+            log_end = yield from self._read_log_end(requests)
+        ingest.log_ends_at(log_end)
+
+    def _recover_all(self) -> Operation[None]:
+        known, read_at = self._controls.known, self._controls.read_at
+        yield from side_by_side(self._host, [each.recover(known, read_at) for each in self.shards.values()])
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def _drain(self) -> Operation[None]:
+        """Finish what is under way, checkpoint, say so; what is not finished in time is the successor's to finish."""
+        self._draining = True
+        # Reading, and taking over, go on for these: only the position of their create lets them go out.
+        yield from self._host.wait_while(lambda: any(plane.waits_for_the_log for plane in self.planes.values()))
+        for plane in self.planes.values():
+            plane.stop_sending()
+        for watch in self._watches():
+            watch.close()
+        self._stop_reading()
+        for cursor in self._cursors.values():
+            cursor.take_no_more()
+        # Messages wait for the position of their create: while one does, no checkpoint passes what was sent behind it.
+        yield from self._host.wait_while(lambda: not all(each.is_idle for each in self._in_flight()))
+        # Planes send as soon as they are recovered, and a shard takes work as soon as it is, long before all shards are.
+        planes, shards = self.planes.values(), self.shards.values()
+        yield from side_by_side(
+            self._host, [*(plane.drain() for plane in planes), *(shard.drain() for shard in shards)]
+        )
+        self._host.tell(Drained(self.holding.topic_partition))
+        self._host.ended = True
+
+    def _in_flight(self) -> Sequence[TopicCursor | EventsWatch | SourceWatch]:
+        return [*([] if self._requests is None else [self._requests]), *self._watches()]
+
+    def _fall(self, fenced: Fenced) -> None:
+        """A newer epoch exists: nothing of this life may go on."""
+        self._host.note("fenced", topic_partition=self.holding.topic_partition, pk=fenced.key.pk, sk=fenced.key.sk)
+        self._start_again(REACQUIRE_PAUSE_MS)
+
+    def _start_again(self, pause: int) -> None:
+        self._stop_reading()
+        asked = self._host.operations.asked
+        self._host.new_life()
+        self._host.operations.asked = asked
+        self.shards, self.planes, self._cursors, self._requests = {}, {}, {}, None
+        self._controls = ControlsWatch(self._host, self.shards)
+        self._events = self._sources = None
+        self.is_serving = False
+        if self._draining:
+            self._host.tell(Drained(self.holding.topic_partition))
+            self._host.ended = True
+            return
+        self._host.operations.start(self._prove_and_live(pause))
+
+    def _prove_and_live(self, pause: int) -> Operation[None]:
+        yield from self._sleep_about(pause)
+        if (yield from self._is_member()):
+            yield from self._live()
+
+    def _is_member(self) -> Operation[bool]:
+        """Asks until the group says whether this is still ours; when it is not, this actor ends."""
+        while True:
+            membership = yield ProveMembership(self.holding.topic_partition)
+            assert isinstance(membership, Membership)
+            if membership.holds is not None:
+                break
+            yield from self._sleep_about(PROVE_AGAIN_MS)
+        if not membership.holds:
+            self._host.note("not_a_member", topic_partition=self.holding.topic_partition)
+            self._host.ended = True
+        return membership.holds
+
+    def _sleep_about(self, pause: int) -> Operation[None]:
+        yield from self._host.sleep(pause + self._host.jitter(f"again {self._host.now}", pause))
+
+    def _stop_reading(self) -> None:
+        for topic, topic_partition in self._cursors:
+            self._host.tell(StopReading(topic, topic_partition))
+
+
+__all__: Sequence[str] = ["Outranked", "PartitionActor"]

@@ -1,0 +1,322 @@
+"""All that one shard decides in the run plane, without I/O: the node drives it with real answers, the simulator with invented ones.
+
+What is kept in memory and what is to be done next both follow from rows: `_written` is called with each row that a
+transaction has written, and recovery begins from each row that it reads. So a successor goes on from the rows where a
+predecessor stopped.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tidegate_core.admission.limit_coordinator import HomeLimits
+from tidegate_core.admission.limit_gc import RemoveIdle
+from tidegate_core.commands.shard_suspension import ShardControls
+from tidegate_core.commands.timed_resume import resume_when_due
+from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.decision import Work
+from tidegate_core.engine.operations import Operation
+from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.firing.fire import FireSchedule
+from tidegate_core.messages.message_scheduler import CLOCKS_APART_MS, DeliveryPlane
+from tidegate_core.messages.recurring.recurring_change import PlaceRecord
+from tidegate_core.ownership.admission_scheduler import Waiting
+from tidegate_core.ownership.evidence_deadlines import Deadlines
+from tidegate_core.ownership.inbox import Inbox
+from tidegate_core.ownership.quarantine import Quarantine
+from tidegate_core.ownership.repair.repair_sweep import StandingSweep
+from tidegate_core.ownership.repair.timer_repair import TimerSweep
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Poke, ReadRange
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.job import Job
+from tidegate_core.rows.run import Run
+from tidegate_core.rows.scope_suspension import Controls
+from tidegate_core.rows.store_operations import Item, Key, Page
+from tidegate_core.rows.timer import TimerRow
+from tidegate_core.runs.attempts import Attempts
+from tidegate_core.runs.outbox_relay import Outgoing
+from tidegate_core.shard.events.evidence_log import clean_up
+from tidegate_core.shard.events.subscription_index import EventIndex
+from tidegate_core.shard.outages.outage_recorder import OutageWatch, WriteDownOutage
+from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.writes.fencing import Carried
+from tidegate_core.writes.limit_permits import homes_of
+
+TIMER_WINDOW_MS = 5 * 60_000
+"""How far ahead timer rows are held in memory; they are read again, from the beginning, at half of it."""
+SWEEP_MS = 10_000
+"""A lost poke costs at most this (DESIGN 4)."""
+LANE_LOOK_MS = 5
+LANE_PATIENCE_MS = 1_000
+"""A drain has 2.5 s; with the lane still at work its transaction and another one would conflict, and one be tried again."""
+
+
+class ShardActor:
+    """The run plane of one shard, from its fence on.
+
+    Args:
+        host: Shared parts of the partition actor.
+        index: The node's event index.
+        plane: The shard's delivery plane, for messages that came through the inbox.
+        shard: 0 to S-1.
+        epoch: Under which the shard was acquired; every write checks it.
+        carried: Versions of wide controls that the lease carries.
+        outages: The shard's.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        index: EventIndex,
+        plane: DeliveryPlane,
+        shard: int,
+        epoch: int,
+        carried: Carried,
+        outages: OutageWatch,
+    ) -> None:
+        self.shard = shard
+        self.plane = plane
+        self.memory = Memory(shard, host.holding.shards)
+        self.outages = outages
+        self._host = host
+        self._lane = Lane(host, shard, epoch, carried.seen, self._written, self._arm, self._failed, outages.settle)
+        outages.connect(
+            self._have_outage_written,
+            (self.memory.outages_are, plane.checkpoints.outages_are),
+            plane.recurring,
+        )
+        self._waiting = Waiting(self._lane, self.memory)
+        self.memory.loads.connect(host, self._waiting.look)
+        self._home_limits = HomeLimits(self._lane)
+        self._inbox = Inbox(self._lane, self.memory, plane)
+        self._deadlines = Deadlines(host, shard, self._lane, self._inbox, self.memory)
+        plane.elsewhere.connect(self._inbox.hand_messages)
+        self._attempts = Attempts(self._lane, self.memory, index)
+        self._outgoing = Outgoing(self._lane, self.memory, index, self._attempts)
+        self._quarantine = Quarantine(self._lane, self.memory, self._waiting, self._attempts)
+        self._controls = ShardControls(self._lane, self.memory, plane, carried.done, self._look_again)
+        self._draining = False
+        self._wake_at: int | None = None
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def recover(self, controls: Controls, read_at: int) -> Operation[None]:
+        """Reads all that is open (strictly after the fence: nothing of an older epoch can change any more), then serves.
+
+        Args:
+            controls: As read after the fence.
+            read_at: When the read of them began.
+        """
+        rows: list[Item] = []
+        self.memory.left_rows.controls_are(controls.version, read_at)
+        yield from self._wait_for_the_present()
+        yield from self._controls.begin(controls)
+        yield from self._recover_recurring()
+        yield from self._inbox.hand_messages()
+        yield from self.plane.recover()
+        for low, high in (("J#", "J#~"), ("R#", "R#~"), ("Z#", "Z#~")):
+            rows.extend((yield from self._lane.read_range(low, high)))
+        rows.extend((yield from self._read_timers()))
+        for row in rows:
+            key = Key(str(row["pk"]), str(row["sk"]))
+            self._lane.view.learn([key], {key: row})
+            self.memory.learn(key, row)
+        if self._draining:
+            return  # Nothing is begun any more.
+        # In front of all else: nothing is decided before the lease carries what is decided from.
+        self._controls.recover()
+        self.outages.served()
+        self._host.operations.start(self._lane.serve())
+        self._attempts.recover()
+        self._outgoing.recover()
+        self._host.operations.start(self._inbox.serve())
+        self._host.operations.start(self._home_limits.sweep())
+        self._host.operations.start(self._sweep())
+        self._host.operations.start(TimerSweep(self._lane).serve())
+        self._host.operations.start(StandingSweep(self._lane, self.plane.recurring).serve())
+        for ref in self.memory.waiting_refs():
+            self._waiting.look(ref)
+        self._arm()
+
+    def _wait_for_the_present(self) -> Operation[None]:
+        """A fact ends at its author's clock, which may be ahead of ours: what it stands for lies in our future until then."""
+        end = max((outage.end for outage in self.outages.known), default=0)
+        ahead = end - self._host.now
+        if ahead > 0:
+            yield from self._host.sleep(min(ahead, CLOCKS_APART_MS))
+
+    def _recover_recurring(self) -> Operation[None]:
+        """Schedules whose fires have no rows: known before the first fire, and before any checkpoint."""
+        records = yield from self._lane.read_range("C#", f"C#{keys.LAST}")
+
+        def place(ref: str, summons: Key | None) -> None:
+            self._lane.add(PlaceRecord(ref, self.plane.recurring, summons))
+
+        def place_alone(ref: str, summons: Key) -> Operation[None]:
+            give_up = self._host.now + LANE_PATIENCE_MS
+            while not self._lane.is_idle and self._host.now < give_up:
+                yield from self._host.sleep(LANE_LOOK_MS)
+            yield from self._lane.decide_alone(PlaceRecord(ref, self.plane.recurring, summons))
+
+        self.plane.recurring.begin(records, place, place_alone)
+
+    def drain(self) -> Operation[None]:
+        """Takes no new work, also where it is not recovered yet, and waits for the transaction under way."""
+        self._draining = True
+        # Once this is gone its node gives newer signs of life.
+        self._have_outage_written()
+        yield from self._host.wait_while(lambda: self.outages.is_open)
+        self._inbox.close()
+        self._attempts.close()
+        self._home_limits.close()
+        self._lane.close()
+        yield from self._host.wait_while(lambda: not self._lane.is_idle)
+
+    def _have_outage_written(self) -> None:
+        """At a hand-over beside the lane: that takes no more work, or was never set going, and late fires wait for the fact."""
+        if self._draining:
+            self._host.start_safely("outage", f"shard {self.shard}", self.outages.settle())
+        else:
+            self._lane.add(WriteDownOutage(self.outages, f"shard {self.shard}"))
+
+    @property
+    def is_draining(self) -> bool:
+        return self._draining
+
+    def controls_are(self, controls: Controls, read_at: int) -> None:
+        """The wide controls were read, whether they have changed or not."""
+        self.memory.left_rows.controls_are(controls.version, read_at)
+        self._controls.take(controls)
+        self._inbox.clear_what_was_left()
+
+    def _look_again(self) -> None:
+        """The lease carries another version of the wide controls: what was left is due."""
+        self._inbox.look_at_what_was_left()
+        self.memory.take_up_what_was_left()
+        self._arm()
+
+    def poke(self, run_id: str | None) -> None:
+        """Somebody says that there is something in the inbox, that a run's item has changed, that its job was offered a slot,
+        or that a limit whose home is here has something to give or somebody who waits.
+        """
+        if self._draining:
+            return
+        if run_id is None:
+            self._inbox.poke()
+        elif run_id.startswith(keys.SHARED_LIMIT):
+            self._home_limits.poke(run_id)
+        else:
+            self._attempts.look(run_id)
+            job = self.memory.jobs.get(run_id)
+            if job is not None and job.state == "pending_constraint":
+                self._waiting.look(job.ref)
+
+    def _failed(self, work: Work, error: Exception) -> None:
+        self._quarantine.take(work, error)
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+
+    def _written(self, key: Key, item: Item | None) -> None:
+        """A transaction of this shard has written the row: remember it, and start what follows from it."""
+        if key.table != "main" or key.pk != keys.shard_pk(self.shard):
+            return
+        kind, _, name = key.sk.partition("#")
+        job_before = self.memory.jobs.get(name) if kind == "J" else None
+        run_before = self.memory.runs.get(name) if kind == "R" else None
+        known = key in self.memory.outbox
+        self.memory.learn(key, item)
+        if kind in {"C", "D"}:
+            self.plane.recurring.learn(key, item)
+        if kind == "J":
+            self._follow_job(job_before, None if item is None else from_item(Job, item))
+        elif kind == "R":
+            self._follow_run(run_before, None if item is None else from_item(Run, item))
+        elif kind == "Z" and item is not None:
+            self._outgoing.follow(key, known)
+        self._arm()
+
+    def _follow_job(self, before: Job | None, job: Job | None) -> None:
+        if job is not None and job.state == "pending_constraint" and job.unmet is None:
+            self._waiting.look(job.ref)
+        elif job is None and before is not None:
+            self._waiting.look(before.ref)  # One that expired or was cancelled has others behind it.
+
+    def _follow_run(self, before: Run | None, run: Run | None) -> None:
+        self._attempts.follow(before, run)
+        if run is None and before is not None:
+            for limit in before.limits:
+                for ref in self.memory.released(limit):
+                    self._waiting.look(ref)
+            for home, shared in homes_of(before.limits, self._host.holding.shards):
+                # Of a rate something comes back before its time only when the run has not started: then somebody may wait since.
+                if before.started_at is None if keys.is_rate(shared) else before.queued:
+                    self._host.tell(Poke(home, shared.pk))
+            self._waiting.look(before.ref)
+
+    # -- time ---------------------------------------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        wake = self.memory.next_wake()
+        if wake is not None and (self._wake_at is None or wake < self._wake_at):
+            self._wake_at = wake
+            self._host.call_at(wake, partial(self._due, wake), routine=True)  # `Memory.next_due` says what is due.
+
+    def _due(self, armed: int) -> None:
+        if self._wake_at == armed:
+            self._wake_at = None
+        if self._draining:
+            return
+        now = self._host.now
+        rows = self.memory.take_due(now)
+        for row in rows:
+            if row.kind == "S":
+                self._lane.add(FireSchedule(row, self.memory))
+            elif row.kind == "U":
+                self._host.start_safely("until", row.ref, self._resume(row))
+            elif row.kind == "C":
+                self._host.start_safely("clean_up", row.ref, clean_up(self._host, self.shard, row))
+            elif row.kind == "L":
+                self._lane.add(RemoveIdle(row, self._home_limits.poke))
+        self._deadlines.take([row for row in rows if row.kind == "E"])
+        for ref in self.memory.take_held(now):
+            self._waiting.look(ref)
+        self._arm()
+
+    def _resume(self, row: TimerRow) -> Operation[None]:
+        """Behind all that lay in the inbox at the fence: a predecessor may have left the pages of the very suspend undone."""
+        yield from self._host.wait_while(lambda: not self._inbox.has_been_read)
+        self._lane.add(resume_when_due(row, self.memory, self.plane.recurring, self._host.readings.begun))
+
+    def _read_timers(self) -> Operation[list[Item]]:
+        """Reads from the very first timer row, overdue ones included: a stall must not lose what it passed (protocol H12)."""
+        self.memory.horizon = self._host.now + TIMER_WINDOW_MS
+        high = f"T#{keys.instant_text(self.memory.horizon)}#{keys.LAST}"
+        return (yield from self._lane.read_range("T#", high))
+
+    def _sweep(self) -> Operation[None]:
+        """What a lost poke would have said, and timer rows that come near."""
+        next_timers = self._host.now + TIMER_WINDOW_MS // 2
+        while True:
+            yield from self._host.sleep(
+                SWEEP_MS + self._host.jitter(f"sweep {self.shard}", SWEEP_MS // 5), routine=True
+            )
+            if self._draining:
+                return
+            self._attempts.look_at_all()
+            yield from self._look_for_what_others_brought()
+            if self._host.now >= next_timers:
+                next_timers = self._host.now + TIMER_WINDOW_MS // 2
+                for item in (yield from self._read_timers()):
+                    self.memory.learn(Key(str(item["pk"]), str(item["sk"])), item)
+                self._arm()
+
+    def _look_for_what_others_brought(self) -> Operation[None]:
+        """One read for inbox and queues together: nearly always neither has anything, and of a cluster's idle calls these are the most."""
+        page = yield from self._host.read_for_good(ReadRange(keys.brought_by_others(self.shard)))
+        assert isinstance(page, Page)
+        if not page.items:
+            self._inbox.forget_what_is_gone()
+        elif not self._draining:
+            self._inbox.poke()
+            self._host.operations.start(self._home_limits.sweep())

@@ -1,0 +1,340 @@
+"""Attempts of runs between the shard and the launcher: submit, adopt, watch (DESIGN 6, SEMANTICS 9).
+
+The launcher's names and the start gate absorb a repeat, so each step is simply done again until it is certain.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from tidegate_core.engine.actor_context import ERROR_CHARACTERS_MAX
+from tidegate_core.engine.operations import Operation
+from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.language.values.problems import both_ends
+from tidegate_core.language.values.states import RunState
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import (
+    Cancel,
+    Gone,
+    Items,
+    LookedUp,
+    Lookup,
+    NotSubmitted,
+    Produce,
+    Read,
+    Submit,
+    SubmitFailed,
+    Submitted,
+    Watch,
+)
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.run import Run
+from tidegate_core.rows.setbacks import is_same_silence
+from tidegate_core.runs.launch_document import launch_order
+from tidegate_core.runs.retries import comes_too_late, is_overdue
+from tidegate_core.runs.run_events import run_record
+from tidegate_core.runs.run_lifecycle import (
+    BEFORE_GATE,
+    LookAtRun,
+    MarkFound,
+    MarkLost,
+    MarkSubmitted,
+    NoteSilence,
+    PlanAnew,
+    RejectRun,
+    RunGone,
+    TellStart,
+)
+from tidegate_core.shard.events.evidence_log import Entry, chunk_range, merged_entries
+from tidegate_core.shard.events.subscription_index import EventIndex
+from tidegate_core.shard.events.subscriptions import RUNS
+from tidegate_core.shard.shard_cache import Memory
+
+LOOKUP_AGAIN_MS = 10_000
+SUBMIT_RETRY_MS = 1_000
+SUBMIT_RETRY_LAST_MS = 30_000
+PROBE_GAP_MS = 10 * 60_000
+"""SEMANTICS 13: a run whose host cannot be asked for this long is `lost`."""
+
+
+class Attempts:
+    """One per shard."""
+
+    def __init__(self, lane: Lane, memory: Memory, index: EventIndex) -> None:
+        self._lane = lane
+        self._host = lane.host
+        self._memory = memory
+        self._index = index
+        self._launching: set[tuple[str, int]] = set()
+        self._watched: defaultdict[tuple[str, int], set[str | None]] = defaultdict(set)
+        """Hosts whose copies of an attempt are watched."""
+        self._unasked: set[tuple[str, int]] = set()
+        """Attempts that their node keeps from the launcher, by what it said last: the guard, or those in line before them."""
+        self._closed = False
+
+    def recover(self) -> None:
+        """Goes on with a predecessor's runs."""
+        for run_id in list(self._memory.runs):
+            self.adopt(run_id)
+
+    def adopt(self, run_id: str) -> None:
+        """Goes on with a run from what the launcher says of it now."""
+        run = self._memory.runs.get(run_id)
+        if run is not None:
+            if run.started_at is not None and not run.told:
+                self._host.start_safely("tell_start", run.id, self._tell_start(run))
+            self._launching.discard((run.id, run.attempt))
+            self._host.start_safely("adopt", run.id, self._adopt(run))
+
+    def close(self) -> None:
+        """Nothing more is submitted."""
+        self._closed = True
+
+    def look(self, run_id: str) -> None:
+        """The run's item may have changed, or its time may be up."""
+        run = self._memory.runs.get(run_id)
+        if run is not None:
+            self._lane.add(
+                LookAtRun(self._lane.shard, run_id, self._seen, self._memory, self._is_unasked, self._is_watched)
+            )
+
+    def look_at_all(self) -> None:
+        """Whatever nobody has told of; those at which a look is still to be taken get no other one: a lane behind its work has enough."""
+        to_be_taken = {each.run_id for each in self._lane.queued(LookAtRun)}
+        for run_id in list(self._memory.runs):
+            if run_id not in to_be_taken:
+                self.look(run_id)
+
+    def look_at_life(self, ref: str, incarnation: str) -> Operation[None]:
+        """Draws the conclusions from all that the runs of one life of a schedule have reported by now, whether or not it was told.
+
+        Once it returns, what is to be handed on of that lies in the outbox. It is read behind the pages of a request that the lane is
+        at: what its answer does not list as running any more is among it.
+        """
+        yield from self._lane.wait_for_queued()
+        runs = [run.id for run in self._memory.runs_of(ref) if run.incarnation == incarnation]
+        if not runs:
+            return
+        wanted = {run_id: keys.run(self._lane.shard, run_id) for run_id in runs}
+        found = yield from self._host.read_for_good(Read(tuple(wanted.values())))
+        assert isinstance(found, Items)
+        present = [from_item(Run, found.found[key]) for key in wanted.values() if key in found.found]
+        started = [run for run in present if run.started_at is not None and run.ended_at is None and not run.told]
+        for run in present:
+            if run.ended_at is not None or run in started:
+                self.look(run.id)
+        yield from self._tell_starts(ref, started)
+        yield from self._lane.wait_for_queued()  # Also for what ended while it was read.
+
+    def follow(self, before: Run | None, run: Run | None) -> None:
+        """A transaction of this shard has written the run's item, or removed it."""
+        if before is not None and (run is None or run.attempt != before.attempt):
+            self._launching.discard((before.id, before.attempt))
+            self._unasked.discard((before.id, before.attempt))
+        if run is None:
+            return
+        if run.state == "submitting" and (before is None or before.attempt != run.attempt):
+            self._host.start_safely("launch", run.id, self._launch(run))
+            if before is not None and before.started_at is None and run.started_at is not None:
+                # It began and failed before anybody looked, and its end may be hours away.
+                self._host.start_safely("tell_start", run.id, self._tell_start(run))
+        elif run.state == RunState.RUNNING and before is not None and before.state in BEFORE_GATE:
+            # Whoever wrote it found that the gate had let it pass: no look will see that any more.
+            self._has_begun(run)
+        elif run.state == RunState.LOST and (before is None or before.state != run.state):
+            if before is not None and before.state in BEFORE_GATE:
+                self._has_begun(run)
+            self._tell(run, RunState.LOST, self._host.now)
+            self._find(run)  # Its launcher may have answered while that was written.
+
+    def _seen(self, run: Run) -> None:
+        """The gate let the run's program pass."""
+        run = self._as_written(run)
+        before = self._memory.runs.get(run.id)
+        if before is None or before.attempt != run.attempt or before.state == run.state:
+            return
+        if run.state == RunState.RUNNING:
+            self._memory.runs[run.id] = run
+            self._has_begun(run)
+
+    def _as_written(self, run: Run) -> Run:
+        """Returns a run that a decision has read as the decisions behind it, of the same transaction, have left it."""
+        key = keys.run(self._lane.shard, run.id)
+        item = self._lane.view.item(key) if self._lane.view.knows(key) else None
+        return run if item is None else from_item(Run, item)
+
+    def _has_begun(self, run: Run) -> None:
+        self._tell(run, RunState.RUNNING, run.started_at or self._host.now)
+        self._host.start_safely("tell_start", run.id, self._tell_start(run))
+
+    def _tell_start(self, run: Run) -> Operation[None]:
+        """Has the start told as a fact, where somebody waits for it; else its end says it in time for whoever comes later."""
+        yield from self._tell_starts(run.ref, [run])
+
+    def _tell_starts(self, ref: str, runs: Sequence[Run]) -> Operation[None]:
+        if not runs:
+            return
+        event_key = f"{RUNS}{ref}"
+        matched = yield from self._index.match(self._host, [event_key])
+        if any(listener.row.starts for listener in matched[event_key]):
+            for run in runs:
+                self._lane.add(TellStart(self._lane.shard, run.id))
+
+    def _tell(self, run: Run, state: RunState, at: int) -> None:
+        """Tells who listens to `tidegate.runs`: best effort, the end is certain."""
+        record = run_record(run, state, at)
+        self._host.tell(Produce(self._host.holding.runs_topic, run.id.encode(), record.encode()))
+
+    def _is_open(self, run: Run) -> bool:
+        known = self._memory.runs.get(run.id)
+        return known is not None and known.attempt == run.attempt
+
+    # -- with the launcher --------------------------------------------------------------------------------------------
+
+    def _adopt(self, run: Run) -> Operation[None]:
+        """A predecessor's run: look it up under its name, then go on where it stands."""
+        if run.ended_at is not None:
+            self.look(run.id)
+            return
+        if run.state == "submitting" and run.not_before > self._host.now:
+            yield from self._launch(run)  # Its time has not come: there is nothing of it that anybody could find.
+            return
+        since = self._host.now
+        while (run.id, run.attempt) not in self._launching and self._is_open(run):
+            run = self._memory.runs[run.id]  # It may have passed the gate since.
+            # On the driver's host where that is known: the copy in the run's item may be another one.
+            found = yield Lookup(run.id, run.attempt, run.program_host, run.boot_id)
+            assert isinstance(found, LookedUp)
+            if found.where == "found":
+                yield from self._adopted(run, found)
+                return
+            if found.where == "absent" and run.state == "submitting":
+                if is_overdue(run, self._host.now):
+                    self._plan_anew(run)
+                else:
+                    yield from self._launch(run)
+                return
+            if found.where == "absent" and (run.external_id is not None or run.driver_host is not None):
+                # Submitted or started, and nothing of it is left where the launcher can see all there is.
+                self._gone(run, Gone(None, message="nothing of it is left"), run.program_host)
+                return
+            # Or absent, and started by an artefact whose submission got no answer: nobody wrote down where it is. Its end
+            # is its report; without one it is lost, and shown as that.
+            if self._host.now - since >= PROBE_GAP_MS:
+                self._lane.add(MarkLost(self._lane.shard, run.id, run.attempt))
+                since = self._host.now
+            yield from self._host.sleep(LOOKUP_AGAIN_MS)
+
+    def _adopted(self, run: Run, found: LookedUp) -> Operation[None]:
+        if run.cancel_requested:
+            self._host.tell(Cancel(run.id, run.attempt))
+        if run.external_id is None or run.host != run.program_host:
+            self._submitted(run, Submitted(found.external_id or "", found.host or "", found.boot_id or ""))
+        yield from self._watch(run, found.host)
+
+    def _launch(self, run: Run) -> Operation[None]:
+        """Hands the attempt to the launcher until it is taken or refused."""
+        if (run.id, run.attempt) in self._launching:
+            return
+        self._launching.add((run.id, run.attempt))
+        if run.not_before > self._host.now:
+            yield from self._host.sleep(run.not_before - self._host.now)
+        try:
+            entries = yield from self._manifest(run)
+        except Exception as error:  # noqa: BLE001 - whatever it is: no launcher is to blame for it, and its user has to hear of it
+            self._host.failed("manifest", run.id, error)
+            message = both_ends(f"its manifest cannot be read: {error}", ERROR_CHARACTERS_MAX)
+            self._reject(run, "config", message)
+            return
+        pause = SUBMIT_RETRY_MS
+        while self._is_open(run) and not self._closed:
+            if comes_too_late(run, self._host.now):
+                self._plan_anew(run)
+                return
+            answer: Submitted | SubmitFailed | NotSubmitted = yield Submit(launch_order(run, entries))
+            match answer:
+                case Submitted():
+                    self._submitted(run, answer)
+                    yield from self._watch(run, answer.host)
+                    return
+                case SubmitFailed(error_class, message):
+                    self._reject(run, error_class, message)
+                    return
+                case NotSubmitted(message, unasked):
+                    self._host.note("not_submitted", run_id=run.id, attempt=run.attempt, message=message)
+                    if unasked and self._is_open(run):
+                        self._unasked.add((run.id, run.attempt))
+                    else:
+                        self._unasked.discard((run.id, run.attempt))
+                    self._note_silence(run, message)
+                    yield from self._host.sleep(pause)
+                    pause = min(2 * pause, SUBMIT_RETRY_LAST_MS)
+
+    def _reject(self, run: Run, error_class: str, message: str) -> None:
+        self._lane.add(RejectRun(self._lane.shard, run.id, run.attempt, error_class, message, self._ask_again))
+
+    def _note_silence(self, run: Run, message: str) -> None:
+        known = self._memory.runs.get(run.id)
+        if known is not None and known.attempt == run.attempt and not is_same_silence(known, message):
+            self._lane.add(NoteSilence(self._lane.shard, run.id, run.attempt, message))
+
+    def _plan_anew(self, run: Run) -> None:
+        self._lane.add(PlanAnew(self._lane.shard, run.id, self._memory, self._ask_again))
+
+    def _submitted(self, run: Run, submitted: Submitted) -> None:
+        node = self._host.holding.node
+        self._lane.add(MarkSubmitted(self._lane.shard, run.id, run.attempt, submitted, node))
+
+    def _manifest(self, run: Run) -> Operation[list[Entry]]:
+        if run.evidence_id is None:
+            return []
+        low, high = chunk_range(run.evidence_id)
+        items = yield from self._lane.read_range(low, high)
+        return merged_entries([str(item["entries"]) for item in items[: run.chunks]])
+
+    def _watch(self, run: Run, host: str | None) -> Operation[None]:
+        name = (run.id, run.attempt)
+        if host in self._watched[name]:
+            return  # Who watches it already tells what becomes of it.
+        self._watched[name].add(host)
+        known = self._memory.runs.get(run.id)
+        if known is not None and known.state == RunState.LOST:
+            self._find(known)
+        told: Gone | LookedUp = yield Watch(run.id, run.attempt)
+        self._watched[name].discard(host)
+        if not self._watched[name]:
+            del self._watched[name]
+        if isinstance(told, Gone):
+            self._gone(run, told, host)
+            return
+        # The launcher cannot tell any more: it is asked anew, as of a predecessor's run, until it can or the run is lost.
+        yield from self._host.sleep(LOOKUP_AGAIN_MS)
+        if self._is_open(run):
+            self.adopt(run.id)
+
+    def _find(self, lost: Run) -> None:
+        """Has a program that is watched run again: its launcher knows of it, whoever asked, a look-up or a submission that was repeated."""
+        if self._is_watched(lost):
+            self._lane.add(MarkFound(self._lane.shard, lost.id, lost.attempt))
+
+    def _is_unasked(self, run: Run) -> bool:
+        return (run.id, run.attempt) in self._unasked
+
+    def _is_watched(self, run: Run) -> bool:
+        """Whether it is the driver that is watched, where its host is known."""
+        hosts = self._watched.get((run.id, run.attempt), ())
+        return bool(hosts) and (run.driver_host is None or run.driver_host in hosts)
+
+    def _gone(self, run: Run, gone: Gone, host: str | None) -> None:
+        """`run`: as it was known when the launcher was asked."""
+        self._lane.add(
+            RunGone(self._lane.shard, run.id, run.attempt, gone, self._memory, host, run.driver, self._ask_again)
+        )
+
+    def _ask_again(self, run: Run) -> None:
+        """The run has changed since the launcher was asked. Where a driver has passed the gate, what it said may be of another copy."""
+        if self._is_open(run):
+            self._seen(run)  # Perhaps nobody has noticed its start.
+            self._memory.runs[run.id] = self._as_written(run)
+            self.adopt(run.id)

@@ -1,0 +1,116 @@
+"""A terminal state on its way out: to the schedules that listen, and to `tidegate.runs`; neither waits for the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from tidegate_core.engine.operations import Operation, Signal
+from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.language.events.trigger_facts import ScheduleGone
+from tidegate_core.language.values.instants import format_instant
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Produce
+from tidegate_core.rows.outbox import OutboxRow
+from tidegate_core.rows.store_operations import Batch, Delete, Key
+from tidegate_core.runs.attempts import Attempts
+from tidegate_core.shard.events.outbox import GONE, Distribute, is_heard_by_none, news_of
+from tidegate_core.shard.events.subscription_index import EventIndex, Listener
+from tidegate_core.shard.shard_cache import Memory
+
+
+class Outgoing:
+    """One per shard."""
+
+    def __init__(self, lane: Lane, memory: Memory, index: EventIndex, attempts: Attempts) -> None:
+        self._lane = lane
+        self._host = lane.host
+        self._memory = memory
+        self._index = index
+        self._attempts = attempts
+        self._matched: dict[Key, Signal] = {}
+        self._listeners: dict[Key, Sequence[Listener]] = {}
+
+    def recover(self) -> None:
+        found = list(self._memory.outbox)
+        self._matched |= {key: Signal(f"matched {key.sk}") for key in found}  # One may wait for others.
+        for key in found:
+            self._begin(key)
+
+    def follow(self, key: Key, known: bool) -> None:
+        """The row was written: for the first time, or with a further page of its listeners."""
+        if not known:
+            self._matched[key] = Signal(f"matched {key.sk}")
+            self._begin(key)
+        elif self._memory.outbox[key].matched:
+            self._listeners.pop(key, None)
+            self._host.operations.raise_(self._matched[key])
+        else:
+            self._distribute(key)  # The next page.
+
+    def _begin(self, key: Key) -> None:
+        row = self._memory.outbox[key]
+        self._host.start_safely("match", key.sk, self._match(key, row))
+        self._host.start_safely("send_out", key.sk, self._send_out(key, row))
+
+    def _send_out(self, key: Key, row: OutboxRow) -> Operation[None]:
+        if row.record:
+            yield from self._publish(row)
+        while not self._memory.outbox[key].matched:
+            yield self._matched[key]
+        yield from self._host.write_for_good(Batch("outbox_done", (Delete(key),)))
+        self._memory.outbox.pop(key, None)
+        self._matched.pop(key, None)
+        self._lane.view.forget([key])
+
+    def _publish(self, row: OutboxRow) -> Operation[None]:
+        topics, key, record = self._host.holding, row.run_id.encode(), row.record.encode()
+        letters = [Produce(topics.runs_topic, key, record)]
+        if row.given_up is not None:
+            headers = (
+                ("tidegate.error.topic", topics.runs_topic.encode()),
+                ("tidegate.error.class", (row.error_class or "unknown").encode()),
+                ("tidegate.error.message", row.given_up.encode()),
+                ("tidegate.error.at", format_instant(self._host.now).encode()),
+            )
+            letters.append(Produce(topics.runs_dlq_topic, key, record, headers))
+        for letter in letters:
+            refusal = yield from self._host.produce_for_good(letter)
+            if refusal is not None:
+                self._host.note("produce_refused", topic=letter.topic, id=row.run_id, message=refusal)
+
+    def _match(self, key: Key, row: OutboxRow) -> Operation[None]:
+        if row.matched:
+            return
+        news = news_of(row)
+        event_key = news.event_key
+        if isinstance(news, ScheduleGone):
+            yield from self._behind_others(key, news)
+        matched = yield from self._index.match(self._host, [event_key])
+        self._listeners[key] = matched[event_key]
+        if is_heard_by_none(row, matched[event_key]):
+            self._close(key)  # As of most runs: the mark would cost more than to look again after a crash.
+        else:
+            self._distribute(key)
+
+    def _distribute(self, key: Key) -> None:
+        self._lane.add(Distribute(key, self._listeners[key], self._lane.shard, partial(self._close, key)))
+
+    def _close(self, key: Key) -> None:
+        """Nobody hears it, or nobody else has: nothing waits for it any more."""
+        self._memory.outbox[key] = replace(self._memory.outbox[key], matched=True)
+        self._listeners.pop(key)
+        self._host.operations.raise_(self._matched[key])
+
+    def _behind_others(self, key: Key, gone: ScheduleGone) -> Operation[None]:
+        """What ended before a schedule was deleted counts before that does."""
+        # Its owner may not know of it yet: pokes are late, or lost. Looked for behind the delete, so that no report falls between
+        # the two, and by a successor anew; what is reported after this look comes after the delete.
+        yield from self._attempts.look_at_life(keys.schedule_ref(gone.namespace, gone.schedule), gone.incarnation)
+        others = [other for other, row in self._memory.outbox.items() if other != key and row.state != GONE]
+        for other in others:
+            while (row := self._memory.outbox.get(other)) is not None and not row.matched:
+                if news_of(row).event_key != gone.event_key:
+                    break
+                yield self._matched[other]

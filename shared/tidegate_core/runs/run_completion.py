@@ -1,0 +1,170 @@
+"""How a run ends: what its item becomes in the ledger and the history, and what goes back with it (DESIGN 6).
+
+Each end is one transaction, whoever finds it: the permits are back with the very write that says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidegate_core.engine.clock_tolerance import CLOCKS_APART_MS_MAX
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Cancel, Notice
+from tidegate_core.rows.ledger import LedgerRow, RunEnd
+from tidegate_core.rows.receipt import expiry
+from tidegate_core.rows.run import Run
+from tidegate_core.rows.schedule import OwnLimit
+from tidegate_core.rows.store_operations import Value
+from tidegate_core.runs.retries import STAYS, as_it_failed, error_of, try_again
+from tidegate_core.runs.run_events import outbox_row
+from tidegate_core.shard.jobs import LEDGER_DAYS, clean_up_later, write_entry
+from tidegate_core.shard.limits.rate_accounting import uncount
+from tidegate_core.shard.run_history import came_to_nothing, note_end
+from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.writes.limit_permits import Permit, key_of
+from tidegate_core.writes.unit_of_work import UnitOfWork
+
+ENDED_RUN_DAYS = 30
+HOST_SILENT = "its host does not answer"
+
+
+def conclude(unit: UnitOfWork, run: Run, memory: Memory | None, now: int) -> None:
+    """Ends a run whose end was observed, unless its schedule wants a further attempt after such an end."""
+    run = as_dated_here(run, now)
+    if run.reason == HOST_SILENT:
+        run = replace(run, reason=None)  # It answered after all.
+    verdict = STAYS if memory is None else try_again(unit, run, memory.retries, now)
+    if not verdict.again:
+        finish(unit, run, now, verdict.given_up)
+
+
+def as_dated_here(run: Run, now: int) -> Run:
+    """Returns a run that begins and ends between its admission and now: an API dates what programs report, and nobody checks its clock.
+
+    What comes after a run counts from that (a constraint, a trigger, for as long as it is remembered). So far as right clocks are apart it stays as it is.
+    """
+
+    def dated(at: int | None) -> int | None:
+        if at is None or run.admitted_at - CLOCKS_APART_MS_MAX <= at <= now + CLOCKS_APART_MS_MAX:
+            return at
+        return min(max(at, run.admitted_at), now)
+
+    return replace(run, started_at=dated(run.started_at), ended_at=dated(run.ended_at))
+
+
+def close_run(unit: UnitOfWork, run: Run, disposition: str, reason: str, now: int) -> None:
+    """Closes a run that has not passed the gate: the gate refuses it from now on, so its permits are free at once."""
+    if run.failure is not None:
+        closed = as_it_failed(run, reason)  # Its program has run: that is what its entry tells of.
+    else:
+        closed = replace(
+            run, state="closed", ended_at=now, outcome="closed", reason=reason, disposition=f"{disposition}/{reason}"
+        )
+    finish(unit, closed, now)
+    unit.after(Cancel(run.id, run.attempt))
+
+
+def end_before_gate(
+    unit: UnitOfWork,
+    run: Run,
+    outcome: str,
+    reason: str,
+    error_class: str | None,
+    now: int,
+    given_up: str | None = None,
+) -> None:
+    """Ends a run whose program never started; the occurrence was launched as far as we could."""
+    finish(unit, replace(run, ended_at=now, outcome=outcome, reason=reason, error_class=error_class), now, given_up)
+
+
+def finish(unit: UnitOfWork, run: Run, now: int, given_up: str | None = None) -> None:
+    """The finishing transaction: permits back, ledger and history rows in, open items out, outbox row for who listens.
+
+    Args:
+        unit: Of this transaction.
+        run: As it ended.
+        now: The present.
+        given_up: Why no further attempt or submission follows, where one was wanted: it gets a dead letter.
+    """
+    assert run.ended_at is not None
+    assert run.outcome is not None
+    outcome, reason = run.outcome, run.reason
+    if run.cancel_requested and outcome == "failed":
+        # The wrapper reports the signal as a failure before the launcher sees the process gone.
+        outcome, reason = "killed", "cancelled"
+    ended = replace(run, state=outcome, outcome=outcome, reason=reason, expires_at=expiry(now, ENDED_RUN_DAYS))
+    for limit in run.limits:
+        give_permit_back(unit, limit, ended, now)
+    note_end(unit, ended)
+    unit.delete(run.key(unit.shard))
+    unit.delete(keys.job(unit.shard, run.id))
+    if run.evidence_id is not None:
+        clean_up_later(unit, run.evidence_id, run.chunks or 0, now)
+    history = ended.ended_key(unit.shard)
+    unit.put_new(ended, history)
+    end = end_of(ended)
+    unit.put_new(end, end.key(unit.shard))
+    write_entry(unit, ledger_row(ended, now), history.sk)
+    out = outbox_row(ended, given_up)
+    unit.put_new(out, out.key(unit.shard))
+    if given_up is not None:
+        fields: dict[str, Value] = {"run_id": run.id, "schedule": run.ref, "attempt": run.attempt}
+        unit.after(Notice("retries_exhausted", fields | {"error_class": error_of(run), "why": given_up}))
+
+
+def give_permit_back(unit: UnitOfWork, limit: str, run: Run, now: int) -> None:
+    """Returns one of the run's permits. That of a rate comes back by time, unless the run came to nothing."""
+    if keys.is_rate(key_of(limit)):
+        if came_to_nothing(run):
+            uncount(unit, limit, now)
+        return
+    if limit.startswith(keys.SHARED_LIMIT):
+        unit.give_back(Permit.named(limit, run.id))
+        return
+    key = key_of(limit)
+    own = unit.record(OwnLimit, key)
+    assert own is not None
+    assert run.id in own.holders
+    unit.put(replace(own, holders=tuple(holder for holder in own.holders if holder != run.id)), key)
+
+
+def end_of(ended: Run) -> RunEnd:
+    """Returns the row by which lists of all schedules find an ended run."""
+    assert ended.ended_at is not None
+    return RunEnd(
+        id=ended.id,
+        namespace=ended.namespace,
+        name=ended.name,
+        state=ended.state,
+        ended_at=ended.ended_at,
+        expires_at=ended.expires_at,
+    )
+
+
+def ledger_row(run: Run, now: int) -> LedgerRow:
+    disposition, _, reason = (run.disposition or "launched/").partition("/")
+    return LedgerRow(
+        namespace=run.namespace,
+        name=run.name,
+        incarnation=run.incarnation,
+        version=run.version,
+        job_id=run.id,
+        trigger=run.trigger,
+        nominal=run.nominal,
+        disposition=disposition,
+        reason=reason,
+        at=now,
+        state=run.outcome,
+        correlation=run.correlation,
+        interval_start=run.interval_start,
+        interval_end=run.interval_end,
+        admitted_at=run.admitted_at,
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        node=run.node,
+        detail=run.reason,
+        expires_at=expiry(now, LEDGER_DAYS),
+        covered=run.covered,
+        covered_from=run.covered_from,
+        forced=run.forced,
+    )

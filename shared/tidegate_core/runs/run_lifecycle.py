@@ -1,0 +1,478 @@
+"""From submission to the end of a run: what its own reports, the launcher and the clock say about it (DESIGN 6).
+
+Reports (`start`, `finished`) are ownerless single writes on the run item; everything else about a run is decided here by
+the owner, from that item, in transactions that check the lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from tidegate_core.language.values.shard_hash import hash_of
+from tidegate_core.language.values.states import RunState
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import DUPLICATE, Cancel, Gone, Notice, Submitted
+from tidegate_core.rows.item_codec import from_item
+from tidegate_core.rows.run import Run
+from tidegate_core.rows.setbacks import PASSING, UNKNOWN, dies_alike, is_same_silence, setback_of, silence_of
+from tidegate_core.rows.store_operations import Key, Value
+from tidegate_core.runs.retries import TOO_LATE, as_it_failed, comes_too_late, is_overdue, is_too_late, retries_beside
+from tidegate_core.runs.run_completion import HOST_SILENT, as_dated_here, close_run, conclude, end_before_gate, finish
+from tidegate_core.runs.run_events import told_row
+from tidegate_core.shard.launch_values import SUBMIT_WITHIN_MS
+from tidegate_core.shard.outages.outage_time import served_deadline
+from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.writes.unit_of_work import UnitOfWork
+
+START_WITHIN_MS = 15 * 60_000
+"""SEMANTICS 13: from submission to the gate."""
+SUBMIT_TRIES_MAX = 10
+"""Attempts that may die before the gate for a passing reason; they cost no run tries (SEMANTICS 8, submit layer)."""
+SUBMIT_BACKOFF_MS = 5_000
+"""First pause before such a further attempt; doubled each time, at most 5 min, and a share of it that run and attempt give."""
+SUBMIT_BACKOFF_LAST_MS = 300_000
+UNKNOWN_HOST_MS = 10 * 60_000
+"""A started run that no node could find for so long is `lost` (SEMANTICS 13, probe gap)."""
+NEVER_STARTED = {
+    "submitting": ("submit_timeout", "no launcher has taken it within an hour"),
+    "submitted": ("start_timeout", "its program has not come to the start gate within 15 minutes"),
+}
+"""Reason of a run whose time in each state before the gate is over, and why it is given up."""
+BEFORE_GATE = frozenset(NEVER_STARTED)
+READ_BY_NAME_MAX: Final = 500
+"""Runs of a schedule: well within what the view holds beside all else that a decision asks for."""
+
+
+def _start_within(run: Run) -> int:
+    """Returns how long a run may be in its state before the gate, until its `start_by`."""
+    return SUBMIT_WITHIN_MS if run.state == "submitting" else START_WITHIN_MS
+
+
+def run_keys_of(memory: Memory, ref: str) -> tuple[Key, ...]:
+    return tuple(keys.run(memory.shard, run.id) for run in memory.runs_of(ref))
+
+
+def runs_of(unit: UnitOfWork, wanted: Sequence[Key], ref: str) -> list[Run]:
+    """Returns the open runs of a schedule as they were a moment ago: the gate may let one pass at any time (`is_as_seen`).
+
+    Of very many the whole range is read: by name what is read last would push out of the view what was read first, for ever.
+    """
+    if len(wanted) <= READ_BY_NAME_MAX:
+        return [from_item(Run, item) for item in unit.items(wanted) if item is not None]
+    items = unit.range("R#", f"R#{keys.LAST}")
+    return [
+        from_item(Run, item) for item in items if keys.schedule_ref(str(item["namespace"]), str(item["name"])) == ref
+    ]
+
+
+def is_as_seen(unit: UnitOfWork, run: Run) -> bool:
+    """Whether a run of `runs_of` is there as it was seen, by what the write about it will consume."""
+    return unit.record(Run, run.key(unit.shard)) == run
+
+
+@dataclass(frozen=True, slots=True)
+class _AboutRun:
+    """Decisions on a run always read it anew: the gate and the reports write it without the owner."""
+
+    shard: int
+    run_id: str
+
+    @property
+    def about(self) -> str:
+        return self.run_id
+
+    @property
+    def stale(self) -> tuple[Key, ...]:
+        return (keys.run(self.shard, self.run_id),)
+
+    def read(self, unit: UnitOfWork) -> Run | None:
+        return unit.record(Run, keys.run(self.shard, self.run_id))
+
+
+@dataclass(frozen=True, slots=True)
+class MarkSubmitted(_AboutRun):
+    """The launcher took the attempt; of several copies the driver's is the one that counts."""
+
+    attempt: int
+    submitted: Submitted
+    node: str
+    name: str = "submitted"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is None or run.attempt != self.attempt or run.ended_at is not None:
+            return
+        is_known = run.external_id is not None and run.host == run.program_host
+        if is_known or run.driver_host not in (None, self.submitted.host):
+            return
+        known = replace(
+            run,
+            external_id=self.submitted.external_id,
+            host=self.submitted.host,
+            boot_id=self.submitted.boot_id,
+            node=self.node,
+            # Only from `submitting`: the program may have passed the gate already.
+            state="submitted" if run.state == "submitting" else run.state,
+            start_by=now + START_WITHIN_MS,
+        )
+        unit.put(known, run.key(unit.shard))
+
+
+def _is_known_of_none(run: Run) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtRun(_AboutRun):
+    """Somebody says that the run changed, or it is time to look.
+
+    Attributes:
+        memory: Knows the outages: no time-out runs while nobody was there to submit it, to let it start, or to find it.
+        is_unasked: Whether its node keeps it from the launcher: nor does one run then.
+        is_watched: Whether it is found, also where that cannot be written down.
+
+    Both are asked when it is decided: it may have stood in its lane for long (seed 35004834).
+    """
+
+    seen: Callable[[Run], None]
+    memory: Memory | None = None
+    is_unasked: Callable[[Run], bool] = _is_known_of_none
+    is_watched: Callable[[Run], bool] = _is_known_of_none
+    name: str = "look"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is None:
+            return
+        if run.ended_at is not None:
+            conclude(unit, run, self.memory, now)
+        elif run.state == "submitting" and self.is_unasked(run):
+            # So much is left for a successor, who knows nothing of this.
+            if run.start_by - now < SUBMIT_WITHIN_MS // 2:
+                unit.put(replace(run, start_by=now + SUBMIT_WITHIN_MS), run.key(unit.shard))
+        elif run.state in BEFORE_GATE and self._is_over(run.start_by, _start_within(run), now):
+            reason, given_up = NEVER_STARTED[run.state]
+            end_before_gate(unit, run, "failed", reason, "transient", now, given_up)
+            unit.after(Cancel(run.id, run.attempt))
+        else:
+            if run.cancel_requested:
+                unit.after(Cancel(run.id, run.attempt))  # Again until it is gone: whoever asked first may have fallen.
+            if (
+                run.external_id is None
+                and not self.is_watched(run)
+                and run.started_at is not None
+                and self._is_unfound(run.passed_at or max(run.started_at, run.not_before), now)
+            ):
+                mark_lost(unit, run, now)
+            else:
+                unit.after(lambda: self.seen(run))
+
+    def _is_unfound(self, started_at: int, now: int) -> bool:
+        return self._is_over(started_at + UNKNOWN_HOST_MS, UNKNOWN_HOST_MS, now)
+
+    def _is_over(self, deadline: int, length: int, now: int) -> bool:
+        outages = () if self.memory is None else self.memory.outages
+        return deadline <= now and served_deadline(deadline - length, deadline, outages) <= now
+
+
+@dataclass(frozen=True, slots=True)
+class PlanAnew(_AboutRun):
+    """The run's next attempt was to begin while nobody was here, as others' were: it begins when the budget has room for it, unless that
+    is too late (SEMANTICS 8).
+
+    Attributes:
+        memory: Knows the budget.
+        planned: Is told the run as it is now.
+    """
+
+    memory: Memory
+    planned: Callable[[Run], None]
+    name: str = "look"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is None:
+            return
+        if is_overdue(run, now):
+            retries, namespace = self.memory.retries, run.namespace
+            at = retries.earliest(namespace, run.priority, now, now, retries_beside(unit, namespace))
+            if is_too_late(run, at):
+                finish(unit, as_it_failed(run, TOO_LATE), now, TOO_LATE)
+                unit.after(Cancel(run.id, run.attempt))  # Of one that was handed over without an answer.
+                return
+            run = replace(run, not_before=at, start_by=at + SUBMIT_WITHIN_MS)
+            unit.put(run, run.key(unit.shard))
+            unit.after(partial(retries.retried, namespace, run.priority, at))
+        unit.after(partial(self.planned, run))
+
+
+@dataclass(frozen=True, slots=True)
+class RejectRun(_AboutRun):
+    """The launcher says that this attempt will never work (SEMANTICS 18: a script that vanished is `config`).
+
+    Attributes:
+        ask_again: Asks the launcher for a program that runs all the same: an earlier submission, without an answer, has begun it.
+    """
+
+    attempt: int
+    error_class: str
+    message: str
+    ask_again: Callable[[Run], None] | None = None
+    name: str = "reject"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is None or run.attempt != self.attempt:
+            return
+        if run.state in BEFORE_GATE:
+            end_before_gate(unit, run, "failed", self.message, self.error_class, now)
+        elif self.ask_again is not None and run.ended_at is None:
+            unit.after(partial(self.ask_again, run))
+
+
+@dataclass(frozen=True, slots=True)
+class RunGone(_AboutRun):
+    """Nothing of the attempt is left on the launcher's side, which sees the copy on its own host only.
+
+    Attributes:
+        host: Whose copy is gone; None: that of the host in the run's item.
+        driver: That was known to have passed the gate when the launcher was asked.
+        ask_again: Asks the launcher anew, of a driver that it may not have spoken of.
+    """
+
+    attempt: int
+    gone: Gone
+    memory: Memory | None = None
+    host: str | None = None
+    driver: str | None = None
+    ask_again: Callable[[Run], None] | None = None
+    name: str = "gone"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is None or run.attempt != self.attempt:
+            return
+        if run.ended_at is not None:
+            conclude(unit, run, self.memory, now)
+        elif run.state in BEFORE_GATE:
+            self._died_before_gate(unit, run, now)
+        elif not self._was_the_driver(run):
+            # I4: the driver that passed the gate is on another host. Its end is its report, or seen by a node of that host.
+            if run.external_id is not None:
+                known = replace(run, external_id=None, host=run.driver_host, boot_id=None)
+                unit.put(known, run.key(unit.shard))
+        elif self.ask_again is not None and run.driver_host is None and run.driver != self.driver:
+            # I4: what is gone may be the copy before. A platform that has no hosts may start an artefact again.
+            ask_again = self.ask_again
+            unit.after(lambda: ask_again(run))
+        else:
+            outcome = "killed" if run.cancel_requested else "failed"
+            reason = "cancelled" if run.cancel_requested else "no_report"
+            ended = replace(
+                run,
+                ended_at=now,
+                outcome=outcome,
+                reason=reason,
+                exit_code=self.gone.exit_code,
+                last_lines=self.gone.last_lines or None,
+            )
+            conclude(unit, ended, self.memory, now)
+
+    def _was_the_driver(self, run: Run) -> bool:
+        """Of an attempt there is one copy a host: the host tells, and the exit code of a user's program may be any.
+
+        Where nobody wrote the driver's host down, a copy is another one if the gate has refused it.
+        """
+        if run.external_id is None and self.host is None:
+            return False
+        if run.driver_host is None:
+            return run.external_id is not None and self.gone.error_class != DUPLICATE
+        return run.driver_host == (self.host or run.host)
+
+    def _died_before_gate(self, unit: UnitOfWork, run: Run, now: int) -> None:
+        error_class = self.gone.error_class
+        if error_class is None and self.gone.exit_code == 0:
+            error_class = UNKNOWN  # It says that all went well, and has not run.
+        elif error_class in (None, DUPLICATE):
+            error_class = "transient"
+        message = self.gone.message or f"the program ended with exit code {self.gone.exit_code} before the start gate"
+        submit_again(unit, run, message, error_class or "transient", now, self.gone)
+
+
+@dataclass(frozen=True, slots=True)
+class NoteSilence(_AboutRun):
+    """No launcher has taken the attempt yet, and this one said why: it is asked again, and who asks `why` hears the same."""
+
+    attempt: int
+    message: str
+    name: str = "look"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is None or run.attempt != self.attempt or run.state != "submitting" or run.ended_at is not None:
+            return
+        if not is_same_silence(run, self.message):
+            unit.put(replace(run, setback=silence_of(run, self.message, now)), run.key(unit.shard))
+
+
+@dataclass(frozen=True, slots=True)
+class MarkLost(_AboutRun):
+    """Nobody can ask for the attempt any more. One that has started keeps its permit until it is observed (I4); one that has not is closed,
+    and submitted again: wherever its artefact is, the gate refuses it.
+    """
+
+    attempt: int
+    name: str = "lost"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is None or run.attempt != self.attempt or run.ended_at is not None:
+            return
+        if run.state in BEFORE_GATE:
+            submit_again(unit, run, "host_lost", "transient", now)
+            unit.after(Cancel(run.id, run.attempt))
+        else:
+            mark_lost(unit, run, now)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkFound(_AboutRun):
+    """The launcher knows of a program that was lost: it runs, and is watched from now on."""
+
+    attempt: int
+    name: str = "look"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is not None and run.attempt == self.attempt and run.state == "lost" and run.ended_at is None:
+            unit.put(replace(run, state="running", reason=None), run.key(unit.shard))
+
+
+@dataclass(frozen=True, slots=True)
+class TellStart(_AboutRun):
+    """A program has passed the gate, and somebody waits for that: once for each run, whatever becomes of it."""
+
+    name: str = "look"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is None or run.told or run.started_at is None or run.ended_at is not None:
+            return  # Or its end says it as well.
+        unit.put(replace(run, told=True), run.key(unit.shard))
+        run = as_dated_here(run, now)
+        out = told_row(run, RunState.RUNNING, run.started_at or now)
+        unit.put_new(out, out.key(unit.shard))
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCancel(_AboutRun):
+    """`run.cancel`: before the gate the run is closed, after it the launcher ends it and `RunGone` says when.
+
+    Attributes:
+        reason: In the ledger, of one that is closed.
+    """
+
+    reason: str = "by_request"
+    name: str = "cancel_run"
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        run = self.read(unit)
+        if run is None or run.ended_at is not None:
+            return
+        if run.state in BEFORE_GATE:
+            close_run(unit, run, "cancelled", self.reason, now)
+        elif not run.cancel_requested:
+            unit.put(replace(run, cancel_requested=True), run.key(unit.shard))
+            unit.after(Cancel(run.id, run.attempt))
+            if run.driver_host is not None and (run.external_id is None or run.host != run.driver_host):
+                # This owner's launcher started another copy, or none: a node of that host ends the driver when it takes over.
+                fields: dict[str, Value] = {"run_id": run.id, "attempt": run.attempt, "host": run.driver_host}
+                unit.after(Notice("cancel_out_of_reach", fields))
+
+
+def _submissions(run: Run) -> int:
+    """Returns how often the program's present try was handed to the launcher."""
+    return run.attempt - run.free_attempts - run.submissions_before
+
+
+def submit_pause(run: Run) -> int:
+    """Returns the pause before the next submission: all of the doubled one or less, so that what fell together comes apart."""
+    longest = min(SUBMIT_BACKOFF_MS << (_submissions(run) - 1), SUBMIT_BACKOFF_LAST_MS)
+    share = int.from_bytes(hash_of(run.id, str(run.attempt))[:4], "big") / 2**32
+    return max(1, int(longest * share))
+
+
+def submit_again(
+    unit: UnitOfWork, run: Run, message: str, error_class: str, now: int, gone: Gone | None = None
+) -> None:
+    """Closes an attempt that has not passed the gate, and makes the next one where the same submission may work.
+
+    Args:
+        unit: Of this decision.
+        run: With that attempt.
+        message: Why it came to nothing.
+        error_class: Of that.
+        now: The present.
+        gone: How its program ended, where the launcher saw that.
+    """
+    gone = gone or Gone(None)
+    setback = setback_of(run, gone, message, error_class, now)
+    seen = replace(run, exit_code=gone.exit_code, last_lines=gone.last_lines or None)
+    if run.cancel_requested:
+        end_before_gate(unit, seen, "killed", "cancelled", None, now)
+    elif error_class not in PASSING and error_class != UNKNOWN:
+        end_before_gate(unit, seen, "failed", message, error_class, now)
+    elif dies_alike(run, setback):
+        end_before_gate(
+            unit, seen, "failed", f"two attempts ended alike before the start gate: {message}", "config", now
+        )
+    elif _submissions(run) < SUBMIT_TRIES_MAX:
+        pause = submit_pause(run)
+        if comes_too_late(run, now + pause):
+            finish(unit, as_it_failed(run, TOO_LATE), now, TOO_LATE)
+            return
+        # One transaction closes attempt k and makes k + 1: the gate admits the current attempt only.
+        again = replace(
+            run,
+            attempt=run.attempt + 1,
+            state="submitting",
+            external_id=None,
+            host=None,
+            boot_id=None,
+            not_before=now + pause,
+            start_by=now + pause + SUBMIT_WITHIN_MS,
+            setback=setback,
+        )
+        unit.put(again, run.key(unit.shard))
+    else:
+        given_up = f"{SUBMIT_TRIES_MAX} submissions have ended before the start gate"
+        end_before_gate(unit, seen, "failed", message, error_class, now, given_up)
+
+
+def mark_lost(unit: UnitOfWork, run: Run, now: int) -> None:
+    """Says that nobody can ask for a running program; what it reports counts all the same."""
+    if run.state == "running":
+        lost = replace(run, state="lost", reason=HOST_SILENT)
+        unit.put(lost, run.key(unit.shard))
+        out = told_row(lost, RunState.LOST, now)
+        # Else a former loss, behind which it was found, is on its way still.
+        if unit.item(out.key(unit.shard)) is None:
+            unit.put_new(out, out.key(unit.shard))
+
+
+def release_lost(
+    unit: UnitOfWork, run: Run, actor: str | None, why: str | None, memory: Memory | None, now: int
+) -> None:
+    """Ends a lost run as if its program had been seen to be gone: somebody says that it is.
+
+    The launcher is asked for nothing: what it finds of the attempt from now on is of one that has ended.
+    """
+    reason = "released" + (f" by {actor}" if actor else "") + (f": {why}" if why else "")
+    outcome = "killed" if run.cancel_requested else "failed"
+    ended = replace(run, ended_at=now, outcome=outcome, reason=reason, error_class="lost")
+    conclude(unit, ended, memory, now)
+    fields: dict[str, Value] = {"run_id": run.id, "schedule": run.ref, "attempt": run.attempt}
+    unit.after(Notice("run_released", fields | {"reason": reason}))

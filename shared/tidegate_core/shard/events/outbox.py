@@ -1,0 +1,165 @@
+"""A terminal state reaches the schedules that listen to it: the outbox row is an event source (DESIGN 6).
+
+Inbox rows of the listeners and the mark on the outbox row are one transaction, so each listener hears it once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tidegate_core.language.events.trigger_facts import RunFact, ScheduleGone, fact_from_json
+from tidegate_core.language.values.states import RunState
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Poke
+from tidegate_core.rows.inbox import InboxRow
+from tidegate_core.rows.outbox import OutboxRow
+from tidegate_core.rows.schedule import ScheduleState
+from tidegate_core.rows.store_operations import Key
+from tidegate_core.shard.events.subscription_index import Listener
+from tidegate_core.writes.unit_of_work import UnitOfWork
+
+LISTENERS_PER_PAGE = 80
+"""Inbox rows in one transaction, below DynamoDB's 100 actions."""
+PAGE_BYTES_MAX = 2_000_000
+"""Their bodies, each with all that the run reported: with the outbox row, before and after, below DynamoDB's 4 MB."""
+ACTIVATION_SLACK_MS = 1_000
+"""SEMANTICS 6.8: a run counts when it was admitted not earlier than the activation minus 1 s (twice the allowed clock skew)."""
+
+
+GONE = "deleted"
+"""State of an outbox row that tells of a schedule that is gone."""
+
+
+def gone_row(state: ScheduleState, asked_at: int | None, now: int) -> OutboxRow:
+    """Returns what tells who listens that a schedule was deleted; `asked_at` as of `ScheduleGone`."""
+    fact = ScheduleGone.model_construct(
+        namespace=state.namespace, schedule=state.name, incarnation=state.incarnation, asked_at=asked_at, at=now
+    )
+    return OutboxRow(run_id=state.incarnation, attempt=0, state=GONE, record="", fact=fact.canonical_json())
+
+
+def news_of(row: OutboxRow) -> RunFact | ScheduleGone:
+    """Returns what an outbox row tells."""
+    if row.state == GONE:
+        return ScheduleGone.model_validate_json(row.fact)
+    fact = fact_from_json(row.fact)
+    assert isinstance(fact, RunFact)
+    return fact
+
+
+@dataclass(frozen=True, slots=True)
+class Distribute:
+    """Writes the next page of inbox rows for one terminal state.
+
+    Attributes:
+        gone: Called when the row is not there any more: a predecessor, for whom nobody listened, has removed it late.
+    """
+
+    key: Key
+    listeners: Sequence[Listener]
+    shard: int
+    gone: Callable[[], None]
+    stale: tuple[Key, ...] = ()
+    name: str = "distribute"
+
+    @property
+    def about(self) -> str:
+        return self.key.sk
+
+    def decide(self, unit: UnitOfWork, now: int) -> None:
+        row = unit.record(OutboxRow, self.key)
+        if row is None:
+            unit.after(self.gone)
+            return
+        if row.matched:
+            return
+        news = news_of(row)
+        wanted = self._by_schedule(news, row.page)
+        # What a former loss of the program has told may lie there still, or be taken in just now: there may be thousands of them.
+        lay = unit.set_row if row.state == RunState.LOST else unit.put_new
+        page, served, size = row.page, 0, 0
+        for ref, listeners in list(wanted.items())[:LISTENERS_PER_PAGE]:
+            inbox = _inbox_row(row, listeners, news, now)  # With its start, where that is news as well.
+            size += inbox.size
+            if served and size > PAGE_BYTES_MAX:
+                break
+            shard = listeners[0].row.shard
+            lay(inbox, inbox.key(shard))
+            unit.after(Poke(shard))
+            page, served = ref, served + 1
+        unit.put(replace(row, page=page, matched=served == len(wanted)), self.key)
+
+    def _by_schedule(self, news: RunFact | ScheduleGone, after: str) -> dict[str, list[Listener]]:
+        """Returns the listeners that hear it, by schedule, in the order of the pages; `after` is the last one served.
+
+        All leaves and generations of a schedule share one inbox row: while an update is under way rows of both generations
+        are in the index, and the owner counts for the one that is present when it takes the row, so once (I3).
+        """
+        wanted: dict[str, list[Listener]] = {}
+        for listener in sorted(self.listeners, key=lambda each: (_ref(each), each.row.key().sk)):
+            if _hears(listener, news) and _ref(listener) > after:
+                wanted.setdefault(_ref(listener), []).append(listener)
+        return wanted
+
+
+def is_heard_by_none(row: OutboxRow, listeners: Sequence[Listener]) -> bool:
+    """Whether none of those who listen hears what the row tells, and none has before."""
+    return not row.page and not any(_hears(listener, news_of(row)) for listener in listeners)
+
+
+def _hears(listener: Listener, news: RunFact | ScheduleGone) -> bool:
+    if isinstance(news, ScheduleGone):
+        return _loses(listener, news)
+    if news.state is RunState.RUNNING and not listener.row.starts:
+        return False
+    return news.admitted_at >= listener.row.told_from - ACTIVATION_SLACK_MS
+
+
+def _loses(listener: Listener, news: ScheduleGone) -> bool:
+    """Whoever was activated later waits for what comes under the name.
+
+    Which came first is told by the broker's clock, for requests that follow each other within a second as well. The nodes'
+    clocks tell it where nobody asked for the delete, or the activation was not the request's time: with twice their skew.
+    """
+    if news.asked_at is not None and listener.row.asked_at > news.asked_at:
+        return False
+    return news.at >= listener.row.told_from - ACTIVATION_SLACK_MS
+
+
+def _matched(listeners: Sequence[Listener], fact: str, at: int, origin: str) -> list[dict[str, object]]:
+    matched: list[dict[str, object]] = [
+        {
+            "leaf": listener.row.leaf,
+            "incarnation": listener.row.incarnation,
+            "generation": listener.row.generation,
+            "at": at,
+            "origin": origin,
+        }
+        for listener in listeners
+    ]
+    # Once, for all of them: with what the run reported it may have 64 KB, and an item 400 KB.
+    matched[0]["fact"] = fact
+    return matched
+
+
+def _ref(listener: Listener) -> str:
+    return keys.schedule_ref(listener.row.namespace, listener.row.name)
+
+
+def _inbox_row(row: OutboxRow, listeners: Sequence[Listener], news: RunFact | ScheduleGone, now: int) -> InboxRow:
+    at = (news.ended_at or now) if isinstance(news, RunFact) else news.at
+    origin = f"{row.run_id}.{row.attempt:04d}.{row.state}"
+    matched = _matched(listeners, row.fact, at, origin)
+    starts = [listener for listener in listeners if listener.row.starts]
+    if row.started is not None and starts and isinstance(news, RunFact):
+        began = news.model_copy(update={"state": RunState.RUNNING, "outputs": {}, "ended_at": row.started})
+        matched = _matched(starts, began.canonical_json(), row.started, origin) + matched
+    return InboxRow(
+        namespace=listeners[0].row.namespace,
+        name=listeners[0].row.name,
+        kind="X" if isinstance(news, RunFact) else "G",
+        origin=origin,
+        body=json.dumps(matched, separators=(",", ":"), ensure_ascii=False),
+    )

@@ -1,0 +1,239 @@
+"""Which events a schedule hears: its rows in the reverse index, there before it is activated, gone once it has moved on.
+
+Whoever matches an event reads the versions of the index after the event was fetched (DESIGN 7), so rows come first, then
+their versions, then the schedule's state, then the receipt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple
+
+from tidegate_core.engine.actor_context import RETRY_FIRST_MS
+from tidegate_core.engine.operations import Operation
+from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
+from tidegate_core.language.requests.requests import ScheduleApply, ScheduleRequest
+from tidegate_core.language.triggers.trigger import EventTrigger
+from tidegate_core.language.values.log_position import Position
+from tidegate_core.rows import keys
+from tidegate_core.rows.effects import Items, Read
+from tidegate_core.rows.item_codec import from_item, to_item
+from tidegate_core.rows.schedule import Definition, ScheduleState
+from tidegate_core.rows.store_operations import Batch, Delete, Put, Transaction, Update
+from tidegate_core.rows.subscription import IndexRow
+from tidegate_core.shard.events.end_offsets import as_vector, log_ends
+from tidegate_core.shard.events.subscription_index import vector_item
+from tidegate_core.shard.spec_cache import parsed
+
+ROWS_TOGETHER = 90
+"""Of one transaction, below DynamoDB's 100 actions."""
+VAIN_ROWS_TOGETHER = 45
+"""Each may have a vector of its own that goes with it."""
+RUNS = "run/"
+"""What the event keys of runs begin with: they are told by their owners and not read from a topic."""
+
+
+def listen(
+    lane: Lane, state: ScheduleState, spec: ScheduleSpec, arrived: int, asked_at: int | None = None
+) -> Operation[None]:
+    """Writes the index rows and raises their versions, before the state moves and long before the receipt.
+
+    So whoever reads an event that was produced after the receipt reads a version that makes it see these rows. Those of
+    a request that then fails go again (`unlisten_in_vain`).
+
+    Args:
+        lane: Of the schedule's shard.
+        state: As it will be.
+        spec: What it listens to.
+        arrived: Number of the last reading of topics' ends that had begun when the request arrived.
+        asked_at: As of `IndexRow`, where that is not the append time of the state's request.
+    """
+    rows = yield from _index_rows(lane, state, spec, arrived)
+    if asked_at is not None:
+        rows = [replace(row, asked_at=asked_at) for row in rows]
+    if rows:
+        yield from listen_again(lane, rows)
+
+
+def unlisten(lane: Lane, state: ScheduleState) -> Operation[None]:
+    """Removes the rows of all earlier generations, and has every reader of the index see that they are gone; until then their matches are
+    dropped by the owner.
+
+    Found in the index and not remembered, so that a successor can do it for a request that is answered already.
+    """
+    heard = yield from _rows_of_before(lane, state)
+    # Before the rows, which alone tell a successor of them: whoever reads a row without a vector goes by append times (`Listener.hears`).
+    # Leaves of one trigger share a vector.
+    vectors = {row.vector for rows in heard.values() for row in rows if row.vector is not None}
+    if vectors:
+        yield from lane.host.write_for_good(
+            Batch("unindex_vectors", tuple(Delete(keys.offsets_vector(vector)) for vector in sorted(vectors)))
+        )
+    for event_key, rows in heard.items():
+        for first in range(0, len(rows), ROWS_TOGETHER):
+            # Together: of rows that are gone a successor could not tell that their version is still to be raised. And whoever goes on with
+            # rows that are gone notes the ids of events that nobody counts: their repeats would not count either once somebody listens.
+            gone = [Delete(row.key()) for row in rows[first : first + ROWS_TOGETHER]]
+            yield from _raise_version(lane, keys.index_shard_of(event_key), gone)
+
+
+def unlisten_in_vain(lane: Lane, request: ScheduleRequest, state: ScheduleState | None) -> Operation[None]:
+    """Removes the rows of a request that came to nothing although it had been made out to listen: by an owner that fell behind that, for
+    one that decides otherwise, or before its write was refused.
+
+    Else whoever hears by them notes ids of events that nobody counts; and the next request that is accepted has their generation, so
+    that they would stand for it, with ends from long before it. Under the lease: a former owner takes for such rows what its successor
+    is about to activate.
+
+    Args:
+        lane: Of the schedule's shard.
+        request: What came to nothing.
+        state: The schedule's, as it stayed.
+    """
+    present = None if state is None or state.status == "deleted" else (state.incarnation, state.generation)
+    least = 0 if state is None else state.generation
+    event_keys = set[str]() if state is None else {*(yield from _event_keys(lane, state))}
+    if isinstance(request, ScheduleApply):
+        event_keys |= {leaf.event_key for leaf in heard_leaves(request.spec)}
+    for event_key in sorted(event_keys):
+        while True:
+            rows = yield from _rows_of(lane, event_key, request.namespace, request.name)
+            stays = {row.vector for row in rows if (row.incarnation, row.generation) == present}
+            former = (row for row in rows if row.generation >= least and (row.incarnation, row.generation) != present)
+            vain = list(islice(former, VAIN_ROWS_TOGETHER))
+            if not vain:
+                break
+            ends = sorted({row.vector for row in vain if row.vector is not None} - stays)
+            gone = [*(Delete(row.key()) for row in vain), *(Delete(keys.offsets_vector(each)) for each in ends)]
+            update, token = _raised(lane, keys.index_shard_of(event_key))
+            if not (yield from lane.commit_alone("raise_index", (*gone, update), token, update.key)):
+                yield from lane.host.sleep(RETRY_FIRST_MS)
+
+
+def _rows_of(lane: Lane, event_key: str, namespace: str, name: str) -> Operation[list[IndexRow]]:
+    pk, low, high = keys.index_rows_of(event_key, namespace, name)
+    return [from_item(IndexRow, item) for item in (yield from lane.read_range(low, high, pk))]
+
+
+def _rows_of_before(lane: Lane, state: ScheduleState) -> Operation[dict[str, list[IndexRow]]]:
+    """Returns the rows of earlier generations by their event keys."""
+    heard: dict[str, list[IndexRow]] = {}
+    for event_key in (yield from _event_keys(lane, state)):
+        rows = yield from _rows_of(lane, event_key, state.namespace, state.name)
+        heard[event_key] = [row for row in rows if row.generation < state.generation]
+    return heard
+
+
+def _event_keys(lane: Lane, state: ScheduleState) -> Operation[list[str]]:
+    """Returns what the present version and the one before it listen to; earlier ones had their turn before."""
+    versions = [version for version in (state.version - 1, state.version) if version > 0]
+    wanted = tuple(keys.definition(lane.shard, state.namespace, state.name, version) for version in versions)
+    found = yield from lane.host.read_for_good(Read(wanted))
+    assert isinstance(found, Items)
+    triggers = [parsed(from_item(Definition, item).spec).trigger for item in found.found.values()]
+    leaves = [leaf for trigger in triggers if isinstance(trigger, EventTrigger) for leaf in trigger.leaves()]
+    return sorted({leaf.event_key(state.namespace) for leaf in leaves} - {""})
+
+
+class HeardLeaf(NamedTuple):
+    """A leaf of a trigger that hears something.
+
+    Attributes:
+        number: Among the trigger's leaves.
+        starts: See `IndexRow.starts`.
+    """
+
+    number: int
+    event_key: str
+    starts: bool | None
+
+
+def heard_leaves(spec: ScheduleSpec) -> tuple[HeardLeaf, ...]:
+    """Returns what a schedule hears; a leaf of time hears nothing."""
+    if not isinstance(spec.trigger, EventTrigger):
+        return ()
+    keyed = [(number, leaf, leaf.event_key(spec.namespace)) for number, leaf in enumerate(spec.trigger.leaves())]
+    return tuple(
+        HeardLeaf(number, event_key, leaf.hears_starts or None) for number, leaf, event_key in keyed if event_key
+    )
+
+
+def _index_rows(lane: Lane, state: ScheduleState, spec: ScheduleSpec, arrived: int) -> Operation[list[IndexRow]]:
+    heard = heard_leaves(spec)
+    vector = None
+    if any(not leaf.event_key.startswith(RUNS) for leaf in heard):
+        vector = yield from _activation_vector(lane, state, arrived)
+    return [_row(lane, state, leaf, vector) for leaf in heard]
+
+
+def _row(lane: Lane, state: ScheduleState, leaf: HeardLeaf, vector: str | None) -> IndexRow:
+    return IndexRow(
+        event_key=leaf.event_key,
+        namespace=state.namespace,
+        name=state.name,
+        incarnation=state.incarnation,
+        generation=state.generation,
+        leaf=leaf.number,
+        shard=lane.shard,
+        activated_at=state.activated_at,
+        vector=None if leaf.event_key.startswith(RUNS) else vector,
+        asked_at=Position.parse(state.position).append_time,
+        starts=leaf.starts,
+    )
+
+
+def unheard(lane: Lane, state: ScheduleState, heard: Sequence[HeardLeaf]) -> Operation[list[IndexRow]]:
+    """Returns the rows of the present generation that are not there, or whose vector is gone, as they are to be written anew.
+
+    They have the vector of the leaves beside them. Where none is left the append times tell what came after the last request (`Listener.hears`).
+    """
+    rows: list[IndexRow] = []
+    for event_key in sorted({leaf.event_key for leaf in heard}):
+        rows += yield from _rows_of(lane, event_key, state.namespace, state.name)
+    present = [row for row in rows if (row.incarnation, row.generation) == (state.incarnation, state.generation)]
+    named = sorted({row.vector for row in present if row.vector is not None})
+    there: set[str] = set()
+    if named:
+        found = yield from lane.host.read_for_good(Read(tuple(keys.offsets_vector(vector) for vector in named)))
+        assert isinstance(found, Items)
+        there = {vector for vector in named if keys.offsets_vector(vector) in found.found}
+    hears = {row.leaf for row in present if row.vector is None or row.vector in there}
+    vector = min(there, default=None)
+    return [_row(lane, state, leaf, vector) for leaf in heard if leaf.number not in hears]
+
+
+def listen_again(lane: Lane, rows: Sequence[IndexRow]) -> Operation[None]:
+    """Writes rows that were gone, and has every reader of the index see them."""
+    yield from lane.host.write_for_good(Batch("index", tuple(Put(row.key(), to_item(row, row.key())) for row in rows)))
+    yield from _raise_versions(lane, rows)
+
+
+def _activation_vector(lane: Lane, state: ScheduleState, arrived: int) -> Operation[str]:
+    """Stores end offsets that were read after the request had arrived: events below never count, those after the receipt always do."""
+    ends = yield from log_ends(lane.host, [state.namespace], arrived)
+    # A request that comes to nothing has the generation of the next one, and its vector goes: it is none of that one's.
+    owner = f"{keys.schedule_ref(state.namespace, state.name)}#{state.generation}#{state.position}"
+    vector_id, key, item = vector_item(owner, as_vector(ends))
+    yield from lane.host.write_for_good(Batch("vector", (Put(key, item),)))
+    return vector_id
+
+
+def _raise_versions(lane: Lane, rows: Sequence[IndexRow]) -> Operation[None]:
+    for index_shard in sorted({keys.index_shard_of(row.event_key) for row in rows}):
+        yield from _raise_version(lane, index_shard)
+
+
+def _raise_version(lane: Lane, index_shard: int, with_it: Sequence[Delete] = ()) -> Operation[None]:
+    update, token = _raised(lane, index_shard)
+    yield from lane.host.commit_for_good(Transaction("raise_index", (*with_it, update), token, update.key))
+
+
+def _raised(lane: Lane, index_shard: int) -> tuple[Update, str]:
+    """Returns what raises a version, and its token."""
+    key, token = keys.index_version(index_shard), lane.host.token()
+    # ADD without a condition: repeated or late ones raise it once more, which costs a reader one query.
+    update = Update(key, "ADD #version :one SET #w = :w", {"#version": "version", "#w": "w"}, {":one": 1, ":w": token})
+    return update, token

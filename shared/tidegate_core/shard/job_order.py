@@ -1,0 +1,41 @@
+"""The order in which a schedule's waiting jobs are decided on (SEMANTICS 3.5, 7.3).
+
+A job of a lower class never stands before a job of a higher class. A schedule has jobs of several classes in two cases: a job
+that makes up for a missed instant has class `low` at most, and after an update with `finish_old` jobs of a former version keep
+that version's priority. The class of a job is that of the version to which the schedule's state binds it. So the class is not
+stored with the job: an update that carries thousands of jobs on writes one item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from tidegate_core.language.definitions.priority import Priority, class_of, rank_of
+from tidegate_core.rows.job import Job
+
+Place: TypeAlias = tuple[bool, bool, int, int, str]
+
+
+def place_in_line(job: Job) -> Place:
+    """Returns a job's place among the jobs of its version; the last part is its id.
+
+    On-time jobs pass jobs that make up for the past, also in a schedule of class `low`. Forced jobs wait for fewer things.
+    """
+    return (bool(job.catch_up), not job.force_overlap, job.waits_since, job.nominal, job.id)
+
+
+def by_class(jobs: Sequence[Job], priority_of: Callable[[int], Priority]) -> list[Job]:
+    """Returns jobs of several versions with the highest class first.
+
+    Args:
+        jobs: In the order of `place_in_line`, which they keep within a class.
+        priority_of: Returns the priority of what was made under a version.
+    """
+    priorities = {version: priority_of(version) for version in sorted({job.version for job in jobs})}
+    ranks = {
+        (version, catch_up): rank_of(class_of(priority, catch_up=catch_up))
+        for version, priority in priorities.items()
+        for catch_up in (False, True)
+    }
+    return sorted(jobs, key=lambda job: ranks[job.version, bool(job.catch_up)])

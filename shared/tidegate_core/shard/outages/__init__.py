@@ -1,0 +1,1 @@
+"""Outages of one shard: spans in which no owner served it, as heartbeat rows show them."""

@@ -1,0 +1,84 @@
+"""Keeps what constraints remember of a schedule's runs: in the transactions that admit a run, end it, or take it back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
+from tidegate_core.rows import keys
+from tidegate_core.rows.job import Job
+from tidegate_core.rows.run import Run
+from tidegate_core.rows.run_history import NO_RUNS, PastRuns
+from tidegate_core.writes.unit_of_work import UnitOfWork
+
+
+def remembered_by(spec: ScheduleSpec) -> int:
+    """Returns how many admissions the schedule's constraints look at; 0 when they look at no earlier run."""
+    return max((each.admissions_remembered for each in spec.constraints), default=0)
+
+
+def past_of(unit: UnitOfWork, spec: ScheduleSpec, job: Job) -> PastRuns:
+    """Returns the past that the job's constraints are judged by; read only where one of them asks for it."""
+    if not remembered_by(spec):
+        return NO_RUNS
+    known = unit.record(PastRuns, keys.past_runs(unit.shard, job.namespace, job.name))
+    if known is None or known.incarnation != job.incarnation:
+        return PastRuns(namespace=job.namespace, name=job.name, incarnation=job.incarnation)
+    return known
+
+
+def note_admission(unit: UnitOfWork, spec: ScheduleSpec, job: Job, now: int) -> bool:
+    """Counts an admission; returns whether its end has to be counted as well."""
+    most = remembered_by(spec)
+    if not most:
+        return False
+    past = past_of(unit, spec, job)
+    # Sorted: the clock of a new owner may stand a little before its predecessor's.
+    # And as many more as may still be taken back, this one among them: what they have pushed out would be missing then.
+    still_open = past.open + 1
+    admitted = tuple(sorted((*past.admitted, now)))[-(most + still_open) :]
+    unit.put(replace(past, admitted=admitted, open=still_open), past.key(unit.shard))
+    return True
+
+
+def note_end(unit: UnitOfWork, run: Run) -> None:
+    """Counts the end of a run whose admission was counted. What was cancelled before its program started is taken back."""
+    assert run.ended_at is not None
+    past = _past_with(unit, run)
+    if past is None:
+        return
+    if run.started_at is not None:
+        finished = max(run.ended_at, past.finished or 0)
+        succeeded = max(run.ended_at, past.succeeded or 0) if run.outcome == "succeeded" else past.succeeded
+        past = replace(past, finished=finished, succeeded=succeeded)
+    elif came_to_nothing(run):
+        past = _without(past, run.admitted_at)
+    unit.put(replace(past, open=past.open - 1), past.key(unit.shard))
+
+
+def came_to_nothing(run: Run) -> bool:
+    """Whether a run was cancelled, or goes back to be a job, before its program started: no rate counts it any more."""
+    return run.started_at is None and run.outcome in {None, "closed", "killed"}
+
+
+def take_back(unit: UnitOfWork, run: Run) -> None:
+    """Undoes the admission of a run that goes back to be a job: it has not been one."""
+    past = _past_with(unit, run)
+    if past is not None:
+        unit.put(replace(_without(past, run.admitted_at), open=past.open - 1), past.key(unit.shard))
+
+
+def _past_with(unit: UnitOfWork, run: Run) -> PastRuns | None:
+    """Returns the past that counts this run: none if its schedule was made anew meanwhile."""
+    if not run.remembered:
+        return None
+    past = unit.record(PastRuns, keys.past_runs(unit.shard, run.namespace, run.name))
+    return past if past is not None and past.incarnation == run.incarnation else None
+
+
+def _without(past: PastRuns, admitted_at: int) -> PastRuns:
+    """Which of several equal instants goes makes no difference. It may be forgotten already, behind later ones."""
+    if admitted_at not in past.admitted:
+        return past
+    place = past.admitted.index(admitted_at)
+    return replace(past, admitted=past.admitted[:place] + past.admitted[place + 1 :])

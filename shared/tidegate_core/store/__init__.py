@@ -1,1 +1,0 @@
-"""Store access as values: keys, items, conditional transactions, batches and reads. No client lives here."""

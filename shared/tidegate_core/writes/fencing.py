@@ -1,0 +1,215 @@
+"""Raising epochs: of a topic partition's cursor first, then of the shards that follow from it (DESIGN 3).
+
+That order is the protocol: any other one loses creates (modelled). Epochs only grow, nothing expires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tidegate_core.rows import keys
+from tidegate_core.rows.outage import ATTRIBUTE, GAPS, Outage, gaps_of, outages_of, outages_value, with_gap
+from tidegate_core.rows.store_operations import Item, Key, Transaction, Update, Value
+from tidegate_core.writes import conditions
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Position of a topic partition, as its item says.
+
+    Attributes:
+        next: Offset of the next record to be dealt with.
+        page: Of the last listener that has its inbox row of the record at `next`, and of which event; `-` between records.
+        last_append_time: Largest append time so far: versions are monotone within the topic partition.
+        open: Offsets below `next` whose dead letter is not acknowledged yet: a successor copies them again.
+    """
+
+    key: Key
+    epoch: int
+    map_version: int
+    next: int
+    page: str
+    last_append_time: int
+    open: tuple[int, ...] = ()
+
+
+def raise_topic_partition(key: Key, stored: Item | None, map_version: int, owner: str, token: str) -> Transaction:
+    """Raises the epoch of a topic partition's item, or makes the item at offset 0; nothing else of it changes."""
+    seen = None if stored is None else whole(stored, "epoch")
+    if seen is None:
+        expression = "SET #epoch = :epoch, #map = :map_mine, #owner = :owner, #w = :w, #next = :zero, #page = :none, #last = :zero"
+    else:
+        expression = "SET #epoch = :epoch, #map = :map_mine, #owner = :owner, #w = :w"
+    names = {"#epoch": "epoch", "#map": "map", "#owner": "owner", "#w": "w"}
+    values: dict[str, str | int] = {
+        ":epoch": (seen or 0) + 1,
+        ":map_mine": map_version,
+        ":owner": owner,
+        ":w": token,
+    }
+    if seen is None:
+        names |= {"#next": "next", "#page": "page", "#last": "last_append_time"}
+        values |= {":zero": 0, ":none": "-"}
+    update = Update(key, expression, names, values, conditions.topic_partition_raisable(seen, map_version))
+    return Transaction("raise", (update,), token, key)
+
+
+def cursor_of(key: Key, stored: Item) -> Cursor:
+    """Returns the position that an item holds."""
+    dead = stored.get("open", [])
+    assert isinstance(dead, list)
+    return Cursor(
+        key,
+        whole(stored, "epoch"),
+        whole(stored, "map"),
+        whole(stored, "next"),
+        str(stored["page"]),
+        whole(stored, "last_append_time"),
+        tuple(offset for offset in dead if isinstance(offset, int)),
+    )
+
+
+def acquire_shard(
+    shard: int,
+    lease: Item | None,
+    progress: Item | None,
+    map_version: int,
+    tp_epoch: int,
+    owner: str,
+    token: str,
+    *,
+    served: int = 0,
+    outages: Sequence[Outage] = (),
+) -> Transaction:
+    """Fences the shard: the lease's epoch and the delivery position's epoch are raised together.
+
+    Args:
+        shard: 0 to S-1.
+        lease: As read, None when it has none yet.
+        progress: Likewise.
+        map_version: The acquirer's map.
+        tp_epoch: Epoch under which it holds the topic partition.
+        owner: UUID of its process.
+        token: Unique; written as `w`.
+        served: Up to when the shard was served, or its facts say that it was not. Not the moment of the acquire: an owner
+            that falls before it serves is no sign of life.
+        outages: The shard's facts from now on; an outage that ends here is written here, so that no crash comes between.
+    """
+    lease_epoch = None if lease is None else whole(lease, "epoch")
+    epoch = (lease_epoch or 0) + 1
+    lease_names = {
+        "#epoch": "epoch",
+        "#map": "map",
+        "#tp_epoch": "tp_epoch",
+        "#owner": "owner",
+        "#served": "served",
+        "#w": "w",
+    }
+    lease_values: dict[str, Value] = {
+        ":epoch": epoch,
+        ":map_mine": map_version,
+        ":tp_mine": tp_epoch,
+        ":owner": owner,
+        ":served": served,
+        ":w": token,
+    }
+    lease_set = "#epoch = :epoch, #map = :map_mine, #tp_epoch = :tp_mine, #owner = :owner, #served = :served, #w = :w"
+    if lease is None:
+        lease_names["#controls"], lease_values[":zero"] = "controls", 0
+        lease_set += ", #controls = :zero"
+    update_lease = Update(
+        keys.lease(shard),
+        f"SET {lease_set}",
+        lease_names,
+        lease_values,
+        conditions.acquirable(lease_epoch, map_version, tp_epoch),
+    )
+    update_progress = _raise_progress(shard, progress, epoch, outages)
+    return Transaction("acquire", (update_lease, update_progress), token, keys.lease(shard))
+
+
+def _raise_progress(shard: int, progress: Item | None, epoch: int, outages: Sequence[Outage]) -> Update:
+    names = {"#epoch": "epoch"}
+    values: dict[str, Value] = {":epoch": epoch}
+    expression = "SET #epoch = :epoch"
+    if progress is None:
+        tallies = ("delivered", "expired", "cancelled", "dead", "digest", "coalesced")
+        names |= {"#slot": "fired_slot", "#id": "fired_id"} | {f"#{name}": name for name in tallies}
+        values |= {":zero": 0, ":none": "-"}
+        expression += ", #slot = :zero, #id = :none, " + ", ".join(f"#{name} = :zero" for name in tallies)
+        return Update(keys.progress(shard), expression, names, values, conditions.progress_raisable(None))
+    seen, before = whole(progress, "epoch"), outages_of(progress)
+    if before == tuple(outages):
+        return Update(keys.progress(shard), expression, names, values, conditions.progress_raisable(seen))
+    names["#outages"] = ATTRIBUTE
+    expression += ", #outages = :outages" if outages else " REMOVE #outages"
+    values |= {":outages": outages_value(outages)} if outages else {}
+    gaps = with_gap(gaps_of(progress), whole(progress, "fired_slot"), before, outages)
+    names["#gaps"], values[":gaps"] = GAPS, outages_value(gaps)
+    expression = expression.replace("SET ", "SET #gaps = :gaps, ")
+    condition = conditions.outage_ends(
+        seen, whole(progress, "fired_slot"), str(progress["fired_id"]), outages_value(before)
+    )
+    return Update(keys.progress(shard), expression, names, values, condition)
+
+
+class Carried(NamedTuple):
+    """Versions of the wide controls in a lease.
+
+    Attributes:
+        seen: Each transaction of the shard's run plane demands it.
+        done: All that these ask of the shard is done.
+    """
+
+    seen: int
+    done: int
+
+
+def carried_by(lease: Item) -> Carried:
+    done = lease.get("controls_done", 0)  # Leases of earlier versions do not have it.
+    assert isinstance(done, int)
+    return Carried(whole(lease, "controls"), done)
+
+
+def outranked(lease: Item | None, map_version: int, tp_epoch: int) -> bool:
+    """Whether a later holder of the topic partition, or one with a newer map, has acquired the shard."""
+    if lease is None:
+        return False
+    return (whole(lease, "map"), whole(lease, "tp_epoch")) > (map_version, tp_epoch)
+
+
+def whole(item: Item, name: str) -> int:
+    """Returns an attribute that is a whole number."""
+    value = item[name]
+    assert isinstance(value, int)
+    return value
+
+
+def record_outages(
+    shard: int,
+    epoch: int,
+    before: Sequence[Outage],
+    outages: Sequence[Outage],
+    token: str,
+    *,
+    gaps: Sequence[Outage] = (),
+) -> Transaction:
+    """Replaces the facts of a shard, and with them what recurring messages take for missed (`with_gap`); its position and tally stay as they are, a checkpoint meanwhile takes nothing away.
+
+    One that arrives late or twice is refused: it consumes the facts from which it was made. It leaves `w` alone, the witness of
+    the checkpoint that may be under way beside it: an owner whose own checkpoint got no answer would take itself for fenced.
+    Whoever gets no answer to this one looks at the facts.
+    """
+    names = {"#outages": ATTRIBUTE, "#gaps": GAPS}
+    values: Item = {":gaps": outages_value(gaps)}
+    expression = "SET #gaps = :gaps"
+    if outages:
+        values[":outages"] = outages_value(outages)
+        expression += ", #outages = :outages"
+    else:
+        expression += " REMOVE #outages"
+    condition = conditions.outages_recordable(epoch, outages_value(before))
+    update = Update(keys.progress(shard), expression, names, values, condition)
+    return Transaction("outage", (update,), token, None)

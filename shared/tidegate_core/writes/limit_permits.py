@@ -1,0 +1,154 @@
+"""Permits of limits that several shards share, and the queue before such a limit (DESIGN 6).
+
+Safety (I4) is in the permits alone: `in_use < max` is a condition of the write that takes one, with an offer or without. The
+queue gives the order. Its writes are idempotent and commute (members are added to a set and taken out of it), so repeated and
+late ones leave at worst an offer for nobody, which lapses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from tidegate_core.language.values.shard_hash import shard_of
+from tidegate_core.rows import keys
+from tidegate_core.rows.store_operations import Action, Delete, Key, Put, Update, Value
+from tidegate_core.writes import conditions
+
+HOLDERS_INLINE_MAX = 16
+"""Runs named in a limit's item: about 500 bytes, so that a write of it costs one unit. Wider limits name each in an item."""
+
+NOTHING_EXPIRED: Final[Mapping[int, int]] = MappingProxyType({})
+
+
+class Permit(NamedTuple):
+    """A run's permit.
+
+    Attributes:
+        inline: The limit's own item names the run; else an item of its own does.
+    """
+
+    limit: Key
+    run_id: str
+    inline: bool = True
+
+    @classmethod
+    def of(cls, limit: Key, run_id: str, most: int) -> Permit:
+        """Returns the permit of a limit that `most` runs may share. Versions of a schedule, and schedules, may differ in
+        that: each permit goes back as it was taken.
+        """
+        return cls(limit, run_id, most <= HOLDERS_INLINE_MAX)
+
+    @classmethod
+    def named(cls, text: str, run_id: str) -> Permit:
+        """Returns the permit that a run names by `text`."""
+        pk, sk = text.split("|")
+        return cls(Key(pk, "LIMIT"), run_id, sk == "LIMIT")
+
+    def text(self) -> str:
+        """Returns how the run names it."""
+        return key_text(self.limit if self.inline else keys.permit(self.limit, self.run_id))
+
+    def removal(self) -> Delete:
+        """Removes the permit's own item, once."""
+        return Delete(keys.permit(self.limit, self.run_id), conditions.present())
+
+
+def key_text(key: Key) -> str:
+    """Returns how a record names a key: neither part ever holds a `|`."""
+    return f"{key.pk}|{key.sk}"
+
+
+def key_of(text: str) -> Key:
+    pk, sk = text.split("|")
+    return Key(pk, sk)
+
+
+def home_of(limit: Key, shards: int) -> int:
+    """Returns the shard whose owner keeps the limit's queue."""
+    return shard_of(limit.pk, shard_count=shards)
+
+
+def homes_of(limits: Iterable[str], shards: int) -> list[tuple[int, Key]]:
+    """Returns home and limit of each shared limit that a run names."""
+    pks = sorted({key_of(text).pk for text in limits if text.startswith(keys.SHARED_LIMIT)})
+    return [(home_of(Key(pk, "LIMIT"), shards), Key(pk, "LIMIT")) for pk in pks]
+
+
+def take_permit(permit: Permit, most: int, *, offered: bool = False) -> tuple[Action, ...]:
+    """Takes a permit: `in_use + 1`, the run becomes a holder (I4). An offer is used up by it.
+
+    One action, one write, unless the limit is too wide to name its holders in its own item: then two.
+    """
+    runs = frozenset({permit.run_id})
+    names = {"#in_use": "in_use"}
+    adds, deletes = "#in_use :one", ""
+    if permit.inline:
+        adds, names = f"{adds}, #holders :runs", {**names, "#holders": "holders"}
+    if offered:
+        deletes, names = " DELETE #offered :runs", {**names, "#offered": "offered"}
+    demand = conditions.permit_offered if offered else conditions.permit_free
+    values = {":one": 1} | ({":runs": runs} if permit.inline or offered else {})
+    taken = Update(permit.limit, f"ADD {adds}{deletes}", names, values, demand(permit.run_id, most))
+    if permit.inline:
+        return (taken,)
+    key = keys.permit(permit.limit, permit.run_id)
+    return (taken, Put(key, {"pk": key.pk, "sk": key.sk, "run_id": permit.run_id}, conditions.absent()))
+
+
+def return_permits(limit: Key, permits: Sequence[Permit]) -> Update:
+    """Gives permits back; refused when one of the runs does not hold it, so never twice (I4).
+
+    Those with items of their own are counted here and removed by `Permit.removal`, in the same transaction.
+    """
+    inline = [permit.run_id for permit in permits if permit.inline]
+    minus = {":minus": -len(permits)}
+    if not inline:
+        return Update(limit, "ADD #in_use :minus", {"#in_use": "in_use"}, minus)
+    return Update(
+        limit,
+        "ADD #in_use :minus DELETE #holders :runs",
+        {"#in_use": "in_use", "#holders": "holders"},
+        {**minus, ":runs": frozenset(inline)},
+        conditions.permits_held(inline),
+    )
+
+
+def mark_queue(limit: Key, mark: str) -> Update:
+    """Says that somebody waits: from now on permits go to offers only. In the transaction that writes a waiter row."""
+    return Update(limit, "SET #queued = :mark", {"#queued": "queued"}, {":mark": mark})
+
+
+def close_queue(limit: Key, mark_seen: str) -> Update:
+    """Says that nobody waits any more, unless somebody has joined since the queue was seen empty."""
+    return Update(limit, "REMOVE #queued", {"#queued": "queued"}, {}, conditions.queue_marked(mark_seen))
+
+
+def offer_slots(limit: Key, job_ids: Sequence[str], expired: Mapping[int, int] = NOTHING_EXPIRED) -> Update:
+    """Gives jobs the word for free slots; of a rate, out of which those go at the same time that count no more."""
+    jobs: dict[str, Value] = {":jobs": frozenset(job_ids)}
+    if not expired:
+        return Update(limit, "ADD #offered :jobs", {"#offered": "offered"}, jobs)
+    gone = conditions.counted_as_seen(expired)
+    names = {"#in_use": "in_use", "#offered": "offered", **gone.names}
+    minus: dict[str, Value] = {":minus": -sum(expired.values())}
+    expression = f"ADD #in_use :minus, #offered :jobs REMOVE {', '.join(gone.names)}"
+    return Update(limit, expression, names, {**jobs, **minus}, gone)
+
+
+def take_out(limit: Key, expired: Mapping[int, int]) -> Update:
+    """Takes out of a rate what counts no more."""
+    gone = conditions.counted_as_seen(expired)
+    expression = f"ADD #in_use :minus REMOVE {', '.join(gone.names)}"
+    return Update(limit, expression, {"#in_use": "in_use", **gone.names}, {":minus": -sum(expired.values())}, gone)
+
+
+def lapse_offers(limit: Key, job_ids: Sequence[str]) -> Update:
+    """Takes the word back. A job that was admitted meanwhile has used it up; one that was not is refused from now on."""
+    return Update(limit, "DELETE #offered :jobs", {"#offered": "offered"}, {":jobs": frozenset(job_ids)})
+
+
+def remove_idle(limit: Key) -> Delete:
+    """Removes a limit that nobody uses and nobody waits for: who comes next finds what was never used."""
+    return Delete(limit, conditions.idle())

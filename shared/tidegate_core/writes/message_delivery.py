@@ -1,0 +1,215 @@
+"""Fenced writes of the delivery plane: checkpoint, guard, next attempts of what was refused, and removal of inbox rows.
+
+Held messages move by others (`writes/scope_suspension.py`). What else the plane writes is unconditional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tidegate_core.rows import keys
+from tidegate_core.rows.item_codec import to_item
+from tidegate_core.rows.message import Guard, Message, MessageTimer
+from tidegate_core.rows.outage import Outage, gaps_of, outages_of
+from tidegate_core.rows.store_operations import Action, Check, Delete, Item, Key, Put, Transaction, Update
+from tidegate_core.writes import conditions
+
+DIGEST_MODULUS = 1 << 63
+
+
+class Tally(NamedTuple):
+    """What became of messages since the last closed tally. One is made for each delivery: a tuple, which costs a fifth.
+
+    Attributes:
+        digest: Order-free hash of the delivered ids.
+        coalesced: Occurrences of recurring messages that another one, delivered after an outage, stands for.
+    """
+
+    delivered: int = 0
+    expired: int = 0
+    cancelled: int = 0
+    dead: int = 0
+    digest: int = 0
+    coalesced: int = 0
+
+    def plus(self, other: Tally) -> Tally:
+        return Tally(
+            self.delivered + other.delivered,
+            self.expired + other.expired,
+            self.cancelled + other.cancelled,
+            self.dead + other.dead,
+            (self.digest + other.digest) % DIGEST_MODULUS,
+            self.coalesced + other.coalesced,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A shard's delivery position as stored: everything up to and including (slot, id) is dealt with.
+
+    Attributes:
+        outages: When nobody served the shard, oldest first; checkpoints leave them alone.
+        gaps: What of them recurring messages take for missed (`with_gap`).
+    """
+
+    epoch: int
+    slot: int
+    id: str
+    tally: Tally
+    outages: tuple[Outage, ...] = ()
+    gaps: tuple[Outage, ...] = ()
+
+    @property
+    def place(self) -> tuple[int, str, str]:
+        """Slot, id and version: the order of the timer rows' sort keys."""
+        message_id, _, version = self.id.partition("#")
+        return (self.slot, message_id, version)
+
+
+def progress_of(item: Item) -> Progress:
+    """Returns the record of a PROGRESS item."""
+
+    def number(name: str) -> int:
+        value = item[name]
+        assert isinstance(value, int)
+        return value
+
+    delivered, expired, cancelled, dead, digest = map(number, ("delivered", "expired", "cancelled", "dead", "digest"))
+    tally = Tally(delivered, expired, cancelled, dead, digest, coalesced_of(item))
+    return Progress(
+        number("epoch"), number("fired_slot"), str(item["fired_id"]), tally, outages_of(item), gaps_of(item)
+    )
+
+
+def coalesced_of(item: Item) -> int:
+    """Returns a count that items of an older node do not have."""
+    value = item.get("coalesced", 0)
+    assert isinstance(value, int)
+    return value
+
+
+def checkpoint(
+    shard: int, seen: Progress, slot: int, message_id: str, tally: Tally, closed: Put | None, token: str
+) -> Transaction:
+    """Moves the delivery position, with absolute values.
+
+    Args:
+        shard: Whose position it is.
+        seen: As last stored by this owner.
+        slot: With `message_id` the place up to which everything is dealt with.
+        message_id: `<id>#<version>` of the last row, or `~#`: all of that slot.
+        token: Unique; written as `w`.
+        tally: After this checkpoint.
+        closed: Ledger row of the tally that this checkpoint closes (the stored tally then begins anew).
+    """
+    update = Update(
+        keys.progress(shard),
+        "SET #slot = :slot, #id = :id, #delivered = :delivered, #expired = :expired, #cancelled = :cancelled, "
+        "#dead = :dead, #digest = :digest, #coalesced = :coalesced, #w = :w",
+        {
+            "#delivered": "delivered",
+            "#expired": "expired",
+            "#cancelled": "cancelled",
+            "#dead": "dead",
+            "#digest": "digest",
+            "#coalesced": "coalesced",
+            "#w": "w",
+        },
+        {
+            ":slot": slot,
+            ":id": message_id,
+            ":delivered": tally.delivered,
+            ":expired": tally.expired,
+            ":cancelled": tally.cancelled,
+            ":dead": tally.dead,
+            ":digest": tally.digest,
+            ":coalesced": tally.coalesced,
+            ":w": token,
+        },
+        conditions.fired_through(seen.epoch, seen.slot, seen.id),
+    )
+    actions: tuple[Action, ...] = (update,) if closed is None else (update, closed)
+    return Transaction("checkpoint", actions, token, keys.progress(shard))
+
+
+def raise_guard(shard: int, epoch: int, guard: Guard, token: str) -> Transaction:
+    """Raises a guard; refused when it is as high already, or when the shard has another owner.
+
+    A former owner must not answer a cancel or a replacement: the present one may have loaded what it covers, and would
+    not hear of it.
+    """
+    written = (
+        "SET #live_from = :version, #id = :id, #expires = :expires, #request = :request, #before = :before, #through = :through, "
+        "#w = :w"
+    )
+    values = {
+        ":id": guard.id,
+        ":expires": guard.expires_at,
+        ":request": guard.request_id,
+        ":before": guard.before,
+        ":through": guard.through,
+        ":w": token,
+    }
+    update = Update(
+        guard.key(shard),
+        # The store knows no empty set.
+        f"{written}, #late = :late" if guard.late else f"{written} REMOVE #late",
+        {
+            "#id": "id",
+            "#expires": "expires_at",
+            "#request": "request_id",
+            "#before": "before",
+            "#through": "through",
+            "#late": "late",
+            "#w": "w",
+        },
+        {**values, ":late": guard.late} if guard.late else values,
+        conditions.guard_older(guard.live_from),
+    )
+    actions = (update, Check(keys.progress(shard), conditions.holds_progress(epoch)))
+    return Transaction("guard", actions, token, guard.key(shard))
+
+
+def refuse_version(shard: int, epoch: int, message_id: str, version: str, token: str) -> Transaction:
+    """Adds a version to those that a guard covers one by one; such a guard is kept for ever.
+
+    Late and repeated ones add what is there already. A former owner must not: its reasons may be refused by the present one.
+    """
+    key = keys.message_guard(shard, message_id)
+    update = Update(
+        key,
+        "SET #id = :id, #w = :w ADD #refused :version REMOVE #expires",
+        {"#id": "id", "#w": "w", "#refused": "refused", "#expires": "expires_at"},
+        {":id": message_id, ":w": token, ":version": frozenset({version})},
+    )
+    return Transaction("guard", (update, Check(keys.progress(shard), conditions.holds_progress(epoch))), token, key)
+
+
+def remove_inboxed(shard: int, epoch: int, inbox_rows: Sequence[Key], token: str) -> Transaction:
+    """Removes inbox rows whose messages are written; a former owner's removal would hide them from the present one (I8)."""
+    deletes = [Delete(row) for row in inbox_rows]
+    actions: tuple[Action, ...] = (*deletes, Check(keys.progress(shard), conditions.holds_progress(epoch)))
+    return Transaction("inboxed", actions, token, None)
+
+
+def retry(
+    shard: int, epoch: int, gone: Sequence[Key], rows: Sequence[MessageTimer | Message], token: str
+) -> Transaction:
+    """Gives messages that the broker refused the rows by which they are tried again, in place of those that they had: all or none (I8).
+
+    A former owner must not: the present one has looked for these rows, found those of before, or none, and has sent the messages from
+    their places. Repeated by the same owner it says the same.
+
+    Args:
+        shard: Whose messages they are.
+        epoch: Of the owner.
+        gone: Timer rows of the attempts that were refused; a fire of a recurring message had none.
+        rows: Of each message its next attempt's timer row, and of a fire its message row; 99 with those that go at most.
+        token: Unique.
+    """
+    puts = [Put(row.key(shard), to_item(row, row.key(shard))) for row in rows]
+    deletes = [Delete(row) for row in gone]
+    actions: tuple[Action, ...] = (*puts, *deletes, Check(keys.progress(shard), conditions.holds_progress(epoch)))
+    return Transaction("retry", actions, token, None)

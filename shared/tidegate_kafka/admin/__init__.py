@@ -1,0 +1,1 @@
+"""Questions to the brokers: topics, ids, offsets, and the making of topics."""

@@ -1,0 +1,1 @@
+"""What all Kafka clients share: configuration, security, logging, threads, reachability."""

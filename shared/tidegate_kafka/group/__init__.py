@@ -1,0 +1,1 @@
+"""Membership in the consumer group: assignment, drain, proofs of membership."""

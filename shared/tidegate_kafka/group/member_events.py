@@ -1,0 +1,116 @@
+"""From a member's thread to its listener on the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tidegate_kafka.clients.client_thread import Life
+from tidegate_kafka.clients.loop_bridge import Post
+from tidegate_kafka.consumer.consumer_commands import Orders
+from tidegate_kafka.consumer.reader_progress import Progress
+from tidegate_kafka.consumer.topic_ids import TopicIds
+from tidegate_kafka.group.pending_drain import PendingDrain
+from tidegate_ports.bus import MembershipListener, Record, Topic
+
+
+class Found(NamedTuple):
+    """What was read of a topic partition, or, without records, that its log does not hold the position."""
+
+    topic_partition: int
+    era: int
+    life: Life
+    records: Sequence[Record]
+    gone: int = -1
+
+
+class LoopTeller:
+    """Carries a member's reports to the listener on the loop, and keeps from it what a later order made void.
+
+    Attributes:
+        ids: Asks in which topic records lie before they are handed on.
+        progress: How far the listener was told, and what of it is still out.
+        life: Of the client that reads now.
+    """
+
+    def __init__(self, listener: MembershipListener, orders: Orders, topic: Topic, post: Post) -> None:
+        self._listener = listener
+        self._orders = orders
+        self._topic = topic
+        self._post = post
+        self.ids: TopicIds[Found] | None = None
+        self.progress = Progress()
+        self.life = Life()
+        self._given = 0
+        self._heard = 0
+        self._given_as: dict[int, int] = {}
+
+    def begin_again(self) -> None:
+        """There is a new client: what the one before it read is told already, or dropped."""
+        self.life = Life()
+
+    def gives(self, topic_partitions: Sequence[int]) -> None:
+        """To be called before they are owned, and before `assigned`."""
+        for number in topic_partitions:
+            self._given_as[number] = self._given + 1
+        self._given += 1
+
+    def assigned(self, topic_partitions: Sequence[int]) -> None:
+        self._post(self._assigned, self._given, tuple(topic_partitions))
+
+    def heard_of(self, owned: frozenset[int]) -> frozenset[int]:
+        """Returns those of which the listener knows that they were given anew: until then it has what it had of them before, and another node
+        may have had them meanwhile.
+        """
+        heard = self._heard
+        if heard == self._given:
+            return owned
+        return frozenset(number for number in owned if self._given_as[number] <= heard)
+
+    def revoked(self, topic_partitions: Sequence[int], drain: PendingDrain) -> None:
+        self._post(self._gone, topic_partitions, drain)
+
+    def lost(self, topic_partitions: Sequence[int]) -> None:
+        self._post(self._gone, topic_partitions, None)
+
+    def records(self, topic_partition: int, era: int, records: Sequence[Record]) -> None:
+        self._post(self._found, Found(topic_partition, era, self.life, records))
+
+    def position_gone(self, topic_partition: int, era: int, offset: int) -> None:
+        self._post(self._found, Found(topic_partition, era, self.life, (), offset))
+
+    def _assigned(self, given: int, topic_partitions: Sequence[int]) -> None:
+        self._heard = given
+        self._listener.assigned(topic_partitions)
+
+    def _gone(self, topic_partitions: Sequence[int], drain: PendingDrain | None) -> None:
+        for number in topic_partitions:
+            self._orders.forget((self._topic.name, number))
+            self.progress.ended(number)
+        if drain is None:
+            self._listener.lost(tuple(topic_partitions))
+        else:
+            self._listener.revoked(tuple(topic_partitions), drain)
+
+    def _found(self, found: Found) -> None:
+        if self.ids is None:
+            self.hand_on(found, None)
+        else:
+            self.ids.put(self._topic.name, found)
+
+    def hand_on(self, found: Found, topic_id: str | None) -> None:
+        """Tells the listener, unless another order came meanwhile. Whatever fails of it, nothing behind it is handed on."""
+        if found.life.bug is not None or self._orders.era((self._topic.name, found.topic_partition)) != found.era:
+            return
+        if not found.records:
+            self.progress.ended(found.topic_partition)
+            self._listener.position_gone(found.topic_partition, found.gone)
+            return
+        records = found.records
+        if topic_id is not None:
+            records = [each if each.topic_id == topic_id else each._replace(topic_id=topic_id) for each in records]
+        try:
+            self.progress.handed(found.topic_partition, records[-1].offset + 1, len(records))
+            self._listener.records(found.topic_partition, records)
+        except Exception as bug:  # noqa: BLE001 - whatever it is, its author is told by the client's end
+            found.life.bug = bug

@@ -1,0 +1,249 @@
+"""This process's membership in the group: the asyncio side of `Member`, and the thread that it lives on.
+
+Implements the port `Membership`. Methods are for the loop, except `guard_holds`, `owned` and the figures for health.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from tidegate_core.engine.membership_lease import Guard
+from tidegate_kafka.clients.client_config import membership_config
+from tidegate_kafka.clients.client_log import LOG
+from tidegate_kafka.clients.client_thread import ClientThread
+from tidegate_kafka.clients.connectivity import OthersFind, close_aside, others_find
+from tidegate_kafka.clients.loop_bridge import post_to
+from tidegate_kafka.clients.settings import KafkaSettings
+from tidegate_kafka.consumer.consumer_commands import Orders
+from tidegate_kafka.consumer.partition_flows import Client
+from tidegate_kafka.consumer.topic_ids import TopicIds
+from tidegate_kafka.consumer.topic_recreation import MadeAnew
+from tidegate_kafka.group.commit_probes import Probes
+from tidegate_kafka.group.group_member import Callbacks, Member
+from tidegate_kafka.group.member_events import LoopTeller
+from tidegate_kafka.group.previous_incarnation import FormerLife
+from tidegate_ports.bus import MembershipListener, Notices, Topic, Topics
+from tidegate_ports.clock import Clock
+
+CLOSE_MS_MAX = 10_000
+"""Patience with a client that leaves its group while brokers may be away."""
+
+FORMER_LIFE_LOOK_S = 0.5
+"""Between two looks whether the former life is out of the group."""
+
+OnCommit: TypeAlias = Callable[[KafkaError | None, Sequence[TopicPartition]], object]
+OnRebalance: TypeAlias = Callable[[Any, list[TopicPartition]], Any]
+
+
+class GroupClient(Client, Protocol):
+    """A client that can join a group."""
+
+    def subscribe(
+        self,
+        topics: list[str],
+        on_assign: OnRebalance | None = None,
+        on_revoke: OnRebalance | None = None,
+        on_lost: OnRebalance | None = None,
+    ) -> None: ...
+
+
+MakeClient: TypeAlias = Callable[[KafkaSettings, OnCommit], GroupClient]
+
+
+def make_consumer(settings: KafkaSettings, on_commit: OnCommit) -> GroupClient:
+    return Consumer({**membership_config(settings), "on_commit": on_commit, "logger": LOG})
+
+
+class KafkaMembership:
+    """One member of the group; may be started and stopped again and again.
+
+    With `topics` records are handed on with the id of the topic in which they lie, asked after they were read, and a client that knew another
+    one under the name hands over and is replaced (`MadeAnew`): without, the topic has to be one that nobody makes anew. With `former` the first
+    client of a process that fell and came back at once does not join before nobody has to wait for long for the life of before.
+    """
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        topic: Topic,
+        listener: MembershipListener,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        notices: Notices,
+        make: MakeClient = make_consumer,
+        topics: Topics | None = None,
+        others: OthersFind = others_find,
+        former: FormerLife | None = None,
+    ) -> None:
+        self._settings = settings
+        self._topic = topic
+        self._former = former
+        self._clock = clock
+        self._notices = notices
+        self._loop = loop
+        self._make = make
+        self._others = others
+        self._orders = Orders()
+        self._guard = Guard(settings.half_session_ms, settings.settle_ms)
+        self._teller = LoopTeller(listener, self._orders, topic, post_to(loop))
+        self._made_anew: MadeAnew | None = None
+        self._renewals = 0
+        if topics is not None:
+            self._teller.ids = TopicIds(topics, self._teller.hand_on, loop=loop, notices=notices)
+            self._made_anew = MadeAnew(topics, self._renew, loop=loop, notices=notices)
+            self._made_anew.know(topic)
+        self._probes = Probes(topic.name, self._guard, settings.probe_every_ms, post_to(loop), notices)
+        self._thread = ClientThread("tidegate-membership", self._serve, notices, settings.restart_wait_ms)
+        self.rebalances = 0
+        self.joined = False
+        self.polled_at_ms = clock.monotonic_ms()
+
+    def start(self) -> None:
+        """Joins the group; what it is given comes through the listener. Idempotent."""
+        self.polled_at_ms = self._clock.monotonic_ms()
+        if self._made_anew is not None:
+            self._made_anew.start()
+        self._thread.start()
+
+    async def stop(self) -> bool:
+        """Drains, leaves the group and closes the client; False when that took too long. Idempotent."""
+        if self._made_anew is not None:
+            self._made_anew.stop()
+        stopped = await self._thread.stop(self._settings.stop_drain_ms_max + CLOSE_MS_MAX)
+        if self._teller.ids is not None:
+            self._teller.ids.stop()
+        return stopped
+
+    def seek_and_resume(self, topic_partition: int, offset: int) -> None:
+        self._teller.progress.begun(topic_partition, offset)
+        self._orders.seek((self._topic.name, topic_partition), offset)
+        self._orders.hint((self._topic.name, topic_partition), offset)
+
+    def stop_reading(self, topic_partition: int) -> None:
+        self._teller.progress.ended(topic_partition)
+        self._orders.stop((self._topic.name, topic_partition))
+
+    def taken(self, topic_partition: int, count: int) -> None:
+        self._teller.progress.taken(topic_partition, count)
+        self._orders.taken((self._topic.name, topic_partition), count)
+
+    def commit_hint(self, topic_partition: int, offset: int) -> None:
+        self._orders.hint((self._topic.name, topic_partition), offset)
+
+    def standing(self, ends: Mapping[int, int]) -> Mapping[int, int]:
+        return dict(self._teller.progress.standing(ends))
+
+    def restart(self, topic_partition: int, offset: int) -> None:
+        """Another client comes behind a hand-over."""
+        remedy = self._teller.progress.remedy(topic_partition, offset)
+        if remedy == "another client":
+            self._renew(self._topic.name)
+        elif remedy is not None:
+            self._notices(
+                "kafka_reading_restarted", topic=self._topic.name, topic_partition=topic_partition, offset=offset
+            )
+            self._orders.seek((self._topic.name, topic_partition), offset)
+
+    async def prove(self, topic_partition: int) -> bool | None:
+        if topic_partition not in self.owned():
+            return False
+        if self.guard_holds():
+            return True
+        answer: asyncio.Future[bool | None] = self._loop.create_future()
+        if not self._probes.ask(topic_partition, answer):
+            return None
+        try:
+            async with asyncio.timeout(self._settings.half_session_ms / 1000):
+                return await answer
+        except TimeoutError:
+            return None
+
+    def guard_holds(self) -> bool:
+        return self._guard.holds(self._clock.monotonic_ms())
+
+    def owned(self) -> frozenset[int]:
+        return self._teller.heard_of(self._probes.owned)
+
+    def _renew(self, topic: str) -> None:
+        self._notices("kafka_client_renewed", topic=topic)
+        self._renewals += 1
+
+    def _serve(self) -> None:
+        """One client's life, on the membership's thread."""
+        if not self._former_life_let_go():
+            return
+        renewals = self._renewals
+        callbacks = Callbacks()
+        client = self._make(self._settings, callbacks.on_commit)
+        member = callbacks.member = self._member(client)
+        self._guard.begun()
+        self._teller.begin_again()
+        try:
+            client.subscribe(
+                [self._topic.name],
+                on_assign=callbacks.on_assign,
+                on_revoke=callbacks.on_revoke,
+                on_lost=callbacks.on_lost,
+            )
+            while not self._thread.stopping and self._renewals == renewals:
+                member.turn()
+                self._turned(member)
+                self._teller.life.check()
+            if not member.hand_over(lambda: self._turned(member)):
+                self._notices("kafka_drain_cut", patience_ms=self._settings.stop_drain_ms_max)
+            # The goodbye gives all of it to others: from here on nothing of a cut drain may leave any more.
+            self._guard.expelled()
+        finally:
+            self._end(client, member, callbacks)
+
+    def _former_life_let_go(self) -> bool:
+        """Waits once in a process, and never for long: one that is still there then is somebody else of this name. False: stopped meanwhile."""
+        former, self._former = self._former, None
+        if former is None:
+            return True
+        begun = now = self._clock.monotonic_ms()
+        while not self._thread.stopping and former.is_in_the_way(now):
+            self._thread.pause(FORMER_LIFE_LOOK_S)
+            now = self.polled_at_ms = self._clock.monotonic_ms()
+        if now > begun:
+            self._notices("former_life_awaited", waited_ms=now - begun)
+        return not self._thread.stopping
+
+    def _end(self, client: GroupClient, member: Member, callbacks: Callbacks) -> None:
+        try:
+            if (why := member.why_no_goodbye) is None:
+                client.close()
+            else:
+                self._notices("kafka_left_without_goodbye", reason=why)
+                # First: its close tells what it still holds, on the other thread, where it would wait for a drain beside the member's next life.
+                callbacks.member = None
+                close_aside(client)
+        finally:
+            callbacks.member = None
+            member.abandon()
+            self._turned(member)
+
+    def _member(self, client: GroupClient) -> Member:
+        return Member(
+            client,
+            self._settings,
+            self._topic,
+            orders=self._orders,
+            guard=self._guard,
+            probes=self._probes,
+            teller=self._teller,
+            clock=self._clock,
+            notices=self._notices,
+            others=self._others,
+        )
+
+    def _turned(self, member: Member) -> None:
+        self.polled_at_ms = self._clock.monotonic_ms()
+        self.joined = member.joined
+        self.rebalances += member.rebalances
+        member.rebalances = 0

@@ -1,0 +1,1 @@
+"""Sends records, with and without a membership lease."""

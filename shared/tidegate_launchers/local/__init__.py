@@ -1,0 +1,1 @@
+"""Launcher `local`: programs as processes of the node's machine, each under a supervisor."""

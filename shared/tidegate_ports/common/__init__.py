@@ -1,0 +1,1 @@
+"""Helpers that several adapters and services share: settings files, YAML, shortened texts."""

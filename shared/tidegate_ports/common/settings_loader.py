@@ -1,0 +1,153 @@
+"""Reads a process's settings from environment and file, and says of a mistyped name which one was meant.
+
+Used by the bootstraps of node and API. No port, but it has to lie where both may import it, and knows nothing of ours. Left to itself, the settings library passes over environment variables that it does not know, so that a typing error would silently
+mean "the default".
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_settings import BaseSettings, EnvSettingsSource
+
+from tidegate_ports.common.settings_file import CONFIG_VARIABLE, SettingsFileUnreadable, settings_document
+
+PREFIX: Final = "TIDEGATE_"
+TOOLS: Final = ("API_URL", "CACHE", "CLI", "CLIENT", "DEMO", "DEV", "IVY", "STATE", "TEST")
+"""First words of names that belong to the client, the command line, the local bricks and the tests: no service reads them."""
+CLOSE_ENOUGH: Final = 0.6
+Settings = TypeVar("Settings", bound=BaseSettings)
+
+
+class SettingsRefused(Exception):
+    """The settings do not fit; one line for each mistake, with the name as it was given."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
+
+def load_settings(
+    kind: type[Settings], environment: Mapping[str, str], others: Sequence[str] = (), **given: Any
+) -> Settings:
+    """Reads, merges and checks.
+
+    Args:
+        kind: The settings class; its sections are models that forbid unknown fields.
+        environment: `os.environ`, or a test's.
+        others: First words of names, in capitals, that belong to other services: one ConfigMap or shell serves them all.
+        given: Sections or fields that win over both.
+
+    Raises:
+        SettingsRefused: Something is unknown, missing or out of range.
+    """
+    file = environment.get(CONFIG_VARIABLE)
+    foreign = (*TOOLS, *others)
+    ours = {
+        name: text
+        for name, text in environment.items()
+        if name.startswith(PREFIX) and name != CONFIG_VARIABLE and not _begins(name.removeprefix(PREFIX), foreign)
+    }
+    unknown = list(_unknown_variables(kind, ours))
+    if unknown:
+        raise SettingsRefused(unknown)
+    merged = _merged(_from_file(Path(file), foreign) if file else {}, _from_environment(kind, ours))
+    try:
+        return kind.model_validate(_merged(_needed_sections(kind), _merged(merged, given)))
+    except ValidationError as failure:
+        raise SettingsRefused([_line(kind, error["loc"], error) for error in failure.errors()]) from failure
+
+
+def _needed_sections(kind: type[BaseModel]) -> dict[str, Any]:
+    """A section that has to be checked, also where nobody names anything of it: what it needs is then named in its own words."""
+    return {
+        name: {}
+        for name, field in kind.model_fields.items()
+        if field.is_required() and isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+    }
+
+
+def _begins(name: str, words: Sequence[str]) -> bool:
+    return any(name == word or name.startswith(f"{word}_") for word in words)
+
+
+def _from_file(path: Path, foreign: Sequence[str]) -> dict[str, Any]:
+    try:
+        document = settings_document(path)
+    except SettingsFileUnreadable as failure:
+        raise SettingsRefused([str(failure)]) from failure
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise SettingsRefused([f"{path} holds a {type(document).__name__}; it should be a mapping of sections"])
+    return {str(name): value for name, value in document.items() if not _begins(str(name).upper(), foreign)}
+
+
+def _from_environment(kind: type[BaseSettings], environment: Mapping[str, str]) -> dict[str, Any]:
+    source = EnvSettingsSource(kind)
+    # The library reads the process's environment by itself; what is read shall be what the caller gave.
+    source.env_vars = {name.lower(): text for name, text in environment.items()}
+    try:
+        return source()
+    except ValueError as failure:
+        raise SettingsRefused([_not_json(failure, environment)]) from failure
+
+
+def _not_json(failure: ValueError, environment: Mapping[str, str]) -> str:
+    """The library names the section at most: a list, a map or a whole section is one variable, and none of its fields is to blame. Its text
+    stays unsaid, it may be a secret.
+    """
+    wrong = failure.__cause__
+    if isinstance(wrong, json.JSONDecodeError):
+        for name, text in environment.items():
+            if text == wrong.doc:
+                return f'{name}: has to be JSON, such as ["a", "b"] for a list or {{"a": "b"}} for a map: {wrong}'
+    return f"environment: {failure}"
+
+
+def _unknown_variables(kind: type[BaseSettings], environment: Mapping[str, str]) -> Iterator[str]:
+    for variable in sorted(environment):
+        name = variable.removeprefix(PREFIX).lower()
+        if name.partition("__")[0] not in kind.model_fields:
+            yield f"{variable}: no such setting{_suggestion(name, _all_names(kind), PREFIX)}"
+
+
+def _line(kind: type[BaseModel], location: tuple[int | str, ...], error: Mapping[str, Any]) -> str:
+    place = ".".join(str(part) for part in location)
+    if error["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
+        return f"{place}: {str(error['msg']).removeprefix('Value error, ')}"
+    model: type[BaseModel] | None = kind
+    for part in location[:-1]:
+        annotation = model.model_fields[str(part)].annotation if model else None
+        model = annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+    return f"{place}: no such setting{_suggestion(str(location[-1]), list(model.model_fields) if model else [])}"
+
+
+def _suggestion(name: str, known: list[str], prefix: str = "") -> str:
+    close = difflib.get_close_matches(name, known, n=1, cutoff=CLOSE_ENOUGH)
+    if not close:
+        return ""
+    return f"; did you mean {prefix + close[0].upper() if prefix else close[0]}?"
+
+
+def _all_names(kind: type[BaseModel]) -> list[str]:
+    names = []
+    for name, field in kind.model_fields.items():
+        names.append(name)
+        annotation = field.annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            names += [f"{name}__{inner}" for inner in annotation.model_fields]
+    return names
+
+
+def _merged(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(low)
+    for name, value in high.items():
+        below = merged.get(name)
+        merged[name] = _merged(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+    return merged

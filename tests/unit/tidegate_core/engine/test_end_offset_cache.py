@@ -1,0 +1,32 @@
+"""What a holder has read of topics' ends: the latest reading counts, whichever answer comes last."""
+
+from __future__ import annotations
+
+from tidegate_core.engine.end_offset_cache import MISSING, SILENT, Readings
+
+
+def test_given_a_topic_that_was_just_made_then_an_older_answer_does_not_say_that_it_is_missing() -> None:
+    readings = Readings()
+    number, early, late = readings.begin(), readings.begin(), readings.begin()
+    readings.told("t", early, {})
+    readings.told("t", late, {"id/0": 5})
+    readings.found_out("t", number, 0, MISSING)
+    assert readings.untold("t", readings.begin(), recent_at=10) is None
+
+
+def test_given_a_missing_topic_then_it_stays_so_when_another_answer_says_the_same() -> None:
+    readings = Readings()
+    number, early, late = readings.begin(), readings.begin(), readings.begin()
+    readings.told("t", early, {})
+    readings.found_out("t", number, 0, MISSING)
+    readings.told("t", late, {})
+    assert readings.untold("t", readings.begin(), recent_at=10) == MISSING
+
+
+def test_given_a_silent_topic_then_its_first_answer_ends_that() -> None:
+    readings = Readings()
+    number, late = readings.begin(), readings.begin()
+    readings.found_out("t", number, 0, SILENT)
+    assert readings.untold("t", readings.begun, recent_at=10) == SILENT
+    readings.told("t", late, {"id/0": 5})
+    assert readings.untold("t", readings.begun, recent_at=10) is None

@@ -1,0 +1,95 @@
+"""One group of due messages: produced, expired, tried again, dead (SEMANTICS 14)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.builders import HOUR, REQUESTS, SECOND, a_send
+from tests.support.harness.actor_harness import Bench
+from tidegate_core.language.values.instants import format_instant
+from tidegate_core.rows.effects import Effect, NotProduced, Produce
+
+
+@pytest.fixture
+def bench() -> Bench:
+    made = Bench()
+    made.run(SECOND)
+    return made
+
+
+def to_out(effect: Effect) -> bool:
+    return isinstance(effect, Produce) and effect.topic == "out"
+
+
+def tries(bench: Bench) -> list[Produce]:
+    return [effect for effect in bench.all_asked(Produce) if effect.topic == "out"]
+
+
+def tally(bench: Bench, name: str) -> int:
+    return sum(int(str(row[name])) for row in [*bench.rows("PROGRESS"), *bench.rows("Y#")])
+
+
+def test_given_a_delivery_then_it_is_guarded(bench: Bench) -> None:
+    bench.request(a_send(after="1s"))
+    bench.run(SECOND)
+    assert [effect.guarded for effect in tries(bench)] == [True]
+
+
+@pytest.mark.parametrize("kind", ["guard", "unavailable"])
+def test_given_a_lapsed_guard_or_a_broker_that_is_away_then_it_is_tried_again_soon_under_the_same_id(
+    bench: Bench, kind: str
+) -> None:
+    bench.answer_with(to_out, NotProduced(kind, "not now"), times=3)
+    bench.request(a_send(after="1s"))
+    bench.run(3 * SECOND)
+    assert len(bench.on("out")) == 1
+    assert len(tries(bench)) == 4
+    assert len({effect.headers for effect in tries(bench)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("away_for", "delivered"),
+    [
+        pytest.param(29 * SECOND, 1, id="within"),
+        pytest.param(31 * SECOND, 0, id="beyond"),
+    ],
+)
+def test_given_an_expiry_then_it_is_not_delivered_later_than_that(bench: Bench, away_for: int, delivered: int) -> None:
+    bench.request(a_send(after="1s", expire_after="30s"))
+    bench.now += SECOND + away_for
+    bench.run(10 * SECOND)
+    assert len(bench.on("out")) == delivered
+    assert tally(bench, "expired") == 1 - delivered
+
+
+def test_given_many_due_at_once_then_all_are_delivered_in_the_order_of_their_slots(bench: Bench) -> None:
+    for number in range(60):
+        bench.request(a_send(f"m-{number:03d}", after=f"{2_000 - number}ms"))
+    bench.run(10 * SECOND)
+    sent = bench.on("out")
+    assert len(sent) == 60
+    assert [each.at for each in sent] == sorted(each.at for each in sent)
+    assert tally(bench, "delivered") == 60
+
+
+def test_given_messages_of_one_instant_then_they_are_sent_in_the_order_in_which_they_came(bench: Bench) -> None:
+    """SEMANTICS 14: order per key by (deliver_at, sequence)."""
+    bench.append(REQUESTS, 0, *(a_send(f"m-{number}", key="k" * (number + 1), after="5s") for number in range(40)))
+    bench.run(10 * SECOND)
+    by_shard: dict[str, list[int]] = {}
+    for sent in bench.on("out"):
+        by_shard.setdefault(sent.headers["tidegate-id"][:4], []).append(int(sent.document["of"][2:]))
+    assert sum(map(len, by_shard.values())) == 40
+    assert all(numbers == sorted(numbers) for numbers in by_shard.values())
+
+
+def test_given_messages_of_the_past_then_they_are_sent_in_the_order_of_their_times() -> None:
+    bench = Bench(shards=1)
+    bench.run(SECOND)
+    bench.request(a_send("m", after="0s"))
+    bench.run(10 * SECOND)
+    past = bench.now - HOUR
+    order = [3, 1, 4, 0, 2, 5]
+    bench.append(REQUESTS, 0, *(a_send(f"{n}", deliver_at=format_instant(past + n)) for n in order))
+    bench.run(SECOND)
+    assert [sent.document["of"] for sent in bench.on("out")[1:]] == ["0", "1", "2", "3", "4", "5"]
