@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from fastapi import Depends, FastAPI
 
 from tidegate_api import openapi
-from tidegate_api.dependencies import Parts, running
-from tidegate_api.http import problem_responses as problems
+from tidegate_api.dependencies import Dependencies, running
+from tidegate_api.http import problem_responses
 from tidegate_api.http.host_check import Hosts
 from tidegate_api.http.middleware import RequestFrame
 from tidegate_api.http.request_bodies import Room
@@ -21,6 +21,7 @@ from tidegate_api.routes import (
     jobs,
     limits,
     messages,
+    nodes,
     occurrences,
     requests,
     runs,
@@ -28,7 +29,6 @@ from tidegate_api.routes import (
     schedules,
     sources,
 )
-from tidegate_api.routes import nodes as cluster
 from tidegate_api.routes.parameters import refuse_unknown_parameters
 from tidegate_core.language.values.planned_features import OPERATIONS
 
@@ -42,7 +42,7 @@ DESCRIPTION = (
 )
 
 
-def make_app(parts: Parts) -> FastAPI:
+def make_app(parts: Dependencies) -> FastAPI:
     """Returns the application; its lifespan starts and stops what `parts` describes."""
 
     @asynccontextmanager
@@ -60,7 +60,7 @@ def make_app(parts: Parts) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
-    problems.install(app)
+    problem_responses.install(app)
     add_routes(app)
     hosts = Hosts(parts.host, parts.gate_url)
     room = Room(parts.large_bodies_bytes_max)
@@ -82,7 +82,7 @@ def add_routes(app: FastAPI) -> None:
         events,
         requests,
         dead_letters,
-        cluster,
+        nodes,
         limits,
     ):
         app.include_router(module.router, dependencies=[Depends(refuse_unknown_parameters)])

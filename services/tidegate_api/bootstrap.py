@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tidegate_api.app import make_app
 from tidegate_api.bus_clients import Bus, OpenBus, TopicNames
-from tidegate_api.dependencies import Parts
+from tidegate_api.dependencies import Dependencies
 from tidegate_api.run_logs import FileLogs
 from tidegate_api.settings import MIB, OTHERS, ApiSettings, SettingsInvalid, read_secrets
 from tidegate_api.start_gate import CarryOut
@@ -81,7 +81,7 @@ def build(settings: Settings, notices: Notices, metrics: Metrics) -> FastAPI:
     except KafkaException as wrong:
         # A property that only the client knows, or a certificate that it cannot read.
         raise SettingsInvalid(f"kafka: {wrong.args[0].str()}") from wrong
-    parts = Parts(
+    parts = Dependencies(
         store=store,
         carry_out=settled_on(store),
         open_bus=kafka_bus(kafka, topics, clock, notices),

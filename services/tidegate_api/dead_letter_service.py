@@ -27,7 +27,7 @@ TEXT_CHARACTERS_MAX: Final = 1_024
 """Of actor and reason in a mark."""
 
 
-class LetterDesk:
+class DeadLetterService:
     """One per process."""
 
     def __init__(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from tidegate_api.bus_clients import Bus, OpenBus, TopicNames
 from tidegate_api.cluster_map import MapReader
-from tidegate_api.dead_letter_service import LetterDesk
+from tidegate_api.dead_letter_service import DeadLetterService
 from tidegate_api.http.request_bodies import LARGE_TOGETHER_BYTES
 from tidegate_api.reads.dead_letters import DeadLetterReads
 from tidegate_api.reads.jobs import JobReads
@@ -26,7 +26,7 @@ from tidegate_api.reads.sources import SourceReads
 from tidegate_api.reads.why import WhyReads
 from tidegate_api.requests.overtaking import Overtaking
 from tidegate_api.requests.receipt_lookup import StoredAnswers
-from tidegate_api.requests.receipt_waiters import ReceiptDesk
+from tidegate_api.requests.receipt_waiters import ReceiptWaiters
 from tidegate_api.requests.request_submission import Submission, Timing
 from tidegate_api.run_logs import RunLogs
 from tidegate_api.start_gate import CarryOut, Gate
@@ -41,7 +41,7 @@ from tidegate_telemetry.open_transactions import Followed, OpenTransactions
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Dependencies:
     """Ports and values from outside.
 
     Attributes:
@@ -91,7 +91,7 @@ class Services:
     cluster: MapReader
     gate: Gate
     pokes: Pokes
-    desk: ReceiptDesk
+    desk: ReceiptWaiters
     transactions: OpenTransactions
     submission: Submission
     answers: StoredAnswers
@@ -107,14 +107,14 @@ class Services:
     shards: ShardReads
     limits: LimitReads
     letters: DeadLetterReads
-    letter_desk: LetterDesk
+    letter_desk: DeadLetterService
 
 
 @asynccontextmanager
-async def running(parts: Parts) -> AsyncIterator[Services]:
+async def running(parts: Dependencies) -> AsyncIterator[Services]:
     """Starts everything, and stops it in the order in which nothing is lost: pokes, clients, threads."""
     pools = Pools(parts.gate_threads, parts.read_threads)
-    desk = ReceiptDesk(parts.topics.receipts, parts.notices)
+    desk = ReceiptWaiters(parts.topics.receipts, parts.notices)
     async with parts.open_bus(desk) as bus:
         services = assemble(parts, pools, desk, bus)
         # In the background: the gate and the reads work while the broker is down.
@@ -131,7 +131,7 @@ async def running(parts: Parts) -> AsyncIterator[Services]:
     pools.close()
 
 
-def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Services:
+def assemble(parts: Dependencies, pools: Pools, desk: ReceiptWaiters, bus: Bus) -> Services:
     """Builds the services; nothing here acts."""
     cluster = MapReader(parts.store, pools, parts.clock)
     ranges = RangeReader(parts.store, pools)
@@ -188,5 +188,7 @@ def assemble(parts: Parts, pools: Pools, desk: ReceiptDesk, bus: Bus) -> Service
         shards=ShardReads(parts.store, pools, bus, parts.topics, parts.clock),
         limits=LimitReads(parts.store, pools, cluster, ranges, parts.clock),
         letters=letters,
-        letter_desk=LetterDesk(letters, parts.store, parts.carry_out, pools, bus.publisher, parts.clock, parts.notices),
+        letter_desk=DeadLetterService(
+            letters, parts.store, parts.carry_out, pools, bus.publisher, parts.clock, parts.notices
+        ),
     )

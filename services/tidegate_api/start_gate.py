@@ -19,7 +19,7 @@ from tidegate_core.rows.effects import Committed, Refused
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.store_operations import Item, Transaction
-from tidegate_core.writes import start_gate as gate
+from tidegate_core.writes import start_gate
 from tidegate_core.writes.settlement import Verdict
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
@@ -52,7 +52,7 @@ class Gate:
             ApiProblem: 404, 409 with the reason why this driver must not run, 503.
         """
         now = self._clock.now_ms()
-        item = self._refused_by(gate.start_run(run_id, attempt, driver, now, _token(), host=host))
+        item = self._refused_by(start_gate.start_run(run_id, attempt, driver, now, _token(), host=host))
         if item is not _PASSED:
             self._refuse("start", run_id, attempt, driver, item)
 
@@ -64,8 +64,8 @@ class Gate:
             ApiProblem: 404, 409, 503.
         """
         text = outputs_text(outputs)
-        item = self._refused_by(gate.report_outputs(run_id, attempt, driver, text, seq, _token()))
-        if item is not _PASSED and not gate.was_overtaken(item, attempt, driver, seq):
+        item = self._refused_by(start_gate.report_outputs(run_id, attempt, driver, text, seq, _token()))
+        if item is not _PASSED and not start_gate.was_overtaken(item, attempt, driver, seq):
             self._refuse("outputs", run_id, attempt, driver, item)
 
     def finished(
@@ -88,13 +88,13 @@ class Gate:
         text = None if outputs is None else outputs_text(outputs)
         # Half a character, of a file name say, is no reason to leave an end unreported; kept, it would stop the owner.
         short = both_ends(reason, REASON_CHARACTERS_MAX).encode("utf-8", "replace").decode() if reason else None
-        transaction = gate.finish_run(
+        transaction = start_gate.finish_run(
             run_id, attempt, driver, outcome, exit_code, short, error_class, text, self._clock.now_ms(), _token()
         )
         item = self._refused_by(transaction)
-        if item is _PASSED or gate.was_finished_by(item, attempt, driver, outcome):
+        if item is _PASSED or start_gate.was_finished_by(item, attempt, driver, outcome):
             return
-        if item is None and gate.was_finished_by(self._ended(run_id), attempt, driver, outcome):
+        if item is None and start_gate.was_finished_by(self._ended(run_id), attempt, driver, outcome):
             return
         self._refuse("finished", run_id, attempt, driver, item)
 

@@ -11,28 +11,28 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from tidegate_core.engine.actor_inputs import Holding
-from tidegate_core.engine.membership_lease import MapGuard
-from tidegate_core.shard.events.subscription_index import EventIndex
-from tidegate_node.assigned_partitions import Holdings
+from tidegate_core.engine.actor_inputs import Assignment
+from tidegate_core.engine.membership_lease import MapLease
+from tidegate_core.shard.events.subscription_index import SubscriptionIndex
+from tidegate_node.assigned_partitions import AssignedPartitions
 from tidegate_node.effects.bus_effects import BusEffects
-from tidegate_node.effects.effect_router import Shell
+from tidegate_node.effects.effect_router import EffectRouter
 from tidegate_node.effects.launch_effects import LaunchEffects
-from tidegate_node.effects.run_folder_retention import Keeping
+from tidegate_node.effects.run_folder_retention import RunFolderRetention
 from tidegate_node.effects.store_effects import StoreEffects
 from tidegate_node.liveness.health_server import HealthServer
 from tidegate_node.liveness.heartbeat_loop import HeartbeatLoop
-from tidegate_node.liveness.node_status_builder import CardMaker
-from tidegate_node.liveness.node_status_writer import Presence
+from tidegate_node.liveness.node_status_builder import NodeStatusBuilder
+from tidegate_node.liveness.node_status_writer import NodeStatusWriter
 from tidegate_node.liveness.overload import Limits
-from tidegate_node.liveness.watchdog_loop import Watching
+from tidegate_node.liveness.watchdog_loop import WatchdogLoop
 from tidegate_node.load.load_effects import LoadEffects
 from tidegate_node.node import Member, Node, Parts, Startable
 from tidegate_node.node_identity import NodeFacts
 from tidegate_node.partition_driver import DriverEvents, PartitionDriver, partition_actor
 from tidegate_node.settings import NodeSettings
 from tidegate_node.startup_checks import StartRefused
-from tidegate_node.topics.lost_offsets import StandingStill
+from tidegate_node.topics.lost_offsets import LostOffsets
 from tidegate_node.topics.offset_gaps import LogGaps
 from tidegate_node.topics.partition_map_watch import MapWatch
 from tidegate_node.topics.stalled_reader_watch import ReadingWatch
@@ -77,7 +77,7 @@ class Surroundings:
     store: StoreEffects
     topics: Topics
     finder: RecordFinder
-    clients: Callable[[Holdings], Clients]
+    clients: Callable[[AssignedPartitions], Clients]
     launcher: Launcher
     run_folders: RunFolders
     loads: Mapping[str, LoadSampler]
@@ -94,11 +94,11 @@ def assemble(around: Surroundings) -> Node:
     """
     facts, clock, metrics, notices = around.facts, around.clock, around.metrics, around.notices
     loop = asyncio.get_running_loop()
-    standing_still = StandingStill(facts, around.topics, metrics, notices)
-    holdings = Holdings(facts, standing_still, clock, notices, loop)
+    standing_still = LostOffsets(facts, around.topics, metrics, notices)
+    holdings = AssignedPartitions(facts, standing_still, clock, notices, loop)
     clients = around.clients(holdings)
     gaps = LogGaps(around.finder, clock)
-    map_guard = MapGuard()
+    map_guard = MapLease()
     launch = LaunchEffects(
         around.launcher,
         gate_url=around.settings.gate.url,
@@ -150,18 +150,18 @@ def assemble(around: Surroundings) -> Node:
         takes=lambda: node.takes,
         limits=Limits(overload.lag_ms, overload.after_ms, overload.back_ms),
     )
-    shell = Shell(around.store, bus, launch, load, clock, notices, clients.membership, map_guard)
+    shell = EffectRouter(around.store, bus, launch, load, clock, notices, clients.membership, map_guard)
     drivers = DriverMaker(facts, shell, node, loop)
     holdings.connect(drivers, clients.reader, heartbeats)
     node.connect(heartbeats, _health(around.settings, node, metrics))
-    card = CardMaker(facts, node.standing, holdings.shards, holdings.writes, heartbeats, clock)
-    watching = Watching(facts, around.store, around.topics, gaps, clock, metrics, notices)
+    card = NodeStatusBuilder(facts, node.standing, holdings.shards, holdings.writes, heartbeats, clock)
+    watching = WatchdogLoop(facts, around.store, around.topics, gaps, clock, metrics, notices)
     node.attend(
-        Presence(facts.owner, around.store, notices, card, node.drain, holdings.migrated, node.outdated),
+        NodeStatusWriter(facts.owner, around.store, notices, card, node.drain, holdings.migrated, node.outdated),
         watching,
         MapWatch(facts, holdings, map_guard, around.store, around.topics, clock, notices),
         ReadingWatch(facts, clients.membership, clients.reader, around.topics, gaps, notices),
-        Keeping(around.run_folders, lambda: around.store.answered_at_ms, clock, metrics, notices),
+        RunFolderRetention(around.run_folders, lambda: around.store.answered_at_ms, clock, metrics, notices),
         OpenTransactions(
             partial(_followed, facts, clients.reader),
             # A node reads a topic partition of any topic if it holds its number modulo the map's count of topic partitions.
@@ -194,18 +194,18 @@ def _health(settings: NodeSettings, node: Node, metrics: Metrics) -> HealthServe
 class DriverMaker:
     """Makes drivers; each actor that they build has a tenure of its own, so that no token ever repeats."""
 
-    def __init__(self, facts: NodeFacts, shell: Shell, node: Node, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, facts: NodeFacts, shell: EffectRouter, node: Node, loop: asyncio.AbstractEventLoop) -> None:
         self._facts = facts
         self._shell = shell
         self._events = DriverEvents(node.actor_failed, node.actor_ended)
         self._loop = loop
-        self._index = EventIndex()
+        self._index = SubscriptionIndex()
         self._tenures = 0
 
     def __call__(self, topic_partition: int) -> PartitionDriver:
         make = partition_actor(partial(self._holding, topic_partition), self._index)
         return PartitionDriver(topic_partition, make, self._shell, self._events, self._loop)
 
-    def _holding(self, topic_partition: int) -> Holding:
+    def _holding(self, topic_partition: int) -> Assignment:
         self._tenures += 1
         return self._facts.holding(topic_partition, self._tenures)

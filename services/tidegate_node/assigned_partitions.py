@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple, Protocol
 
-from tidegate_core.engine.actor_inputs import LogRecord, Migrated, Poked, PositionGone, RecordsArrived
+from tidegate_core.engine.actor_inputs import LogRecord, Migrated, OffsetOutOfRange, RecordsArrived, Woken
 from tidegate_core.rows.schema_version import NEWEST
 from tidegate_core.shard.outages.outage_recorder import sign_name
 from tidegate_core.writes.partition_map import ClusterMap
 from tidegate_node.node_identity import NodeFacts
 from tidegate_node.partition_driver import PartitionDriver
-from tidegate_node.topics.lost_offsets import StandingStill
+from tidegate_node.topics.lost_offsets import LostOffsets
 from tidegate_node.topics.wakeup_records import Beat, read_record
 from tidegate_ports.bus import END, Drain, Notices, PartitionReader, Record, Topic
 from tidegate_ports.clock import Clock
@@ -33,7 +33,7 @@ class Heartbeats(Protocol):
     def heard(self, beat: Beat) -> None: ...
 
 
-class Holdings:
+class AssignedPartitions:
     """One per process. `connect` is called once, before the membership starts.
 
     Attributes:
@@ -43,7 +43,7 @@ class Holdings:
     def __init__(
         self,
         facts: NodeFacts,
-        standing_still: StandingStill,
+        standing_still: LostOffsets,
         clock: Clock,
         notices: Notices,
         loop: asyncio.AbstractEventLoop,
@@ -100,7 +100,7 @@ class Holdings:
             if driver.writes < writes:
                 driver.give(Migrated(writes))
 
-    def poke(self, poked: Poked) -> bool:
+    def poke(self, poked: Woken) -> bool:
         """Pokes a shard of this process; False when it is another's."""
         driver = self._drivers.get(self._facts.holder_of(poked.shard))
         if driver is None:
@@ -252,7 +252,7 @@ class Holdings:
     def _position_gone(self, holder: int, topic: str, topic_partition: int, offset: int) -> None:
         if (driver := self._drivers.get(holder)) is not None:
             self.standing_still.gone(topic, topic_partition, offset)
-            driver.give(PositionGone(topic, topic_partition, offset))
+            driver.give(OffsetOutOfRange(topic, topic_partition, offset))
 
     def _pass_on(self, holder: int, topic: str, topic_partition: int, records: Sequence[Record]) -> None:
         if (driver := self._drivers.get(holder)) is not None:
@@ -332,7 +332,7 @@ class _Switch(NamedTuple):
 class GroupListener:
     """`MembershipListener` of the holdings."""
 
-    def __init__(self, holdings: Holdings) -> None:
+    def __init__(self, holdings: AssignedPartitions) -> None:
         self._holdings = holdings
         self.assigned = holdings.assigned
         self.revoked = holdings.revoked
@@ -344,6 +344,6 @@ class GroupListener:
 class OthersListener:
     """`ReaderListener` of the holdings: events and pokes."""
 
-    def __init__(self, holdings: Holdings) -> None:
+    def __init__(self, holdings: AssignedPartitions) -> None:
         self.records = holdings.others
         self.position_gone = holdings.others_gone

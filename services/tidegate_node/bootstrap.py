@@ -40,14 +40,14 @@ from tidegate_kafka.clients.settings import KafkaSettings
 from tidegate_kafka.consumer.partition_reader import KafkaPartitionReader
 from tidegate_kafka.group.group_session import GroupProtocolRefused, GroupSessionUnavailable, group_session
 from tidegate_kafka.group.membership import KafkaMembership
-from tidegate_kafka.group.previous_incarnation import FormerLife, client_id, process_age_ms
+from tidegate_kafka.group.previous_incarnation import PreviousIncarnation, client_id, process_age_ms
 from tidegate_kafka.producer.producer import KafkaPublisher
 from tidegate_launchers.local.folder_retention import LocalKeeping
 from tidegate_launchers.local.host_programs import LocalPrograms
 from tidegate_launchers.local.launcher import LocalLauncher
 from tidegate_launchers.local.settings import LocalSettings
 from tidegate_node.assembly import Clients, Surroundings, assemble
-from tidegate_node.assigned_partitions import GroupListener, Holdings, OthersListener
+from tidegate_node.assigned_partitions import AssignedPartitions, GroupListener, OthersListener
 from tidegate_node.commands.cluster_init import initialise_cluster
 from tidegate_node.commands.grow.partition_growth import grow_cluster
 from tidegate_node.effects.program_shutdown import ProgramsEnd
@@ -260,13 +260,18 @@ async def _guarding(settings: KafkaSettings, notices: Notices) -> KafkaSettings:
 
 
 def _clients(
-    settings: KafkaSettings, facts: NodeFacts, brokers: BrokerTopics, clock: Clock, notices: Notices, holdings: Holdings
+    settings: KafkaSettings,
+    facts: NodeFacts,
+    brokers: BrokerTopics,
+    clock: Clock,
+    notices: Notices,
+    holdings: AssignedPartitions,
 ) -> Clients:
     """Makes this node's Kafka clients, which tell the holdings."""
     own = settings.model_copy(update={"client_id": client_id(settings, facts.name, facts.owner)})
     former = None
     if settings.group_protocol == "classic":
-        former = FormerLife(settings, facts.name, clock.monotonic_ms() - process_age_ms())
+        former = PreviousIncarnation(settings, facts.name, clock.monotonic_ms() - process_age_ms())
     topic = Topic(facts.requests.name, facts.requests.id, facts.requests.topic_partitions)
     common: dict[str, Any] = {"loop": asyncio.get_running_loop(), "clock": clock, "notices": notices}
     membership = KafkaMembership(own, topic, GroupListener(holdings), **common, topics=brokers, former=former)

@@ -12,15 +12,15 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from tidegate_core.engine.membership_lease import MapGuard
-from tidegate_node.assigned_partitions import Holdings
+from tidegate_core.engine.membership_lease import MapLease
+from tidegate_node.assigned_partitions import AssignedPartitions
 from tidegate_node.effects.launch_effects import LaunchEffects
-from tidegate_node.effects.run_folder_retention import Keeping
+from tidegate_node.effects.run_folder_retention import RunFolderRetention
 from tidegate_node.liveness.health_server import HealthServer, Standing
 from tidegate_node.liveness.heartbeat import Verdict
 from tidegate_node.liveness.heartbeat_loop import HeartbeatLoop
-from tidegate_node.liveness.node_status_writer import Presence
-from tidegate_node.liveness.watchdog_loop import Watching
+from tidegate_node.liveness.node_status_writer import NodeStatusWriter
+from tidegate_node.liveness.watchdog_loop import WatchdogLoop
 from tidegate_node.node_identity import NodeFacts
 from tidegate_node.startup_checks import EXIT_BUG, EXIT_CONFIGURATION, EXIT_TRY_LATER
 from tidegate_node.topics.partition_map_watch import MapWatch
@@ -58,12 +58,12 @@ class Parts:
     """What a node consists of."""
 
     facts: NodeFacts
-    holdings: Holdings
+    holdings: AssignedPartitions
     membership: Member
     reader: Startable
     guarded: Startable
     plain: Startable
-    map_guard: MapGuard
+    map_guard: MapLease
     launch: LaunchEffects
     clock: Clock
     metrics: Metrics
@@ -78,11 +78,11 @@ class Node:
         self._exit: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._heartbeats: HeartbeatLoop | None = None
         self._health: HealthServer | None = None
-        self._presence: Presence | None = None
-        self._watching: Watching | None = None
+        self._presence: NodeStatusWriter | None = None
+        self._watching: WatchdogLoop | None = None
         self._maps: MapWatch | None = None
         self._reading: ReadingWatch | None = None
-        self._keeping: Keeping | None = None
+        self._keeping: RunFolderRetention | None = None
         self._transactions: OpenTransactions | None = None
         self._away = False
         self._drained = False
@@ -98,11 +98,11 @@ class Node:
 
     def attend(
         self,
-        presence: Presence,
-        watching: Watching,
+        presence: NodeStatusWriter,
+        watching: WatchdogLoop,
         maps: MapWatch,
         reading: ReadingWatch,
-        keeping: Keeping,
+        keeping: RunFolderRetention,
         transactions: OpenTransactions,
     ) -> None:
         """What shows this node to others, and others to it; the map; what looks after its own reading, after its host's disk, and after what

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tidegate_core.engine.actor_inputs import Holding, TopicFacts
+from tidegate_core.engine.actor_inputs import Assignment, TopicFacts
 from tidegate_core.language.definitions.quotas import Quotas
 from tidegate_core.language.values.topic_namespaces import EVERYBODY, TopicNamespaces
 from tidegate_core.rows.schema_version import NEWEST
@@ -45,18 +45,18 @@ class NodeFacts:
     writes: int = NEWEST
 
     def follow(self, cluster: ClusterMap) -> None:
-        """Another map is in force: what is begun from now on is begun under it (`Holdings.follow`)."""
+        """Another map is in force: what is begun from now on is begun under it (`AssignedPartitions.follow`)."""
         self.cluster = cluster
         self.requests = TopicFacts(self.requests.name, cluster.topic_id, cluster.topic_partitions)
 
-    def holding(self, topic_partition: int, tenure: int) -> Holding:
+    def holding(self, topic_partition: int, tenure: int) -> Assignment:
         """The holding of an ownership topic partition.
 
         Args:
             topic_partition: p.
             tenure: Another one for each actor of this process, so that no token ever repeats.
         """
-        return Holding(
+        return Assignment(
             owner=self.owner,
             node=self.name,
             topic_partition=topic_partition,

@@ -14,25 +14,25 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol
 
-from tidegate_core.engine.actor_inputs import Begin, Drain, Holding, Input, RecordsArrived, Tick
+from tidegate_core.engine.actor_inputs import Assignment, Begin, Drain, Input, RecordsArrived, Tick
 from tidegate_core.ownership.partition_actor import PartitionActor
 from tidegate_core.rows.effects import (
-    Answer,
-    Ask,
     Cancel,
     Drained,
+    EffectRequest,
+    EffectResult,
     Notice,
-    Poke,
     ProduceMany,
     Result,
+    ReturnCredits,
     StartReading,
     StopReading,
-    Taken,
+    WakeUp,
 )
 from tidegate_core.rows.schema_version import NEWEST
-from tidegate_core.shard.events.subscription_index import EventIndex
+from tidegate_core.shard.events.subscription_index import SubscriptionIndex
 from tidegate_core.writes.partition_map import FIRST_VERSION
-from tidegate_node.effects.effect_router import Shell
+from tidegate_node.effects.effect_router import EffectRouter
 
 INPUTS_PER_TURN_MAX: Final = 256
 TURN_S_MAX: Final = 0.02
@@ -54,7 +54,7 @@ class Actor(Protocol):
     @property
     def writes(self) -> int: ...
 
-    def step(self, now: int, incoming: Input) -> list[Ask]: ...
+    def step(self, now: int, incoming: Input) -> list[EffectRequest]: ...
 
     def next_wake(self) -> int | None: ...
 
@@ -95,7 +95,7 @@ class PartitionDriver:
         self,
         topic_partition: int,
         make_actor: Callable[[], Actor],
-        shell: Shell,
+        shell: EffectRouter,
         events: DriverEvents,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
@@ -222,7 +222,7 @@ class PartitionDriver:
 
     # -- effects ------------------------------------------------------------------------------------------------------
 
-    def _carry_out(self, actor: Actor, ask: Ask) -> None:
+    def _carry_out(self, actor: Actor, ask: EffectRequest) -> None:
         match ask.effect:
             case Drained():
                 pass  # Said by `has_ended` as well, once everything else of this step is carried out.
@@ -232,7 +232,7 @@ class PartitionDriver:
             case StopReading(topic, topic_partition):
                 self._reading.discard((topic, topic_partition))
                 self._shell.tell(ask.effect)
-            case Notice() | Poke() | Cancel() | Taken():
+            case Notice() | WakeUp() | Cancel() | ReturnCredits():
                 self._shell.tell(ask.effect)
             case ProduceMany() as group:
                 may_act = partial(self._may_act, actor, ask.token)
@@ -254,11 +254,11 @@ class PartitionDriver:
         if failure is not None:
             self._fail(failure)
         elif token:
-            self.give(Answer(token, task.result()))
+            self.give(EffectResult(token, task.result()))
 
     def _settled(self, actor: Actor, token: int, result: Result) -> None:
         if actor is self._actor:
-            self.give(Answer(token, result))
+            self.give(EffectResult(token, result))
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
@@ -309,6 +309,6 @@ class PartitionDriver:
             self._rebuild = self._loop.call_later(pause_ms / 1000, self.begin)
 
 
-def partition_actor(holding: Callable[[], Holding], index: EventIndex) -> Callable[[], Actor]:
+def partition_actor(holding: Callable[[], Assignment], index: SubscriptionIndex) -> Callable[[], Actor]:
     """Builds the core's actors; each has a holding of its own tenure, because no token may repeat."""
     return lambda: PartitionActor(holding(), index)

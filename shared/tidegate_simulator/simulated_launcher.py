@@ -7,19 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from tidegate_core.engine.actor_inputs import Input, Poked
+from tidegate_core.engine.actor_inputs import Input, Woken
 from tidegate_core.language.values.derived_ids import shard_of_run
 from tidegate_core.language.values.instants import parse_instant
 from tidegate_core.rows.effects import (
     DUPLICATE,
-    Answer,
-    Ask,
     Cancel,
     Committed,
-    Gone,
+    EffectRequest,
+    EffectResult,
     LaunchOrder,
     LookedUp,
     Lookup,
+    ProgramEnded,
     Refused,
     Result,
     Submit,
@@ -32,9 +32,9 @@ from tidegate_simulator.external_events import date_of, filled_in
 from tidegate_simulator.run_plan import RunPlan
 
 HOST, BOOT = "simulated", "boot-1"
-STOPPED = Gone(143)
+STOPPED = ProgramEnded(143)
 """128 + SIGTERM, as shells have it."""
-REFUSED_AT_THE_GATE = Gone(79, DUPLICATE, "duplicate, not run")
+REFUSED_AT_THE_GATE = ProgramEnded(79, DUPLICATE, "duplicate, not run")
 
 
 class Outside(Protocol):
@@ -55,7 +55,7 @@ class Outside(Protocol):
 class _Process:
     order: LaunchOrder
     watchers: list[int] = field(default_factory=list)
-    gone: Gone | None = None
+    gone: ProgramEnded | None = None
 
     @property
     def driver(self) -> str:
@@ -74,7 +74,7 @@ class Programs:
         for process in self._processes.values():
             process.watchers.clear()
 
-    def carry_out(self, ask: Ask, effect: Submit | Lookup | Watch | Cancel) -> Result | None:
+    def carry_out(self, ask: EffectRequest, effect: Submit | Lookup | Watch | Cancel) -> Result | None:
         match effect:
             case Submit(order):
                 self._submit(order)
@@ -118,7 +118,7 @@ class Programs:
             return
         run = self._plan.run(*_identity(order))
         succeeded = run.outcome == "succeeded"
-        gone = Gone(0 if succeeded else 1)
+        gone = ProgramEnded(0 if succeeded else 1)
         outputs = None if run.outputs is None else json.dumps(run.outputs, sort_keys=True)
         error_class = None if succeeded else run.error_class
         for number, report in enumerate(run.reports):
@@ -128,16 +128,16 @@ class Programs:
         self._poke(order)
         self._end(process, gone)
 
-    def _end(self, process: _Process | None, gone: Gone) -> None:
+    def _end(self, process: _Process | None, gone: ProgramEnded) -> None:
         if process is None or process.gone is not None:
             return
         process.gone = gone
         for token in process.watchers:
-            self._world.soon(Answer(token, gone))
+            self._world.soon(EffectResult(token, gone))
         process.watchers.clear()
 
     def _poke(self, order: LaunchOrder) -> None:
-        self._world.soon(Poked(shard_of_run(order.run_id), order.run_id))
+        self._world.soon(Woken(shard_of_run(order.run_id), order.run_id))
 
 
 def _external(run: str, attempt: int) -> str:

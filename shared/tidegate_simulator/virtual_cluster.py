@@ -12,18 +12,27 @@ from collections import deque
 from collections.abc import Callable
 from itertools import count, islice
 
-from tidegate_core.engine.actor_inputs import Begin, Holding, Input, LogRecord, Poked, RecordsArrived, Tick, TopicFacts
+from tidegate_core.engine.actor_inputs import (
+    Assignment,
+    Begin,
+    Input,
+    LogRecord,
+    RecordsArrived,
+    Tick,
+    TopicFacts,
+    Woken,
+)
 from tidegate_core.language.values.instants import Instant, format_instant, parse_instant
 from tidegate_core.messages.wire.timer_window import WINDOW_MS
 from tidegate_core.ownership.partition_actor import PartitionActor
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import (
-    Answer,
-    Ask,
     Cancel,
     Commit,
     Committed,
     Drained,
+    EffectRequest,
+    EffectResult,
     EndOffsets,
     FindGaps,
     Gaps,
@@ -35,7 +44,6 @@ from tidegate_core.rows.effects import (
     ManyProduced,
     Membership,
     Notice,
-    Poke,
     Produce,
     Produced,
     ProduceMany,
@@ -45,18 +53,19 @@ from tidegate_core.rows.effects import (
     ReadRange,
     Refused,
     Result,
+    ReturnCredits,
     SampleLoad,
     StartReading,
     StopReading,
     Submit,
-    Taken,
+    WakeUp,
     Watch,
     Write,
     Written,
 )
 from tidegate_core.rows.store_operations import Key, RangeRead, Transaction
-from tidegate_core.shard.events.subscription_index import EventIndex
-from tidegate_core.shard.outages.outage_recorder import sign_of_life
+from tidegate_core.shard.events.subscription_index import SubscriptionIndex
+from tidegate_core.shard.outages.outage_recorder import heartbeat_row
 from tidegate_core.writes.settlement import Settlement
 from tidegate_memory.store import BeforeImages, MemoryStore, WrittenBatch
 from tidegate_simulator.occurrence_history import Stories
@@ -88,7 +97,7 @@ def limits_with_queue(store: MemoryStore) -> list[str]:
     low, high = "IW#", f"IW#{keys.LAST}"
     while page := store.query(RangeRead(keys.shard_pk(0), low, high, limit=1)).items:
         found.append(str(page[0]["limit"]))
-        low = keys.waiters_of(Key(found[-1], "LIMIT"))[1]
+        low = keys.queue_entries_of(Key(found[-1], "LIMIT"))[1]
     return found
 
 
@@ -145,7 +154,7 @@ class World:
         self._minimum_period_ms = minimum_period_ms
         self._logs: dict[str, list[LogRecord]] = {REQUESTS: [], EVENTS: []}
         self._reading: set[str] = set()
-        self._soon: deque[Ask | Input] = deque()
+        self._soon: deque[EffectRequest | Input] = deque()
         self._timeline: list[tuple[Instant, int, Callable[[], None]]] = []
         self._order = count()
         self._circles = 0
@@ -159,7 +168,7 @@ class World:
     def serve(self) -> None:
         """Somebody takes the shard over, and recovers it from its rows."""
         owner = f"simulator-{next(self._lives)}"
-        holding = Holding(
+        holding = Assignment(
             owner=owner,
             node=owner,
             topic_partition=0,
@@ -178,7 +187,7 @@ class World:
             program_files_checked=False,
             recurring_near_ms=RECURRING_NEAR_MS,
         )
-        self._actor = PartitionActor(holding, EventIndex())
+        self._actor = PartitionActor(holding, SubscriptionIndex())
         self.soon(Begin())
         self._settle()
 
@@ -189,7 +198,7 @@ class World:
         actor, owner = self._actor, self._actor.holding.owner
         served = actor.served_until(self.now)
         assert served is not None, "it holds its shard since it was made"
-        self._store.write([sign_of_life(owner, owner, self.now, {0: served}, 0)])
+        self._store.write([heartbeat_row(owner, owner, self.now, {0: served}, 0)])
         self._actor = None
         self._soon.clear()
         self._reading.clear()
@@ -249,7 +258,7 @@ class World:
             self._carry_out()
             if writes != self._writes:
                 for limit in limits_with_queue(self._store):
-                    self.soon(Poked(0, limit))
+                    self.soon(Woken(0, limit))
         self._carry_out()
 
     def _carry_out(self) -> None:
@@ -257,10 +266,10 @@ class World:
             if not self._soon or self._actor is None:
                 return
             following = self._soon.popleft()
-            if isinstance(following, Ask):
+            if isinstance(following, EffectRequest):
                 result = self._result(following)
                 if result is not None and following.token:
-                    self._soon.append(Answer(following.token, result))
+                    self._soon.append(EffectResult(following.token, result))
             else:
                 self._actor.vouch(self.now)
                 self._soon.extend(self._actor.step(self.now, following))
@@ -284,7 +293,7 @@ class World:
 
     # -- effects ------------------------------------------------------------------------------------------------------
 
-    def _result(self, ask: Ask) -> Result | None:
+    def _result(self, ask: EffectRequest) -> Result | None:
         match ask.effect:
             case Read(wanted):
                 return Items(self._store.get(list(wanted)))
@@ -313,8 +322,8 @@ class World:
                 return Inspected()
             case ProveMembership():
                 return Membership(True)
-            case Poke(shard, run, controls):
-                self.soon(Poked(shard, run, controls))
+            case WakeUp(shard, run, controls):
+                self.soon(Woken(shard, run, controls))
             case StartReading(topic, _, offset):
                 self._reading.add(topic)
                 records = tuple(self._logs[topic][offset or 0 :])
@@ -324,7 +333,7 @@ class World:
                 self._reading.discard(topic)
             case Notice("recurring_not_sent", fields):
                 self.stories.not_sent(fields)
-            case Taken() | Notice() | Drained():
+            case ReturnCredits() | Notice() | Drained():
                 pass
         return None
 

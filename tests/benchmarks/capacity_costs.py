@@ -28,7 +28,7 @@ from tests.support.builders import (
     on_data,
     on_run_of,
 )
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.rows.effects import Committed, Invalid, Refused, Unavailable, Written
 from tidegate_core.rows.store_operations import Batch, Item, Key, Transaction
 from tidegate_dynamo.attribute_values import encoded_item
@@ -41,7 +41,7 @@ SETTLES_MS: Final = 20 * SECOND
 ROWS: Final = "rows in batches"
 
 
-class CountingBench(Bench):
+class CountingBench(ActorHarness):
     """A bench that keeps account.
 
     Attributes:

@@ -31,7 +31,7 @@ from tests.support.cluster.until import now_ms, until
 from tests.support.cluster.user_client import Client
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
-from tidegate_core.rows.node_status import NodeCard
+from tidegate_core.rows.node_status import NodeStatus
 from tidegate_core.rows.schema_version import FIRST, NEWEST, StoreSchema
 from tidegate_node.startup_checks import EXIT_CONFIGURATION
 
@@ -94,11 +94,11 @@ class RolledCluster(Cluster):
 
     def until_reads(self, reads: Mapping[str, int]) -> None:
         """Waits until the nodes that serve say by their names that they can read that: a node's card is not its first write."""
-        owners = {node.name: keys.node_card(str(node.events("node_started")[-1]["owner"])) for node in self.nodes}
+        owners = {node.name: keys.node_status(str(node.events("node_started")[-1]["owner"])) for node in self.nodes}
 
         def told() -> dict[str, int]:
             cards = self.store.get(list(owners.values()))
-            return {name: from_item(NodeCard, cards[key]).reads for name, key in owners.items() if key in cards}
+            return {name: from_item(NodeStatus, cards[key]).reads for name, key in owners.items() if key in cards}
 
         until(lambda: len(told()) == len(owners), "all nodes have a card")
         assert told() == reads

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from tests.fuzz.hostile_records import Hostile, HostileRecords, Kind
 from tests.fuzz.parser_verdict import refusal_of
 from tests.support.builders import EVENTS, REQUESTS, SECOND, Doc, a_spec, an_apply, on_data
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.engine.actor_inputs import LogRecord
 from tidegate_core.language.events.event_source import SourceSpec
 from tidegate_core.rows import keys
@@ -63,7 +63,7 @@ class Fuzzed:
         self.faults += other.faults
 
 
-class FuzzBench(Bench):
+class FuzzBench(ActorHarness):
     """Keeps what is produced as it is: hostile headers are no texts."""
 
     def __init__(self) -> None:

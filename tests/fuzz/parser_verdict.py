@@ -8,7 +8,7 @@ from tidegate_core.engine.actor_inputs import LogRecord
 from tidegate_core.ingest.source_mapping import events_of
 from tidegate_core.language.events.event_source import SourceSpec
 from tidegate_core.language.formats.parsing import parse_events, parse_request
-from tidegate_core.language.requests.record_authorization import refuse_forged_events, refuse_forged_request
+from tidegate_core.language.requests.record_authorization import authorize_events, authorize_request
 from tidegate_core.language.values.problems import RefusedRecord
 from tidegate_core.language.values.topic_namespaces import EVERY
 
@@ -27,9 +27,9 @@ def refusal_of(kind: Kind, record: Hostile, source: SourceSpec) -> RefusedRecord
     try:
         match kind:
             case "requests":
-                refuse_forged_request(parse_request(record.value, record.headers), EVERY, REQUESTS)
+                authorize_request(parse_request(record.value, record.headers), EVERY, REQUESTS)
             case "events":
-                refuse_forged_events(parse_events(record.value, record.headers), EVERY, EVENTS)
+                authorize_events(parse_events(record.value, record.headers), EVERY, EVENTS)
             case "sources":
                 events_of(source, LogRecord(0, 0, record.key, record.value, record.headers), ANYWHERE)
     except RefusedRecord as refused:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from tests.simulation.faults.small_limits import ALWAYS_TURNED
-from tests.simulation.runner import runner as running
+from tests.simulation.runner import runner
 from tests.simulation.runner.runner import run
 from tests.simulation.world.cluster import CLUSTER_ID
 from tests.simulation.world.world import World, build
@@ -40,7 +40,7 @@ TALLY_MS = 3_000
 @pytest.fixture
 def short_tallies(monkeypatch: pytest.MonkeyPatch) -> None:
     span = (f"{checkpoints.__name__.removeprefix('tidegate_core.')}:TALLY_MS", TALLY_MS)
-    monkeypatch.setattr(running, "ALWAYS_TURNED", (*ALWAYS_TURNED, span))
+    monkeypatch.setattr(runner, "ALWAYS_TURNED", (*ALWAYS_TURNED, span))
 
 
 @pytest.mark.usefixtures("short_tallies")

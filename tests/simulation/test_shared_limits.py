@@ -105,7 +105,7 @@ def test_given_a_queue_that_is_left_before_its_home_hears_of_it_then_no_job_ends
 def test_given_jobs_that_end_because_of_a_queue_that_was_left_then_the_audit_says_so() -> None:
     with (
         mock.patch.object(world_module, "with_shared_limits", one_who_waits_and_leaves_soon),
-        mock.patch.object(admit, "has_its_turn", return_value=False),
+        mock.patch.object(admit, "would_be_granted", return_value=False),
     ):
         outcome = judged(run(build(LEFT_FIRST, swarm=a_crowd(LEFT_FIRST, lost_pokes=1.0))))
     assert any("because others wait, and none has since" in each for each in outcome.violations)
@@ -132,6 +132,6 @@ def test_given_those_who_wait_for_another_limit_as_well_then_no_job_ends_where_t
     seed = 5  # One in which jobs leave it in both.
     with mock.patch.object(world_module, "with_shared_limits", some_need_a_busy_limit_as_well):
         assert the_world(seed, a_crowd(seed)).limits.refused
-        with mock.patch.object(admit, "has_its_turn", return_value=False):
+        with mock.patch.object(admit, "would_be_granted", return_value=False):
             outcome = judged(run(build(seed, swarm=a_crowd(seed))))
     assert any("because others wait, and they leave it a slot" in each for each in outcome.violations)

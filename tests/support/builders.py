@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from tidegate_core.engine.actor_inputs import Holding, TopicFacts
+from tidegate_core.engine.actor_inputs import Assignment, TopicFacts
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.formats.parsing import parse_schedule
 from tidegate_core.language.values.derived_ids import run_id
@@ -194,7 +194,7 @@ def an_inbox_row(number: int, *matched: Doc, name: str = "nightly") -> InboxRow:
     return InboxRow(namespace="flights", name=name, kind="X", origin=f"e.{number:06d}", body=json.dumps(matched))
 
 
-def a_holding(owner: str = "node-1", **more: Any) -> Holding:
+def a_holding(owner: str = "node-1", **more: Any) -> Assignment:
     """Returns the holding of ownership topic partition 0 of 1, with four shards, unless told otherwise."""
     topic_partitions = more.pop("topic_partitions", 1)
     fields: dict[str, Any] = {
@@ -212,4 +212,4 @@ def a_holding(owner: str = "node-1", **more: Any) -> Holding:
         "runs_dlq_topic": RUNS_DLQ,
         "minimum_period_ms": SECOND,
     }
-    return Holding(owner=owner, node=owner, **{**fields, **more})
+    return Assignment(owner=owner, node=owner, **{**fields, **more})

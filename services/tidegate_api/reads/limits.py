@@ -20,7 +20,7 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.schedule import OwnLimit
-from tidegate_core.rows.shared_limit import SharedLimit, Waiter
+from tidegate_core.rows.shared_limit import QueueEntry, SharedLimit
 from tidegate_core.rows.store_operations import Item, Key, RangeRead
 from tidegate_core.writes.limit_permits import key_of
 from tidegate_ports.clock import Clock
@@ -63,7 +63,7 @@ class _Found:
 
     key: Key
     runs: dict[str, _Run] = field(default_factory=dict)
-    waiters: list[Waiter] = field(default_factory=list)
+    waiters: list[QueueEntry] = field(default_factory=list)
     waiting: frozenset[str] = frozenset()
     state: SharedLimit = field(default_factory=SharedLimit)
     holders: frozenset[str] = frozenset()
@@ -111,7 +111,7 @@ class LimitReads:
         shards = range((await self._cluster.current()).shards)
         found: dict[Key, _Found] = {}
         for _, item in await self._ranges.all_of(shards, Span.of_prefix("IW#"), ROWS_MAX):
-            waiter = from_item(Waiter, item)
+            waiter = from_item(QueueEntry, item)
             _of(found, Key(waiter.limit, "LIMIT")).waiters.append(waiter)
         for _, item in await self._ranges.all_of(
             shards, Span.of_prefix("R#"), ROWS_MAX, lambda row: "limits" in row, OUTLINE
@@ -218,7 +218,7 @@ def _holders(found: _Found) -> list[HolderView]:
     ]
 
 
-def _waiter(row: Waiter, job: Job | None, state: SharedLimit) -> WaiterView:
+def _waiter(row: QueueEntry, job: Job | None, state: SharedLimit) -> WaiterView:
     return WaiterView(
         job=row.job_id,
         schedule=None if job is None else job.ref,

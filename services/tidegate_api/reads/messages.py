@@ -16,7 +16,7 @@ from tidegate_core.language.values.instants import as_datetime
 from tidegate_core.messages.one_shot.cancellation import named
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
-from tidegate_core.rows.message import Guard, Message, MessageName, public_id
+from tidegate_core.rows.message import Message, MessageFence, MessageName, public_id
 from tidegate_core.rows.store_operations import Item, RangeRead
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store
@@ -46,10 +46,10 @@ class MessageReads:
         return next((view for view in views if view is not None and view.namespace == namespace), None)
 
     def _read(self, shard: int, name: MessageName) -> MessageView | None:
-        guard_key, progress_key = keys.message_guard(shard, name.id), keys.progress(shard)
+        guard_key, progress_key = keys.message_fence(shard, name.id), keys.progress(shard)
         found = self._store.get([guard_key, progress_key])
         guard = found.get(guard_key)
-        refused = frozenset[str]() if guard is None else from_item(Guard, guard).refused
+        refused = frozenset[str]() if guard is None else from_item(MessageFence, guard).refused
         low, high = f"M#{name.id}#", f"M#{name.id}#{keys.LAST}"
         page = self._store.query(RangeRead(keys.shard_pk(shard), low, high, limit=1 + len(refused), newest_first=True))
         # Rows of a version that was refused may be there: a former owner's, of a repeat of the request. They are no message.
@@ -82,7 +82,7 @@ def state_of(
 
     A guard also covers what was delivered before it was replaced, so it proves something only while the message's time is ahead.
     """
-    if guard is not None and from_item(Guard, guard).covers(message.version):
+    if guard is not None and from_item(MessageFence, guard).covers(message.version):
         return "withdrawn" if message.slot > now else "passed"
     if progress is None or is_held:
         return "waiting"

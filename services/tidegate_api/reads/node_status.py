@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from tidegate_core.rows import keys
 from tidegate_core.rows.keys import MAP_KEY
-from tidegate_core.rows.node_status import PAGES_MAX, NodeCard, all_cards, cards_of, owner_of
+from tidegate_core.rows.node_status import PAGES_MAX, NodeStatus, all_cards, cards_of, owner_of
 from tidegate_core.rows.store_operations import Item
 from tidegate_core.writes.partition_map import map_of
 from tidegate_ports.store import Store
 
 
-def read_cards(store: Store, now: int) -> list[NodeCard]:
+def read_cards(store: Store, now: int) -> list[NodeStatus]:
     """Returns the cards of the last day, by name. Blocks; raises StoreUnavailable."""
     items: list[Item] = []
     after: str | None = None

@@ -12,7 +12,7 @@ from tidegate_client.views import NodeView
 from tidegate_core.language.values.instants import as_datetime
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import to_item
-from tidegate_core.rows.node_status import Absence, DrainOrder, NodeCard, absences, may_be_gone
+from tidegate_core.rows.node_status import Absence, DrainOrder, NodeStatus, absences, may_be_gone
 from tidegate_core.rows.store_operations import Delete, Put
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import Store, StoreUnavailable
@@ -75,11 +75,11 @@ class NodeReads:
         await self._write(Delete(keys.drain_order(card.owner)))
         return _view(card, False, (await self._absences(cards)).get(card.owner))
 
-    async def cards(self) -> list[NodeCard]:
+    async def cards(self) -> list[NodeStatus]:
         """Returns all cards, by name."""
         return await self._pools.read(lambda: read_cards(self._store, self._clock.now_ms()))
 
-    def _found(self, name: str, cards: Iterable[NodeCard]) -> NodeCard:
+    def _found(self, name: str, cards: Iterable[NodeStatus]) -> NodeStatus:
         found = [
             card
             for card in cards
@@ -96,7 +96,7 @@ class NodeReads:
             raise ApiProblem(409, f"node {name}: there are several; say which by its id: {ids}")
         return found[0]
 
-    async def _check_others(self, card: NodeCard) -> None:
+    async def _check_others(self, card: NodeStatus) -> None:
         """Raises ApiProblem where nobody would be left who takes what this one gives back."""
         now = self._clock.now_ms()
         others = [each for each in await self.cards() if each.owner != card.owner and not each.is_silent(now)]
@@ -108,12 +108,12 @@ class NodeReads:
             )
             raise ApiProblem(409, f"node {card.node}: {detail}")
 
-    async def _absences(self, cards: list[NodeCard]) -> Mapping[str, Absence]:
+    async def _absences(self, cards: list[NodeStatus]) -> Mapping[str, Absence]:
         now = self._clock.now_ms()
         owners = await self._pools.read(lambda: read_owners(self._store)) if may_be_gone(cards, now) else None
         return absences(cards, now, owners)
 
-    async def _ordered(self, cards: Iterable[NodeCard]) -> frozenset[str]:
+    async def _ordered(self, cards: Iterable[NodeStatus]) -> frozenset[str]:
         wanted = {keys.drain_order(card.owner): card.owner for card in cards}
         found = await self._pools.read(lambda: self._store.get(list(wanted))) if wanted else {}
         return frozenset(wanted[key] for key in found)
@@ -123,7 +123,7 @@ class NodeReads:
             raise StoreUnavailable("the order was not taken")
 
 
-def _view(card: NodeCard, ordered: bool, absent: Absence | None) -> NodeView:
+def _view(card: NodeStatus, ordered: bool, absent: Absence | None) -> NodeView:
     return NodeView(
         id=card.owner,
         name=card.node,

@@ -18,7 +18,13 @@ from tidegate_api.reads.range_scan import Keep, RangeReader, Span, place_after
 from tidegate_api.reads.view_builders import moment, schedule_view
 from tidegate_api.thread_pools import Pools
 from tidegate_client.views import DryRun, Page, ScheduleView
-from tidegate_core.commands.schedule_commands import Applied, applied_spec, is_unchanged, status_after, version_conflict
+from tidegate_core.commands.schedule_commands import (
+    StateChange,
+    applied_spec,
+    is_unchanged,
+    status_after,
+    version_conflict,
+)
 from tidegate_core.commands.update_rules import trigger_stays, update_problems
 from tidegate_core.firing.misfires import made_up_by_apply
 from tidegate_core.language.definitions.catch_up_policy import CatchUp
@@ -30,7 +36,7 @@ from tidegate_core.language.values.log_position import FIRST_POSITION
 from tidegate_core.language.values.pending_modes import OnUpdate
 from tidegate_core.language.values.problems import InvalidInput, Problem
 from tidegate_core.language.values.shard_hash import schedule_shard
-from tidegate_core.messages.recurring.fire_series import Series
+from tidegate_core.messages.recurring.fire_series import FireSeries
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.recurring_message import Recurring
@@ -146,7 +152,7 @@ class ScheduleReads:
         ):
             raise InvalidInput(problems)
 
-        def would_be() -> Applied:
+        def would_be() -> StateChange:
             made = before if before is None or unchanged else self._with_sent(shard, before)
             return applied_spec(made, spec, FIRST_POSITION, None, None, now, how)
 
@@ -177,7 +183,9 @@ class ScheduleReads:
         position = progress_of(found[progress]).place
         spans = [(record, span) for record in records for span in record.spans() if span.is_open]
         try:
-            sent = [Series(record.namespace, record.name, span).made_through(position) or 0 for record, span in spans]
+            sent = [
+                FireSeries(record.namespace, record.name, span).made_through(position) or 0 for record, span in spans
+            ]
         except ValidationError:
             return before  # Of a newer release: its owner can read it.
         return replace(before, fired_through=max([before.fired_through, *sent]))

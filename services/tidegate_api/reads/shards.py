@@ -12,13 +12,13 @@ from tidegate_api.reads.node_status import read_cards
 from tidegate_api.thread_pools import Pools
 from tidegate_client.views import Broken, LimitView, ShardDetail, ShardView
 from tidegate_core.explain.watchdog import watchdog
-from tidegate_core.explain.watchdog.shard_signs import controls_of, shard_signs
+from tidegate_core.explain.watchdog.shard_signs import shard_signs, suspensions_of
 from tidegate_core.language.values.instants import as_datetime
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import EndOffsets, Unavailable
 from tidegate_core.rows.item_codec import from_item
-from tidegate_core.rows.keys import CONTROLS_KEY, MAP_KEY
-from tidegate_core.rows.node_status import NodeCard, owner_of
+from tidegate_core.rows.keys import MAP_KEY, SUSPENSIONS_KEY
+from tidegate_core.rows.node_status import NodeStatus, owner_of
 from tidegate_core.rows.schedule import OwnLimit
 from tidegate_core.rows.store_operations import Item, Key, RangeRead
 from tidegate_core.writes.fencing import carried_by, whole
@@ -37,7 +37,7 @@ class _Cluster:
 
     map: ClusterMap
     items: Mapping[Key, Item]
-    cards: Sequence[NodeCard]
+    cards: Sequence[NodeStatus]
     behind: Mapping[str, Mapping[int, int]]
     now: int
 
@@ -82,7 +82,7 @@ class ShardReads:
 
     async def _look(self, stored: ClusterMap, shards: Sequence[int]) -> _Cluster:
         cards = await self._pools.read(lambda: read_cards(self._store, self._clock.now_ms()))
-        wanted = [CONTROLS_KEY, *map(keys.lease, shards), *map(keys.progress, shards)]
+        wanted = [SUSPENSIONS_KEY, *map(keys.lease, shards), *map(keys.progress, shards)]
         items = dict(await self._pools.read(lambda: self._store.get(wanted)))
         owners = {owner_of(items.get(keys.lease(shard))) for shard in shards} - {None}
         signs = [keys.node(str(owner)) for owner in sorted(map(str, owners))]
@@ -150,7 +150,7 @@ class ShardReads:
 
 def _view(shard: int, cluster: _Cluster) -> ShardView:
     lease, progress = cluster.items.get(keys.lease(shard)), cluster.items.get(keys.progress(shard))
-    controls = controls_of(cluster.items.get(CONTROLS_KEY))
+    controls = suspensions_of(cluster.items.get(SUSPENSIONS_KEY))
     holder, owner = shard % cluster.map.topic_partitions, owner_of(lease)
     sign = None if owner is None else cluster.items.get(keys.node(owner))
     under_lease = cluster.map.holder_of(shard, lease)

@@ -18,7 +18,7 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.schedule import Definition, ScheduleState
-from tidegate_core.rows.scope_suspension import NO_CONTROLS, StoredControls
+from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, StoredSuspensions
 from tidegate_core.rows.store_operations import Item, RangeRead
 from tidegate_core.shard.schedule_state import version_of
 from tidegate_ports.store import Store
@@ -43,8 +43,8 @@ def unmet_of(store: Store, cluster: ClusterMap, found: Sequence[tuple[int, Item]
         return {}
     leases = {shard: keys.lease(shard) for shard, _ in waiting}
     states = {(shard, job.ref): keys.schedule_state(shard, job.namespace, job.name) for shard, job in waiting}
-    rows = store.get([*dict.fromkeys([*states.values(), *leases.values(), keys.CONTROLS_KEY])])
-    controls = rows.get(keys.CONTROLS_KEY)
+    rows = store.get([*dict.fromkeys([*states.values(), *leases.values(), keys.SUSPENSIONS_KEY])])
+    controls = rows.get(keys.SUSPENSIONS_KEY)
     signs = {shard: last_sign_of(store, rows.get(key), cluster, shard) for shard, key in leases.items()}
     jobs = _jobs(store, {shard for shard, job in waiting if job.unmet is None})
     told: dict[str, str] = {}
@@ -59,7 +59,7 @@ def unmet_of(store: Store, cluster: ClusterMap, found: Sequence[tuple[int, Item]
             now=now,
             state=from_item(ScheduleState, state),
             definitions=(),
-            controls=NO_CONTROLS if controls is None else from_item(StoredControls, controls).controls,
+            controls=NO_SUSPENSIONS if controls is None else from_item(StoredSuspensions, controls).controls,
             last_sign=signs[shard],
             # Those of the page as well: the shard may have more open jobs than were read.
             jobs=tuple({job.id: job for job in (*read.get(ref, ()), *of_schedule)}.values()),

@@ -21,7 +21,7 @@ from tidegate_core.rows.ledger import LedgerRow
 from tidegate_core.rows.outage import outages_of
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.schedule import Definition, ScheduleState
-from tidegate_core.rows.scope_suspension import NO_CONTROLS, StoredControls
+from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, StoredSuspensions
 from tidegate_core.rows.store_operations import Item, Key, RangeRead, Table
 from tidegate_core.shard.outages.outage_recorder import SERVED, sign_name
 from tidegate_core.shard.outages.outage_time import last_sign
@@ -55,11 +55,11 @@ def facts_of(store: Store, cluster: ClusterMap, namespace: str, name: str, now: 
     """Returns the facts without the ledger, or None when there never was such a schedule."""
     shard = schedule_shard(namespace, name, cluster.shards)
     state, progress, lease = keys.schedule_state(shard, namespace, name), keys.progress(shard), keys.lease(shard)
-    found = store.get([state, progress, lease, keys.CONTROLS_KEY])
+    found = store.get([state, progress, lease, keys.SUSPENSIONS_KEY])
     if state not in found:
         return None
     ref = keys.schedule_ref(namespace, name)
-    controls = found.get(keys.CONTROLS_KEY)
+    controls = found.get(keys.SUSPENSIONS_KEY)
     evidence = _range(store, shard, f"E#{ref}#", OPEN_ROWS_MAX)
     # The newest ones: the present version is there, whatever number it has.
     low = f"DEF#{ref}#"
@@ -70,7 +70,7 @@ def facts_of(store: Store, cluster: ClusterMap, namespace: str, name: str, now: 
         now=now,
         state=from_item(ScheduleState, found[state]),
         definitions=tuple(from_item(Definition, row) for row in reversed(versions)),
-        controls=NO_CONTROLS if controls is None else from_item(StoredControls, controls).controls,
+        controls=NO_SUSPENSIONS if controls is None else from_item(StoredSuspensions, controls).controls,
         outages=outages_of(found.get(progress)),
         last_sign=last_sign_of(store, found.get(lease), cluster, shard),
         jobs=_open(store, shard, "J#", Job, ref),

@@ -7,7 +7,7 @@ from tidegate_client.views import DryRun
 from tidegate_core.language.definitions.catch_up_policy import CatchUp
 from tidegate_core.language.definitions.quotas import quota_of
 from tidegate_core.language.definitions.schedule_validation import check_schedule
-from tidegate_core.language.requests.record_authorization import refuse_forged_request
+from tidegate_core.language.requests.record_authorization import authorize_request
 from tidegate_core.language.requests.requests import ScheduleApply
 from tidegate_core.language.targets.programs import ProgramTarget, PysparkProgram
 from tidegate_core.language.values.problems import InvalidInput, Problem, RefusedRecord
@@ -34,7 +34,7 @@ async def dry_run(
     now = services.clock.now_ms()
     try:
         # Its target alone: which namespaces the topic is for is a setting of the nodes'.
-        refuse_forged_request(wanted, EVERY, services.topics.requests)
+        authorize_request(wanted, EVERY, services.topics.requests)
     except RefusedRecord as refusal:
         # 400, as the apply has it from the owner's receipt; 403 is of pages and their hosts.
         raise InvalidInput(refusal.problems) from refusal

@@ -15,7 +15,7 @@ IDS_MAX = 20_000
 """About 3 MB."""
 
 
-class ReusedIds:
+class IdempotencyKeys:
     """The newest request ids with a hash of what they asked for."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from tidegate_core.language.requests.requests import MessageSend, Request
 from tidegate_core.language.values.shard_hash import message_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
-from tidegate_core.rows.message import Guard, Message, MessageName, public_id
+from tidegate_core.rows.message import Message, MessageFence, MessageName, public_id
 from tidegate_core.rows.receipt import StoredReceipt
 from tidegate_core.rows.store_operations import Item, Key, RangeRead
 from tidegate_ports.clock import Clock
@@ -123,9 +123,9 @@ class StoredAnswers:
         if not found:
             return None
         # Of a repeat of the request a former owner may have written rows, which its successor has refused: they are no message.
-        key = keys.message_guard(shard, name.id)
+        key = keys.message_fence(shard, name.id)
         guard = self._store.get([key]).get(key)
-        refused = frozenset[str]() if guard is None else from_item(Guard, guard).refused
+        refused = frozenset[str]() if guard is None else from_item(MessageFence, guard).refused
         return next((message for message in found if message.version not in refused), None)
 
 

@@ -36,7 +36,7 @@ FEW: Final = 150
 _Wait: TypeAlias = tuple[Waiter, Sought]
 
 
-class Looks:
+class ReceiptPoller:
     """Of one submission; once it is left nothing is asked any more, and nobody waits for what is under way.
 
     Args:
@@ -66,7 +66,7 @@ class Looks:
         self._waiting = waiting
         self._looking: asyncio.Task[None] | None = None
 
-    def __enter__(self) -> Looks:
+    def __enter__(self) -> ReceiptPoller:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

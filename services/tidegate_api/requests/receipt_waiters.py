@@ -100,7 +100,7 @@ async def answered(waiters: Sequence[Waiter], seconds: float) -> bool:
     return not left
 
 
-class ReceiptDesk:
+class ReceiptWaiters:
     """Implements the port `ReaderListener`. All methods run on the loop.
 
     Attributes:

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from tidegate_api.bus_clients import Bus, TopicNames, produced
 from tidegate_api.cluster_map import ClusterMap, MapReader
 from tidegate_api.http.problem_responses import ApiProblem, unless_taken
-from tidegate_api.requests.idempotency import ReusedIds
+from tidegate_api.requests.idempotency import IdempotencyKeys
 from tidegate_api.requests.overtaking import Overtaking, Sent, sent
 from tidegate_api.requests.receipt_decoding import ReceiptNotUnderstood
 from tidegate_api.requests.receipt_lookup import Sought, StoredAnswers
-from tidegate_api.requests.receipt_poller import Looks
-from tidegate_api.requests.receipt_waiters import Expected, ReceiptDesk, Waiter, answered
+from tidegate_api.requests.receipt_poller import ReceiptPoller
+from tidegate_api.requests.receipt_waiters import Expected, ReceiptWaiters, Waiter, answered
 from tidegate_api.requests.shard_routing import shard_of_request, subject_of
 from tidegate_api.thread_pools import Pools
 from tidegate_core.language.requests.receipts import Receipt, ReceiptStatus
@@ -92,7 +92,7 @@ class Submission:
     def __init__(
         self,
         bus: Bus,
-        desk: ReceiptDesk,
+        desk: ReceiptWaiters,
         answers: StoredAnswers,
         cluster: MapReader,
         pools: Pools,
@@ -114,7 +114,7 @@ class Submission:
         self._metrics = metrics
         self._notices = notices
         self._timing = timing
-        self._reused = ReusedIds()
+        self._reused = IdempotencyKeys()
 
     async def submit(self, request: Request) -> Answer:
         """Sends one request and waits.
@@ -189,7 +189,7 @@ class Submission:
                 if refusal is None
             }
             timing = self._timing
-            looks = Looks(
+            looks = ReceiptPoller(
                 waiting,
                 self._answers,
                 self._pools,
@@ -234,7 +234,7 @@ class Submission:
         return await produced(self._bus.publisher, orders)
 
     async def _until_answered(
-        self, waiters: Sequence[Waiter], looks: Looks, stops: Mapping[Waiter, Sent], started_s: float
+        self, waiters: Sequence[Waiter], looks: ReceiptPoller, stops: Mapping[Waiter, Sent], started_s: float
     ) -> None:
         """By receipts from the topic, else from the store, else until patience is at its end, whatever is under way by then.
 

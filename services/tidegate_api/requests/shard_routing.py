@@ -13,7 +13,7 @@ from tidegate_core.language.requests.requests import (
 )
 from tidegate_core.language.values.derived_ids import shard_of_run
 from tidegate_core.language.values.problems import InvalidInput, Problem
-from tidegate_core.language.values.shard_hash import controls_shard, message_shard, schedule_shard, sources_shard
+from tidegate_core.language.values.shard_hash import message_shard, schedule_shard, sources_shard, suspensions_shard
 
 
 def shard_of_request(request: Request, request_id: str, shards: int) -> int:
@@ -32,7 +32,7 @@ def shard_of_request(request: Request, request_id: str, shards: int) -> int:
         case JobCancel(job_id=run):
             return run_shard(run, shards, "job_id")
         case ControlRequest():
-            return controls_shard(shards)
+            return suspensions_shard(shards)
         case SourceRequest():
             return sources_shard(shards)
         case _:

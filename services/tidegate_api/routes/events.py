@@ -18,7 +18,7 @@ from tidegate_api.routes.parameters import IdempotencyKey, ServicesOf, identifie
 from tidegate_client.views import EventView, Page
 from tidegate_core.language.events.events import DataPartitionEvent, Event
 from tidegate_core.language.formats.parsing import parse_events
-from tidegate_core.language.requests.record_authorization import refuse_forged_events
+from tidegate_core.language.requests.record_authorization import authorize_events
 from tidegate_core.language.values.problems import InvalidInput, Problem
 from tidegate_core.language.values.topic_namespaces import EVERY
 
@@ -88,7 +88,7 @@ def _parsed(document: Any, number: int, count: int, topic: str) -> list[Event]:
     try:
         events = parse_events(json.dumps(document).encode())
         # Which namespaces the topic is for is a setting of the nodes'; that tidegate's own is nobody's is known here.
-        refuse_forged_events(events, EVERY, topic)
+        authorize_events(events, EVERY, topic)
     except InvalidInput as refusal:
         problems = refusal.problems if count == 1 else placed(number, refusal.problems)
         # 400, as an owner's refusal has it; 403 is of pages and their hosts.

@@ -17,7 +17,7 @@ from tidegate_api.event_publisher import Announcement, put_event
 from tidegate_api.http.problem_responses import ApiProblem
 from tidegate_api.routes.parameters import RunPath, ServicesOf
 from tidegate_core.language.events.events import DataPartitionEvent, RowCount, one_step
-from tidegate_core.language.requests.record_authorization import refuse_forged_events
+from tidegate_core.language.requests.record_authorization import authorize_events
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.language.values.names import LONG_TEXT_PATTERN, DataPartitionName, DatasetId
 from tidegate_core.language.values.problems import InvalidInput, RefusedRecord
@@ -194,7 +194,7 @@ async def partitions(
         }
     )
     try:
-        refuse_forged_events([event], EVERY, services.topics.events)
+        authorize_events([event], EVERY, services.topics.events)
     except RefusedRecord as refusal:
         # Nodes would refuse it, and the program would hear nothing of that.
         raise InvalidInput(refusal.problems) from refusal

@@ -30,7 +30,7 @@ class Call:
     round: int
 
 
-class BatchRoom:
+class AdaptiveConcurrency:
     """Room of all batches of a process; places are given in the order in which they were asked for.
 
     Args:

@@ -15,8 +15,8 @@ from typing import Final, TypeAlias
 
 from tidegate_core.rows.effects import Invalid
 from tidegate_core.rows.store_operations import Delete, Key, Put
-from tidegate_node.effects.adaptive_concurrency import BatchRoom, Call
-from tidegate_node.effects.fair_queue import Turns, tell, tell_error
+from tidegate_node.effects.adaptive_concurrency import AdaptiveConcurrency, Call
+from tidegate_node.effects.fair_queue import FairQueue, tell, tell_error
 from tidegate_ports.store import NotSent, StoreRequestInvalid, StoreUnavailable
 
 WRITES_PER_CALL_MAX: Final = 25
@@ -87,11 +87,11 @@ class BatchWrites:
         pause: Between two calls of a chunk.
     """
 
-    def __init__(self, send: Send, room: BatchRoom, pause: Pause) -> None:
+    def __init__(self, send: Send, room: AdaptiveConcurrency, pause: Pause) -> None:
         self._send = send
         self._room = room
         self._pause = pause
-        self._turns: Turns[_Part] = Turns(self._take_turn)
+        self._turns: FairQueue[_Part] = FairQueue(self._take_turn)
 
     async def write(self, actions: Actions, may_send: Callable[[], bool] = lambda: True) -> bool | Invalid:
         """Returns whether all is acknowledged; a chunk that can never work spoils no other.

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, get_args
 
-from tidegate_core.engine.actor_inputs import Poked, TopicFacts
+from tidegate_core.engine.actor_inputs import TopicFacts, Woken
 from tidegate_core.language.values.problems import ErrorClass
 from tidegate_core.rows.dead_letter import UNDELIVERABLE
 from tidegate_core.rows.effects import (
@@ -17,20 +17,20 @@ from tidegate_core.rows.effects import (
     ManyProduced,
     NotProduced,
     Outcome,
-    Poke,
     Produce,
     ProduceMany,
     ProveMembership,
     ReadEndOffsets,
+    ReturnCredits,
     StartReading,
     StopReading,
-    Taken,
     Unavailable,
+    WakeUp,
 )
 from tidegate_core.rows.effects import Membership as Proof
 from tidegate_node.node_identity import NodeFacts
-from tidegate_node.topics.earliest_offsets import Beginnings
-from tidegate_node.topics.lost_offsets import StandingStill
+from tidegate_node.topics.earliest_offsets import EarliestOffsets
+from tidegate_node.topics.lost_offsets import LostOffsets
 from tidegate_node.topics.offset_gaps import LogGaps
 from tidegate_node.topics.wakeup_records import poke_record
 from tidegate_ports.bus import Membership, Notices, PartitionReader, Publisher, Topic, Topics
@@ -66,8 +66,8 @@ class BusEffects:
         plain: Publisher,
         topics: Topics,
         gaps: LogGaps,
-        standing_still: StandingStill,
-        poke_here: Callable[[Poked], bool],
+        standing_still: LostOffsets,
+        poke_here: Callable[[Woken], bool],
         clock: Clock,
         metrics: Metrics,
         notices: Notices,
@@ -80,7 +80,7 @@ class BusEffects:
         self._topics = topics
         self._gaps = gaps
         self._standing_still = standing_still
-        self._beginnings = Beginnings(topics, self._start, notices)
+        self._beginnings = EarliestOffsets(topics, self._start, notices)
         self._poke_here = poke_here
         self._clock = clock
         self._metrics = metrics
@@ -157,16 +157,16 @@ class BusEffects:
         else:
             self._reader.unassign(effect.topic, effect.topic_partition)
 
-    def taken(self, effect: Taken) -> None:
+    def taken(self, effect: ReturnCredits) -> None:
         if effect.topic == self._facts.requests.name:
             self._membership.taken(effect.topic_partition, effect.count)
             self._membership.commit_hint(effect.topic_partition, effect.next_offset)
         else:
             self._reader.taken(effect.topic, effect.topic_partition, effect.count)
 
-    def poke(self, effect: Poke) -> None:
+    def poke(self, effect: WakeUp) -> None:
         """A shard of this process is told on the loop, another's by a record."""
-        if self._poke_here(Poked(effect.shard, effect.run_id, effect.controls)):
+        if self._poke_here(Woken(effect.shard, effect.run_id, effect.controls)):
             return
         if len(self._pokes) >= POKES_UNDER_WAY_MAX:
             self._metrics.count("tidegate_pokes_dropped_total")

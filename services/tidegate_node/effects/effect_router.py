@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from tidegate_core.engine.membership_lease import MapGuard
+from tidegate_core.engine.membership_lease import MapLease
 from tidegate_core.rows.effects import (
     Cancel,
     Commit,
@@ -15,7 +15,6 @@ from tidegate_core.rows.effects import (
     Lookup,
     ManyProduced,
     Notice,
-    Poke,
     Produce,
     ProduceMany,
     ProveMembership,
@@ -23,11 +22,12 @@ from tidegate_core.rows.effects import (
     ReadEndOffsets,
     ReadRange,
     Result,
+    ReturnCredits,
     SampleLoad,
     StartReading,
     StopReading,
     Submit,
-    Taken,
+    WakeUp,
     Watch,
     Write,
 )
@@ -39,7 +39,7 @@ from tidegate_ports.bus import Membership, Notices
 from tidegate_ports.clock import Clock
 from tidegate_ports.store import always
 
-Told: TypeAlias = Notice | Poke | Cancel | StartReading | StopReading | Taken
+Told: TypeAlias = Notice | WakeUp | Cancel | StartReading | StopReading | ReturnCredits
 """Effects that nobody answers, and that are done at once."""
 Asked: TypeAlias = (
     Read
@@ -62,7 +62,7 @@ MayAct: TypeAlias = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Shell:
+class EffectRouter:
     """What carries effects out; one per process."""
 
     store: StoreEffects
@@ -72,7 +72,7 @@ class Shell:
     clock: Clock
     notices: Notices
     membership: Membership
-    map_guard: MapGuard
+    map_guard: MapLease
 
     def may_act(self, topic_partition: int, map_version: int) -> bool:
         """Whether what cannot be taken back may be done for it: the guard proves membership, what the client holds that it is ours, and the
@@ -91,7 +91,7 @@ class Shell:
         match effect:
             case Notice(event, fields):
                 self.notices(event, **fields)
-            case Poke():
+            case WakeUp():
                 self.bus.poke(effect)
             case Cancel():
                 self.launch.cancel(effect)
@@ -99,7 +99,7 @@ class Shell:
                 self.bus.start_reading(effect)
             case StopReading():
                 self.bus.stop_reading(effect)
-            case Taken():
+            case ReturnCredits():
                 self.bus.taken(effect)
             case _:
                 assert_never(effect)

@@ -14,7 +14,7 @@ _Waiting = TypeVar("_Waiting")
 _Answer = TypeVar("_Answer")
 
 
-class Turns(Generic[_Waiting]):
+class FairQueue(Generic[_Waiting]):
     """One queue.
 
     Args:

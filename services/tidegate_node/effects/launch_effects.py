@@ -9,13 +9,13 @@ from typing import Final, TypeVar, cast
 
 from tidegate_core.rows.effects import (
     Cancel,
-    Gone,
     Inspect,
     Inspected,
     LaunchOrder,
     LookedUp,
     Lookup,
     NotSubmitted,
+    ProgramEnded,
     Submit,
     SubmitFailed,
     Submitted,
@@ -143,14 +143,14 @@ class LaunchEffects:
             case Elsewhere():
                 return LookedUp("elsewhere")
 
-    async def watch(self, effect: Watch) -> Gone | LookedUp:
+    async def watch(self, effect: Watch) -> ProgramEnded | LookedUp:
         """Waits for as long as the program lives, or until its launcher cannot tell."""
         try:
             ended = await self._launcher.wait_until_gone(effect.run_id, effect.attempt)
         except LaunchUnavailable as unavailable:
             self._notices("watch_failed", run_id=effect.run_id, attempt=effect.attempt, message=unavailable.message)
             return LookedUp("unknown")
-        return Gone(ended.exit_code, ended.error_class, ended.reason, ended.last_lines)
+        return ProgramEnded(ended.exit_code, ended.error_class, ended.reason, ended.last_lines)
 
     def cancel(self, effect: Cancel) -> None:
         """Sees to it in the background, beyond the life of who asked: nobody may be left to ask for a closed run."""

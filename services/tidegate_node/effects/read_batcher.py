@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from tidegate_core.rows.store_operations import Item, Key
-from tidegate_node.effects.fair_queue import Turns, tell, tell_error
+from tidegate_node.effects.fair_queue import FairQueue, tell, tell_error
 from tidegate_ports.store import PartlyRead, StoreRequestInvalid
 
 KEYS_PER_CALL_MAX: Final = 100
@@ -42,7 +42,7 @@ class JoinedReads:
     def __init__(self, call: Call, most: int) -> None:
         self._call = call
         self._places = asyncio.Semaphore(max(1, most))
-        self._turns: Turns[_Ask] = Turns(self._take_turn)
+        self._turns: FairQueue[_Ask] = FairQueue(self._take_turn)
 
     async def get(self, keys: Sequence[Key]) -> Found:
         """Returns those of the items that are there.

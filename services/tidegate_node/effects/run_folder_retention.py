@@ -23,7 +23,7 @@ AWAY_AFTER_MS: Final = 60_000
 """The store is asked for something every few seconds."""
 
 
-class Keeping:
+class RunFolderRetention:
     """One per process; of several on one host one looks at a time.
 
     Args:

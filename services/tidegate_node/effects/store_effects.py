@@ -25,7 +25,7 @@ from tidegate_core.rows.effects import (
 )
 from tidegate_core.rows.store_operations import Applied, Cancelled, Item, Key, Page, RangeRead, RawOutcome
 from tidegate_core.writes.settlement import ReadWitness, SendAgain, Settlement, Verdict
-from tidegate_node.effects.adaptive_concurrency import BatchRoom
+from tidegate_node.effects.adaptive_concurrency import AdaptiveConcurrency
 from tidegate_node.effects.batch_writes import Actions, BatchWrites
 from tidegate_node.effects.read_batcher import JoinedReads
 from tidegate_ports.clock import Clock
@@ -68,7 +68,7 @@ class StoreEffects:
         self._clock = clock
         self._metrics = metrics
         self._jitter = jitter
-        self._room = BatchRoom(calls_max // BATCHES_SHARE)
+        self._room = AdaptiveConcurrency(calls_max // BATCHES_SHARE)
         self._batches = BatchWrites(self._write, self._room, self._pause_after)
         self._reads = JoinedReads(self._get, calls_max // READS_SHARE)
         metrics.set("tidegate_store_batch_room", self._room.size)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tidegate_core.rows.effects import Produced, Write
 from tidegate_core.rows.store_operations import Batch
-from tidegate_core.shard.outages.outage_recorder import sign_of_life
+from tidegate_core.shard.outages.outage_recorder import heartbeat_row
 from tidegate_node.effects.store_effects import StoreEffects
 from tidegate_node.liveness.heartbeat import BEAT_EVERY_MS, Appended, Heartbeat, Verdict
 from tidegate_node.liveness.overload import Limits
@@ -120,7 +120,7 @@ class HeartbeatLoop:
         now = self._clock.now_ms()
         expires_at = now // 1000 + SEEN_DAYS * 86_400
         served, least = self._served(now), self._facts.minimum_period_ms
-        sign = sign_of_life(self._facts.owner, self._facts.name, now, served, expires_at, minimum_period_ms=least)
+        sign = heartbeat_row(self._facts.owner, self._facts.name, now, served, expires_at, minimum_period_ms=least)
         before = self._store.answered_at_ms
         await self._store.write(Write(Batch("seen", (sign,))))
         return self._store.answered_at_ms > before

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from importlib.metadata import version
 
 from tidegate_core.language.time.zones import TZDATA_VERSION
-from tidegate_core.rows.node_status import NodeCard
+from tidegate_core.rows.node_status import NodeStatus
 from tidegate_core.rows.schema_version import NEWEST
 from tidegate_node.liveness.health_server import Standing
 from tidegate_node.liveness.heartbeat_loop import HeartbeatLoop
@@ -14,7 +14,7 @@ from tidegate_node.node_identity import NodeFacts
 from tidegate_ports.clock import Clock
 
 
-class CardMaker:
+class NodeStatusBuilder:
     """One per process."""
 
     def __init__(
@@ -34,9 +34,9 @@ class CardMaker:
         self._clock = clock
         self._started_at = clock.now_ms()
 
-    def __call__(self) -> NodeCard:
+    def __call__(self) -> NodeStatus:
         standing = self._standing()
-        return NodeCard(
+        return NodeStatus(
             owner=self._facts.owner,
             node=self._facts.name,
             version=version("tidegate"),

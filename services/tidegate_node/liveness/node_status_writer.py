@@ -10,7 +10,7 @@ from typing import Final
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, Write
 from tidegate_core.rows.item_codec import to_item
-from tidegate_core.rows.node_status import NodeCard
+from tidegate_core.rows.node_status import NodeStatus
 from tidegate_core.rows.schema_version import StoreSchema
 from tidegate_core.rows.store_operations import Batch, Delete, Put
 from tidegate_node.effects.store_effects import StoreEffects
@@ -20,7 +20,7 @@ PRESENT_EVERY_S: Final = 5.0
 """So long an order to drain takes at most, and a card that is five of them old belongs to a process that is gone."""
 
 
-class Presence:
+class NodeStatusWriter:
     """One per process.
 
     Args:
@@ -35,7 +35,7 @@ class Presence:
         owner: str,
         store: StoreEffects,
         notices: Notices,
-        card: Callable[[], NodeCard],
+        card: Callable[[], NodeStatus],
         drain: Callable[[bool], Awaitable[None]],
         migrated: Callable[[int], None],
         outdated: Callable[[str], None],
@@ -72,7 +72,7 @@ class Presence:
             else:
                 self._migrated(schema.writes)
             await self._drain(order in answer.found)
-        card, key = self._card(), keys.node_card(self._owner)
+        card, key = self._card(), keys.node_status(self._owner)
         put = Put(key, {**to_item(card, key), "expires_at": card.expires_at})
         self._writing = asyncio.get_running_loop().create_task(self._store.write(Write(Batch("card", (put,)))))
         # Who ends this task ends no call that a thread has begun: `leave` has to know of it.
@@ -83,5 +83,5 @@ class Presence:
         if self._writing is not None:
             # Else the card that is under way comes after it was taken away, and peers call a node silent that ended well.
             await asyncio.wait([self._writing])
-        keys_of_it = (keys.node_card(self._owner), keys.drain_order(self._owner))
+        keys_of_it = (keys.node_status(self._owner), keys.drain_order(self._owner))
         await self._store.write(Write(Batch("card", tuple(Delete(key) for key in keys_of_it))))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
 from tidegate_core.engine.actor_inputs import TopicFacts
-from tidegate_core.explain.watchdog.shard_signs import controls_of, heads, shard_signs
+from tidegate_core.explain.watchdog.shard_signs import heads, shard_signs, suspensions_of
 from tidegate_core.explain.watchdog.watchdog import (
     FINDINGS_MAX,
     TOLD_BY_ROWS,
@@ -23,11 +23,11 @@ from tidegate_core.explain.watchdog.watchdog import (
 from tidegate_core.ingest.topic_follower import facts_of
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import EndOffsets, Items, Read, ReadRange, Unavailable
-from tidegate_core.rows.keys import CONTROLS_KEY
+from tidegate_core.rows.keys import SUSPENSIONS_KEY
 from tidegate_core.rows.node_status import (
     PAGES_MAX,
     Absence,
-    NodeCard,
+    NodeStatus,
     absences,
     all_cards,
     cards_of,
@@ -56,7 +56,7 @@ class Unreadable(Exception):
     """The store or the broker does not answer; the next round asks again."""
 
 
-class Watching:
+class WatchdogLoop:
     """One per process."""
 
     def __init__(
@@ -133,7 +133,7 @@ class Watching:
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    async def _cards(self, now: int) -> list[NodeCard]:
+    async def _cards(self, now: int) -> list[NodeStatus]:
         items: list[Item] = []
         after: str | None = None
         for _ in range(PAGES_MAX):
@@ -144,7 +144,7 @@ class Watching:
                 break
         return cards_of(items, now)
 
-    async def _owners(self, cards: Sequence[NodeCard], now: int) -> frozenset[str] | None:
+    async def _owners(self, cards: Sequence[NodeStatus], now: int) -> frozenset[str] | None:
         """Whom all leases name; None where nobody may be gone, which is nearly always."""
         if not may_be_gone(missing(cards, now), now):
             return None
@@ -157,8 +157,8 @@ class Watching:
     ) -> list[ShardSigns]:
         owners = {owner for shard in shards if (owner := owner_of(leases.get(keys.lease(shard)))) is not None}
         wanted = [keys.progress(shard) for shard in shards] + [keys.node(owner) for owner in sorted(owners)]
-        items = await self._items([*wanted, CONTROLS_KEY])
-        controls = controls_of(items.get(CONTROLS_KEY))
+        items = await self._items([*wanted, SUSPENSIONS_KEY])
+        controls = suspensions_of(items.get(SUSPENSIONS_KEY))
         unread = await self._unread(shards, now)
         found = []
         for shard in shards:
@@ -248,7 +248,7 @@ class Watching:
 
     # -- telling ------------------------------------------------------------------------------------------------------
 
-    def _tell_nodes(self, cards: Sequence[NodeCard], absent: Mapping[str, Absence]) -> None:
+    def _tell_nodes(self, cards: Sequence[NodeStatus], absent: Mapping[str, Absence]) -> None:
         """Each node that fell silent, once, and was not started again; by all that watch, because any of them may be the next."""
         self._gone |= {(card.owner, card.seen) for card in cards if absent.get(card.owner) == "gone"}
         silent = {

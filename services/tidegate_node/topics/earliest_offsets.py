@@ -20,7 +20,7 @@ ASK_AGAIN_S: Final = 1.0
 """Pause between questions that the brokers do not answer; each has waited for its own patience before."""
 
 
-class Beginnings:
+class EarliestOffsets:
     """One per process, on its loop. All topic partitions of a topic share one question; one that was made anew is another topic,
     whatever its name, and one holder may know of it before another.
 

@@ -18,7 +18,7 @@ from tidegate_ports.bus import Notices, Topics
 from tidegate_telemetry.metrics import Metrics
 
 
-class StandingStill:
+class LostOffsets:
     """One per process, on its loop."""
 
     def __init__(self, facts: NodeFacts, topics: Topics, metrics: Metrics, notices: Notices) -> None:

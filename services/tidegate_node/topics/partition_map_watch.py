@@ -12,11 +12,11 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
-from tidegate_core.engine.membership_lease import MapGuard
+from tidegate_core.engine.membership_lease import MapLease
 from tidegate_core.rows.effects import Commit, Items, Read, Unavailable
 from tidegate_core.rows.keys import MAP_KEY
 from tidegate_core.writes.partition_map import ClusterMap, MapUnreadable, follow_map, map_of
-from tidegate_node.assigned_partitions import Holdings
+from tidegate_node.assigned_partitions import AssignedPartitions
 from tidegate_node.effects.store_effects import StoreEffects
 from tidegate_node.node_identity import NodeFacts
 from tidegate_ports.bus import Notices, Topics
@@ -50,8 +50,8 @@ class MapWatch:
     def __init__(
         self,
         facts: NodeFacts,
-        holdings: Holdings,
-        guard: MapGuard,
+        holdings: AssignedPartitions,
+        guard: MapLease,
         store: StoreEffects,
         topics: Topics,
         clock: Clock,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from tidegate_core.engine.actor_inputs import Poked
-from tidegate_core.rows.effects import Poke, Produce
+from tidegate_core.engine.actor_inputs import Woken
+from tidegate_core.rows.effects import Produce, WakeUp
 from tidegate_node.node_identity import NodeFacts
 
 RECORD_BYTES_MAX = 1_024
@@ -36,7 +36,7 @@ class Beat:
     takes: bool = False
 
 
-def poke_record(poke: Poke, facts: NodeFacts) -> Produce:
+def poke_record(poke: WakeUp, facts: NodeFacts) -> Produce:
     """Says to the holder of the shard that there is something for it."""
     document: dict[str, object] = {"shard": poke.shard}
     if poke.run_id is not None:
@@ -56,7 +56,7 @@ def beat_record(beat: Beat, facts: NodeFacts, topic_partition: int) -> Produce:
     return Produce(facts.pokes.name, None, _json(document), topic_partition=topic_partition)
 
 
-def read_record(value: bytes | None) -> Poked | Beat | None:
+def read_record(value: bytes | None) -> Woken | Beat | None:
     """What a record says; None for what is none of ours."""
     if value is None or len(value) > RECORD_BYTES_MAX:
         return None
@@ -78,11 +78,11 @@ def read_record(value: bytes | None) -> Poked | Beat | None:
         case {"beat": {"owner": str(owner), "at": int(at), "store_ok_ms": int(age)}}:
             return Beat(owner, at, age)
         case {"shard": int(shard), "run": str(run_id)}:
-            return Poked(shard, run_id)
+            return Woken(shard, run_id)
         case {"shard": int(shard), "controls": True}:
-            return Poked(shard, controls=True)
+            return Woken(shard, controls=True)
         case {"shard": int(shard)}:
-            return Poked(shard)
+            return Woken(shard)
         case _:
             return None
 

@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tidegate_core.admission.limit_coordinator import in_line, in_turn
+from tidegate_core.admission.limit_coordinator import grantable_entries, in_line
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
-from tidegate_core.rows.shared_limit import SharedLimit, Waiter
+from tidegate_core.rows.shared_limit import QueueEntry, SharedLimit
 from tidegate_core.rows.store_operations import Key, RangeRead
-from tidegate_core.writes.limit_permits import close_queue, home_of
+from tidegate_core.writes.limit_permits import close_queue, owner_shard_of
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 ROWS_MAX = 100
@@ -34,7 +34,7 @@ LONG_ROWS_MAX = 1_000
 jobs in a queue at most, so more than a hundred schedules have to wait for one limit before these do not tell either."""
 
 
-class LeftQueue(Exception):
+class AbandonedQueue(Exception):
     """Nobody waits for a limit that is marked: close its queue, and decide again."""
 
     def __init__(self, limit: Key, mark: str) -> None:
@@ -43,7 +43,7 @@ class LeftQueue(Exception):
         self.mark = mark
 
 
-def has_its_turn(unit: UnitOfWork, limit: Key, mine: Waiter, shards: int, now: int) -> bool:
+def would_be_granted(unit: UnitOfWork, limit: Key, mine: QueueEntry, shards: int, now: int) -> bool:
     """Whether the limit's home would offer the job a slot: one read of the queue, wherever it lies, for a job that would end
     although the limit has room; two of a long one whose first rows do not tell.
 
@@ -58,16 +58,16 @@ def has_its_turn(unit: UnitOfWork, limit: Key, mine: Waiter, shards: int, now: i
         now: The present.
 
     Raises:
-        LeftQueue: Nobody is there.
+        AbandonedQueue: Nobody is there.
         NotAtHand: It was not read yet; it is read after the limit's item, as its home does.
     """
     state = SharedLimit.of(unit.item(limit)).at(now)
-    home = home_of(limit, shards)
+    home = owner_shard_of(limit, shards)
     for most in (ROWS_MAX, LONG_ROWS_MAX):
-        found = unit.elsewhere(RangeRead(keys.shard_pk(home), *keys.waiters_of(limit), limit=most))
+        found = unit.elsewhere(RangeRead(keys.shard_pk(home), *keys.queue_entries_of(limit), limit=most))
         if state.queued is not None and not found:
-            raise LeftQueue(limit, state.queued)
-        rows = [from_item(Waiter, item) for item in found]
+            raise AbandonedQueue(limit, state.queued)
+        rows = [from_item(QueueEntry, item) for item in found]
         if not _leaves_a_slot(state, rows, mine, home):
             return False  # Whatever lies behind these: it would only take more.
         if len(rows) < most or _is_all_that_counts(state, rows, mine, home):
@@ -75,22 +75,22 @@ def has_its_turn(unit: UnitOfWork, limit: Key, mine: Waiter, shards: int, now: i
     return False
 
 
-def _leaves_a_slot(state: SharedLimit, rows: Sequence[Waiter], mine: Waiter, home: int) -> bool:
+def _leaves_a_slot(state: SharedLimit, rows: Sequence[QueueEntry], mine: QueueEntry, home: int) -> bool:
     """Whether these rows of the queue leave the job a slot."""
     others = [row for row in rows if row.job_id != mine.job_id]
     line = in_line(state, sorted([*others, mine], key=lambda row: row.key(home).sk))
     # Words of others lapse at the home's next look: of jobs that are gone, and of those that stand aside behind the first of these.
     words = state.offered & {row.job_id for row in line}
-    return mine.job_id in in_turn(replace(state, offered=words), line)
+    return mine.job_id in grantable_entries(replace(state, offered=words), line)
 
 
-def _is_all_that_counts(state: SharedLimit, rows: Sequence[Waiter], mine: Waiter, home: int) -> bool:
+def _is_all_that_counts(state: SharedLimit, rows: Sequence[QueueEntry], mine: QueueEntry, home: int) -> bool:
     """Whether the rows behind these, the first of a queue, take nothing from the job: they come behind it, and none has a word."""
     comes_before = mine.key(home).sk <= rows[-1].key(home).sk
     return comes_before and state.offered <= {row.job_id for row in rows}
 
 
-def close_left(unit: UnitOfWork, found: LeftQueue) -> None:
+def close_abandoned(unit: UnitOfWork, found: AbandonedQueue) -> None:
     """Closes the queue, instead of all that the decision has written; once that is in the store it decides again.
 
     Any shard's owner may: each who joins leaves a mark of its own, so under the one that was seen nobody has.

@@ -11,11 +11,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
-from tidegate_core.admission import overlap_rules as overlap
-from tidegate_core.admission import permits
-from tidegate_core.admission.abandoned_queue import LeftQueue, close_left, has_its_turn
-from tidegate_core.admission.catch_up_throttle import Pacing
-from tidegate_core.admission.eligibility import Unmet, is_told, only_loads, unmet_constraints, unmet_text, until_of
+from tidegate_core.admission import overlap_rules, permits
+from tidegate_core.admission.abandoned_queue import AbandonedQueue, close_abandoned, would_be_granted
+from tidegate_core.admission.catch_up_throttle import CatchUpThrottle
+from tidegate_core.admission.eligibility import (
+    Blocker,
+    constraint_blockers,
+    is_already_reported,
+    next_check_at,
+    only_loads,
+    unmet_text,
+)
 from tidegate_core.admission.overlap_enforcement import holders_of, settle_jobs
 from tidegate_core.admission.pending_timeout import after_pending_timeout, served_until
 from tidegate_core.language.definitions.priority import Priority
@@ -35,8 +41,15 @@ from tidegate_core.shard.launch_values import resolve_order, run_of
 from tidegate_core.shard.limits import limit_queue_entry as asking
 from tidegate_core.shard.load_sampling import SAMPLE_EVERY_MS
 from tidegate_core.shard.run_history import note_admission, remembered_by
-from tidegate_core.shard.schedule_state import admits, awaits_cut, kept_from, parks, present_job, version_of
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.schedule_state import (
+    admits,
+    awaits_backlog_cut,
+    oldest_kept_generation,
+    parks,
+    rebind_job,
+    version_of,
+)
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.shard.spec_cache import spec_of
 from tidegate_core.writes import conditions
 from tidegate_core.writes.limit_permits import key_of
@@ -73,8 +86,8 @@ class _Waiting(NamedTuple):
     """A job that is not admitted at this look."""
 
     job: Job
-    unmet: list[Unmet]
-    needs: list[asking.Need]
+    unmet: list[Blocker]
+    needs: list[asking.LimitRequest]
     priority: Priority
     deadline: int
     """When its pending time-out is over."""
@@ -124,7 +137,7 @@ class AdmitNext:
     """
 
     ref: str
-    memory: Memory
+    memory: ShardCache
     decided: Callable[[bool], None]
     most: int = ADMITTED_TOGETHER
     cancel: Callable[[str], None] = _nobody
@@ -155,13 +168,13 @@ class AdmitNext:
             unit.items(self.stale)  # One read, instead of one for each that is asked for below.
             try:
                 goes_on = self._decide_first(unit, state, now)
-            except LeftQueue as found:
-                close_left(unit, found)
+            except AbandonedQueue as found:
+                close_abandoned(unit, found)
                 return
         elif state is not None and parks(state):
-            most = 1 if self.most == 1 else overlap.SETTLED_TOGETHER
+            most = 1 if self.most == 1 else overlap_rules.SETTLED_TOGETHER
             # What a resume has cut, and not ended yet, is merged with nothing that goes on.
-            jobs = [job for job in self._waiting_jobs(unit, state, now) if not awaits_cut(state, job)]
+            jobs = [job for job in self._waiting_jobs(unit, state, now) if not awaits_backlog_cut(state, job)]
             goes_on = settle_jobs(unit, self.memory, jobs, most, now, self._look_at, parked=True)
         unit.after(lambda: self.decided(goes_on))
 
@@ -176,7 +189,7 @@ class AdmitNext:
         """
         gone, waiting, paced = set[str](), list[_Waiting](), list[_Waiting]()
         held_up_by, passed_by, behind = set[_Holder](), list[str](), list[str]()
-        pacing = Pacing.of(self.memory, self.ref)
+        pacing = CatchUpThrottle.of(self.memory, self.ref)
         for place, known in enumerate(self._line(unit, state)):
             job_id = known.id
             if self._is_enough(gone) and (pacing.turn is None or not known.catch_up):
@@ -192,16 +205,16 @@ class AdmitNext:
             job = unit.record(Job, keys.job(unit.shard, job_id))
             if job is None or job.state != "pending_constraint":
                 continue
-            job = present_job(state, job, now)
+            job = rebind_job(state, job, now)
             hold = pacing.hold_of(job)
             if hold is not None:
-                paced.append(_Waiting(replace(job, in_turn=None), [Unmet(hold, aborts=False)], [], "low", NEVER))
+                paced.append(_Waiting(replace(job, in_turn=None), [Blocker(hold, aborts=False)], [], "low", NEVER))
                 continue
             before = list(self.looked_at)
             self._look_at(job.id)
             spec = spec_of(unit, job.namespace, job.name, job.version)
             assert spec is not None
-            job = pacing.in_turn(job, spec.pending_timeout, now)
+            job = pacing.start_turn(job, spec.pending_timeout, now)
             if self._is_enough(gone):
                 self.looked_at[:] = before  # It can be read: what cannot be written from here on is another one's.
                 unit.put(job, job.key(unit.shard))  # It is in its turn, also for whoever decides on it next.
@@ -239,7 +252,7 @@ class AdmitNext:
         are not read: there may be thousands.
         """
         known = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.ref)]
-        going_on = [job for job in known if job.generation >= kept_from(state)]
+        going_on = [job for job in known if job.generation >= oldest_kept_generation(state)]
         line = [job for job in going_on if not unit.drops(state.namespace, job.satisfied_at)]
         if len({version_of(state, version) for version in dict.fromkeys(job.version for job in line)}) < 2:
             return line
@@ -289,7 +302,7 @@ class AdmitNext:
             return False
         if self.most == 1 or len(waiting) >= ASKED_APART or place >= LINE_MAX:
             return True
-        job = present_job(state, known, now)
+        job = rebind_job(state, known, now)
         spec = spec_of(unit, job.namespace, job.name, job.version)
         assert spec is not None
         waited_for = {each.shared for waits in waiting for each in waits.unmet}
@@ -314,12 +327,12 @@ class AdmitNext:
         for job_id in behind:
             known = self.memory.jobs[job_id]
             if (
-                known.generation < kept_from(state)
+                known.generation < oldest_kept_generation(state)
                 or unit.drops(state.namespace, known.satisfied_at)
                 or known.catch_up  # Its time-out is that of a turn, which others have part in.
             ):
                 continue
-            present = present_job(state, known, now)
+            present = rebind_job(state, known, now)
             if present.deadline > now:
                 following = min(following, present.deadline)
                 continue
@@ -336,7 +349,7 @@ class AdmitNext:
             stored = unit.record(Job, known.key(unit.shard))
             if stored is None or stored.state != "pending_constraint":
                 continue
-            job = present_job(state, stored, now)
+            job = rebind_job(state, stored, now)
             before = list(self.looked_at)
             self._look_at(job.id)
             ahead = sum(each.queues for each in waiting)
@@ -386,21 +399,21 @@ class AdmitNext:
             now: The present.
         """
         jobs = [job for job in self._waiting_jobs(unit, state, now) if job.id not in gone]
-        most = 1 if self.most == 1 else overlap.SETTLED_TOGETHER
+        most = 1 if self.most == 1 else overlap_rules.SETTLED_TOGETHER
         if settle_jobs(unit, self.memory, jobs, most, now, self._look_at, only_asks=bool(gone)):
             return True
         spec = spec_of(unit, first.job.namespace, first.job.name, first.job.version)
         assert spec is not None
         if spec.overlap == "cancel_running" and first.waits_for_limits_only:
             holders = holders_of(unit, self.memory, spec)
-            for run_id in overlap.to_cancel(first.job, permits.own_limit(spec).max, holders, self.memory.runs):
+            for run_id in overlap_rules.to_cancel(first.job, permits.own_limit(spec).max, holders, self.memory.runs):
                 unit.after(partial(self.cancel, run_id))
             unit.after(lambda: self.memory.hold(self.ref, now + CANCEL_AGAIN_MS))
         return False
 
     def _waiting_jobs(self, unit: UnitOfWork, state: ScheduleState, now: int) -> list[Job]:
         """Returns those that go on, in their order, as the state makes them."""
-        return [present_job(state, job, now) for job in self._line(unit, state)]
+        return [rebind_job(state, job, now) for job in self._line(unit, state)]
 
     def _decide_one(
         self,
@@ -410,7 +423,7 @@ class AdmitNext:
         job: Job,
         now: int,
         ahead: int,
-        behind: Sequence[Unmet] = (),
+        behind: Sequence[Blocker] = (),
     ) -> _Waiting | None:
         """Returns the job when it waits.
 
@@ -424,7 +437,7 @@ class AdmitNext:
             behind: What stands in the way of the first job, where that holds up this one.
         """
         try:
-            wanted = permits.wanted_by(unit, self.memory, spec, job)
+            wanted = permits.required_limits(unit, self.memory, spec, job)
         except Unresolved as problem:
             end_job(unit, job, "skipped", "unresolved_template", now, str(problem))
             return None
@@ -438,14 +451,14 @@ class AdmitNext:
         unit: UnitOfWork,
         state: ScheduleState,
         spec: ScheduleSpec,
-        wanted: Sequence[permits.Wanted],
+        wanted: Sequence[permits.RequiredLimit],
         job: Job,
         now: int,
         ahead: int,
-        behind: Sequence[Unmet],
+        behind: Sequence[Blocker],
     ) -> _Waiting | None:
         # All that stands in the way, evaluated at one instant (SEMANTICS 7.1).
-        unmet = unmet_constraints(unit, spec, job, now, self.memory.loads.seen)
+        unmet = constraint_blockers(unit, spec, job, now, self.memory.loads.seen)
         unmet += permits.unmet_permits(unit, self.memory, wanted, job, ahead, now)
         if not unmet and spec.pending_timeout_action == "abort":
             unmet = list(behind)
@@ -472,11 +485,11 @@ class AdmitNext:
         self,
         unit: UnitOfWork,
         spec: ScheduleSpec,
-        wanted: Sequence[permits.Wanted],
+        wanted: Sequence[permits.RequiredLimit],
         job: Job,
-        unmet: Sequence[Unmet],
+        unmet: Sequence[Blocker],
         now: int,
-    ) -> Unmet | None:
+    ) -> Blocker | None:
         """Returns what ends the job instead of having it wait: not that others wait for a limit which has a slot for it as well."""
         most = {each.key: each.limit.max for each in wanted}
         for each in unmet:
@@ -486,7 +499,7 @@ class AdmitNext:
             if limit is None:
                 return each
             mine = asking.row_for(job, limit, most[limit], spec.priority, now)
-            if not has_its_turn(unit, limit, mine, self.memory.shards, now):
+            if not would_be_granted(unit, limit, mine, self.memory.shards, now):
                 return each
         return None
 
@@ -496,7 +509,7 @@ class AdmitNext:
         """Has the jobs wait: in the queues, or for an instant, or until a permit of the schedule's own comes back; returns whether some are
         left for the next look.
         """
-        places: list[asking.Place] = []
+        places: list[asking.QueueEntries] = []
         before = unit.actions
         for waits in waiting:
             to_mark = {limit for place in places for limit in place.joined}
@@ -506,9 +519,9 @@ class AdmitNext:
             if waits.queues:
                 place = asking.wait_for(unit, job, needs, priority, self.memory.shards, now)
             else:
-                place = asking.Place(asking.leave(unit, job), (), asking.NEVER, asking.NEVER)
+                place = asking.QueueEntries(asking.leave(unit, job), (), asking.NEVER, asking.NEVER)
             places.append(place)
-            told = job.unmet if is_told(job.unmet, unmet, now) else unmet_text(unmet, now)
+            told = job.unmet if is_already_reported(job.unmet, unmet, now) else unmet_text(unmet, now)
             kept = replace(place.job, unmet=told)
             if kept != unit.record(Job, job.key(unit.shard)) or place.wrote:
                 # Also when only its row is written: a late repeat of this transaction must find that the job has moved on.
@@ -517,10 +530,10 @@ class AdmitNext:
         asking.mark(unit, places, self.memory.shards, now)
         return len(places) < len(waiting)
 
-    def _look_again(self, unit: UnitOfWork, waits: _Waiting, now: int, place: asking.Place) -> None:
+    def _look_again(self, unit: UnitOfWork, waits: _Waiting, now: int, place: asking.QueueEntries) -> None:
         unmet = waits.unmet
         # In the queue of a rate its home looks when the rate has room: of all who wait only those that it offers it to wake up.
-        until = None if waits.queues else until_of(unmet)
+        until = None if waits.queues else next_check_at(unmet)
         # A time-out that has passed, and that the job outlives, is nothing to wake up for any more.
         deadline = waits.deadline if waits.deadline > now else NEVER
         loads = only_loads(unmet)
@@ -538,7 +551,7 @@ class AdmitNext:
         unit: UnitOfWork,
         state: ScheduleState,
         spec: ScheduleSpec,
-        wanted: Sequence[permits.Wanted],
+        wanted: Sequence[permits.RequiredLimit],
         job: Job,
         now: int,
     ) -> None:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from tidegate_core.language.constraints.constraint import Hold
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.job import Job
-from tidegate_core.rows.run import is_waited_for
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.rows.run import awaits_retry
+from tidegate_core.shard.shard_cache import ShardCache
 
 
 @dataclass(slots=True)
-class Pacing:
+class CatchUpThrottle:
     """One schedule's, while one decision goes through its jobs.
 
     Attributes:
@@ -32,14 +32,14 @@ class Pacing:
     pause: str = ""
 
     @classmethod
-    def of(cls, memory: Memory, ref: str) -> Pacing:
+    def of(cls, memory: ShardCache, ref: str) -> CatchUpThrottle:
         if not any(memory.jobs[job_id].catch_up for job_id in memory.waiting(ref)):
             return cls(None)
         run = next((run for run in memory.runs_of(ref) if run.catch_up), None)
         if run is None:
             return cls(None)
         waits = f", and its attempt {run.attempt} begins at {format_instant(run.not_before)}"
-        return cls(run.id, pause=waits if is_waited_for(run) else "")
+        return cls(run.id, pause=waits if awaits_retry(run) else "")
 
     def hold_of(self, job: Job) -> Hold | None:
         """Returns what holds the job back, if another one's turn goes on; it holds up nobody behind it."""
@@ -47,7 +47,7 @@ class Pacing:
             return None
         return Hold(None, "catch_up_pacing", f"what was missed runs one at a time, {self.open_run} is open{self.pause}")
 
-    def in_turn(self, job: Job, pending_timeout: int, now: int) -> Job:
+    def start_turn(self, job: Job, pending_timeout: int, now: int) -> Job:
         """Returns the job in its turn, with the deadline of that."""
         if job.times_out:
             return job

@@ -22,7 +22,7 @@ from tidegate_core.writes.limit_permits import key_text
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 
-class Unmet(NamedTuple):
+class Blocker(NamedTuple):
     """One thing that stands in the way: by its own constraint's word the job waits for it, or is aborted by it."""
 
     hold: Hold
@@ -50,15 +50,15 @@ class Unmet(NamedTuple):
         return (self.is_shared and not self.is_rate) or self.own is not None
 
 
-def unmet_constraints(
+def constraint_blockers(
     unit: UnitOfWork, spec: ScheduleSpec, job: Job, now: int, loads: Mapping[LoadKey, LoadSeen]
-) -> list[Unmet]:
+) -> list[Blocker]:
     """Returns the constraints beside the limits that do not hold; a place in a flexible window is one of them."""
     in_window = flexible_hold(spec, job, now)
-    unmet: list[Unmet] = []
+    unmet: list[Blocker] = []
     if in_window is not None:
         may_abort = any(each.on_unmet == "abort" for each in spec.constraints)
-        unmet.append(Unmet(in_window, aborts=False, is_first_look=may_abort))
+        unmet.append(Blocker(in_window, aborts=False, is_first_look=may_abort))
     if not spec.constraints:
         return unmet
     facts = Facts(now, job.satisfied_at, past_of(unit, spec, job), loads)
@@ -66,14 +66,14 @@ def unmet_constraints(
     return [*unmet, *(_unmet(constraint, verdict) for constraint, verdict in verdicts if isinstance(verdict, Hold))]
 
 
-def _unmet(constraint: Constraint, hold: Hold) -> Unmet:
+def _unmet(constraint: Constraint, hold: Hold) -> Blocker:
     load = constraint.key if isinstance(constraint, LoadConstraint) else None
     # Nobody asks for a load before a job waits for it: that it is not known is no reason to end the job.
     aborts = constraint.on_unmet == "abort" and hold.reason_code != "load_unknown"
-    return Unmet(hold, aborts, load=load)
+    return Blocker(hold, aborts, load=load)
 
 
-def only_loads(unmet: Sequence[Unmet]) -> list[LoadKey]:
+def only_loads(unmet: Sequence[Blocker]) -> list[LoadKey]:
     """Returns the loads that are waited for, when nothing else but shared limits is: else a sample would be old when needed.
 
     Beside a shared limit a load has to be known: a job stands in its queue only when nothing else is in its way.
@@ -82,7 +82,7 @@ def only_loads(unmet: Sequence[Unmet]) -> list[LoadKey]:
     return [] if others else [each.load for each in unmet if each.load is not None]
 
 
-def unmet_own(unit: UnitOfWork, limit: LimitRef, key: Key, ahead: int, others: Sequence[str] = ()) -> list[Unmet]:
+def unmet_own(unit: UnitOfWork, limit: LimitRef, key: Key, ahead: int, others: Sequence[str] = ()) -> list[Blocker]:
     """Asks for a permit of the schedule's own; those of the `ahead` jobs before this one are theirs.
 
     Args:
@@ -96,10 +96,10 @@ def unmet_own(unit: UnitOfWork, limit: LimitRef, key: Key, ahead: int, others: S
     holders = tuple(others) if own is None else (*others, *own.holders)
     if len(holders) + ahead < limit.max:
         return []
-    return [Unmet(_full(limit, len(holders), holders, ahead=ahead), limit.on_unmet == "abort", own=key_text(key))]
+    return [Blocker(_full(limit, len(holders), holders, ahead=ahead), limit.on_unmet == "abort", own=key_text(key))]
 
 
-def unmet_shared(state: SharedLimit, limit: LimitRef, key: Key, job: Job) -> list[Unmet]:
+def unmet_shared(state: SharedLimit, limit: LimitRef, key: Key, job: Job) -> list[Blocker]:
     """Asks for a permit of a limit that other shards take permits of as well."""
     if state.lets_pass(job.id, limit.max):
         return []
@@ -107,9 +107,9 @@ def unmet_shared(state: SharedLimit, limit: LimitRef, key: Key, job: Job) -> lis
     behind = key if others_wait else None
     if limit.span is not None:
         reached = _reached(limit, limit.span, state, others_wait)
-        return [Unmet(reached, aborts, shared=key, is_rate=True, behind=behind)]
+        return [Blocker(reached, aborts, shared=key, is_rate=True, behind=behind)]
     full = _full(limit, state.in_use, state.holders, others_wait=others_wait)
-    return [Unmet(full, aborts, shared=key, behind=behind)]
+    return [Blocker(full, aborts, shared=key, behind=behind)]
 
 
 def _full(limit: LimitRef, in_use: int, holders: Iterable[str], *, ahead: int = 0, others_wait: bool = False) -> Hold:
@@ -149,7 +149,7 @@ def _reached(limit: LimitRef, span: Span, state: SharedLimit, others_wait: bool)
 # -- how it is told -------------------------------------------------------------------------------------------------------
 
 
-def is_told(text: str | None, unmet: Sequence[Unmet], now: int) -> bool:
+def is_already_reported(text: str | None, unmet: Sequence[Blocker], now: int) -> bool:
     """Whether a text says already what stands in the way, and when that can change.
 
     Numbers may have changed since, such as who holds the permits: a write for each of these would buy nobody anything. Before a
@@ -162,19 +162,19 @@ def is_told(text: str | None, unmet: Sequence[Unmet], now: int) -> bool:
         return False
     until = told.get("until")
     still_to_come = any(each.is_rate for each in unmet) and isinstance(until, int) and until > now
-    return still_to_come or until == until_of(unmet)
+    return still_to_come or until == next_check_at(unmet)
 
 
-def until_of(unmet: Sequence[Unmet]) -> int | None:
+def next_check_at(unmet: Sequence[Blocker]) -> int | None:
     """Before the last of these instants one of them certainly still stands in the way; what has to be looked at earlier says so."""
     counting = [each for each in unmet if each.is_first_look] or unmet
     return max((each.hold.until for each in counting if each.hold.until is not None), default=None)
 
 
-def unmet_text(unmet: Sequence[Unmet], now: int) -> str:
+def unmet_text(unmet: Sequence[Blocker], now: int) -> str:
     """Returns all that stands in the way; `code` is the first one's, for readers who show one.
 
-    It stays as it is while the codes do (`is_told`), and its numbers grow old: `at` says since when it stands.
+    It stays as it is while the codes do (`is_already_reported`), and its numbers grow old: `at` says since when it stands.
     """
     codes = _codes(unmet)
     told = {
@@ -182,7 +182,7 @@ def unmet_text(unmet: Sequence[Unmet], now: int) -> str:
         "code": codes[0],
         "codes": codes,
         "reason": "; ".join(each.hold.reason for each in unmet),
-        "until": until_of(unmet),
+        "until": next_check_at(unmet),
         "verdicts": [_verdict(each.hold) for each in unmet],
     }
     return json.dumps(told, sort_keys=True)
@@ -192,5 +192,5 @@ def _verdict(hold: Hold) -> dict[str, object]:
     return {"code": hold.reason_code, "reason": hold.reason, "until": hold.until, "values": dict(hold.values)}
 
 
-def _codes(unmet: Sequence[Unmet]) -> list[str]:
+def _codes(unmet: Sequence[Blocker]) -> list[str]:
     return [each.hold.reason_code for each in unmet]

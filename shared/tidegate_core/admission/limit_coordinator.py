@@ -23,14 +23,14 @@ from typing import Final
 
 from tidegate_core.admission.permit_audit import PermitAudit
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.language.values.derived_ids import shard_of_run
 from tidegate_core.rows import keys
-from tidegate_core.rows.effects import Poke
+from tidegate_core.rows.effects import WakeUp
 from tidegate_core.rows.item_codec import from_item
-from tidegate_core.rows.shared_limit import EXPIRED_MAX, SharedLimit, Waiter
+from tidegate_core.rows.shared_limit import EXPIRED_MAX, QueueEntry, SharedLimit
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.shard.limits.limit_queue_entry import look_later
+from tidegate_core.shard.limits.limit_queue_entry import schedule_idle_check
 from tidegate_core.writes.limit_permits import close_queue, lapse_offers, mark_queue, offer_slots, take_out
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
@@ -43,7 +43,7 @@ OFFERS_MAX: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SeenOffer:
     """An offer, as this owner has seen it.
 
     Attributes:
@@ -56,7 +56,7 @@ class Standing:
 
 
 def lapsed_offers(
-    state: SharedLimit, waiters: Mapping[str, Waiter], standing: Mapping[str, Standing], now: int
+    state: SharedLimit, waiters: Mapping[str, QueueEntry], standing: Mapping[str, SeenOffer], now: int
 ) -> list[str]:
     """Returns the jobs whose offer has lapsed: they are gone, or have not taken it up in time."""
 
@@ -69,7 +69,7 @@ def lapsed_offers(
     return sorted(job_id for job_id in state.offered if has_lapsed(job_id))
 
 
-def in_line(state: SharedLimit, waiters: Sequence[Waiter]) -> list[Waiter]:
+def in_line(state: SharedLimit, waiters: Sequence[QueueEntry]) -> list[QueueEntry]:
     """Returns those that free slots are for: of those that stand aside only the first, and that one while nobody before it lacks a slot.
 
     The first may be of class `low`, and its other limit busy for hours: a job of class `highest` would wait as long.
@@ -84,13 +84,13 @@ def in_line(state: SharedLimit, waiters: Sequence[Waiter]) -> list[Waiter]:
     return [*waiters[:first], *keeps, *(waiter for waiter in waiters[first:] if not waiter.aside)]
 
 
-def handed_back(state: SharedLimit, waiters: Sequence[Waiter]) -> list[str]:
+def returned_grants(state: SharedLimit, waiters: Sequence[QueueEntry]) -> list[str]:
     """Returns the jobs that have the word and stand aside for others. Their rows stay: their places are theirs."""
     line = {waiter.job_id for waiter in in_line(state, waiters)}
     return sorted(waiter.job_id for waiter in waiters if waiter.job_id in state.offered - line)
 
 
-def in_turn(state: SharedLimit, waiters: Sequence[Waiter]) -> Iterator[str]:
+def grantable_entries(state: SharedLimit, waiters: Sequence[QueueEntry]) -> Iterator[str]:
     """Yields those for whom there is a slot, in the order of the queue.
 
     Schedules of one program may allow different numbers of runs. Whoever stands first is waited for, also when those behind
@@ -106,12 +106,12 @@ def in_turn(state: SharedLimit, waiters: Sequence[Waiter]) -> Iterator[str]:
         taken += 1
 
 
-def next_offers(state: SharedLimit, waiters: Sequence[Waiter]) -> list[str]:
+def next_offers(state: SharedLimit, waiters: Sequence[QueueEntry]) -> list[str]:
     """Returns who has the word next, in the order of the queue."""
-    return list(islice(in_turn(state, waiters), max(0, OFFERS_MAX - len(state.offered))))
+    return list(islice(grantable_entries(state, waiters), max(0, OFFERS_MAX - len(state.offered))))
 
 
-def full_until_of(state: SharedLimit, waiters: Sequence[Waiter]) -> int:
+def full_until_of(state: SharedLimit, waiters: Sequence[QueueEntry]) -> int:
     """Returns before when a rate has no room for the first of its queue; 0 where time alone does not tell."""
     if not waiters or state.in_use < waiters[0].most:
         return 0
@@ -130,7 +130,7 @@ class Queue:
         alarm_at: For when the latest look was asked for.
     """
 
-    standing: dict[str, Standing] = field(default_factory=dict)
+    standing: dict[str, SeenOffer] = field(default_factory=dict)
     under_way: bool = False
     again: bool = False
     full_until: int = 0
@@ -162,13 +162,13 @@ class ServeLimit:
     @property
     def stale(self) -> tuple[Key, ...]:
         """All of it is written by other shards' owners; the second key stands for the range of the rows."""
-        return (self.limit, Key(keys.shard_pk(self.shard), keys.waiters_of(self.limit)[0]))
+        return (self.limit, Key(keys.shard_pk(self.shard), keys.queue_entries_of(self.limit)[0]))
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         state = SharedLimit.of(unit.item(self.limit))
-        rows = [from_item(Waiter, item) for item in unit.range(*keys.waiters_of(self.limit))]
+        rows = [from_item(QueueEntry, item) for item in unit.range(*keys.queue_entries_of(self.limit))]
         waiters = {row.job_id: row for row in rows}
-        back, line = handed_back(state.at(now), rows), in_line(state.at(now), rows)
+        back, line = returned_grants(state.at(now), rows), in_line(state.at(now), rows)
         lapsed = [each for each in lapsed_offers(state, waiters, self.queue.standing, now) if each not in back]
         offers: list[str] = []
         if lapsed or back:
@@ -181,13 +181,13 @@ class ServeLimit:
             self._move_queue(unit, state, rows, offers, now)
         offered = [*sorted(state.offered.difference(lapsed, back)), *offers]
         for job_id in offered if self.reminds else offers:
-            unit.after(Poke(shard_of_run(job_id), job_id))
+            unit.after(WakeUp(shard_of_run(job_id), job_id))
         full_until = full_until_of(state.at(now), line) if not offered else 0
         unit.after(partial(self._keep, {each: waiters[each].asked_at for each in offered}, full_until, now))
         unit.after(partial(self.served, bool(lapsed or back), bool(rows or offered)))
 
     def _move_queue(
-        self, unit: UnitOfWork, state: SharedLimit, rows: Sequence[Waiter], offers: Sequence[str], now: int
+        self, unit: UnitOfWork, state: SharedLimit, rows: Sequence[QueueEntry], offers: Sequence[str], now: int
     ) -> None:
         """One action on the limit's item a transaction: what is left is done at the next look.
 
@@ -196,7 +196,7 @@ class ServeLimit:
         expired = state.expired(now)
         if rows and state.queued is None:
             unit.apply(mark_queue(self.limit, f"{rows[-1].job_id}@home@{now}"))
-            look_later(unit, self.limit, now, self.shard)
+            schedule_idle_check(unit, self.limit, now, self.shard)
         elif offers:
             unit.apply(offer_slots(self.limit, offers, expired))
         elif rows and len(expired) >= EXPIRED_MAX:
@@ -208,15 +208,17 @@ class ServeLimit:
         known = self.queue.standing
         self.queue.full_until = full_until
         self.queue.standing = {
-            job_id: known[job_id] if job_id in known and known[job_id].asked_at == asked_at else Standing(asked_at, now)
+            job_id: known[job_id]
+            if job_id in known and known[job_id].asked_at == asked_at
+            else SeenOffer(asked_at, now)
             for job_id, asked_at in offered.items()
         }
 
 
-class HomeLimits:
+class LimitCoordinator:
     """One per shard: all shared limits whose home it is and before which somebody waits."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: ShardWriter) -> None:
         self._lane = lane
         self._host = lane.host
         self._audit = PermitAudit(lane)
@@ -225,7 +227,7 @@ class HomeLimits:
         self._is_sweeping = False
         self._closed = False
 
-    def poke(self, limit_pk: str) -> None:
+    def wake(self, limit_pk: str) -> None:
         """Somebody has joined the limit's queue, or given a permit back."""
         self._look(Key(limit_pk, "LIMIT"))
 
@@ -239,7 +241,7 @@ class HomeLimits:
         finally:
             self._is_sweeping = False
         for limit_pk in sorted({str(row["limit"]) for row in rows}):
-            self.poke(limit_pk)
+            self.wake(limit_pk)
 
     def close(self) -> None:
         """No further offers: they are the successor's."""

@@ -7,22 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tidegate_core.admission import overlap_rules as overlap
-from tidegate_core.admission import permits
+from tidegate_core.admission import overlap_rules, permits
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.rows import keys
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.schedule import OwnLimit
 from tidegate_core.shard.flexible_window import flexible_hold
 from tidegate_core.shard.jobs import end_job
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.shard.spec_cache import spec_of
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 
 def settle_jobs(
     unit: UnitOfWork,
-    memory: Memory,
+    memory: ShardCache,
     jobs: Sequence[Job],
     most: int,
     now: int,
@@ -53,7 +52,9 @@ def settle_jobs(
         mine = [job for job in jobs if job.version == version]
         spec = spec_of(unit, mine[0].namespace, mine[0].name, version)
         assert spec is not None
-        settled = overlap.settle_parked(spec, mine, most) if parked else _settled(unit, memory, spec, mine, most, now)
+        settled = (
+            overlap_rules.settle_parked(spec, mine, most) if parked else _settled(unit, memory, spec, mine, most, now)
+        )
         if not settled.ended:
             continue
         if not only_asks:
@@ -66,7 +67,7 @@ def settle_jobs(
     return False
 
 
-def holders_of(unit: UnitOfWork, memory: Memory, spec: ScheduleSpec) -> tuple[str, ...]:
+def holders_of(unit: UnitOfWork, memory: ShardCache, spec: ScheduleSpec) -> tuple[str, ...]:
     """Returns the runs that are open, as overlap counts them: also those for which no limit held when they were admitted.
 
     Raises:
@@ -78,13 +79,13 @@ def holders_of(unit: UnitOfWork, memory: Memory, spec: ScheduleSpec) -> tuple[st
 
 
 def _settled(
-    unit: UnitOfWork, memory: Memory, spec: ScheduleSpec, jobs: Sequence[Job], most: int, now: int
-) -> overlap.Settled:
+    unit: UnitOfWork, memory: ShardCache, spec: ScheduleSpec, jobs: Sequence[Job], most: int, now: int
+) -> overlap_rules.PolicyOutcome:
     if spec.overlap == "allow":
-        return overlap.Settled()
+        return overlap_rules.PolicyOutcome()
     if spec.overlap == "skip":
         # Before its own instant in a flexible window an occurrence is not beside anything yet.
         jobs = [job for job in jobs if flexible_hold(spec, job, now) is None]
     holders = holders_of(unit, memory, spec)
     blockers = holders if len(holders) >= permits.own_limit(spec).max else ()
-    return overlap.settle(spec, jobs, blockers, most)
+    return overlap_rules.apply_policy(spec, jobs, blockers, most)

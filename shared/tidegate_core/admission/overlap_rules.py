@@ -35,7 +35,7 @@ class Ended(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class PolicyOutcome:
     """What becomes of the jobs that wait; what is left of them waits on.
 
     Attributes:
@@ -48,7 +48,7 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PolicyInput:
     """What is to be judged.
 
     Attributes:
@@ -63,69 +63,71 @@ class Waiting:
     most: int = SETTLED_TOGETHER
 
 
-def settle(spec: ScheduleSpec, jobs: Sequence[Job], blockers: Sequence[str], most: int = SETTLED_TOGETHER) -> Settled:
+def apply_policy(
+    spec: ScheduleSpec, jobs: Sequence[Job], blockers: Sequence[str], most: int = SETTLED_TOGETHER
+) -> PolicyOutcome:
     """Returns what the schedule's overlap makes of its jobs that wait."""
     mine = [job for job in jobs if not job.force_overlap]
-    return _POLICIES[spec.overlap](Waiting(spec, mine, blockers, most))
+    return _POLICIES[spec.overlap](PolicyInput(spec, mine, blockers, most))
 
 
-def settle_parked(spec: ScheduleSpec, jobs: Sequence[Job], most: int = SETTLED_TOGETHER) -> Settled:
+def settle_parked(spec: ScheduleSpec, jobs: Sequence[Job], most: int = SETTLED_TOGETHER) -> PolicyOutcome:
     """Returns the same while the schedule is held: what runs is nothing to do with it, and the backlog has its bound.
 
     Also under policies that know no queue: a period of seconds would make thousands of jobs in a day.
     """
     mine = [job for job in jobs if not job.force_overlap]
     policy = _queue if spec.overlap in {"allow", "skip"} else _POLICIES[spec.overlap]
-    return policy(Waiting(spec, mine, (), most))
+    return policy(PolicyInput(spec, mine, (), most))
 
 
 # -- the policies ---------------------------------------------------------------------------------------------------------
 
 
-def _allow(waiting: Waiting) -> Settled:
-    return Settled()
+def _allow(waiting: PolicyInput) -> PolicyOutcome:
+    return PolicyOutcome()
 
 
-def _skip(waiting: Waiting) -> Settled:
+def _skip(waiting: PolicyInput) -> PolicyOutcome:
     if not waiting.blockers:
-        return Settled()
+        return PolicyOutcome()
     detail = f"still open: {', '.join(waiting.blockers)}"
-    return Settled(tuple(Ended(job, "skipped", "overlap", detail) for job in waiting.jobs[: waiting.most]))
+    return PolicyOutcome(tuple(Ended(job, "skipped", "overlap", detail) for job in waiting.jobs[: waiting.most]))
 
 
-def _keep_latest(waiting: Waiting) -> Settled:
+def _keep_latest(waiting: PolicyInput) -> PolicyOutcome:
     """Also `cancel_running`, which beside that ends what runs (`to_cancel`).
 
     From the newest backwards: whoever is left when this stops waits before the one that takes the others' places. With the
     oldest first that one would overtake those, and they would run behind it.
     """
     if len(waiting.jobs) < 2:
-        return Settled()
+        return PolicyOutcome()
     *older, latest = sorted(waiting.jobs, key=_by_nominal)
     replaced = older[-waiting.most :]
     detail = f"replaced by {latest.id}"
     ended = tuple(Ended(job, "skipped", "replaced", detail) for job in replaced)
-    return Settled(ended, _in_place_of(latest, replaced))
+    return PolicyOutcome(ended, _in_place_of(latest, replaced))
 
 
-def _coalesce(waiting: Waiting) -> Settled:
+def _coalesce(waiting: PolicyInput) -> PolicyOutcome:
     return _merged(waiting.jobs, waiting.most, "overlap")
 
 
-def _queue(waiting: Waiting) -> Settled:
+def _queue(waiting: PolicyInput) -> PolicyOutcome:
     surplus = len(waiting.jobs) - waiting.spec.max_pending
     if surplus <= 0:
-        return Settled()
+        return PolicyOutcome()
     most = min(surplus, waiting.most)
     if waiting.spec.on_overflow == "coalesce":
         return _merged(waiting.jobs, most, "max_pending")
     detail = f"{waiting.spec.max_pending} jobs of the schedule wait already"
     # A job that makes up for the past takes no on-time job's place in a full queue.
     newest = sorted(waiting.jobs, key=lambda job: (bool(job.catch_up), *_by_nominal(job)))[-most:]
-    return Settled(tuple(Ended(job, "skipped", "max_pending", detail) for job in newest))
+    return PolicyOutcome(tuple(Ended(job, "skipped", "max_pending", detail) for job in newest))
 
 
-_POLICIES: Final[Mapping[Overlap, Callable[[Waiting], Settled]]] = {
+_POLICIES: Final[Mapping[Overlap, Callable[[PolicyInput], PolicyOutcome]]] = {
     "allow": _allow,
     "skip": _skip,
     "keep_latest": _keep_latest,
@@ -135,7 +137,7 @@ _POLICIES: Final[Mapping[Overlap, Callable[[Waiting], Settled]]] = {
 }
 
 
-def _merged(jobs: Sequence[Job], most: int, reason: str) -> Settled:
+def _merged(jobs: Sequence[Job], most: int, reason: str) -> PolicyOutcome:
     """Merges jobs whose data adjoin into the last of them, which stands for all that they stood for: the newest that do.
 
     Only jobs of a time trigger: evidence belongs to one job, and who asked for a run by hand waits for that very one. From
@@ -144,9 +146,9 @@ def _merged(jobs: Sequence[Job], most: int, reason: str) -> Settled:
     of_time = sorted((job for job in jobs if job.trigger == "time"), key=_by_nominal)
     unbroken = _newest_unbroken(of_time)
     if not unbroken:
-        return Settled()
+        return PolicyOutcome()
     latest, merged = unbroken[-1], unbroken[:-1][-most:]
-    return Settled(tuple(merged_into(latest, job, reason) for job in merged), standing_for(latest, merged))
+    return PolicyOutcome(tuple(merged_into(latest, job, reason) for job in merged), merged_job(latest, merged))
 
 
 def _newest_unbroken(jobs: Sequence[Job]) -> Sequence[Job]:
@@ -167,7 +169,7 @@ def _adjoin(job: Job, following: Job) -> bool:
     return following.interval_start <= job.interval_end
 
 
-def standing_for(latest: Job, merged: Sequence[Job]) -> Job:
+def merged_job(latest: Job, merged: Sequence[Job]) -> Job:
     """Returns the job as it stands for all that these stood for, with their data interval and their place in queues."""
     together = [*merged, latest]
     starts = [job.interval_start for job in together if job.interval_start is not None]
@@ -248,10 +250,10 @@ def limits_for(job: Job, spec: ScheduleSpec, limits: Sequence[LimitRef]) -> tupl
 __all__ = [
     "SETTLED_TOGETHER",
     "Ended",
-    "Settled",
+    "PolicyOutcome",
+    "apply_policy",
     "limits_for",
     "merged_into",
-    "settle",
-    "standing_for",
+    "merged_job",
     "to_cancel",
 ]

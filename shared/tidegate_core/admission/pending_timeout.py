@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, assert_never
 
-from tidegate_core.admission.eligibility import Unmet, unmet_text
+from tidegate_core.admission.eligibility import Blocker, unmet_text
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.rows.effects import Notice
 from tidegate_core.rows.job import Job
@@ -28,7 +28,7 @@ class Late(NamedTuple):
     """
 
     job: Job
-    unmet: list[Unmet]
+    unmet: list[Blocker]
     has_ended: bool = False
     is_forced: bool = False
 
@@ -54,7 +54,7 @@ def served_until(state: ScheduleState, spec: ScheduleSpec, job: Job, outages: Se
 
 
 def after_pending_timeout(
-    unit: UnitOfWork, spec: ScheduleSpec, job: Job, unmet: Sequence[Unmet], deadline: int, now: int
+    unit: UnitOfWork, spec: ScheduleSpec, job: Job, unmet: Sequence[Blocker], deadline: int, now: int
 ) -> Late:
     """Returns the job as it is to be decided on: unchanged while its time-out is still to come.
 
@@ -76,7 +76,7 @@ def after_pending_timeout(
     assert_never(action)
 
 
-def _forced(job: Job, unmet: Sequence[Unmet], now: int) -> Late:
+def _forced(job: Job, unmet: Sequence[Blocker], now: int) -> Late:
     """Only permits are waited for: more runs at a time than a limit lets run are never worth it."""
     limits = [each for each in unmet if each.is_limit]
     if limits:
@@ -84,7 +84,7 @@ def _forced(job: Job, unmet: Sequence[Unmet], now: int) -> Late:
     return Late(replace(job, forced=unmet_text(unmet, now)), [])
 
 
-def _alerted(unit: UnitOfWork, job: Job, unmet: Sequence[Unmet]) -> Late:
+def _alerted(unit: UnitOfWork, job: Job, unmet: Sequence[Blocker]) -> Late:
     if job.alerted:
         return Late(job, list(unmet))
     reasons = "; ".join(each.hold.reason for each in unmet)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.language.values.derived_ids import shard_of_run
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read
@@ -24,7 +24,7 @@ AUDIT_MS: Final = 60_000
 class PermitAudit:
     """One per shard."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: ShardWriter) -> None:
         self._lane = lane
         self._host = lane.host
         self._looked: dict[Key, int] = {}

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tidegate_core.admission import overlap_rules as overlap
-from tidegate_core.admission.eligibility import Unmet, unmet_own, unmet_shared
+from tidegate_core.admission import overlap_rules
+from tidegate_core.admission.eligibility import Blocker, unmet_own, unmet_shared
 from tidegate_core.language.constraints.constraint import Claim, LimitRef
 from tidegate_core.language.constraints.rate_window import Span
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
@@ -17,21 +17,21 @@ from tidegate_core.rows.schedule import OwnLimit
 from tidegate_core.rows.shared_limit import SharedLimit
 from tidegate_core.rows.store_operations import Key
 from tidegate_core.shard.launch_values import values_of
-from tidegate_core.shard.limits import rate_accounting as rates
-from tidegate_core.shard.limits.limit_queue_entry import Need, look_later
-from tidegate_core.shard.shard_cache import Memory
-from tidegate_core.writes.limit_permits import Permit, home_of, key_text, take_permit
+from tidegate_core.shard.limits import rate_accounting
+from tidegate_core.shard.limits.limit_queue_entry import LimitRequest, schedule_idle_check
+from tidegate_core.shard.shard_cache import ShardCache
+from tidegate_core.writes.limit_permits import Permit, key_text, owner_shard_of, take_permit
 from tidegate_core.writes.unit_of_work import NotAtHand, UnitOfWork
 
 
-class Wanted(NamedTuple):
+class RequiredLimit(NamedTuple):
     """A limit that a job needs a permit of, and where its item lies."""
 
     limit: LimitRef
     key: Key
 
 
-class Held(NamedTuple):
+class GrantedPermits(NamedTuple):
     """What a run holds from its admission on.
 
     Attributes:
@@ -56,7 +56,7 @@ def limits_of(spec: ScheduleSpec, job: Job) -> tuple[LimitRef, ...]:
     asked = [limit for each in spec.constraints if (limit := each.limit(claim)) is not None]
     if spec.overlap != "allow" and not any(not limit.is_shared for limit in asked):
         asked.append(_of_overlap(spec))
-    return overlap.limits_for(job, spec, _each_once(asked))
+    return overlap_rules.limits_for(job, spec, _each_once(asked))
 
 
 def own_limit(spec: ScheduleSpec) -> LimitRef:
@@ -87,7 +87,7 @@ def limit_key(shard: int, limit: LimitRef) -> Key:
     return keys.own_limit(shard, limit.namespace, limit.name)
 
 
-def wanted_by(unit: UnitOfWork, memory: Memory, spec: ScheduleSpec, job: Job) -> list[Wanted]:
+def required_limits(unit: UnitOfWork, memory: ShardCache, spec: ScheduleSpec, job: Job) -> list[RequiredLimit]:
     """Returns the limits that the job needs permits of, each with its item at hand and no older than this decision.
 
     Raises:
@@ -95,16 +95,16 @@ def wanted_by(unit: UnitOfWork, memory: Memory, spec: ScheduleSpec, job: Job) ->
         NotAtHand: A shared limit is one that the schedule's last look did not ask for: what is known of it here another
             schedule may have read long ago.
     """
-    wanted = [Wanted(limit, limit_key(unit.shard, limit)) for limit in limits_of(spec, job)]
-    unread = memory.look_at_limits(job.ref, [each.key for each in wanted if each.limit.is_shared])
+    wanted = [RequiredLimit(limit, limit_key(unit.shard, limit)) for limit in limits_of(spec, job)]
+    unread = memory.check_limits(job.ref, [each.key for each in wanted if each.limit.is_shared])
     if unread:
         raise NotAtHand(keys=unread)
     return wanted
 
 
 def unmet_permits(
-    unit: UnitOfWork, memory: Memory, wanted: Sequence[Wanted], job: Job, ahead: int, now: int
-) -> list[Unmet]:
+    unit: UnitOfWork, memory: ShardCache, wanted: Sequence[RequiredLimit], job: Job, ahead: int, now: int
+) -> list[Blocker]:
     """Returns the limits that have no permit for the job now.
 
     The `ahead` jobs of the schedule before this one wait for shared limits only: the schedule's own permits are theirs.
@@ -112,7 +112,7 @@ def unmet_permits(
     Raises:
         TooLarge: A run that stands in the way ends, or is written, in this transaction.
     """
-    unmet: list[Unmet] = []
+    unmet: list[Blocker] = []
     for limit, key in wanted:
         if not limit.is_shared:
             unmet += unmet_own(unit, limit, key, ahead, open_without_permit(unit, memory, job.ref))
@@ -122,25 +122,25 @@ def unmet_permits(
     return unmet
 
 
-def open_without_permit(unit: UnitOfWork, memory: Memory, ref: str) -> tuple[str, ...]:
+def open_without_permit(unit: UnitOfWork, memory: ShardCache, ref: str) -> tuple[str, ...]:
     """Returns the open runs of a schedule that take no permit of its own. Raises TooLarge when one of them may end in this transaction."""
     runs = memory.without_permit(ref)
     unit.require_untouched(keys.run(unit.shard, run_id) for run_id in runs)
     return runs
 
 
-def needs_of(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job, now: int) -> list[Need]:
+def needs_of(unit: UnitOfWork, wanted: Sequence[RequiredLimit], job: Job, now: int) -> list[LimitRequest]:
     """Returns the shared ones, for the job's place in their queues."""
-    found: list[Need] = []
+    found: list[LimitRequest] = []
     for limit, key in wanted:
         if limit.is_shared:
             state = _shared(unit, key).at(now)
             turn = 0 if limit.span is None else -limit.span.per
-            found.append(Need(turn, key, limit.max, job.id in state.offered, state.in_use < limit.max))
+            found.append(LimitRequest(turn, key, limit.max, job.id in state.offered, state.in_use < limit.max))
     return found
 
 
-def take(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job, now: int, shards: int) -> Held:
+def take(unit: UnitOfWork, wanted: Sequence[RequiredLimit], job: Job, now: int, shards: int) -> GrantedPermits:
     """Takes all permits, in the transaction that admits the job."""
     held: list[str] = []
     queued: bool | None = None
@@ -153,16 +153,16 @@ def take(unit: UnitOfWork, wanted: Sequence[Wanted], job: Job, now: int, shards:
         offered = job.id in _shared(unit, key).offered
         queued = queued or offered or None
         if limit.span is not None:
-            counted = rates.count(unit, limit, key, job, now)
-            look_later(unit, key, counted.until, home_of(key, shards))
+            counted = rate_accounting.count(unit, limit, key, job, now)
+            schedule_idle_check(unit, key, counted.until, owner_shard_of(key, shards))
             held.append(counted.text())
             continue
-        look_later(unit, key, now, home_of(key, shards))
+        schedule_idle_check(unit, key, now, owner_shard_of(key, shards))
         permit = Permit.of(key, job.id, limit.max)
         for action in take_permit(permit, limit.max, offered=offered):
             unit.apply(action)
         held.append(permit.text())
-    return Held(tuple(held), queued)
+    return GrantedPermits(tuple(held), queued)
 
 
 def _shared(unit: UnitOfWork, key: Key) -> SharedLimit:

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tidegate_core.commands import schedule_commands as control
+from tidegate_core.commands import schedule_commands
 from tidegate_core.commands.end_pending import ENDED_PER_PAGE
 from tidegate_core.commands.pending_pages import LEAVES_INDEX, page_of
 from tidegate_core.commands.quota_enforcement import counted_problems
 from tidegate_core.commands.request_answer import Outcome
 from tidegate_core.commands.run_commands import CancelJob, CancelRun, ReleaseRun, TriggerNow
-from tidegate_core.commands.schedule_commands import Applied, MoveState
+from tidegate_core.commands.schedule_commands import MoveState, StateChange
 from tidegate_core.commands.suspend_resume import resumed, suspended
 from tidegate_core.commands.update_rules import trigger_stays, update_problems
 from tidegate_core.engine.actor_context import Fenced
-from tidegate_core.engine.decision import Decision, Procedure, StandsAside
+from tidegate_core.engine.decision import Decision, Deferred, Procedure
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Closed, Lane
-from tidegate_core.firing import misfires as missed
+from tidegate_core.engine.shard_writer import ShardWriter, WriterClosed
+from tidegate_core.firing import misfires
 from tidegate_core.firing.fire import FireSchedule
 from tidegate_core.language.definitions.quotas import quota_of
 from tidegate_core.language.definitions.schedule_validation import check_schedule
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.receipts import Receipt, ReceiptStatus
-from tidegate_core.language.requests.record_authorization import refuse_forged_request
+from tidegate_core.language.requests.record_authorization import authorize_request
 from tidegate_core.language.requests.requests import (
     JobCancel,
     Request,
@@ -41,7 +41,7 @@ from tidegate_core.language.targets.programs import PysparkProgram
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.language.values.problems import Problem, RefusedRecord
 from tidegate_core.messages.recurring.recurring_change import RecurringChange
-from tidegate_core.messages.recurring.recurring_queue import RecurringSource
+from tidegate_core.messages.recurring.recurring_queue import RecurringQueue
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Inspect, Inspected
 from tidegate_core.rows.inbox import InboxRow
@@ -50,10 +50,10 @@ from tidegate_core.rows.receipt import StoredReceipt, definition_of, subject_of,
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.rows.store_operations import Item, Key
 from tidegate_core.rows.timer import TimerRow
-from tidegate_core.shard.events.end_offsets import Untold, find_out
-from tidegate_core.shard.events.subscriptions import listen, unlisten, unlisten_in_vain
+from tidegate_core.shard.events.end_offsets import TopicsUnanswered, find_out
+from tidegate_core.shard.events.subscriptions import subscribe, unsubscribe, unsubscribe_failed
 from tidegate_core.shard.schedule_state import fires
-from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT, Memory
+from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT, ShardCache
 from tidegate_core.shard.spec_cache import parsed
 from tidegate_core.writes.unit_of_work import NotAtHand
 
@@ -80,8 +80,8 @@ class ApplyRequest(Procedure):
     """
 
     row: InboxRow
-    memory: Memory
-    recurring: RecurringSource
+    memory: ShardCache
+    recurring: RecurringQueue
     announce: Callable[[InboxRow, str], None]
     arrived: int
     name: str = "request"
@@ -91,13 +91,13 @@ class ApplyRequest(Procedure):
         return f"{keys.schedule_ref(self.row.namespace, self.row.name)} {self.row.origin}"
 
     @property
-    def in_order_of(self) -> str | None:
+    def ordering_key(self) -> str | None:
         return keys.schedule_ref(self.row.namespace, self.row.name)
 
-    def run(self, lane: Lane) -> Operation[None]:
+    def run(self, lane: ShardWriter) -> Operation[None]:
         self.announce(self.row, (yield from self._receipt_once_told(lane)))
 
-    def _receipt_once_told(self, lane: Lane) -> Operation[str]:
+    def _receipt_once_told(self, lane: ShardWriter) -> Operation[str]:
         """Applies it; where topics do not answer at once the lane's decisions have their turn until it is known which do.
 
         Nothing that was read of the store before that is used after it: it begins anew, as a successor would. What the topics told
@@ -106,27 +106,27 @@ class ApplyRequest(Procedure):
         while True:
             try:
                 return (yield from self._receipt(lane))
-            except Untold as untold:
-                yield from find_out(lane.host, self._topics_to_ask(lane, untold.topics), lane.give_way)
+            except TopicsUnanswered as untold:
+                yield from find_out(lane.host, self._topics_to_ask(lane, untold.topics), lane.yield_turn)
 
     @property
     def _asked_at(self) -> int | None:
         """When a resume was asked for; None: as its record was appended."""
         return None
 
-    def _topics_to_ask(self, lane: Lane, untold: Sequence[str]) -> Sequence[str]:
+    def _topics_to_ask(self, lane: ShardWriter, untold: Sequence[str]) -> Sequence[str]:
         """Returns the topics that are asked while the lane waits for some that have not answered at once."""
         return untold
 
-    def _authorize(self, lane: Lane, request: Request) -> None:
+    def _authorize(self, lane: ShardWriter, request: Request) -> None:
         """Refuses a user's request that its topic is not for. The ingest has asked the same of a record, and nobody of a row that the API wrote.
 
         Raises:
             RefusedRecord: The topic is not for the request's namespace.
         """
-        refuse_forged_request(request, lane.host.holding.namespaces.requests, lane.host.holding.requests.name)
+        authorize_request(request, lane.host.holding.namespaces.requests, lane.host.holding.requests.name)
 
-    def _receipt(self, lane: Lane) -> Operation[str]:
+    def _receipt(self, lane: ShardWriter) -> Operation[str]:
         try:
             request = parse_request(self.row.body.encode())
             self._authorize(lane, request)
@@ -148,7 +148,7 @@ class ApplyRequest(Procedure):
             lane.view.forget([key])  # What is stored answers no repeat before all that is owed is done.
             raise
 
-    def _gone_through(self, lane: Lane, request: Request, request_id: str, key: Key) -> Operation[str]:
+    def _gone_through(self, lane: ShardWriter, request: Request, request_id: str, key: Key) -> Operation[str]:
         """Returns its receipt, once nothing is left to be done for it."""
         item = yield from _read(lane, key)
         stored = None if item is None else from_item(StoredReceipt, item)
@@ -199,7 +199,7 @@ class ApplyRequest(Procedure):
             at=now,
         )
 
-    def _apply(self, lane: Lane, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
+    def _apply(self, lane: ShardWriter, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
         position = Position.parse(self.row.origin)
         match request:
             case ScheduleTrigger():
@@ -220,7 +220,7 @@ class ApplyRequest(Procedure):
     # -- requests that move a schedule's state ------------------------------------------------------------------------
 
     def _apply_to_schedule(
-        self, lane: Lane, request: ScheduleRequest, request_id: str, position: Position, outcome: Outcome
+        self, lane: ShardWriter, request: ScheduleRequest, request_id: str, position: Position, outcome: Outcome
     ) -> Operation[None]:
         before = yield from self._state(lane, request)
         definition = yield from self._definition(lane, before)
@@ -233,7 +233,7 @@ class ApplyRequest(Procedure):
                     applied = yield from self._decide(lane, request, position, before, definition, lane.host.now)
                     move = self._move(lane, request, request_id, position, applied, before, outcome)
                     yield from lane.decide_alone(move)
-            except (Fenced, Closed, Untold, StandsAside):
+            except (Fenced, WriterClosed, TopicsUnanswered, Deferred):
                 raise
             except Exception:
                 yield from self._hear_nothing_by(lane, request)
@@ -253,7 +253,7 @@ class ApplyRequest(Procedure):
             so_far = outcome.receipt
             try:
                 yield from lane.decide_alone(self._page(asked, state, outcome, most))
-            except (Fenced, Closed):
+            except (Fenced, WriterClosed):
                 raise
             except Exception as error:
                 if most == 1:
@@ -265,7 +265,7 @@ class ApplyRequest(Procedure):
 
     def _move_recurring(
         self,
-        lane: Lane,
+        lane: ShardWriter,
         request: ScheduleRequest,
         request_id: str,
         position: Position,
@@ -279,7 +279,7 @@ class ApplyRequest(Procedure):
             yield from change.begin()
             before = change.caught_up(before)
             applied = yield from self._decide(lane, request, position, before, definition, change.since)
-            applied = control.outside_of_state(applied, request, definition)
+            applied = schedule_commands.outside_of_state(applied, request, definition)
             move = self._move(lane, request, request_id, position, applied, before, outcome, change)
             yield from lane.decide_alone(move)
         finally:
@@ -287,11 +287,11 @@ class ApplyRequest(Procedure):
 
     def _move(
         self,
-        lane: Lane,
+        lane: ShardWriter,
         request: ScheduleRequest,
         request_id: str,
         position: Position,
-        applied: Applied,
+        applied: StateChange,
         before: ScheduleState | None,
         outcome: Outcome,
         change: RecurringChange | None = None,
@@ -305,20 +305,20 @@ class ApplyRequest(Procedure):
     def _page(self, request: ScheduleRequest, state: ScheduleState, outcome: Outcome, most: int | None) -> Decision:
         return page_of(request, state, self.memory, outcome, most)
 
-    def _leave_index(self, lane: Lane, request: Request | ScheduleRequest) -> Operation[None]:
+    def _leave_index(self, lane: ShardWriter, request: Request | ScheduleRequest) -> Operation[None]:
         """Also for a request that a predecessor has moved the state by: nobody else would remove what it listened to before."""
         if isinstance(request, ScheduleRequest) and type(request) in LEAVES_INDEX:
             state = yield from self._state(lane, request)
             if state is not None:
-                yield from unlisten(lane, state)
+                yield from unsubscribe(lane, state)
 
-    def _hear_nothing_by(self, lane: Lane, request: Request | ScheduleRequest) -> Operation[None]:
+    def _hear_nothing_by(self, lane: ShardWriter, request: Request | ScheduleRequest) -> Operation[None]:
         """It came to nothing: what was written for it to listen goes."""
         if isinstance(request, ScheduleApply | ScheduleResume):
-            yield from unlisten_in_vain(lane, request, (yield from self._state(lane, request)))
+            yield from unsubscribe_failed(lane, request, (yield from self._state(lane, request)))
 
     def _make_due(
-        self, lane: Lane, request: ScheduleRequest, before: ScheduleState | None
+        self, lane: ShardWriter, request: ScheduleRequest, before: ScheduleState | None
     ) -> Operation[ScheduleState | None]:
         """Makes what was due before the request came: what ends then ends with a ledger row, never silently (I1).
 
@@ -331,13 +331,13 @@ class ApplyRequest(Procedure):
             row = TimerRow(at=before.next_nominal, kind="S", ref=ref)
             try:
                 yield from lane.decide_alone(FireSchedule(row, self.memory))
-            except (Fenced, Closed):
+            except (Fenced, WriterClosed):
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it is
                 lane.host.failed("fire", ref, error)
                 break
             # There may be thousands, after an outage: the schedules behind this one fire meanwhile.
-            yield from lane.give_way()
+            yield from lane.yield_turn()
             former, before = before, (yield from self._state(lane, request))
             if before == former:
                 break
@@ -345,23 +345,23 @@ class ApplyRequest(Procedure):
 
     def _decide(
         self,
-        lane: Lane,
+        lane: ShardWriter,
         request: ScheduleRequest,
         position: Position,
         before: ScheduleState | None,
         definition: Definition | None,
         now: int,
-    ) -> Operation[Applied]:
+    ) -> Operation[StateChange]:
         if before is not None and before.position > position.text():
-            return Applied(ReceiptStatus.SUPERSEDED)
-        conflict = control.version_conflict(request, before)
+            return StateChange(ReceiptStatus.SUPERSEDED)
+        conflict = schedule_commands.version_conflict(request, before)
         if conflict is not None:
-            return Applied(ReceiptStatus.CONFLICT, errors=(conflict,))
+            return StateChange(ReceiptStatus.CONFLICT, errors=(conflict,))
         match request:
             case ScheduleApply():
                 return (yield from self._decide_apply(lane, request, position, before, definition, now))
             case ScheduleDelete():
-                return control.deleted(before, request, position, now)
+                return schedule_commands.deleted(before, request, position, now)
             case ScheduleSuspend():
                 return suspended(before, definition, request, position, now)
             case ScheduleResume():
@@ -369,28 +369,28 @@ class ApplyRequest(Procedure):
                 waiting = [job for job in jobs if job.state == PENDING_CONSTRAINT]
                 applied = resumed(before, definition, request, position, now, waiting)
                 if _begins_anew(applied, before) and applied.state is not None and definition is not None:
-                    yield from listen(lane, applied.state, parsed(definition.spec), self.arrived, self._asked_at)
+                    yield from subscribe(lane, applied.state, parsed(definition.spec), self.arrived, self._asked_at)
                 return applied
             case _:
                 raise AssertionError(f"{request!r} does not move a schedule's state")
 
     def _decide_apply(
         self,
-        lane: Lane,
+        lane: ShardWriter,
         request: ScheduleApply,
         position: Position,
         before: ScheduleState | None,
         definition: Definition | None,
         now: int,
-    ) -> Operation[Applied]:
+    ) -> Operation[StateChange]:
         spec = request.spec
         how = request.on_update or spec.on_update
-        if before is not None and control.is_unchanged(before, spec):
-            return control.untouched(ReceiptStatus.UNCHANGED, before, position)
+        if before is not None and schedule_commands.is_unchanged(before, spec):
+            return schedule_commands.untouched(ReceiptStatus.UNCHANGED, before, position)
         holding = lane.host.holding
         former = None if definition is None else parsed(definition.spec)
         # Its instants are searched for only where the checks found, within their bound, that there is one.
-        errors = update_problems(how, spec, former, control.status_after(before, spec))
+        errors = update_problems(how, spec, former, schedule_commands.status_after(before, spec))
         quota = quota_of(holding.quotas, spec.namespace)
         stays = trigger_stays(how, exists=former is not None)
         minimum_ms = holding.minimum_period_ms
@@ -400,7 +400,7 @@ class ApplyRequest(Procedure):
             minimum_period_ms=minimum_ms,
             quota=quota,
             trigger_stays=stays,
-            making_up=missed.made_up_by_apply(spec, before),
+            making_up=misfires.made_up_by_apply(spec, before),
         )
         if not spec.sends_messages:
             conf = spec.program.conf if isinstance(spec.program, PysparkProgram) else {}
@@ -414,27 +414,27 @@ class ApplyRequest(Procedure):
                 errors += (Problem(field="target.program", problem=inspected.refused, hint=hint),)
         errors += yield from counted_problems(lane, spec, before, quota)
         if errors:
-            return Applied(ReceiptStatus.REJECTED, errors=errors)
-        applied = control.applied_spec(before, spec, position, request.actor, request.reason, now, how)
+            return StateChange(ReceiptStatus.REJECTED, errors=errors)
+        applied = schedule_commands.applied_spec(before, spec, position, request.actor, request.reason, now, how)
         if applied.state is not None and fires(applied.state) and _begins_anew(applied, before):
-            yield from listen(lane, applied.state, spec, self.arrived)
+            yield from subscribe(lane, applied.state, spec, self.arrived)
         return applied
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    def _state(self, lane: Lane, request: ScheduleRequest) -> Operation[ScheduleState | None]:
+    def _state(self, lane: ShardWriter, request: ScheduleRequest) -> Operation[ScheduleState | None]:
         key = keys.schedule_state(lane.shard, request.namespace, request.name)
         item = yield from _read(lane, key)
         return None if item is None else from_item(ScheduleState, item)
 
-    def _definition(self, lane: Lane, state: ScheduleState | None) -> Operation[Definition | None]:
+    def _definition(self, lane: ShardWriter, state: ScheduleState | None) -> Operation[Definition | None]:
         if state is None or state.status == "deleted":
             return None
         item = yield from _read(lane, keys.definition(lane.shard, state.namespace, state.name, state.version))
         return None if item is None else from_item(Definition, item)
 
 
-def _answer_at_hand(lane: Lane, key: Key) -> StoredReceipt | None:
+def _answer_at_hand(lane: ShardWriter, key: Key) -> StoredReceipt | None:
     """Returns the answer that this owner has given, or found, and for which nothing is left to be done; it needs no read.
 
     Who waits behind an outage asks again every few seconds: reads for each repeat would keep the lane from what nobody has answered
@@ -447,7 +447,7 @@ def _answer_at_hand(lane: Lane, key: Key) -> StoredReceipt | None:
     return stored
 
 
-def _read(lane: Lane, key: Key) -> Operation[Item | None]:
+def _read(lane: ShardWriter, key: Key) -> Operation[Item | None]:
     yield from lane.fetch(NotAtHand(keys=[key]))
     return lane.view.item(key)
 
@@ -468,7 +468,7 @@ def _sends_messages(request: ScheduleRequest, definition: Definition | None) -> 
     return wanted or (definition is not None and parsed(definition.spec).sends_messages)
 
 
-def _begins_anew(applied: Applied, before: ScheduleState | None) -> bool:
+def _begins_anew(applied: StateChange, before: ScheduleState | None) -> bool:
     """Whether it hears from now on, and not what it has heard all along."""
     state = applied.state
     return (

@@ -26,8 +26,8 @@ from tidegate_core.runs.parked_runs import park_run
 from tidegate_core.runs.run_completion import close_run
 from tidegate_core.runs.run_lifecycle import BEFORE_GATE, RequestCancel, is_as_seen, run_keys_of, runs_of
 from tidegate_core.shard.jobs import end_evidence, end_job, expire_evidence, seal
-from tidegate_core.shard.schedule_state import is_of_before, keeps_pending, kept_from
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.schedule_state import is_of_ended_generation, keeps_pending, oldest_kept_generation
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.shard.spec_cache import spec_of
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
@@ -71,7 +71,7 @@ class EndPending:
     request: ScheduleRequest
     receipt: Receipt
     reason: str
-    memory: Memory
+    memory: ShardCache
     outcome: Outcome
     most: int | None = None
     keeps: OnUpdate = "restart"
@@ -163,12 +163,12 @@ class EndPending:
     def _runs(self, unit: UnitOfWork, state: ScheduleState) -> list[Run]:
         runs = runs_of(unit, self.stale, self.about)
         # After a crash between two pages the new version may have runs already: they are none of this request's.
-        return [run for run in runs if run.generation < kept_from(state)]
+        return [run for run in runs if run.generation < oldest_kept_generation(state)]
 
     def _jobs(self, unit: UnitOfWork, state: ScheduleState) -> list[Job]:
         """Returns the first ones, enough to tell whether this page is the last: there may be thousands."""
         waiting = [job for job in self.memory.jobs_of(self.about) if job.state == "pending_constraint"]
-        older = [keys.job(unit.shard, job.id) for job in waiting if job.generation < kept_from(state)]
+        older = [keys.job(unit.shard, job.id) for job in waiting if job.generation < oldest_kept_generation(state)]
         jobs = [from_item(Job, item) for item in unit.items(older[: ENDED_PER_PAGE + 1]) if item is not None]
         return [job for job in jobs if job.state == "pending_constraint"]
 
@@ -179,12 +179,12 @@ class EndPending:
         ref = self.about
         items = unit.range(f"E#{ref}#", f"E#{ref}#{keys.LAST}")
         found = (from_item(Evidence, item) for item in items)
-        past = (each for each in found if not keeps_pending(state) or is_of_before(state, each))
+        past = (each for each in found if not keeps_pending(state) or is_of_ended_generation(state, each))
         return (each for each in past if not each.job or self._goes_on(state, each))
 
     def _goes_on(self, state: ScheduleState, evidence: Evidence) -> bool:
         job = self.memory.jobs.get(evidence.id)
-        return job is not None and job.state == "pending_constraint" and job.generation >= kept_from(state)
+        return job is not None and job.state == "pending_constraint" and job.generation >= oldest_kept_generation(state)
 
 
 def grown(

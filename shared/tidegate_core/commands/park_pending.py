@@ -23,8 +23,8 @@ from tidegate_core.runs.parked_runs import park_run
 from tidegate_core.runs.run_completion import close_run
 from tidegate_core.runs.run_lifecycle import BEFORE_GATE, is_as_seen, run_keys_of, runs_of
 from tidegate_core.shard.limits.limit_queue_entry import leave
-from tidegate_core.shard.schedule_state import stands_still
-from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT, Memory
+from tidegate_core.shard.schedule_state import clocks_stopped
+from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT, ShardCache
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 
@@ -34,7 +34,7 @@ class ParkPending:
 
     request: ScheduleRequest
     receipt: Receipt
-    memory: Memory
+    memory: ShardCache
     outcome: Outcome
     most: int | None = None
     name: str = "park"
@@ -53,7 +53,7 @@ class ParkPending:
         assert state is not None
         runs = runs_of(unit, self.stale, self.about)
         pending: list[Run | Job] = []
-        if stands_still(state):
+        if clocks_stopped(state):
             pending = [*(run for run in runs if run.state in BEFORE_GATE), *self._queued(unit)]
         done = 0
         for each in pending[: self.most or ENDED_PER_PAGE]:

@@ -17,7 +17,7 @@ from tidegate_core.language.requests.requests import (
     ScheduleSuspend,
 )
 from tidegate_core.rows.schedule import ScheduleState
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.shard_cache import ShardCache
 
 ENDED_BY: Mapping[type[ScheduleRequest], str] = {
     ScheduleApply: "superseded",
@@ -30,7 +30,7 @@ LEAVES_INDEX = frozenset(ENDED_BY)
 
 
 def page_of(
-    request: ScheduleRequest, state: ScheduleState, memory: Memory, outcome: Outcome, most: int | None = None
+    request: ScheduleRequest, state: ScheduleState, memory: ShardCache, outcome: Outcome, most: int | None = None
 ) -> Decision:
     """Returns the next page, from what is stored alone: a successor goes on where a predecessor stopped.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.language.definitions.quotas import Quota
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.definitions.schedule_validation import QUOTAS_SETTING
@@ -34,7 +34,7 @@ BEING_COUNTED: Final = Problem("namespace", "is being counted", "send the reques
 
 
 def counted_problems(
-    lane: Lane, spec: ScheduleSpec, before: ScheduleState | None, quota: Quota
+    lane: ShardWriter, spec: ScheduleSpec, before: ScheduleState | None, quota: Quota
 ) -> Operation[tuple[Problem, ...]]:
     """Returns which counted quotas a definition does not fit into."""
     found: list[Problem] = []
@@ -94,7 +94,7 @@ class _Counted:
             unit.put(self.count, key)
 
 
-def _too_many(lane: Lane, namespace: str, most: int) -> Operation[list[Problem]]:
+def _too_many(lane: ShardWriter, namespace: str, most: int) -> Operation[list[Problem]]:
     key = keys.schedule_count(namespace)
     item = yield from _fresh(lane, key)
     for _ in range(COUNTS_MAX):
@@ -114,7 +114,7 @@ def _is_to_count(count: ScheduleCount, most: int, now: int) -> bool:
     return count.counted_at == NOT_COUNTED or (count.schedules >= most and is_old)
 
 
-def _count(lane: Lane, namespace: str, seen: Item | None) -> Operation[None]:
+def _count(lane: ShardWriter, namespace: str, seen: Item | None) -> Operation[None]:
     low, high = keys.schedule_states(namespace)
     schedules = 0
     for shard in range(lane.host.holding.shards):
@@ -124,7 +124,7 @@ def _count(lane: Lane, namespace: str, seen: Item | None) -> Operation[None]:
     yield from lane.decide_alone(_Counted(count, seen))
 
 
-def _too_wide(lane: Lane, spec: ScheduleSpec, trigger: EventTrigger, most: int) -> Operation[list[Problem]]:
+def _too_wide(lane: ShardWriter, spec: ScheduleSpec, trigger: EventTrigger, most: int) -> Operation[list[Problem]]:
     for event_key in sorted({leaf.event_key(spec.namespace) for leaf in trigger.leaves()} - {""}):
         pk, low, high = keys.index_rows_in(event_key, spec.namespace)
         items = yield from lane.read_range(low, high, pk)
@@ -135,7 +135,7 @@ def _too_wide(lane: Lane, spec: ScheduleSpec, trigger: EventTrigger, most: int) 
     return []
 
 
-def _fresh(lane: Lane, key: Key) -> Operation[Item | None]:
+def _fresh(lane: ShardWriter, key: Key) -> Operation[Item | None]:
     """Reads what others write as well."""
     lane.view.forget((key,))
     yield from lane.fetch(NotAtHand(keys=[key]))

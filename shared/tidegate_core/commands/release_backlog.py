@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from tidegate_core.admission.overlap_rules import merged_into, standing_for
+from tidegate_core.admission.overlap_rules import merged_into, merged_job
 from tidegate_core.commands.end_pending import ENDED_PER_PAGE, PAGE_ACTIONS, grown
 from tidegate_core.commands.request_answer import Outcome, answer
 from tidegate_core.language.requests.receipts import Receipt
@@ -28,14 +28,14 @@ from tidegate_core.rows.timer import TimerRow
 from tidegate_core.shard.jobs import end_job, evidence_ref
 from tidegate_core.shard.schedule_state import (
     backlog_through,
+    clocks_stopped,
     is_cut,
-    is_of_before,
-    kept_from,
+    is_of_ended_generation,
+    oldest_kept_generation,
     present_evidence,
-    stands_still,
     stopped,
 )
-from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT, Memory
+from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT, ShardCache
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 
@@ -45,7 +45,7 @@ class ReleasePending:
 
     request: ScheduleRequest
     receipt: Receipt
-    memory: Memory
+    memory: ShardCache
     outcome: Outcome
     most: int | None = None
     stale: tuple[Key, ...] = ()
@@ -78,7 +78,7 @@ class ReleasePending:
                 _run_on(unit, state, each, now)
         merged = [job for job in ended if not is_cut(state, job)]
         if merged and survivor is not None and state.shedding == "coalesce":
-            unit.put(standing_for(survivor, merged), survivor.key(unit.shard))
+            unit.put(merged_job(survivor, merged), survivor.key(unit.shard))
         receipt = grown(self.receipt, [job.id for job in ended], {}, self.receipt.running, now)
         is_last = done == len(pending)
         if is_last:
@@ -94,20 +94,24 @@ class ReleasePending:
             job
             for job in self.memory.jobs_of(self.about)
             if job.state == PENDING_CONSTRAINT
-            and job.generation >= kept_from(state)
+            and job.generation >= oldest_kept_generation(state)
             and job.satisfied_at <= backlog_through(state)
         ]
         return sorted(jobs, key=lambda job: (job.nominal, job.id))
 
     def _standing(self, unit: UnitOfWork, state: ScheduleState, now: int) -> Iterator[Evidence]:
         """Returns evidence whose time-out stands where it stood when the schedule was suspended."""
-        if stands_still(state):
+        if clocks_stopped(state):
             return iter(())  # Suspended anew before the last page: no row that is written now would stay right.
         total = stopped(state, now)
         items = unit.range(f"E#{self.about}#", f"E#{self.about}#{keys.LAST}")
         # What a page before has moved is passed by each page: it is not even unpacked.
         found = (from_item(Evidence, item) for item in items if item.get("stopped", 0) != total)
-        return (each for each in found if each.deadline is not None and not each.job and not is_of_before(state, each))
+        return (
+            each
+            for each in found
+            if each.deadline is not None and not each.job and not is_of_ended_generation(state, each)
+        )
 
 
 def _end(unit: UnitOfWork, state: ScheduleState, job: Job, survivor: Job | None, now: int) -> None:

@@ -23,8 +23,8 @@ from tidegate_core.runs.run_completion import conclude
 from tidegate_core.runs.run_lifecycle import BEFORE_GATE, RequestCancel, release_lost
 from tidegate_core.shard.jobs import end_job, manual_job
 from tidegate_core.shard.reminders import remind_anew
-from tidegate_core.shard.schedule_state import is_cut, kept_from
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.schedule_state import is_cut, oldest_kept_generation
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.shard.spec_cache import parsed
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
@@ -61,7 +61,7 @@ class TriggerNow:
     request_id: str
     position: Position
     outcome: Outcome
-    memory: Memory
+    memory: ShardCache
     stale: tuple[Key, ...] = ()
     name: str = "trigger"
 
@@ -124,7 +124,7 @@ class TriggerNow:
         """
         known = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.about)]
         on_time = [job for job in known if not job.catch_up]
-        jobs = [job for job in on_time if job.generation >= kept_from(state) and not is_cut(state, job)]
+        jobs = [job for job in on_time if job.generation >= oldest_kept_generation(state) and not is_cut(state, job)]
         if spec.overlap == "queue" and not self.request.force_overlap:
             return len(jobs)
         return sum(job.trigger == "manual" for job in jobs)
@@ -183,7 +183,7 @@ class CancelRun:
     request_id: str
     namespace: str | None
     outcome: Outcome
-    memory: Memory
+    memory: ShardCache
     name: str = "cancel_run"
 
     @property
@@ -231,7 +231,7 @@ class ReleaseRun:
     request: RunRelease
     request_id: str
     outcome: Outcome
-    memory: Memory
+    memory: ShardCache
     name: str = "release_run"
 
     @property
@@ -271,7 +271,7 @@ def _not_lost(run: Run) -> Problem:
     return Problem(field="run_id", problem=f"the run is {run.state}", hint=hint)
 
 
-def _concluded(unit: UnitOfWork, run_id: str, namespace: str | None, memory: Memory, now: int) -> Run | None:
+def _concluded(unit: UnitOfWork, run_id: str, namespace: str | None, memory: ShardCache, now: int) -> Run | None:
     """Returns a run, open or ended, once the conclusion is drawn from an end that was reported; None: there is none of that namespace."""
     run = unit.record(Run, keys.run(unit.shard, run_id))
     found = run or _ended(unit, run_id)

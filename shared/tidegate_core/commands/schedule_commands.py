@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from tidegate_core.commands.quota_enforcement import count_after
 from tidegate_core.commands.request_answer import Outcome, answer
 from tidegate_core.evidence.tick_cursor import first_tick
-from tidegate_core.firing import misfires as missed
+from tidegate_core.firing import misfires
 from tidegate_core.language.definitions.catch_up_policy import is_too_old
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.requests.receipts import Discarded, Receipt, ReceiptStatus
@@ -35,8 +35,8 @@ from tidegate_core.rows.schema_version import BOUNDS
 from tidegate_core.rows.store_operations import Key
 from tidegate_core.rows.timer import TimerRow
 from tidegate_core.shard.events.outbox import gone_row
-from tidegate_core.shard.schedule_state import carried_on, fires, kept_from
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.schedule_state import carried_on, fires, oldest_kept_generation
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.shard.spec_cache import parsed, spec_of
 from tidegate_core.shard.timer_rows import as_all_read_it, move_row, nominal_row, tick_row
 from tidegate_core.writes.unit_of_work import UnitOfWork
@@ -48,7 +48,7 @@ NEXT_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class StateChange:
     """What a request would make of the state: the next state, and what to tell.
 
     Attributes:
@@ -81,10 +81,10 @@ class MoveState:
     request: ScheduleRequest
     request_id: str
     position: Position
-    applied: Applied
+    applied: StateChange
     before: ScheduleState | None
     outcome: Outcome
-    memory: Memory
+    memory: ShardCache
     recurring: RecurringChange | None = None
     keeps_until: int | None = None
     most: int | None = None
@@ -101,7 +101,7 @@ class MoveState:
         counted = count_after(unit, self.most, before, state)
         if isinstance(counted, Problem):
             # Others have made theirs since this was decided.
-            self._answer(unit, now, Applied(ReceiptStatus.REJECTED, errors=(counted,)))
+            self._answer(unit, now, StateChange(ReceiptStatus.REJECTED, errors=(counted,)))
             return
         if state is None:
             self._answer(unit, now, applied)
@@ -159,7 +159,7 @@ class MoveState:
             row = TimerRow(at=state.until, kind="U", ref=ref)
             unit.set_row(row, row.key(unit.shard))
 
-    def _answer(self, unit: UnitOfWork, now: int, applied: Applied, withdrawn: int = 0) -> None:
+    def _answer(self, unit: UnitOfWork, now: int, applied: StateChange, withdrawn: int = 0) -> None:
         state = applied.state or self.before
         receipt = Receipt.model_construct(
             request_id=self.request_id,
@@ -231,7 +231,7 @@ def applied_spec(
     reason: str | None,
     now: int,
     on_update: OnUpdate = "keep_due",
-) -> Applied:
+) -> StateChange:
     """`schedule.apply`: every change restarts unless it says otherwise (SEMANTICS 12.2), and by default keeps what is due (12.4); an identical
     spec changes nothing (12.1), unless the trigger has lost schedules that it waited for: then it listens to them anew.
     """
@@ -260,7 +260,7 @@ def applied_spec(
     else:
         state = replace(
             _restarted(state, spec, now),
-            kept_from=kept_from(before),
+            kept_from=oldest_kept_generation(before),
             carried=before.carried,
             shedding=before.shedding,
             cut_through=before.cut_through,
@@ -280,10 +280,10 @@ def applied_spec(
     has_pages = before is not None and (fresh or on_update != "carry")
     # A past `at` that is too old is walked over, and told in the ledger: it does not come.
     coming = tuple(each for each in next_instants(spec, state, now) if not is_too_old(spec, each, now))
-    state = missed.after_apply(state, spec, before)
+    state = misfires.after_apply(state, spec, before)
     if before is None or before.generation != state.generation:
-        coming = missed.left_behind(state, spec, coming)
-    return Applied(ReceiptStatus.ACCEPTED, state, definition, has_pages, next=coming)
+        coming = misfires.left_behind(state, spec, coming)
+    return StateChange(ReceiptStatus.ACCEPTED, state, definition, has_pages, next=coming)
 
 
 def _restarted(state: ScheduleState, spec: ScheduleSpec, now: int) -> ScheduleState:
@@ -306,7 +306,7 @@ def _restarted(state: ScheduleState, spec: ScheduleSpec, now: int) -> ScheduleSt
     return restarted.at_next(following).at_tick(first_tick(spec, restarted, now))
 
 
-def outside_of_state(applied: Applied, request: ScheduleRequest, definition: Definition | None) -> Applied:
+def outside_of_state(applied: StateChange, request: ScheduleRequest, definition: Definition | None) -> StateChange:
     """Returns the same, with the next instant of a schedule that sends messages taken out of the state.
 
     Nothing is written when such a schedule fires, so the state cannot say what comes next.
@@ -319,7 +319,7 @@ def outside_of_state(applied: Applied, request: ScheduleRequest, definition: Def
     return replace(applied, state=applied.state.at_next(NEVER), first=applied.state.next_nominal)
 
 
-def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Position, now: int) -> Applied:
+def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Position, now: int) -> StateChange:
     """`schedule.delete`: a versioned tombstone, also for a name that was never seen (an older create may still come)."""
     never_existed = before is None or before.expires_at is not None
     expires_at = expiry(now, TOMBSTONE_DAYS) if never_existed else None
@@ -345,12 +345,14 @@ def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Po
         reason=request.reason,
         expires_at=expires_at,
     )
-    return Applied(ReceiptStatus.NOT_FOUND if before is None else ReceiptStatus.ACCEPTED, state, None, has_pages=True)
+    return StateChange(
+        ReceiptStatus.NOT_FOUND if before is None else ReceiptStatus.ACCEPTED, state, None, has_pages=True
+    )
 
 
-def untouched(status: ReceiptStatus, before: ScheduleState, position: Position) -> Applied:
+def untouched(status: ReceiptStatus, before: ScheduleState, position: Position) -> StateChange:
     """Nothing changes but the position: an older request that arrives later is superseded all the same."""
-    return Applied(status, replace(before, position=position.text()))
+    return StateChange(status, replace(before, position=position.text()))
 
 
 def first_nominal(spec: ScheduleSpec, ref: str, state: ScheduleState, now: int, *, resumed: bool = False) -> Next:
@@ -382,7 +384,7 @@ def coming_instants(spec: ScheduleSpec, state: ScheduleState, now: int) -> tuple
     return next_instants(spec, state.at_next(following), now)
 
 
-def to_come(trigger: TimeTrigger, ref: str, state: ScheduleState, now: int, search: Search) -> Next:
+def first_future_instant(trigger: TimeTrigger, ref: str, state: ScheduleState, now: int, search: Search) -> Next:
     """Returns the first instant that does not lie behind us: the state's next one does while a wide suspend goes on.
 
     What lies in such a span is passed by once its end is known. A past `at` comes with its activation.
@@ -403,7 +405,7 @@ def next_instants(spec: ScheduleSpec, state: ScheduleState, now: int) -> tuple[i
     ref = keys.schedule_ref(state.namespace, state.name)
     left = trigger.fires_left(state.fires)
     shown = NEXT_SHOWN if left is None else min(left, NEXT_SHOWN)
-    following = to_come(trigger, ref, state, now, search)
+    following = first_future_instant(trigger, ref, state, now, search)
     while (nominal := following.found) is not None and len(instants) < shown:
         instants.append(nominal)
         following = trigger.seek(nominal, ref, search) if len(instants) < shown else NEVER

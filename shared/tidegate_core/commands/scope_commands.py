@@ -17,7 +17,7 @@ from tidegate_core.commands.apply_request import ApplyRequest
 from tidegate_core.commands.end_pending import LISTED_MAX
 from tidegate_core.commands.request_answer import Outcome, answer
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.receipts import Receipt, ReceiptStatus
 from tidegate_core.language.requests.requests import Request
@@ -25,15 +25,15 @@ from tidegate_core.language.requests.scope_requests import ControlRequest, Contr
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.language.values.problems import Problem
 from tidegate_core.rows import keys
-from tidegate_core.rows.effects import Items, Poke, Read
+from tidegate_core.rows.effects import Items, Read, WakeUp
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.receipt import StoredReceipt, expiry, subject_of
 from tidegate_core.rows.run import Run
-from tidegate_core.rows.scope_suspension import NO_CONTROLS, Controls, Scope, StoredControls, stored_bytes
+from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, Scope, ScopeSuspensions, StoredSuspensions, stored_bytes
 from tidegate_core.rows.store_operations import Batch, Key, Put
 from tidegate_core.runs.run_lifecycle import BEFORE_GATE
-from tidegate_core.shard.events.end_offsets import as_vector, log_ends
+from tidegate_core.shard.events.end_offsets import as_vector, read_end_offsets
 from tidegate_core.shard.events.subscription_index import vector_item
 from tidegate_core.shard.jobs import LEDGER_DAYS
 from tidegate_core.writes.fencing import carried_by
@@ -57,12 +57,12 @@ topic keeps what could be older than its last request."""
 VECTOR_DAYS = 30
 CARRIED_OUT = frozenset({ReceiptStatus.ACCEPTED, ReceiptStatus.UNCHANGED})
 """Answers that say that all is stopped, or goes on: also one that changes nothing waits for the change before it."""
-LOOK_MS = 250
+CHECK_MS = 250
 """How often the leases that are behind are read while a control waits for them."""
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyControl(ApplyRequest):
+class ApplyScopeSuspension(ApplyRequest):
     """Applies a request on wide controls; what it comes to is announced once all shards have done their part.
 
     Attributes:
@@ -70,45 +70,45 @@ class ApplyControl(ApplyRequest):
         done: Removes the inbox row of a repeat, whose answer is still to come under its id.
     """
 
-    spread: Spread = field(kw_only=True)
+    spread: SuspensionRollout = field(kw_only=True)
     done: Callable[[InboxRow], None] = field(kw_only=True)
 
     @property
-    def in_order_of(self) -> str | None:
+    def ordering_key(self) -> str | None:
         """With nothing: a later request on a scope supersedes, and a stop must not wait for what a resume waits for."""
         return None
 
-    def run(self, lane: Lane) -> Operation[None]:
+    def run(self, lane: ShardWriter) -> Operation[None]:
         body = yield from self._receipt_once_told(lane)
         receipt = Receipt.model_validate_json(body)
         if _is_settled(lane, receipt):
             self.announce(self.row, body)
             return
         for shard in range(lane.host.holding.topic_partitions):
-            lane.host.tell(Poke(shard, controls=True))  # Holder p has shard p.
-        if not self.spread.begin(Spreading(self.row, receipt, self.announce)):
+            lane.host.emit(WakeUp(shard, controls=True))  # Holder p has shard p.
+        if not self.spread.begin(PendingRollout(self.row, receipt, self.announce)):
             self.done(self.row)
 
-    def _apply(self, lane: Lane, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
+    def _apply(self, lane: ShardWriter, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
         assert isinstance(request, ControlSuspend | ControlResume)
         position = Position.parse(self.row.origin)
         if outcome.receipt is None:
-            yield from lane.decide_alone(MoveControls(request, request_id, position, None, outcome))
+            yield from lane.decide_alone(MoveSuspensions(request, request_id, position, None, outcome))
         if outcome.receipt is None:
             vector = yield from _end_offsets(lane, self.row, request.namespace, self.arrived)
-            yield from lane.decide_alone(MoveControls(request, request_id, position, vector, outcome))
+            yield from lane.decide_alone(MoveSuspensions(request, request_id, position, vector, outcome))
 
 
-def _is_settled(lane: Lane, receipt: Receipt) -> bool:
+def _is_settled(lane: ShardWriter, receipt: Receipt) -> bool:
     """The stored answer says so; a refusal need not be stored."""
     key = keys.receipt(lane.shard, receipt.namespace, receipt.request_id)
     item = lane.view.item(key) if lane.view.knows(key) else None
     return receipt.status not in CARRIED_OUT or item is None or from_item(StoredReceipt, item).settled
 
 
-def _end_offsets(lane: Lane, row: InboxRow, namespace: str | None, arrived: int) -> Operation[str]:
+def _end_offsets(lane: ShardWriter, row: InboxRow, namespace: str | None, arrived: int) -> Operation[str]:
     """Stores the log's ends, read after the request arrived; before the item names them."""
-    ends = yield from log_ends(lane.host, None if namespace is None else [namespace], arrived)
+    ends = yield from read_end_offsets(lane.host, None if namespace is None else [namespace], arrived)
     vector_id, key, item = vector_item(f"controls {row.origin}", as_vector(ends))
     expiring = {**item, "expires_at": expiry(lane.host.now, VECTOR_DAYS)}
     yield from lane.host.write_for_good(Batch("vector", (Put(key, expiring),)))
@@ -119,7 +119,7 @@ def _end_offsets(lane: Lane, row: InboxRow, namespace: str | None, arrived: int)
 
 
 @dataclass(frozen=True, slots=True)
-class MoveControls:
+class MoveSuspensions:
     """Moves the item by compare-and-set, with the answer beside it; the answer is settled where nothing is waited for.
 
     Attributes:
@@ -132,7 +132,7 @@ class MoveControls:
     position: Position
     vector: str | None
     outcome: Outcome
-    stale: tuple[Key, ...] = (keys.CONTROLS_KEY,)
+    stale: tuple[Key, ...] = (keys.SUSPENSIONS_KEY,)
     name: str = "move_controls"
 
     @property
@@ -140,9 +140,9 @@ class MoveControls:
         return self.request.namespace or self.request.scope
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
-        stored = unit.record(StoredControls, keys.CONTROLS_KEY)
-        before = NO_CONTROLS if stored is None else stored.controls
-        status, after = moved(before, self.request, self.position, self.vector)
+        stored = unit.record(StoredSuspensions, keys.SUSPENSIONS_KEY)
+        before = NO_SUSPENSIONS if stored is None else stored.controls
+        status, after = next_suspensions(before, self.request, self.position, self.vector)
         if status is None:
             return
         errors: tuple[Problem, ...] = ()
@@ -151,7 +151,7 @@ class MoveControls:
             errors = (Problem("namespace", f"would be one of more than {SCOPES_MAX} that are suspended", hint),)
             status, after = ReceiptStatus.REJECTED, before
         if after is not before:
-            unit.put(StoredControls.of(after), keys.CONTROLS_KEY)
+            unit.put(StoredSuspensions.of(after), keys.SUSPENSIONS_KEY)
         receipt = Receipt.model_construct(
             request_id=self.request_id,
             status=status,
@@ -163,9 +163,9 @@ class MoveControls:
         answer(unit, self.outcome, receipt, now, settled=status not in CARRIED_OUT or not after.version)
 
 
-def moved(
-    before: Controls, request: ControlRequest, position: Position, vector: str | None
-) -> tuple[ReceiptStatus | None, Controls]:
+def next_suspensions(
+    before: ScopeSuspensions, request: ControlRequest, position: Position, vector: str | None
+) -> tuple[ReceiptStatus | None, ScopeSuspensions]:
     """Returns what a request makes of the controls, and how it is answered; None: it needs the log's ends, to end a span."""
     known = before.scope(request.namespace)
     if known is not None and known.position > position.text():
@@ -186,7 +186,7 @@ def moved(
         version, status = version + 1, ReceiptStatus.ACCEPTED
         scope = scope.resumed(position.append_time, vector)
     others = [each for each in before.scopes if each.namespace != request.namespace]
-    return status, Controls(version=version, scopes=(*_worth_keeping(others, position.append_time), scope))
+    return status, ScopeSuspensions(version=version, scopes=(*_worth_keeping(others, position.append_time), scope))
 
 
 def _worth_keeping(scopes: list[Scope], now: int) -> list[Scope]:
@@ -204,7 +204,7 @@ def _worth_keeping(scopes: list[Scope], now: int) -> list[Scope]:
     return [*suspended, *reversed(kept)]
 
 
-def forgotten_before(controls: Controls) -> int:
+def forgotten_before(controls: ScopeSuspensions) -> int:
     """Returns an instant before which scopes may have been suspended that had to be dropped; 0 where none was.
 
     Those that were too many may be suspended again by now, and are in the item all the same.
@@ -229,7 +229,7 @@ def _shortened(text: str | None) -> str | None:
 # -- all shards -------------------------------------------------------------------------------------------------------------
 
 
-class Spreading(NamedTuple):
+class PendingRollout(NamedTuple):
     """A control whose final answer waits until all shards have done their part."""
 
     row: InboxRow
@@ -242,19 +242,19 @@ class Spreading(NamedTuple):
         return self.receipt.version
 
 
-class Spread:
+class SuspensionRollout:
     """All controls whose answers wait; one per home shard.
 
     One look at the leases serves them all: where a shard has no owner senders ask again for hours, by the same request and by others.
     """
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: ShardWriter) -> None:
         self._lane = lane
-        self._waiting: dict[Key, Spreading] = {}
+        self._waiting: dict[Key, PendingRollout] = {}
         self._done: dict[int, int] = {}
         self._looks = False
 
-    def begin(self, spreading: Spreading) -> bool:
+    def begin(self, spreading: PendingRollout) -> bool:
         """Returns False for a repeat of one that waits: its answer will be that one's, and bears its id."""
         receipt = spreading.receipt
         key = keys.receipt(self._lane.shard, receipt.namespace, receipt.request_id)
@@ -275,7 +275,7 @@ class Spread:
                 for each in [self._waiting.pop(key) for key in through]:
                     self._lane.host.start_safely("spread", each.receipt.request_id, _settle(self._lane, each))
                 if self._waiting:
-                    yield from self._lane.host.sleep(LOOK_MS)
+                    yield from self._lane.host.sleep(CHECK_MS)
         finally:
             self._looks = False
 
@@ -291,7 +291,7 @@ class Spread:
         return min(wanted, *(self._done[shard] for shard in shards))
 
 
-def _settle(lane: Lane, spreading: Spreading) -> Operation[None]:
+def _settle(lane: ShardWriter, spreading: PendingRollout) -> Operation[None]:
     """Stores and announces the final answer."""
     row, receipt, announce = spreading
     running: list[str] = []
@@ -302,10 +302,10 @@ def _settle(lane: Lane, spreading: Spreading) -> Operation[None]:
             yield from lane.host.safely("list_running", keys.shard_pk(shard), listing)
             if len(running) >= LISTED_MAX:
                 break
-    lane.add(SettleControl(row, receipt, tuple(running[:LISTED_MAX]), announce))
+    lane.add(SettleSuspension(row, receipt, tuple(running[:LISTED_MAX]), announce))
 
 
-def _list_running(lane: Lane, shard: int, namespace: str | None, running: list[str]) -> Operation[None]:
+def _list_running(lane: ShardWriter, shard: int, namespace: str | None, running: list[str]) -> Operation[None]:
     """Adds the scope's runs of a shard that are past the start gate: they go on (SEMANTICS 10)."""
     items = yield from lane.read_range("R#", f"R#{keys.LAST}", keys.shard_pk(shard))
     runs = [from_item(Run, item) for item in items]
@@ -317,7 +317,7 @@ def _list_running(lane: Lane, shard: int, namespace: str | None, running: list[s
 
 
 @dataclass(frozen=True, slots=True)
-class SettleControl:
+class SettleSuspension:
     """Stores the final answer; one that is stored already is announced as it is. What was stored first may have expired: a shard had no owner
     for that long.
     """

@@ -17,17 +17,17 @@ from tidegate_core.commands.end_pending import ENDED_PER_PAGE, PAGE_ACTIONS, end
 from tidegate_core.engine.actor_context import Fenced
 from tidegate_core.engine.decision import Procedure
 from tidegate_core.engine.operations import Operation, Signal
-from tidegate_core.engine.shard_writer import Closed, Lane
-from tidegate_core.messages.message_scheduler import DeliveryPlane
+from tidegate_core.engine.shard_writer import ShardWriter, WriterClosed
+from tidegate_core.messages.message_scheduler import MessageScheduler
 from tidegate_core.rows import keys
 from tidegate_core.rows.evidence import Evidence
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.run import Run
-from tidegate_core.rows.scope_suspension import NO_CONTROLS, Controls
+from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, ScopeSuspensions
 from tidegate_core.rows.store_operations import Key
 from tidegate_core.runs.run_lifecycle import BEFORE_GATE
-from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT, Memory
+from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT, ShardCache
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 SUSPENDED = "suspended"
@@ -36,13 +36,13 @@ TRY_AGAIN_MS = 10 * 60_000
 """Before what failed, or could not be let go, is tried again: nobody may change a control for months."""
 
 
-class Told(Protocol):
+class DoneCallback(Protocol):
     """Is called when something in the lane is done, or with why it was dropped."""
 
     def __call__(self, error: Exception | None = None) -> None: ...
 
 
-class ShardControls:
+class ShardSuspension:
     """One per shard.
 
     Args:
@@ -54,19 +54,19 @@ class ShardControls:
     """
 
     def __init__(
-        self, lane: Lane, memory: Memory, plane: DeliveryPlane, done: int, look_again: Callable[[], None]
+        self, lane: ShardWriter, memory: ShardCache, plane: MessageScheduler, done: int, look_again: Callable[[], None]
     ) -> None:
         self._lane = lane
         self._memory = memory
         self._plane = plane
         self._done = done
         self._look_again = look_again
-        self._wanted = NO_CONTROLS
+        self._wanted = NO_SUSPENSIONS
         self._under_way = False
         self._something_is_left = False
         self._armed = False
 
-    def begin(self, controls: Controls) -> Operation[None]:
+    def begin(self, controls: ScopeSuspensions) -> Operation[None]:
         """Before anything is served: the plane sends nothing that is covered, and the lane's decisions know what is.
 
         The lease may carry an older version still; whoever decides from newer controls under an older version admits less.
@@ -80,7 +80,7 @@ class ShardControls:
         """Goes on where a predecessor stopped, and with what has changed since."""
         self._go_on()
 
-    def take(self, controls: Controls) -> None:
+    def take(self, controls: ScopeSuspensions) -> None:
         """The wide controls have changed."""
         if controls.version > self._wanted.version:
             self._wanted = controls
@@ -102,7 +102,9 @@ class ShardControls:
                 controls = self._wanted
                 on_their_way = self._plane.holding.on_their_way()
                 try:
-                    yield from self._in_lane(partial(EndCovered, self._memory, controls, self._done, self._look_again))
+                    yield from self._in_lane(
+                        partial(EndSuspendedWork, self._memory, controls, self._done, self._look_again)
+                    )
                 except Exception:
                     yield from self._let_go()  # Of other namespaces, it may be: what cannot end is none of their business.
                     raise
@@ -112,7 +114,7 @@ class ShardControls:
                     yield from self._let_go()
                     if self._something_is_left and self._wanted is not controls:
                         continue  # The next one may be a stop; what is left of this one is its part as well.
-                yield from self._in_lane(FinishControls)
+                yield from self._in_lane(FinishSuspensions)
                 self._done = controls.version
                 if is_a_stop:
                     yield from self._let_go()  # Of other namespaces, and of what was resumed just before it.
@@ -130,7 +132,7 @@ class ShardControls:
 
     def _let_go(self) -> Operation[None]:
         self._something_is_left = True  # Until it is known: whoever fails here comes back.
-        self._something_is_left = not (yield from self._plane.holding.let_go())
+        self._something_is_left = not (yield from self._plane.holding.release())
 
     def _try_again_later(self) -> None:
         """One alarm, however often it failed."""
@@ -142,7 +144,7 @@ class ShardControls:
         self._armed = False
         self._go_on()
 
-    def _in_lane(self, work: Callable[[Told], Procedure]) -> Operation[None]:
+    def _in_lane(self, work: Callable[[DoneCallback], Procedure]) -> Operation[None]:
         """Waits for work in the lane. Raises why it was dropped."""
         done = Signal(f"controls {self._lane.shard}")
         dropped: list[Exception] = []
@@ -158,28 +160,28 @@ class ShardControls:
 
 
 @dataclass(frozen=True, slots=True)
-class EndCovered(Procedure):
+class EndSuspendedWork(Procedure):
     """Has the lease carry the controls, then ends what was pending when its scope was suspended, page by page.
 
     Attributes:
         since: What was suspended up to this version has ended before.
-        look_again: As of `ShardControls`.
+        look_again: As of `ShardSuspension`.
         told: Called when all of it has ended; or with why it was dropped.
     """
 
-    memory: Memory
-    controls: Controls
+    memory: ShardCache
+    controls: ScopeSuspensions
     since: int
     look_again: Callable[[], None]
-    told: Told
+    told: DoneCallback
     name: str = "controls"
 
     @property
     def about(self) -> str:
         return f"controls {self.controls.version}"
 
-    def run(self, lane: Lane) -> Operation[None]:
-        yield from lane.carry(self.controls)
+    def run(self, lane: ShardWriter) -> Operation[None]:
+        yield from lane.adopt_suspensions(self.controls)
         self.look_again()
         if self.controls.names_dropped(self.since):
             # From here on nothing that is covered is made or admitted, so this is all.
@@ -190,14 +192,14 @@ class EndCovered(Procedure):
             self.memory.hold(ref, lane.host.now)
         self.told()
 
-    def _end(self, lane: Lane, pending: list[Key]) -> Operation[None]:
+    def _end(self, lane: ShardWriter, pending: list[Key]) -> Operation[None]:
         """Ends what can be ended. Raises why something could not be, once the others have."""
         most, failed = ENDED_PER_PAGE, None
         while pending:
             page = EndPage(tuple(pending[:most]), self._is_dropped)
             try:
                 yield from lane.decide_alone(page)
-            except (Fenced, Closed):
+            except (Fenced, WriterClosed):
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it is
                 if most == 1:
@@ -210,11 +212,11 @@ class EndCovered(Procedure):
             else:
                 pending = [*page.left, *pending[most:]]
                 most = min(2 * most, ENDED_PER_PAGE)
-            yield from lane.give_way()
+            yield from lane.yield_turn()
         if failed is not None:
             raise failed
 
-    def _jobs_and_runs(self, lane: Lane) -> list[Key]:
+    def _jobs_and_runs(self, lane: ShardWriter) -> list[Key]:
         runs = [
             keys.run(lane.shard, run.id)
             for run in self.memory.runs.values()
@@ -227,7 +229,7 @@ class EndCovered(Procedure):
         ]
         return [*runs, *jobs]
 
-    def _evidence(self, lane: Lane) -> Operation[list[Key]]:
+    def _evidence(self, lane: ShardWriter) -> Operation[list[Key]]:
         """Evidence is not kept in memory; that of a job goes with it."""
         items = yield from lane.read_range("E#", f"E#{keys.LAST}")
         found = [from_item(Evidence, item) for item in items]
@@ -287,16 +289,16 @@ class EndPage:
 
 
 @dataclass(frozen=True, slots=True)
-class FinishControls(Procedure):
+class FinishSuspensions(Procedure):
     """Has the lease say that all is done."""
 
-    told: Told
+    told: DoneCallback
     name: str = "controls_done"
 
     @property
     def about(self) -> str:
         return "controls"
 
-    def run(self, lane: Lane) -> Operation[None]:
-        yield from lane.finish_controls()
+    def run(self, lane: ShardWriter) -> Operation[None]:
+        yield from lane.finish_suspensions()
         self.told()

@@ -15,14 +15,14 @@ from tidegate_core.commands.apply_request import ApplyRequest
 from tidegate_core.commands.request_answer import Outcome, answer
 from tidegate_core.engine.end_offset_cache import SILENT
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.receipts import Receipt, ReceiptStatus
 from tidegate_core.language.requests.requests import Request, SourceApply, SourceDelete, SourceRequest
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.language.values.problems import Problem, RefusedRecord
 from tidegate_core.rows import keys
-from tidegate_core.rows.effects import Poke
+from tidegate_core.rows.effects import WakeUp
 from tidegate_core.rows.source_list import NO_SOURCES, Source, Sources, StoredSources
 from tidegate_core.rows.store_operations import Batch, Key, Put
 from tidegate_core.shard.events.end_offsets import ends_at_once, present_sources
@@ -53,13 +53,13 @@ class ApplySource(ApplyRequest):
 
     listed: list[int] = field(default_factory=list, compare=False)
 
-    def run(self, lane: Lane) -> Operation[None]:
+    def run(self, lane: ShardWriter) -> Operation[None]:
         body = yield from self._receipt_once_told(lane)
         for shard in range(lane.host.holding.topic_partitions):
-            lane.host.tell(Poke(shard, controls=True))  # Holder p has shard p.
+            lane.host.emit(WakeUp(shard, controls=True))  # Holder p has shard p.
         self.announce(self.row, body)
 
-    def _topics_to_ask(self, lane: Lane, untold: Sequence[str]) -> Sequence[str]:
+    def _topics_to_ask(self, lane: ShardWriter, untold: Sequence[str]) -> Sequence[str]:
         """Who does not answer takes seconds: so the topics of applies behind this one are asked with its own.
 
         What is found out of one that is silent, or not there, serves them; one that tells its ends is asked again by whom it is for.
@@ -74,7 +74,7 @@ class ApplySource(ApplyRequest):
                 topics[request.spec.topic] = None
         return list(topics)
 
-    def _apply(self, lane: Lane, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
+    def _apply(self, lane: ShardWriter, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
         assert isinstance(request, SourceApply | SourceDelete)
         position = Position.parse(self.row.origin)
         known = _told_nothing(lane, request.spec.topic, self.arrived) if isinstance(request, SourceApply) else None
@@ -87,7 +87,7 @@ class ApplySource(ApplyRequest):
             opening = MoveSources(request, request_id, position, first, own_topics(lane), outcome)
             yield from lane.decide_alone(opening)
 
-    def _first_offsets(self, lane: Lane, request: SourceApply, listed: int) -> Operation[str | Problem]:
+    def _first_offsets(self, lane: ShardWriter, request: SourceApply, listed: int) -> Operation[str | Problem]:
         """Stores the topic's ends, read after the source was listed, or returns why it has none."""
         topic = request.spec.topic
         open_ones = [each for each in (yield from present_sources(lane.host)).entries if each.is_open]
@@ -109,16 +109,16 @@ class ApplySource(ApplyRequest):
         return vector_id
 
 
-def own_topics(lane: Lane) -> str:
+def own_topics(lane: ShardWriter) -> str:
     """Returns what the names of tidegate's own topics begin with."""
     return lane.host.holding.requests.name.removesuffix("requests")
 
 
-def _told_nothing(lane: Lane, topic: str, arrived: int) -> Problem | None:
+def _told_nothing(lane: ShardWriter, topic: str, arrived: int) -> Problem | None:
     """Returns why a topic has no ends, where that was found out for another request since this one arrived."""
     if lane.host.readings.ends(topic, arrived) == {}:
         return _is_missing(topic)
-    return _is_silent(topic) if lane.host.readings.untold(topic, arrived) == SILENT else None
+    return _is_silent(topic) if lane.host.readings.fallback(topic, arrived) == SILENT else None
 
 
 def _is_missing(topic: str) -> Problem:

@@ -6,7 +6,7 @@
     hold     parked         parked                 make parked jobs      stand still
     freeze   parked         parked                 ignored               stand still
 
-Ignoring means a new generation, which hears from its activation on; what is kept is then of an older one (`kept_from`).
+Ignoring means a new generation, which hears from its activation on; what is kept is then of an older one (`oldest_kept_generation`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tidegate_core.commands.schedule_commands import Applied, first_nominal, next_instants, next_state, untouched
+from tidegate_core.commands.schedule_commands import StateChange, first_nominal, next_instants, next_state, untouched
 from tidegate_core.evidence.tick_cursor import first_tick
-from tidegate_core.firing import misfires as missed
+from tidegate_core.firing import misfires
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.requests.receipts import ReceiptStatus
 from tidegate_core.language.requests.requests import ScheduleResume, ScheduleSuspend
@@ -29,13 +29,13 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.shard.schedule_state import (
-    awaits_cut,
+    awaits_backlog_cut,
     backlog_through,
+    clocks_stopped,
     fires,
     fires_through,
     goes_on_at,
-    kept_from,
-    stands_still,
+    oldest_kept_generation,
     stopped,
 )
 from tidegate_core.shard.spec_cache import parsed
@@ -67,23 +67,23 @@ def suspended(
     request: ScheduleSuspend,
     position: Position,
     now: int,
-) -> Applied:
+) -> StateChange:
     """`schedule.suspend`: nothing that it stops starts once it is acknowledged (I7)."""
     if before is None or before.status == "deleted" or definition is None:
-        return Applied(ReceiptStatus.NOT_FOUND)
+        return StateChange(ReceiptStatus.NOT_FOUND)
     spec = parsed(definition.spec)
     if before.status == "suspended":
         if request.mode not in (None, before.mode):
-            return Applied(ReceiptStatus.CONFLICT, errors=(RESUME_FIRST,))
+            return StateChange(ReceiptStatus.CONFLICT, errors=(RESUME_FIRST,))
         if request.until not in (None, before.until):
-            return Applied(ReceiptStatus.CONFLICT, errors=(ANOTHER_END,))
+            return StateChange(ReceiptStatus.CONFLICT, errors=(ANOTHER_END,))
         # Acknowledged it is as well: what the suspend before it could not end yet is in its way.
         return replace(untouched(ReceiptStatus.UNCHANGED, before, position), has_pages=True)
     mode = request.mode or spec.suspend_mode
     # An end that was carried out is not to come again, though this clock may be behind the one by which it was: its row and answer are there.
     errors = _suspend_problems(spec, mode, request.until, max(now, before.changed_at, *before.pauses[-1:]))
     if errors:
-        return Applied(ReceiptStatus.REJECTED, errors=errors)
+        return StateChange(ReceiptStatus.REJECTED, errors=errors)
     state = next_state(
         before,
         position,
@@ -105,8 +105,8 @@ def suspended(
             state = replace(state, kept_from=None, shedding=None, cut_through=None)
         else:
             # A cut that is not through stands: the resume that asked for it is still to end what it has not left.
-            state = replace(state, kept_from=kept_from(before))
-    return Applied(ReceiptStatus.ACCEPTED, state, has_pages=True)
+            state = replace(state, kept_from=oldest_kept_generation(before))
+    return StateChange(ReceiptStatus.ACCEPTED, state, has_pages=True)
 
 
 def _suspend_problems(spec: ScheduleSpec, mode: str, until: int | None, now: int) -> tuple[Problem, ...]:
@@ -125,7 +125,7 @@ def resumed(
     position: Position,
     now: int,
     waiting: Sequence[Job] = (),
-) -> Applied:
+) -> StateChange:
     """`schedule.resume`: a suspended span is never a miss, time triggers go on from now unless a backlog is asked for.
 
     Args:
@@ -137,15 +137,15 @@ def resumed(
         waiting: The jobs that wait: satisfied by the clock of an owner before this one, it may be.
     """
     if before is None or before.status == "deleted" or definition is None:
-        return Applied(ReceiptStatus.NOT_FOUND)
+        return StateChange(ReceiptStatus.NOT_FOUND)
     if before.status == "active":
         return untouched(ReceiptStatus.UNCHANGED, before, position)
     if request.suspended_at is not None and not _is_that_suspend(before, request.suspended_at):
-        return Applied(ReceiptStatus.CONFLICT, errors=(ANOTHER_SUSPEND,))
+        return StateChange(ReceiptStatus.CONFLICT, errors=(ANOTHER_SUSPEND,))
     spec = parsed(definition.spec)
     errors = _backlog_problems(spec, before, request.backlog)
     if errors:
-        return Applied(ReceiptStatus.REJECTED, errors=errors)
+        return StateChange(ReceiptStatus.REJECTED, errors=errors)
     state = next_state(
         before,
         position,
@@ -158,7 +158,7 @@ def resumed(
         stopped_for=None,
         stopped_ms=stopped(before, now),
         last_stops=_with_span(before.last_stops, before.suspended_at, goes_on_at(before, now))
-        if stands_still(before)
+        if clocks_stopped(before)
         else before.last_stops,
         pauses=_with_span(before.pauses, before.suspended_at or before.changed_at, now),
         actor=request.actor,
@@ -168,18 +168,18 @@ def resumed(
     since = _made_since_cut(state, before, waiting)
     if fires(before):
         following = next_instants(spec, state, now)
-        return Applied(ReceiptStatus.ACCEPTED, state, has_pages=True, next=following, backlog=since or None)
+        return StateChange(ReceiptStatus.ACCEPTED, state, has_pages=True, next=following, backlog=since or None)
     ref = keys.schedule_ref(request.namespace, request.name)
     first = first_nominal(spec, ref, before, now, resumed=True)
     state = replace(state, generation=before.generation + 1, activated_at=now)
     state = state.at_next(first).at_tick(first_tick(spec, before, now))
     following = next_instants(spec, state, now)
-    state = missed.after_pause(state, spec, before, request.backlog)
-    following = missed.left_behind(state, spec, following)
+    state = misfires.after_pause(state, spec, before, request.backlog)
+    following = misfires.left_behind(state, spec, following)
     backlog = _made_of_it(state, spec) if state.next_nominal != first.at else 0
-    backlog += since if stands_still(before) else 0
-    has_pages = stands_still(before) or state.shedding is not None
-    return Applied(ReceiptStatus.ACCEPTED, state, has_pages=has_pages, next=following, backlog=backlog)
+    backlog += since if clocks_stopped(before) else 0
+    has_pages = clocks_stopped(before) or state.shedding is not None
+    return StateChange(ReceiptStatus.ACCEPTED, state, has_pages=has_pages, next=following, backlog=backlog)
 
 
 def _with_cut(
@@ -217,7 +217,9 @@ def _made_since_cut(state: ScheduleState, before: ScheduleState, waiting: Sequen
     """Returns how many jobs wait beside a cut that stands: all of them go on, and its pages do not count them."""
     if before.shedding is None:
         return 0
-    return sum(job.generation >= kept_from(before) and not awaits_cut(state, job) for job in waiting)
+    return sum(
+        job.generation >= oldest_kept_generation(before) and not awaits_backlog_cut(state, job) for job in waiting
+    )
 
 
 def _is_that_suspend(before: ScheduleState, suspended_at: int) -> bool:
@@ -232,11 +234,11 @@ def _with_span(spans: tuple[int, ...], begin: int, end: int) -> tuple[int, ...]:
 def _backlog_problems(spec: ScheduleSpec, before: ScheduleState, backlog: Backlog | None) -> tuple[Problem, ...]:
     if spec.sends_messages and backlog not in (None, "none"):
         return (NO_BACKLOG,)
-    if isinstance(spec.trigger, EventTrigger) and backlog in {"last", "coalesce"} and stands_still(before):
+    if isinstance(spec.trigger, EventTrigger) and backlog in {"last", "coalesce"} and clocks_stopped(before):
         return (ONE_EACH,)
     return ()
 
 
 def _made_of_it(state: ScheduleState, spec: ScheduleSpec) -> int:
     """Returns how many occurrences stand for the suspended span."""
-    return min(missed.to_make_up(state, spec), spec.catchup.max_runs + 1 if state.missed_as == "all" else 1)
+    return min(misfires.to_make_up(state, spec), spec.catchup.max_runs + 1 if state.missed_as == "all" else 1)

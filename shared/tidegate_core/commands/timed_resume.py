@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 
 from tidegate_core.commands.apply_request import ApplyRequest
 from tidegate_core.commands.request_answer import Outcome
-from tidegate_core.commands.schedule_commands import Applied, MoveState
+from tidegate_core.commands.schedule_commands import MoveState, StateChange
 from tidegate_core.engine.actor_context import Fenced
-from tidegate_core.engine.decision import StandsAside
+from tidegate_core.engine.decision import Deferred
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Closed, Lane
+from tidegate_core.engine.shard_writer import ShardWriter, WriterClosed
 from tidegate_core.language.requests.receipts import ReceiptStatus
 from tidegate_core.language.requests.requests import Request, ScheduleRequest, ScheduleResume
 from tidegate_core.language.targets.message_target import MessageTarget
 from tidegate_core.language.triggers import TimeTrigger
 from tidegate_core.language.values.log_position import FIRST_POSITION, Position
 from tidegate_core.messages.recurring.recurring_change import RecurringChange
-from tidegate_core.messages.recurring.recurring_queue import RecurringSource
+from tidegate_core.messages.recurring.recurring_queue import RecurringQueue
 from tidegate_core.rows import keys
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.schedule import Definition, ScheduleState
@@ -30,7 +30,7 @@ from tidegate_core.rows.store_operations import Batch, Delete
 from tidegate_core.rows.timer import TimerRow
 from tidegate_core.shard.outages.outage_time import OUTAGE_GRACE_MS
 from tidegate_core.shard.schedule_state import fires
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.shard.spec_cache import parsed
 
 ACTOR = "tidegate"
@@ -47,13 +47,13 @@ class ResumeWhenDue(ApplyRequest):
     timer: TimerRow
     name: str = "until"
 
-    def run(self, lane: Lane) -> Operation[None]:
+    def run(self, lane: ShardWriter) -> Operation[None]:
         yield from self._receipt_once_told(lane)
         key = self.timer.key(lane.shard)
         yield from lane.host.write_for_good(Batch("until", (Delete(key),)))
-        self.memory.learn(key, None)
+        self.memory.apply_row(key, None)
 
-    def _authorize(self, lane: Lane, request: Request) -> None:
+    def _authorize(self, lane: ShardWriter, request: Request) -> None:
         """Tidegate itself asks: what an operator lets users' topics ask for has no say."""
 
     @property
@@ -63,15 +63,15 @@ class ResumeWhenDue(ApplyRequest):
 
     def _decide(
         self,
-        lane: Lane,
+        lane: ShardWriter,
         request: ScheduleRequest,
         position: Position,
         before: ScheduleState | None,
         definition: Definition | None,
         now: int,
-    ) -> Operation[Applied]:
+    ) -> Operation[StateChange]:
         if before is None or before.status != "suspended" or before.until != self.timer.at:
-            return Applied(ReceiptStatus.UNCHANGED)  # Somebody has resumed or deleted it since.
+            return StateChange(ReceiptStatus.UNCHANGED)  # Somebody has resumed or deleted it since.
         own = Position.parse(before.position)
         now = _ended_at(before, definition, now)
         # By name: a dataclass with slots is a class made anew, which a bare `super` does not know.
@@ -79,11 +79,11 @@ class ResumeWhenDue(ApplyRequest):
 
     def _move(
         self,
-        lane: Lane,
+        lane: ShardWriter,
         request: ScheduleRequest,
         request_id: str,
         position: Position,
-        applied: Applied,
+        applied: StateChange,
         before: ScheduleState | None,
         outcome: Outcome,
         change: RecurringChange | None = None,
@@ -94,7 +94,7 @@ class ResumeWhenDue(ApplyRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyBehindEnd(ApplyRequest):
+class ApplyAfterTimedResume(ApplyRequest):
     """Applies a user's request: one on a schedule whose suspension has ended, and that nobody has resumed yet, finds it resumed.
 
     Attributes:
@@ -103,12 +103,12 @@ class ApplyBehindEnd(ApplyRequest):
 
     ends: dict[int, int] = field(default_factory=dict, compare=False)
 
-    def _apply(self, lane: Lane, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
+    def _apply(self, lane: ShardWriter, request: Request, request_id: str, outcome: Outcome) -> Operation[None]:
         if isinstance(request, ScheduleRequest) and not isinstance(request, ScheduleResume) and outcome.receipt is None:
             yield from self._resume_if_due(lane, request)
-        yield from super(ApplyBehindEnd, self)._apply(lane, request, request_id, outcome)
+        yield from super(ApplyAfterTimedResume, self)._apply(lane, request, request_id, outcome)
 
-    def _resume_if_due(self, lane: Lane, request: ScheduleRequest) -> Operation[None]:
+    def _resume_if_due(self, lane: ShardWriter, request: ScheduleRequest) -> Operation[None]:
         state = yield from self._state(lane, request)
         # One from before the suspend is superseded: the pages of that may still be to come.
         if state is None or not _has_ended(state, lane.host.now) or state.position > self.row.origin:
@@ -119,24 +119,24 @@ class ApplyBehindEnd(ApplyRequest):
         begun = self.ends.setdefault(state.until, lane.host.readings.begun)
         try:
             yield from resume_when_due(timer, self.memory, self.recurring, begun).run(lane)
-        except (Fenced, Closed, StandsAside):
+        except (Fenced, WriterClosed, Deferred):
             raise
         except Exception as error:  # noqa: BLE001 - the row brings it again; a delete must do without
             lane.host.failed("until", timer.ref, error)
 
     def _decide(
         self,
-        lane: Lane,
+        lane: ShardWriter,
         request: ScheduleRequest,
         position: Position,
         before: ScheduleState | None,
         definition: Definition | None,
         now: int,
-    ) -> Operation[Applied]:
+    ) -> Operation[StateChange]:
         """A resume is carried out itself, for the sake of its `backlog`; but from when the suspension has ended."""
         if isinstance(request, ScheduleResume) and before is not None and _has_ended(before, now):
             now = _ended_at(before, definition, now)
-        return (yield from super(ApplyBehindEnd, self)._decide(lane, request, position, before, definition, now))
+        return (yield from super(ApplyAfterTimedResume, self)._decide(lane, request, position, before, definition, now))
 
 
 def _has_ended(state: ScheduleState, now: int) -> bool:
@@ -161,7 +161,7 @@ def _ended_at(before: ScheduleState, definition: Definition | None, now: int) ->
     return min(now, promised)
 
 
-def resume_when_due(timer: TimerRow, memory: Memory, recurring: RecurringSource, begun: int) -> ResumeWhenDue:
+def resume_when_due(timer: TimerRow, memory: ShardCache, recurring: RecurringQueue, begun: int) -> ResumeWhenDue:
     """Returns the procedure for a timer row of kind `U` that is due.
 
     Args:

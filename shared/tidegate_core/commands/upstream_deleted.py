@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from tidegate_core.commands.apply_request import ApplyRequest
 from tidegate_core.commands.end_pending import UPSTREAM_DELETED, EndPending
 from tidegate_core.commands.request_answer import Outcome
-from tidegate_core.commands.schedule_commands import Applied, deleted
+from tidegate_core.commands.schedule_commands import StateChange, deleted
 from tidegate_core.commands.timed_resume import ACTOR
 from tidegate_core.engine.decision import Decision
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.evidence.match import append_times
 from tidegate_core.language.events.trigger_facts import ScheduleGone
 from tidegate_core.language.requests.receipts import ReceiptStatus
@@ -30,17 +30,17 @@ from tidegate_core.language.triggers.composite.pruning import without
 from tidegate_core.language.triggers.trigger import EventTrigger
 from tidegate_core.language.values.instants import LATEST_INSTANT
 from tidegate_core.language.values.log_position import FIRST_POSITION, Position
-from tidegate_core.messages.recurring.recurring_queue import RecurringSource
+from tidegate_core.messages.recurring.recurring_queue import RecurringQueue
 from tidegate_core.rows import keys
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.shard.events.outbox import ACTIVATION_SLACK_MS
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.shard.spec_cache import parsed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpstreamGone(ApplyRequest):
+class RemoveUpstream(ApplyRequest):
     """Takes a deleted schedule out of the trigger of one that waits for it.
 
     Attributes:
@@ -61,7 +61,7 @@ class UpstreamGone(ApplyRequest):
     put_off: Callable[[], None]
     name: str = "upstream_gone"
 
-    def run(self, lane: Lane) -> Operation[None]:
+    def run(self, lane: ShardWriter) -> Operation[None]:
         controls = lane.controls
         if controls.covers(self.row.namespace) and self.memory.left_rows.may_count(controls.version, self.at):
             self.leave()  # As the ends of runs from before are: told first, it would make them those of a later life.
@@ -72,7 +72,7 @@ class UpstreamGone(ApplyRequest):
         yield from self._receipt_once_told(lane)
         self.done()
 
-    def _authorize(self, lane: Lane, request: Request) -> None:
+    def _authorize(self, lane: ShardWriter, request: Request) -> None:
         """Tidegate itself asks: what an operator lets users' topics ask for has no say."""
 
     def _waits_for_an_end(self) -> bool:
@@ -92,28 +92,28 @@ class UpstreamGone(ApplyRequest):
 
     def _decide(
         self,
-        lane: Lane,
+        lane: ShardWriter,
         request: ScheduleRequest,
         position: Position,
         before: ScheduleState | None,
         definition: Definition | None,
         now: int,
-    ) -> Operation[Applied]:
+    ) -> Operation[StateChange]:
         yield from ()
         if before is None or definition is None or (before.incarnation, before.generation) not in self.heard:
-            return Applied(ReceiptStatus.UNCHANGED)  # It was deleted, stopped or replaced meanwhile.
+            return StateChange(ReceiptStatus.UNCHANGED)  # It was deleted, stopped or replaced meanwhile.
         if self.at < before.activated_at - ACTIVATION_SLACK_MS:
             # A former owner may have written the listener's row, with another instant.
-            return Applied(ReceiptStatus.UNCHANGED)
+            return StateChange(ReceiptStatus.UNCHANGED)
         trigger = parsed(definition.spec).trigger
         if not isinstance(trigger, EventTrigger) or self.gone in before.gone:
-            return Applied(ReceiptStatus.UNCHANGED)
+            return StateChange(ReceiptStatus.UNCHANGED)
         gone = (*before.gone, self.gone)
         ends = without(trigger, before.namespace, frozenset(gone)) is None
         lane.host.note("upstream_deleted", schedule=self.ref, upstream=self.gone, ended=ends)
         if ends:
             return deleted(before, request, Position.parse(before.position), now)
-        return Applied(ReceiptStatus.ACCEPTED, replace(before, gone=gone))
+        return StateChange(ReceiptStatus.ACCEPTED, replace(before, gone=gone))
 
     @property
     def ref(self) -> str:
@@ -126,12 +126,12 @@ class UpstreamGone(ApplyRequest):
 
 def upstream_gone(
     row: InboxRow,
-    memory: Memory,
-    recurring: RecurringSource,
+    memory: ShardCache,
+    recurring: RecurringQueue,
     done: Callable[[InboxRow], None],
     put_off: Callable[[InboxRow], None],
     arrived: int,
-) -> UpstreamGone:
+) -> RemoveUpstream:
     """Returns the procedure for an inbox row of kind `G`.
 
     Raises:
@@ -148,7 +148,7 @@ def upstream_gone(
         reason=f"{upstream}, which it waited for, was deleted",
     )
     asked = replace(row, kind="Q", origin=FIRST_POSITION.text(), body=request.to_json().decode())
-    return UpstreamGone(
+    return RemoveUpstream(
         row=asked,
         memory=memory,
         recurring=recurring,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from operator import mul
 
-from tidegate_core.engine.actor_inputs import Holding
-from tidegate_core.engine.end_offset_cache import Readings
+from tidegate_core.engine.actor_inputs import Assignment
+from tidegate_core.engine.end_offset_cache import EndOffsetCache
 from tidegate_core.engine.operations import Operation, Operations, Signal
 from tidegate_core.language.values.problems import both_ends
 from tidegate_core.rows.effects import (
@@ -32,8 +32,8 @@ from tidegate_core.rows.store_operations import Batch, Key, Transaction, Value
 
 RETRY_FIRST_MS = 100
 RETRY_LAST_MS = 500
-DRAIN_LOOK_FIRST_MS = 5
-DRAIN_LOOK_LAST_MS = 40
+DRAIN_CHECK_FIRST_MS = 5
+DRAIN_CHECK_LAST_MS = 40
 """Whoever hands over looks ever less often whether it may: most is done within a few looks, a cut may take a minute."""
 PRODUCE_RETRY_FIRST_MS = 500
 PRODUCE_RETRY_LAST_MS = 4_000
@@ -49,11 +49,11 @@ class Fenced(Exception):
         self.key = key
 
 
-class Outranked(Exception):
+class NewerOwnerExists(Exception):
     """A holder with a newer map, or a later one of this topic partition, exists: this one must not go on as it is."""
 
 
-class InvalidAsk(Exception):
+class InvalidEffect(Exception):
     """The store will never do what was asked, as it is: whoever asked has to do without.
 
     Attributes:
@@ -65,7 +65,7 @@ class InvalidAsk(Exception):
         self.keys = tuple(keys)
 
 
-class InvalidWrite(InvalidAsk):
+class InvalidWrite(InvalidEffect):
     """A transaction, of which nothing was applied, or a batch, of which some may have been."""
 
     def __init__(self, written: Transaction | Batch, message: str) -> None:
@@ -73,7 +73,7 @@ class InvalidWrite(InvalidAsk):
         super().__init__(f"{kind} {written.name}", message, [action.key for action in written.actions])
 
 
-class InvalidRead(InvalidAsk):
+class InvalidRead(InvalidEffect):
     """A read, of a key that no item can have."""
 
     def __init__(self, effect: Effect, message: str) -> None:
@@ -83,7 +83,7 @@ class InvalidRead(InvalidAsk):
 class Countdown:
     """Waits for a number of things that go on side by side."""
 
-    def __init__(self, host: Host, count: int) -> None:
+    def __init__(self, host: ActorContext, count: int) -> None:
         self._host = host
         self._left = count
         self._done = Signal("countdown")
@@ -98,7 +98,7 @@ class Countdown:
             yield self._done
 
 
-def side_by_side(host: Host, operations: Sequence[Operation[None]]) -> Operation[None]:
+def run_concurrently(host: ActorContext, operations: Sequence[Operation[None]]) -> Operation[None]:
     """Runs operations at the same time, until all have ended."""
     countdown = Countdown(host, len(operations))
     for operation in operations:
@@ -111,7 +111,7 @@ def _counted(operation: Operation[None], countdown: Countdown) -> Operation[None
     countdown.down()
 
 
-class Host:
+class ActorContext:
     """One per partition actor.
 
     The clock never goes back: `now` is the latest instant that the driver ever told (DESIGN 2).
@@ -119,10 +119,10 @@ class Host:
     Attributes:
         store_seen: When the store last answered, whatever it said.
         writes: Version in which rows are written by now (`rows/schema_version.py`).
-        readings: What was read of topics' ends (`log_ends`).
+        readings: What was read of topics' ends (`read_end_offsets`).
     """
 
-    def __init__(self, holding: Holding) -> None:
+    def __init__(self, holding: Assignment) -> None:
         self.holding = holding
         self._owner_weight = _weight(holding.owner)
         self.operations = Operations()
@@ -130,7 +130,7 @@ class Host:
         self.store_seen = 0
         self.writes = holding.writes
         self.ended = False
-        self.readings = Readings()
+        self.readings = EndOffsetCache()
         self._alarms: list[tuple[int, int, Callable[[], None], bool]] = []
         self._order = 0
         self._tokens = 0
@@ -156,10 +156,10 @@ class Host:
 
     def wait_while(self, condition: Callable[[], bool]) -> Operation[None]:
         """For an orderly end: looks again and again, ever less often, until it no longer holds."""
-        pause = DRAIN_LOOK_FIRST_MS
+        pause = DRAIN_CHECK_FIRST_MS
         while condition():
             yield from self.sleep(pause)
-            pause = min(2 * pause, DRAIN_LOOK_LAST_MS)
+            pause = min(2 * pause, DRAIN_CHECK_LAST_MS)
 
     def next_wake(self) -> int | None:
         return self._alarms[0][0] if self._alarms else None
@@ -189,7 +189,7 @@ class Host:
 
     # -- outside ------------------------------------------------------------------------------------------------------
 
-    def tell(self, effect: Effect) -> None:
+    def emit(self, effect: Effect) -> None:
         self.operations.tell(effect)
 
     def note(self, event: str, **fields: Value) -> None:
@@ -197,7 +197,7 @@ class Host:
 
     def failed(self, name: str, about: str, error: Exception) -> None:
         """Says loudly that something was not done, and what: it must not stop anything else, and must not be silent."""
-        touched = [key.sk for key in error.keys] if isinstance(error, InvalidAsk) else []
+        touched = [key.sk for key in error.keys] if isinstance(error, InvalidEffect) else []
         text = both_ends(f"{type(error).__name__}: {error}", ERROR_CHARACTERS_MAX)
         self.note("decision_failed", name=name, about=about, keys=list(touched), error=text)
 
@@ -214,7 +214,9 @@ class Host:
         except Exception as error:  # noqa: BLE001 - whatever it is: one poisoned thing must not stop the others
             self.failed(name, about, error)
 
-    def commit_for_good(self, transaction: Transaction, until: int | None = None) -> Operation[Committed | Refused]:
+    def commit_until_settled(
+        self, transaction: Transaction, until: int | None = None
+    ) -> Operation[Committed | Refused]:
         """Sends a transaction until its fate is known. Its own success, met as a refusal, counts as success (protocol H15).
 
         Args:

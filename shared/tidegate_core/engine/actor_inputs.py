@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from tidegate_core.language.definitions.quotas import Quotas
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.language.values.topic_namespaces import EVERYBODY, TopicNamespaces
-from tidegate_core.rows.effects import Answer
+from tidegate_core.rows.effects import EffectResult
 from tidegate_core.rows.schema_version import NEWEST, THIS_RELEASE, Readable
 from tidegate_core.writes.partition_map import Cut, topic_partition_under
 
@@ -28,7 +28,7 @@ class TopicFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class Assignment:
     """What a holder of an ownership topic partition knows about itself and the cluster; never changes under it.
 
     Attributes:
@@ -124,7 +124,7 @@ class RecordsArrived:
 
 
 @dataclass(frozen=True, slots=True)
-class Poked:
+class Woken:
     """Somebody says that there is something for the shard; a lost poke costs latency only."""
 
     shard: int
@@ -145,7 +145,7 @@ class Drain:
 
 
 @dataclass(frozen=True, slots=True)
-class PositionGone:
+class OffsetOutOfRange:
     """The log no longer holds the position (retention overtook it): never a silent jump."""
 
     topic: str
@@ -158,18 +158,18 @@ class Tick:
     """Time has passed; given at the latest at `next_wake`."""
 
 
-Input: TypeAlias = Begin | RecordsArrived | Poked | Migrated | Drain | PositionGone | Tick | Answer
+Input: TypeAlias = Begin | RecordsArrived | Woken | Migrated | Drain | OffsetOutOfRange | Tick | EffectResult
 
 __all__ = [
+    "Assignment",
     "Begin",
     "Drain",
-    "Holding",
     "Input",
     "LogRecord",
     "Migrated",
-    "Poked",
-    "PositionGone",
+    "OffsetOutOfRange",
     "RecordsArrived",
     "Tick",
     "TopicFacts",
+    "Woken",
 ]

@@ -11,7 +11,7 @@ from tidegate_core.rows.store_operations import Key
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:
-    from tidegate_core.engine.shard_writer import Lane
+    from tidegate_core.engine.shard_writer import ShardWriter
 
 
 class Decision(Protocol):
@@ -50,15 +50,15 @@ class Procedure(ABC):
     def about(self) -> str: ...
 
     @property
-    def in_order_of(self) -> str | None:
+    def ordering_key(self) -> str | None:
         """What it goes in order with: it does not pass what stands aside and is of the same. None: with nothing."""
         return None
 
     @abstractmethod
-    def run(self, lane: Lane) -> Operation[None]: ...
+    def run(self, lane: ShardWriter) -> Operation[None]: ...
 
 
-class StandsAside(Exception):
+class Deferred(Exception):
     """A procedure cannot go on before something is known that may take long. It is begun anew then; what stands behind it goes on.
 
     Attributes:

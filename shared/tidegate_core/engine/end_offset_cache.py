@@ -15,7 +15,7 @@ SILENT_FOR_MS = 60_000
 """So long that is remembered for requests that arrive later."""
 
 
-class Readings:
+class EndOffsetCache:
     """One per holder.
 
     Attributes:
@@ -32,7 +32,7 @@ class Readings:
         self.begun += 1
         return self.begun
 
-    def told(self, topic: str, number: int, ends: Mapping[str, int]) -> None:
+    def store(self, topic: str, number: int, ends: Mapping[str, int]) -> None:
         """A reading has its answer; empty: the topic is not there."""
         if number > self._ends.get(topic, (0, {}))[0]:
             self._ends[topic] = number, dict(ends)
@@ -50,7 +50,7 @@ class Readings:
         if not (told := self.ends(topic, number)) and (what == MISSING or told is None):
             self._untold[topic] = number, now, what
 
-    def untold(self, topic: str, after: int, recent_at: int | None = None) -> str | None:
+    def fallback(self, topic: str, after: int, recent_at: int | None = None) -> str | None:
         """Returns what is known of a topic that does not tell, if it was found out later than by that reading.
 
         Args:

@@ -10,7 +10,7 @@ only when the process has not been frozen for `settle_ms` before it, in which ti
 the simulator too. It is a courtesy to the world outside; what is stored is protected by the store's own conditions.
 
 Membership says who holds a topic partition; which shards follow from it says the map. So whoever acts also has to go by a map that was in
-force a short while ago (`MapGuard`): under a newer one its shards may be another's, whom the group has given another topic partition.
+force a short while ago (`MapLease`): under a newer one its shards may be another's, whom the group has given another topic partition.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ProbeVerdict(Enum):
     """The coordinator does not know this member any more: whatever it held may have another owner."""
 
 
-class Guard:
+class MembershipLease:
     """Times are milliseconds on a clock that never goes back and counts the time a machine was suspended.
 
     One thread may feed it while others ask `holds`: what they read is one attribute.
@@ -89,13 +89,13 @@ class Guard:
         if sent_at is None:
             return False
         if verdict is ProbeVerdict.EXPELLED:
-            self.expelled()
+            self.membership_lost()
         elif verdict is ProbeVerdict.MEMBER and (self._settled_at is None or sent_at >= self._settled_at):
             # Answers may overtake each other: an older probe's must not shorten what a younger one proved.
             self._until = max(self._until or 0, sent_at + self._half_session_ms)
         return True
 
-    def expelled(self) -> None:
+    def membership_lost(self) -> None:
         """Membership ended. Answers that are still on their way belong to the old membership and prove nothing."""
         self._open.clear()
         self._until = None
@@ -109,10 +109,10 @@ class Guard:
         return max(0, until - now) if until is not None else 0
 
 
-class MapGuard:
+class MapLease:
     """Whether what is held under a map may still be acted for: that map was in force less than `MAP_TRUSTED_MS` ago.
 
-    Times are those of `Guard`. Fed by whoever reads the map.
+    Times are those of `MembershipLease`. Fed by whoever reads the map.
     """
 
     def __init__(self) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.operations import Operation, Signal
 
 T = TypeVar("T")
 
 
-class Turn:
+class Mutex:
     """Of the operations that are handed to it one is under way; the others wait, in no particular order."""
 
-    def __init__(self, host: Host, name: str) -> None:
+    def __init__(self, host: ActorContext, name: str) -> None:
         self._host = host
         self._is_taken = False
         self._given_back = Signal(name)

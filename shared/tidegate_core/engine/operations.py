@@ -12,7 +12,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
-from tidegate_core.rows.effects import Answer, Ask, Effect, Result
+from tidegate_core.rows.effects import Effect, EffectRequest, EffectResult, Result
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class Operations:
         self._running = False
         self._live: dict[Operation[Any], None] = {}
         self._resumed: Operation[Any] | None = None
-        self.asked: list[Ask] = []
+        self.asked: list[EffectRequest] = []
 
     def start(self, operation: Operation[Any]) -> None:
         """Starts an operation; it runs at once, or as soon as the operation that starts it yields."""
@@ -63,9 +63,9 @@ class Operations:
 
     def tell(self, effect: Effect) -> None:
         """Hands out an effect whose answer nobody awaits."""
-        self.asked.append(Ask(0, effect))
+        self.asked.append(EffectRequest(0, effect))
 
-    def answer(self, answer: Answer) -> None:
+    def answer(self, answer: EffectResult) -> None:
         """Takes an answer; one that nobody awaits any more is dropped."""
         awaited = self._pending.pop(answer.token, None)
         if awaited is None:
@@ -143,4 +143,4 @@ class Operations:
             token = self._next_token
             self._next_token += 1
             self._pending[token] = (pending, index)
-            self.asked.append(Ask(token, effect))
+            self.asked.append(EffectRequest(token, effect))

@@ -14,16 +14,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from tidegate_core.engine.actor_context import RETRY_FIRST_MS, RETRY_LAST_MS, Fenced, Host, InvalidRead, InvalidWrite
-from tidegate_core.engine.decision import Decision, Procedure, StandsAside, Work
+from tidegate_core.engine.actor_context import (
+    RETRY_FIRST_MS,
+    RETRY_LAST_MS,
+    ActorContext,
+    Fenced,
+    InvalidRead,
+    InvalidWrite,
+)
+from tidegate_core.engine.decision import Decision, Deferred, Procedure, Work
 from tidegate_core.engine.operations import Operation, Signal
 from tidegate_core.rows.effects import Committed, Items, Read, ReadRange, Refused
 from tidegate_core.rows.keys import lease, shard_pk
-from tidegate_core.rows.scope_suspension import Controls
+from tidegate_core.rows.scope_suspension import ScopeSuspensions
 from tidegate_core.rows.store_operations import Action, Check, Item, Key, Page, RangeRead, Transaction
 from tidegate_core.writes.conditions import holds_lease
 from tidegate_core.writes.read_cache import View
-from tidegate_core.writes.scope_suspension import carry_controls, finish_controls
+from tidegate_core.writes.scope_suspension import adopt_suspensions, finish_suspensions
 from tidegate_core.writes.unit_of_work import NotAtHand, UnitOfWork
 
 GROUP_MAX = 16
@@ -46,7 +53,7 @@ class ReadsWithoutEnd(Exception):
     """A decision needs more at once than the view holds: what it reads next pushes out what it read before."""
 
 
-class Closed(Exception):
+class WriterClosed(Exception):
     """The lane takes no more work, so a procedure that has longer to go leaves the rest to the successor."""
 
 
@@ -68,12 +75,12 @@ class _Mark(Procedure):
     def about(self) -> str:
         return self.passed.name
 
-    def run(self, lane: Lane) -> Operation[None]:
+    def run(self, lane: ShardWriter) -> Operation[None]:
         lane.host.operations.raise_(self.passed)
         yield from ()
 
 
-class Lane:
+class ShardWriter:
     """The queue and its single worker.
 
     Args:
@@ -93,7 +100,7 @@ class Lane:
 
     def __init__(
         self,
-        host: Host,
+        host: ActorContext,
         shard: int,
         epoch: int,
         controls: int,
@@ -106,7 +113,7 @@ class Lane:
         self.shard = shard
         self.view = View(shard)
         self._epoch = epoch
-        self.controls = Controls(version=controls)
+        self.controls = ScopeSuspensions(version=controls)
         self._carrying = controls
         self.ended_through = controls
         self._observe = observe
@@ -195,30 +202,30 @@ class Lane:
             self._busy = False
 
     def _run(self, procedure: Procedure) -> Operation[None]:
-        if procedure.in_order_of in self._aside_of:
+        if procedure.ordering_key in self._aside_of:
             self._aside.append(procedure)
             return
         try:
             yield from procedure.run(self)
         except Fenced:
             raise
-        except Closed:
+        except WriterClosed:
             return
-        except StandsAside as why:
+        except Deferred as why:
             self._stand_aside(procedure, why)
         except Exception as error:  # noqa: BLE001 - whatever it is: what stands behind it goes on
             yield from self._drop(procedure, error)
 
-    def _stand_aside(self, procedure: Procedure, why: StandsAside) -> None:
+    def _stand_aside(self, procedure: Procedure, why: Deferred) -> None:
         if self._closed:
             return
         self._aside.append(procedure)
-        if procedure.in_order_of is not None:
-            self._aside_of.add(procedure.in_order_of)
+        if procedure.ordering_key is not None:
+            self._aside_of.add(procedure.ordering_key)
         if len(self._aside) == 1:
             self.host.operations.start(self._take_back(why))
 
-    def _take_back(self, why: StandsAside) -> Operation[None]:
+    def _take_back(self, why: Deferred) -> Operation[None]:
         """What stands aside comes before all that waits: it was there first. Not amid a group in the making, which counts on the order."""
         yield from why.until_known()
         self._back = self._take_aside()
@@ -265,7 +272,7 @@ class Lane:
             yield from self.host.sleep(pause)
             pause = min(2 * pause, RETRY_LAST_MS)
 
-    def carry(self, controls: Controls) -> Operation[None]:
+    def adopt_suspensions(self, controls: ScopeSuspensions) -> Operation[None]:
         """Works under these wide controls from now on: the lease carries their version before anything is decided from them.
 
         Raises:
@@ -274,17 +281,17 @@ class Lane:
         seen, self._carrying = self.controls.version, controls.version
         if controls.version != seen:
             yield from self._move_lease(
-                carry_controls(self.shard, self._epoch, seen, controls.version, self.host.token())
+                adopt_suspensions(self.shard, self._epoch, seen, controls.version, self.host.token())
             )
         self.controls = controls
 
-    def finish_controls(self) -> Operation[None]:
+    def finish_suspensions(self) -> Operation[None]:
         """Says in the lease that nothing is left to be done here for the wide controls that it carries. Raises Fenced."""
         version = self.controls.version
-        yield from self._move_lease(finish_controls(self.shard, self._epoch, version, self.host.token()))
+        yield from self._move_lease(finish_suspensions(self.shard, self._epoch, version, self.host.token()))
 
     def _move_lease(self, transaction: Transaction) -> Operation[None]:
-        if isinstance((yield from self.host.commit_for_good(transaction)), Refused):
+        if isinstance((yield from self.host.commit_until_settled(transaction)), Refused):
             raise Fenced(lease(self.shard))
 
     def commit_alone(self, name: str, actions: Sequence[Action], token: str, witness: Key) -> Operation[bool]:
@@ -294,19 +301,19 @@ class Lane:
             Fenced: Another owner has acquired the shard.
         """
         check = Check(lease(self.shard), holds_lease(self._epoch, self.controls.version))
-        verdict = yield from self.host.commit_for_good(Transaction(name, (check, *actions), token, witness))
+        verdict = yield from self.host.commit_until_settled(Transaction(name, (check, *actions), token, witness))
         if isinstance(verdict, Refused):
             self._look_for_a_fence(verdict)
         return isinstance(verdict, Committed)
 
-    def give_way(self) -> Operation[None]:
+    def yield_turn(self) -> Operation[None]:
         """Lets the decisions at the head of the queue have a transaction; for procedures that need many.
 
         Raises:
             Closed: It is for the successor to go on.
         """
         if self._closed:
-            raise Closed
+            raise WriterClosed
         if self._queue and not isinstance(self._queue[0], Procedure):
             yield from self._decide_together()
 
@@ -442,7 +449,7 @@ class Lane:
             self._carry_out(unit)
             return True
         transaction = unit.transaction(name, self.host.token())
-        verdict = yield from self.host.commit_for_good(transaction, unit.sent_until)
+        verdict = yield from self.host.commit_until_settled(transaction, unit.sent_until)
         if isinstance(verdict, Refused):
             self._look_for_a_fence(verdict)
         applied = isinstance(verdict, Committed)
@@ -496,7 +503,7 @@ class Lane:
         void = unit.void(self.host.token())
         if void is None:
             return False  # It only makes new items, under keys that are used once: applied late, it is found by its replay.
-        verdict = yield from self.host.commit_for_good(void)
+        verdict = yield from self.host.commit_until_settled(void)
         if not isinstance(verdict, Refused):
             return False
         self._look_for_a_fence(verdict)
@@ -534,5 +541,5 @@ class Lane:
             if callable(effect):
                 effect()
             else:
-                self.host.tell(effect)
+                self.host.emit(effect)
         self._settled()

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tidegate_core.engine.clock_tolerance import CLOCK_OFF_MS_MAX
-from tidegate_core.evidence.late_events import sorted_out
-from tidegate_core.evidence.tick_cursor import InVain, take_ticks
+from tidegate_core.evidence.late_events import place_late_entries
+from tidegate_core.evidence.tick_cursor import UnusedTicks, take_ticks
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.triggers.composite.ticks import Tick
 from tidegate_core.language.triggers.latches import Due, Latches
@@ -58,8 +58,8 @@ from tidegate_core.shard.jobs import (
 from tidegate_core.shard.schedule_state import (
     fires,
     is_cut,
-    is_of_before,
-    kept_from,
+    is_of_ended_generation,
+    oldest_kept_generation,
     present_evidence,
     stopped,
     stopped_by,
@@ -73,7 +73,7 @@ Groups: TypeAlias = dict[str, tuple[str | None, list[Entry]]]
 
 
 @dataclass(slots=True)
-class Held:
+class OpenEvidence:
     """Evidence in hand.
 
     Attributes:
@@ -104,7 +104,7 @@ class _Past:
     latches: Latches | None = None
 
 
-class Gathering:
+class EvidenceAccumulator:
     """One pass over one schedule's evidence.
 
     Args:
@@ -127,7 +127,7 @@ class Gathering:
         self._now = now
         self._unread = unread
         self._stopped = stopped(state, now)
-        self._in_vain = InVain()
+        self._in_vain = UnusedTicks()
 
     # -- what callers do ----------------------------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ class Gathering:
                 self.fold(group, paired_by, entries)
         return cut
 
-    def outruns(self, groups: Groups, last_at: int, through: int) -> bool:
+    def passes_uncounted_deadline(self, groups: Groups, last_at: int, through: int) -> bool:
         """Whether counting these entries would let a deadline, a reminder or a tick pass that lies behind what is settled.
 
         Args:
@@ -202,7 +202,7 @@ class Gathering:
         if held is not None:
             self._keep(held)
 
-    def stored(self, group: str) -> Held | None:
+    def stored(self, group: str) -> OpenEvidence | None:
         """Returns the group's open evidence. That of a job which takes nothing up any more is sealed, and that of before a request ends."""
         stored = self._unit.record(Evidence, self._key(group))
         if stored is None:
@@ -216,7 +216,7 @@ class Gathering:
         if evidence.version != self._state.version:
             return None
         log, latches = self._counted(evidence)
-        return Held(evidence, latches, stored, log)
+        return OpenEvidence(evidence, latches, stored, log)
 
     def _sealed(self, evidence: Evidence) -> bool:
         """Seals a job to which pages are still to come, if it is one: of an update, of a suspend that dropped it (a wide one as well), or of a
@@ -237,11 +237,11 @@ class Gathering:
 
     def _ends(self, job: Job) -> bool:
         """Whether a page that is still to come may be about the job."""
-        is_of_a_request = job.generation < kept_from(self._state) or is_cut(self._state, job)
+        is_of_a_request = job.generation < oldest_kept_generation(self._state) or is_cut(self._state, job)
         return is_of_a_request or self._unit.drops(job.namespace, job.satisfied_at)
 
     def _is_to_end(self, evidence: Evidence) -> bool:
-        return is_of_before(self._state, evidence) or self._unit.drops(evidence.namespace, evidence.first_at)
+        return is_of_ended_generation(self._state, evidence) or self._unit.drops(evidence.namespace, evidence.first_at)
 
     def _end_of_before(self, stored: Evidence) -> None:
         """Ends what pages of a request are still to end, as if they had been through at once: what comes is the next one's.
@@ -273,7 +273,7 @@ class Gathering:
             past.opener, past.latches, entries = opener, self._latches(opener), past.log
         replayed(past.latches, entries)
 
-    def pass_time(self, held: Held) -> None:
+    def pass_time(self, held: OpenEvidence) -> None:
         """Lets the deadline pass that the evidence's row stands for."""
         assert held.evidence.deadline is not None
         kept = self._until(held, held.evidence.deadline - held.evidence.stopped)
@@ -286,7 +286,7 @@ class Gathering:
         if kept is not None:
             self._keep(kept)
 
-    def fire_with_what_is_there(self, held: Held) -> None:
+    def fire_incomplete(self, held: OpenEvidence) -> None:
         kept = self._fire(held)
         if kept is not None:
             self._keep(kept)
@@ -361,8 +361,8 @@ class Gathering:
         return Latches(self._trigger.is_satisfied_by, terms)
 
     def _with_what_was_late(
-        self, held: Held, paired_by: str | None, entries: list[Entry]
-    ) -> tuple[Held | None, list[Entry]]:
+        self, held: OpenEvidence, paired_by: str | None, entries: list[Entry]
+    ) -> tuple[OpenEvidence | None, list[Entry]]:
         """Counts what was over before the last of what is here came; returns the evidence, and what is still to be counted.
 
         It was read late, from another topic partition. Counted like the rest it would fire with what came long after it, or what
@@ -373,7 +373,7 @@ class Gathering:
         if not any(held.latches.ends_amid(counted_of(entry)) for entry in late):
             return held, entries
         group = held.evidence.correlation
-        found = sorted_out(self._latches, with_former_versions(held.log), late, last_at)
+        found = place_late_entries(self._latches, with_former_versions(held.log), late, last_at)
         for piece in found.apart:
             apart = self._until(self._added(None, group, paired_by, piece, apart=True), last_at)
             if apart is not None:
@@ -382,8 +382,8 @@ class Gathering:
         return met, entries[len(late) :]
 
     def _added(
-        self, held: Held | None, group: str, paired_by: str | None, entries: list[Entry], *, apart: bool = False
-    ) -> Held | None:
+        self, held: OpenEvidence | None, group: str, paired_by: str | None, entries: list[Entry], *, apart: bool = False
+    ) -> OpenEvidence | None:
         for entry in entries:
             counted = counted_of(entry)
             held = self._until(held, counted.at, counted.appended)
@@ -400,7 +400,7 @@ class Gathering:
             held = self._judged(held)
         return held
 
-    def _judged(self, held: Held) -> Held | None:
+    def _judged(self, held: OpenEvidence) -> OpenEvidence | None:
         """Returns the evidence after an entry: fired, if that was enough, or gone, if that was the last of it."""
         if held.evidence.job:
             return held
@@ -411,7 +411,7 @@ class Gathering:
             return None
         return held
 
-    def _until(self, held: Held | None, at: int, appended: int = 0) -> Held | None:
+    def _until(self, held: OpenEvidence | None, at: int, appended: int = 0) -> OpenEvidence | None:
         """Lets the deadlines pass that lie before `at` or on it, by the schedule's clock.
 
         A reminder is an instant of the world: amid a suspension, in which that clock stands still, `appended` tells what came before it.
@@ -445,7 +445,7 @@ class Gathering:
             found = min(found, max(since, self._state.next_nominal or found))
         return found if found is not None and since <= found <= self._now else None
 
-    def _passed(self, held: Held, due: Due) -> Held | None:
+    def _passed(self, held: OpenEvidence, due: Due) -> OpenEvidence | None:
         if due.outcome in {"fire", "partial"} and fires(self._state):
             return self._fire(held)
         if due.outcome != "forget":  # Also what would fire while the schedule is drained: that makes no jobs.
@@ -462,7 +462,7 @@ class Gathering:
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
-    def _opened(self, group: str, paired_by: str | None, first: Entry, *, apart: bool) -> Held:
+    def _opened(self, group: str, paired_by: str | None, first: Entry, *, apart: bool) -> OpenEvidence:
         latches = self._latches(first)
         evidence = Evidence(
             id=self.next_id(group),
@@ -477,9 +477,9 @@ class Gathering:
             first_at=first["at"],
             generation=self._state.generation,
         )
-        return Held(evidence, latches, apart=apart)
+        return OpenEvidence(evidence, latches, apart=apart)
 
-    def _fire(self, held: Held) -> Held | None:
+    def _fire(self, held: OpenEvidence) -> OpenEvidence | None:
         """The job exists. With `take: all` it absorbs until its admission; else what comes next is the next one's."""
         sealed = held.apart or self._trigger.take == "exactly_n" or self._trigger.opens_by_tick
         self._write_log(held)
@@ -492,7 +492,7 @@ class Gathering:
             self._drop_row(held.stored)
         return None
 
-    def _job(self, held: Held) -> Job:
+    def _job(self, held: OpenEvidence) -> Job:
         evidence = held.evidence
         holding = merged(held.log)
         upstream = upstream_of(holding)
@@ -509,17 +509,17 @@ class Gathering:
             missing=() if held.latches.is_satisfied else self._trigger.shortfalls(evidence.counts),
         )
 
-    def _give_up(self, held: Held, reason: str, counts: tuple[int, ...] | None = None) -> None:
+    def _give_up(self, held: OpenEvidence, reason: str, counts: tuple[int, ...] | None = None) -> None:
         """It did not become a job in time."""
         detail = self._trigger.missing(counts or held.latches.counts) or ""
-        if held.stored is None and InVain.concerns(held.evidence, held.log):
+        if held.stored is None and UnusedTicks.concerns(held.evidence, held.log):
             self._in_vain.add(held.evidence, reason, detail)
             return
         self._write_log(held)
         expire_evidence(self._unit, held.evidence, detail, reason, self._now, self._unread)
         self._end(held)
 
-    def _end(self, held: Held) -> None:
+    def _end(self, held: OpenEvidence) -> None:
         self._write_log(held)
         if held.stored is None:
             clean_up_later(self._unit, held.evidence.id, held.evidence.chunks, self._now)
@@ -532,7 +532,7 @@ class Gathering:
             ref = evidence_ref(stored.namespace, stored.name, stored.correlation)
             self._unit.forget_row(keys.timer(self._unit.shard, stored.deadline, "E", ref))
 
-    def _write_log(self, held: Held) -> None:
+    def _write_log(self, held: OpenEvidence) -> None:
         chunks = held.evidence.chunks
         for group in in_chunks(held.unwritten) if held.unwritten else ():
             chunk = EvidenceChunk(evidence_id=held.evidence.id, chunk=chunks, entries=group)
@@ -541,7 +541,7 @@ class Gathering:
         held.unwritten = []
         held.evidence = replace(held.evidence, chunks=chunks, counts=held.latches.counts)
 
-    def _keep(self, held: Held) -> None:
+    def _keep(self, held: OpenEvidence) -> None:
         assert not held.apart
         self._write_log(held)
         due = None if held.evidence.job else held.latches.due()

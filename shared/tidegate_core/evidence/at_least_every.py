@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tidegate_core.evidence.accumulator import Gathering
+from tidegate_core.evidence.accumulator import EvidenceAccumulator
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.triggers.trigger import EventTrigger
 from tidegate_core.language.values.instants import Instant
@@ -19,8 +19,8 @@ from tidegate_core.rows.store_operations import Key
 from tidegate_core.rows.timer import TimerRow
 from tidegate_core.shard.jobs import waiting_job, write_ledger
 from tidegate_core.shard.reminders import AT_LEAST
-from tidegate_core.shard.schedule_state import awaits_cut, fires, kept_from, parks
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.schedule_state import awaits_backlog_cut, fires, oldest_kept_generation, parks
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.shard.spec_cache import spec_of
 from tidegate_core.shard.timer_rows import (
     is_dealt_with,
@@ -43,7 +43,7 @@ class AtLeastEvery:
     row: TimerRow
     through: Instant = 0
     unread: tuple[str, ...] = ()
-    memory: Memory | None = None
+    memory: ShardCache | None = None
     stale: tuple[Key, ...] = ()
     name: str = "at_least_every"
 
@@ -64,7 +64,7 @@ class AtLeastEvery:
             return
         spec = spec_of(unit, namespace, schedule, state.version)
         assert spec is not None
-        gathering = Gathering(unit, state, spec, now, self.unread)
+        gathering = EvidenceAccumulator(unit, state, spec, now, self.unread)
         if gathering.fold_all({}, self.row.at) is not None:
             gathering.close()
             unit.go_on()  # The row stays: a successor has to find it as well.
@@ -77,7 +77,7 @@ class AtLeastEvery:
         gathering.close()
 
     def _decide(
-        self, unit: UnitOfWork, gathering: Gathering, state: ScheduleState, spec: ScheduleSpec, now: int
+        self, unit: UnitOfWork, gathering: EvidenceAccumulator, state: ScheduleState, spec: ScheduleSpec, now: int
     ) -> None:
         held = gathering.stored("")
         if held is None:
@@ -86,7 +86,7 @@ class AtLeastEvery:
             # The evidence has a job already, which waits. If nothing was decided here, the reminder would hold up later ones.
             gathering.reminded(self.row.at)
         else:
-            gathering.fire_with_what_is_there(held)
+            gathering.fire_incomplete(held)
 
     def _is_due(self, unit: UnitOfWork, state: ScheduleState) -> bool:
         if not fires(state) or str(state.generation) != self.row.detail:
@@ -100,7 +100,7 @@ class AtLeastEvery:
         return every is not None and not is_dealt_with(state, every, self.row.at)
 
     def _without_evidence(
-        self, unit: UnitOfWork, gathering: Gathering, state: ScheduleState, spec: ScheduleSpec, now: int
+        self, unit: UnitOfWork, gathering: EvidenceAccumulator, state: ScheduleState, spec: ScheduleSpec, now: int
     ) -> None:
         assert isinstance(spec.trigger, EventTrigger)
         missing = spec.trigger.shortfalls([0] * len(spec.trigger.leaves()))
@@ -123,8 +123,8 @@ class AtLeastEvery:
         known = (self.memory.jobs[job_id] for job_id in self.memory.waiting(self.about.removesuffix(AT_LEAST)))
         return any(
             job.trigger == "events"
-            and job.generation >= kept_from(state)
-            and not awaits_cut(state, job)
+            and job.generation >= oldest_kept_generation(state)
+            and not awaits_backlog_cut(state, job)
             and not unit.drops(job.namespace, job.satisfied_at)
             for job in known
         )

@@ -21,7 +21,7 @@ VECTORS_KEPT = 100
 Heard: TypeAlias = Callable[[Fact, Entry], bool]
 
 
-def heard_by(unit: UnitOfWork, state: ScheduleState) -> Heard:
+def cutoff_of(unit: UnitOfWork, state: ScheduleState) -> Heard:
     """Returns whether a matched fact counts for an active schedule.
 
     Events by their offsets: those below the log's end at the activation are in no match, those below its end at the namespace's

@@ -19,14 +19,14 @@ from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key
 from tidegate_core.rows.timer import TimerRow
 from tidegate_core.shard.reminders import AT_LEAST
-from tidegate_core.shard.schedule_state import is_of_before, keeps_pending, present_evidence
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.schedule_state import is_of_ended_generation, keeps_pending, present_evidence
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.shard.spec_cache import spec_of
 from tidegate_core.shard.timer_rows import NEXT_TICK, take_again_if_forgotten
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 
-def decision_on(row: TimerRow, unread: tuple[str, ...], through: Instant, memory: Memory) -> Decision:
+def deadline_decision(row: TimerRow, unread: tuple[str, ...], through: Instant, memory: ShardCache) -> Decision:
     """Returns what decides on a timer row of kind `E`.
 
     Args:
@@ -54,7 +54,7 @@ class ExpireEvidence:
     row: TimerRow
     through: Instant = 0
     unread: tuple[str, ...] = ()
-    memory: Memory | None = None
+    memory: ShardCache | None = None
     stale: tuple[Key, ...] = ()
     name: str = "expire"
 
@@ -89,7 +89,7 @@ class ExpireEvidence:
     def _is_due(self, unit: UnitOfWork, state: ScheduleState, evidence: Evidence, now: int) -> bool:
         if evidence.job or evidence.deadline != self.row.at:
             return False
-        if not keeps_pending(state) or is_of_before(state, evidence):
+        if not keeps_pending(state) or is_of_ended_generation(state, evidence):
             return False  # The request that has moved the schedule on is ending what is pending.
         if unit.controls.covers(state.namespace):
             return False  # So is the wide suspend.

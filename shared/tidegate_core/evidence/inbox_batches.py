@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from tidegate_core.evidence.match import CountEvents, append_times
+from tidegate_core.evidence.match import MatchEvents, append_times
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.shard_cache import ShardCache
 
 ACTIONS_PER_EVENT = 7
 """One that comes behind the time-out of what waits: that evidence with its ledger row, the row's place, time-out and clean-up, then the new
@@ -34,24 +34,26 @@ class _Piece(NamedTuple):
     events: int
 
 
-def in_decisions(ref: str, rows: Iterable[tuple[Key, InboxRow]], memory: Memory | None = None) -> list[CountEvents]:
+def batch_decisions(
+    ref: str, rows: Iterable[tuple[Key, InboxRow]], memory: ShardCache | None = None
+) -> list[MatchEvents]:
     """Returns the decisions that count a schedule's inbox rows, in their order.
 
     Args:
         ref: The schedule.
         rows: All of them that are there: what is left out would be counted behind it.
-        memory: As of `CountEvents`.
+        memory: As of `MatchEvents`.
     """
     ordered = sorted((append_times(row), key) for key, row in rows)
     left = [piece for together in _overlapping(ordered) for piece in _pieces(together)]
-    decisions: list[CountEvents] = []
+    decisions: list[MatchEvents] = []
     while left:
         number = _fitting(left)
         taken, left = left[:number], left[number:]
         rows_taken = tuple(dict.fromkeys(piece.key for piece in taken))
         # Of one instant some rows may be left: then all of it that is here is counted, whichever comes first.
         before = max(taken[-1].at + 1, left[0].at) if left else None
-        decisions.append(CountEvents(ref, rows_taken, before, memory))
+        decisions.append(MatchEvents(ref, rows_taken, before, memory))
     return decisions
 
 

@@ -19,7 +19,7 @@ Opens: TypeAlias = Callable[[Entry], Latches]
 
 
 @dataclass(slots=True)
-class ReadLate:
+class LateEntries:
     """Where entries belong that were read late, each list in the order of append times.
 
     Attributes:
@@ -31,7 +31,7 @@ class ReadLate:
     joining: list[Entry] = field(default_factory=list)
 
 
-def sorted_out(opens: Opens, here: Iterable[Entry], late: list[Entry], last_at: int) -> ReadLate:
+def place_late_entries(opens: Opens, here: Iterable[Entry], late: list[Entry], last_at: int) -> LateEntries:
     """Returns what becomes of late entries beside what holds in open evidence, the last of which came at `last_at`."""
     walk = _Walk(opens)
     places = [*((entry, False) for entry in here), *((entry, True) for entry in late)]
@@ -48,7 +48,7 @@ class _Walk:
     """
 
     def __init__(self, opens: Opens) -> None:
-        self._found = ReadLate()
+        self._found = LateEntries()
         self._opens = opens
         self._latches: Latches | None = None
         self._piece: list[Entry] = []
@@ -81,7 +81,7 @@ class _Walk:
         elif self._latches.first_at is None and not self._latches.is_satisfied:
             self._end(joins=self._meets)
 
-    def found_by(self, last_at: int) -> ReadLate:
+    def found_by(self, last_at: int) -> LateEntries:
         """What is open at the end is what is here now."""
         if not self._has_fired:
             self._pass_time(last_at)

@@ -11,8 +11,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tidegate_core.evidence.accumulator import Gathering, Groups
-from tidegate_core.evidence.event_cutoff import Heard, heard_by
+from tidegate_core.evidence.accumulator import EvidenceAccumulator, Groups
+from tidegate_core.evidence.event_cutoff import Heard, cutoff_of
 from tidegate_core.evidence.tick_instances import gathering_of
 from tidegate_core.language.events.trigger_facts import fact_from_json
 from tidegate_core.language.triggers.trigger import EventTrigger
@@ -25,7 +25,7 @@ from tidegate_core.shard.events.evidence_log import Entry, as_json, entry_of
 from tidegate_core.shard.events.low_watermark import NOTHING
 from tidegate_core.shard.events.subscriptions import RUNS
 from tidegate_core.shard.schedule_state import fires
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.shard.spec_cache import spec_of
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
@@ -34,7 +34,7 @@ GROUPS_PER_DECISION = 12
 
 
 @dataclass(frozen=True, slots=True)
-class CountEvents:
+class MatchEvents:
     """Counts inbox rows of one schedule, oldest first.
 
     Attributes:
@@ -45,7 +45,7 @@ class CountEvents:
     ref: str
     rows: tuple[Key, ...]
     before: int | None = None
-    memory: Memory | None = None
+    memory: ShardCache | None = None
     stale: tuple[Key, ...] = ()
     name: str = "count"
 
@@ -83,21 +83,23 @@ class CountEvents:
             return _Done()
         settled = NOTHING if self.memory is None else self.memory.settled.through(self.ref)
         gathering = gathering_of(unit, state, spec, now, settled.unread)
-        sorting = _Sorting(spec.trigger, state, heard_by(unit, state), rows, self.before)
+        sorting = _Sorting(spec.trigger, state, cutoff_of(unit, state), rows, self.before)
         waits_from = None
         if self._waits(gathering, sorting, settled.instant):
             waits_from = settled.instant + 1
-            sorting = _Sorting(spec.trigger, state, heard_by(unit, state), rows, waits_from)
+            sorting = _Sorting(spec.trigger, state, cutoff_of(unit, state), rows, waits_from)
         cut = gathering.fold_all(sorting.groups, sorting.last_at)
         gathering.close()
         return _Done(waits_from if cut is None else cut, frozenset(sorting.left), cut is not None or bool(sorting.left))
 
-    def _waits(self, gathering: Gathering, sorting: _Sorting, through: int) -> bool:
+    def _waits(self, gathering: EvidenceAccumulator, sorting: _Sorting, through: int) -> bool:
         """Whether some of it came so late that what is not read yet may have been in time for a deadline, or a tick, before it."""
         if self.memory is None or sorting.last_at <= through:
             return False
         settled = self.memory.settled
-        if not settled.waits(self.ref) and not gathering.outruns(sorting.groups, sorting.last_at, through):
+        if not settled.waits(self.ref) and not gathering.passes_uncounted_deadline(
+            sorting.groups, sorting.last_at, through
+        ):
             return False
         # At once: later decisions of the same transaction wait as well.
         settled.wait(self.ref, sorting.last_at)

@@ -60,7 +60,7 @@ def first_tick(spec: ScheduleSpec, state: ScheduleState, now: int) -> Next:
 
 
 @dataclass(slots=True)
-class InVain:
+class UnusedTicks:
     """Evidence of nothing but ticks that was opened and given up within one decision: after an outage there may be hundreds.
 
     One entry of the ledger stands for all of it; it leaves no other row.

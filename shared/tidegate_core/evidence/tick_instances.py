@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidegate_core.evidence.accumulator import Gathering, Groups, Held
+from tidegate_core.evidence.accumulator import EvidenceAccumulator, Groups, OpenEvidence
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.triggers.composite.composite import CompositeTrigger
 from tidegate_core.language.triggers.composite.ticks import Tick
@@ -30,7 +30,7 @@ from tidegate_core.shard.events.evidence_log import (
     tick_entry,
 )
 from tidegate_core.shard.jobs import waiting_job, write_ledger
-from tidegate_core.shard.schedule_state import is_of_before, present_evidence, stopped_by
+from tidegate_core.shard.schedule_state import is_of_ended_generation, present_evidence, stopped_by
 from tidegate_core.writes.read_cache import RANGES_MAX
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
@@ -44,7 +44,7 @@ EARLY = ""
 """Group of what waits for the next tick."""
 
 
-class Instances(Gathering):
+class Instances(EvidenceAccumulator):
     """One pass over the instances of a schedule. In hand is what the pass has touched; it is written at its end."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Instances(Gathering):
         super().__init__(unit, state, spec, now, unread)
         assert isinstance(spec.trigger, CompositeTrigger)
         self._composite: CompositeTrigger = spec.trigger
-        self._hands: dict[str, Held | None] = {}
+        self._hands: dict[str, OpenEvidence | None] = {}
         self._listed: list[Evidence] | None = None
 
     def fold_all(self, groups: Groups, through: int) -> int | None:
@@ -121,7 +121,7 @@ class Instances(Gathering):
         detail = f"{OPEN_MAX} instances of the schedule wait already"
         write_ledger(self._unit, job, "skipped", "open_instances", self._now, detail)
 
-    def _taken_over(self, group: str, tick: Entry) -> Held | None:
+    def _taken_over(self, group: str, tick: Entry) -> OpenEvidence | None:
         """Returns what has waited, as evidence of the tick's: it moves as it is, with its entries."""
         early = self._until(self._hand(EARLY), on_the_clock(tick))
         self._hands[EARLY] = None
@@ -131,7 +131,7 @@ class Instances(Gathering):
             self._drop_row(early.stored)
         evidence = replace(early.evidence, correlation=group, paired_by="", first_at=tick["at"], deadline=None)
         latches = replayed(self._latches(tick), early.log)
-        return Held(evidence, latches, log=early.log, unwritten=early.unwritten)
+        return OpenEvidence(evidence, latches, log=early.log, unwritten=early.unwritten)
 
     def _count(self, entry: Entry) -> None:
         group = self._place_of(entry)
@@ -187,7 +187,7 @@ class Instances(Gathering):
 
     # -- what is open -------------------------------------------------------------------------------------------------
 
-    def _hand(self, group: str) -> Held | None:
+    def _hand(self, group: str) -> OpenEvidence | None:
         if group not in self._hands:
             self._hands[group] = self.stored(group)
         return self._hands[group]
@@ -213,7 +213,7 @@ class Instances(Gathering):
         ref = keys.schedule_ref(self._state.namespace, self._state.name)
         items = self._unit.range(f"E#{ref}#", f"E#{ref}#{keys.LAST}")
         found = [present_evidence(self._state, from_item(Evidence, item), self._now) for item in items]
-        there = [each for each in found if not is_of_before(self._state, each)]
+        there = [each for each in found if not is_of_ended_generation(self._state, each)]
         return [each for each in there if not self._unit.drops(each.namespace, each.first_at)]
 
     def _opener(self, log: list[Entry]) -> Entry:
@@ -228,13 +228,13 @@ class Instances(Gathering):
         return Latches(self._trigger.is_satisfied_by, terms)
 
 
-def _tick_of(held: Held) -> Entry:
+def _tick_of(held: OpenEvidence) -> Entry:
     return next(filter(is_of_a_tick, held.log))
 
 
 def gathering_of(
     unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, now: int, unread: tuple[str, ...] = ()
-) -> Gathering:
+) -> EvidenceAccumulator:
     """Returns a pass over a schedule's evidence, as its trigger keeps it."""
     opens = isinstance(spec.trigger, EventTrigger) and spec.trigger.opens_by_tick
-    return (Instances if opens else Gathering)(unit, state, spec, now, unread)
+    return (Instances if opens else EvidenceAccumulator)(unit, state, spec, now, unread)

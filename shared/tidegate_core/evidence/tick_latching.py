@@ -14,7 +14,7 @@ from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key
 from tidegate_core.rows.timer import TimerRow
 from tidegate_core.shard.schedule_state import fires
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.shard.spec_cache import spec_of
 from tidegate_core.shard.timer_rows import NEXT_TICK, leave, take_again_if_forgotten
 from tidegate_core.writes.unit_of_work import UnitOfWork
@@ -33,7 +33,7 @@ class LatchTicks:
     row: TimerRow
     through: int
     unread: tuple[str, ...] = ()
-    memory: Memory | None = None
+    memory: ShardCache | None = None
     stale: tuple[Key, ...] = ()
     name: str = "latch"
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.clock_tolerance import CLOCKS_APART_MS_MAX
 from tidegate_core.engine.operations import Operation
 from tidegate_core.language.triggers import RunStatusTrigger
@@ -27,11 +27,11 @@ from tidegate_core.shard.spec_cache import parsed
 from tidegate_core.writes.fencing import whole
 
 PATIENCE_MS = 5 * 60_000
-LOOK_MS = 500
+CHECK_MS = 500
 OFTEN_FOR_MS = 30_000
-SELDOM_LOOK_MS = 2_000
+SELDOM_CHECK_MS = 2_000
 """Who has waited for so long may be one of hundreds: each namespace of each shard waits by itself, and for what comes meanwhile once more."""
-LOOKS_APART_MS_MAX = 10_000
+CHECKS_APART_MS_MAX = 10_000
 """Looks that lie further apart are those of a store that answered nobody, or of a process that stood still: in that time nobody has read
 anything either, so that no more of it counts as waiting.
 """
@@ -40,7 +40,9 @@ GAPS_AFTER_MS = 1_000
 """What is being read is read by then: only what stands is looked at, whose marks of transactions look like records."""
 
 
-def wait_for_watermark(host: Host, shard: int, refs: Sequence[str], through: Instant) -> Operation[tuple[str, ...]]:
+def wait_for_watermark(
+    host: ActorContext, shard: int, refs: Sequence[str], through: Instant
+) -> Operation[tuple[str, ...]]:
     """Waits until all that could satisfy these schedules and came by then lies in the inbox; returns what was not in time.
 
     Args:
@@ -74,14 +76,14 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str], through: Ins
                 numbers = sorted(int(place.split("/")[1]) for place in behind)
                 unread.append(f"topic partitions {', '.join(map(str, numbers))} of {_named(host, topic)}")
         unread += [f"runs of {ref}" for ref in (yield from _with_news_to_tell(host, upstream))]
-        if not unread or patience <= min(host.now - looked_at, LOOKS_APART_MS_MAX):
+        if not unread or patience <= min(host.now - looked_at, CHECKS_APART_MS_MAX):
             return tuple(unread)
-        yield from host.sleep(LOOK_MS if patience > PATIENCE_MS - OFTEN_FOR_MS else SELDOM_LOOK_MS)
+        yield from host.sleep(CHECK_MS if patience > PATIENCE_MS - OFTEN_FOR_MS else SELDOM_CHECK_MS)
         while not (yield from _reaches_the_group(host)):
             # Where the brokers are away nobody reads anything either: it does not count as waiting, and there is nothing to look at.
-            yield from host.sleep(LOOK_MS)
+            yield from host.sleep(CHECK_MS)
             looked_at = host.now
-        patience -= min(host.now - looked_at, LOOKS_APART_MS_MAX)
+        patience -= min(host.now - looked_at, CHECKS_APART_MS_MAX)
         looked_at = host.now
         # A source that is deleted meanwhile has no reader any more: its position stays where it is for good.
         still = (yield from present_sources(host)).topics_of(namespaces)
@@ -89,23 +91,23 @@ def wait_for_watermark(host: Host, shard: int, refs: Sequence[str], through: Ins
         ends = {topic: offsets for topic, offsets in ends.items() if topic in topics}
 
 
-def _named(host: Host, topic: str) -> str:
+def _named(host: ActorContext, topic: str) -> str:
     return "the events topic" if topic == host.holding.events_topic else f"the topic {topic}"
 
 
-def _ends_of(host: Host, topics: Sequence[str], begun: int) -> Operation[dict[str, dict[str, int]]]:
+def _ends_of(host: ActorContext, topics: Sequence[str], begun: int) -> Operation[dict[str, dict[str, int]]]:
     """Returns the ends of those topics that have told them; also of one that has answered later than it was waited for."""
     told = yield from ends_within(host, topics, SILENT_AFTER_MS)
     late = {topic: host.readings.ends(topic, begun) for topic in topics if topic not in told}
     return told | {topic: ends for topic, ends in late.items() if ends is not None}
 
 
-def _reaches_the_group(host: Host) -> Operation[bool]:
+def _reaches_the_group(host: ActorContext) -> Operation[bool]:
     answer = yield ProveMembership(host.holding.topic_partition)
     return isinstance(answer, Membership) and answer.holds is True
 
 
-def _unread(host: Host, ends: Mapping[str, int]) -> Operation[dict[str, tuple[int, int]]]:
+def _unread(host: ActorContext, ends: Mapping[str, int]) -> Operation[dict[str, tuple[int, int]]]:
     """Returns position and end of the topic partitions, `<topic id>/<topic partition>`, whose position is before their end.
 
     What there is to read is what the brokers say now: this node may have started before the topic grew, or was made anew.
@@ -127,7 +129,7 @@ def _unread(host: Host, ends: Mapping[str, int]) -> Operation[dict[str, tuple[in
 
 
 def _with_records(
-    host: Host, topic: str, behind: Mapping[str, tuple[int, int]]
+    host: ActorContext, topic: str, behind: Mapping[str, tuple[int, int]]
 ) -> Operation[dict[str, tuple[int, int]]]:
     """Returns those between whose position and end there may be a record: others were read to their end, but for marks."""
     left = dict(behind)
@@ -139,7 +141,7 @@ def _with_records(
     return left
 
 
-def _present_ends(host: Host, topic: str, known: Mapping[str, int]) -> Operation[dict[str, int]]:
+def _present_ends(host: ActorContext, topic: str, known: Mapping[str, int]) -> Operation[dict[str, int]]:
     """Returns the ends to wait for where the topic may have been made anew meanwhile: those of the new one, and of the old one what its
     reader may still hand on, which is over once somebody reads the same topic partition of the new one.
     """
@@ -169,7 +171,7 @@ def _split(place: str) -> tuple[str, int]:
 # -- runs -----------------------------------------------------------------------------------------------------------------
 
 
-def _upstream_schedules(host: Host, shard: int, refs: Sequence[str]) -> Operation[dict[str, bool]]:
+def _upstream_schedules(host: ActorContext, shard: int, refs: Sequence[str]) -> Operation[dict[str, bool]]:
     """Returns the schedules whose runs these ones listen to, and whether starts count.
 
     Read together: behind an outage hundreds of time-outs are due at once, and none of them is decided before that.
@@ -197,7 +199,7 @@ def _upstream_schedules(host: Host, shard: int, refs: Sequence[str]) -> Operatio
     return dict(sorted(heard.items()))
 
 
-def _items(host: Host, wanted: Mapping[str, Key]) -> Operation[dict[str, Item]]:
+def _items(host: ActorContext, wanted: Mapping[str, Key]) -> Operation[dict[str, Item]]:
     """Returns the items that are there, under the same names."""
     items: dict[str, Item] = {}
     names = list(wanted)
@@ -209,7 +211,7 @@ def _items(host: Host, wanted: Mapping[str, Key]) -> Operation[dict[str, Item]]:
     return items
 
 
-def _with_news_to_tell(host: Host, upstream: Mapping[str, bool]) -> Operation[list[str]]:
+def _with_news_to_tell(host: ActorContext, upstream: Mapping[str, bool]) -> Operation[list[str]]:
     """Returns the schedules of which a run has ended, or started, that its owner has not handed on to the inboxes yet.
 
     Each of their shards is looked at once, and all of them together. Runs first: what ends in between is among what is handed on then.
@@ -229,7 +231,7 @@ def _with_news_to_tell(host: Host, upstream: Mapping[str, bool]) -> Operation[li
     return [ref for ref in upstream if ref in told]
 
 
-def _ranges(host: Host, shards: Sequence[int], prefix: str) -> Operation[list[Item]]:
+def _ranges(host: ActorContext, shards: Sequence[int], prefix: str) -> Operation[list[Item]]:
     items: list[Item] = []
     for first in range(0, len(shards), READ_TOGETHER):
         group = shards[first : first + READ_TOGETHER]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tidegate_core.rows.node_status import NodeCard
+from tidegate_core.rows.node_status import NodeStatus
 
 SHOWN_MAX = 20
 """Sentences about what is in the way: of 10,000 shards each says the same."""
 
 
-def in_the_way(cards: Sequence[NodeCard], owners: Mapping[int, str | None], version: int, now: int) -> list[str]:
+def in_the_way(cards: Sequence[NodeStatus], owners: Mapping[int, str | None], version: int, now: int) -> list[str]:
     """Returns why rows may not be written in a version yet, one sentence each; empty when they may.
 
     Args:
@@ -38,7 +38,7 @@ def in_the_way(cards: Sequence[NodeCard], owners: Mapping[int, str | None], vers
     return found[:SHOWN_MAX]
 
 
-def behind(cards: Iterable[NodeCard], version: int, now: int) -> list[str]:
+def behind(cards: Iterable[NodeStatus], version: int, now: int) -> list[str]:
     """Returns the living processes that may still write rows of an older version."""
     return sorted(
         f"{card.node} ({card.owner[:8]})" for card in cards if not card.is_silent(now) and card.writes < version

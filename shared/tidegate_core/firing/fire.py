@@ -21,7 +21,7 @@ from tidegate_core.shard.jobs import end_job, time_job, write_ledger
 from tidegate_core.shard.outages.outage_time import CatchUp
 from tidegate_core.shard.reminders import remind
 from tidegate_core.shard.schedule_state import fires, fires_through
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.shard.spec_cache import spec_of
 from tidegate_core.shard.timer_rows import as_all_read_it, leave, nominal_row
 from tidegate_core.writes.unit_of_work import UnitOfWork
@@ -36,7 +36,7 @@ class FireSchedule:
     """
 
     row: TimerRow
-    memory: Memory | None = None
+    memory: ShardCache | None = None
     name: str = "fire"
     stale: tuple[Key, ...] = ()
 

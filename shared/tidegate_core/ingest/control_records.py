@@ -11,18 +11,18 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.actor_inputs import TopicFacts
 from tidegate_core.engine.operations import Operation
 from tidegate_core.ingest.topic_cursor import TopicCursor
 from tidegate_core.rows.effects import EndOffsets, FindGaps, Gaps, ReadEndOffsets
 from tidegate_core.rows.store_operations import Key
 
-LOOK_MS: Final = 10 * 60_000
+CHECK_MS: Final = 10 * 60_000
 """What stands still over one of them is asked about: far below any retention, and one question to the brokers for each idle topic."""
 
 
-def pass_marks(host: Host, cursors: Mapping[tuple[str, int], TopicCursor]) -> Operation[None]:
+def pass_marks(host: ActorContext, cursors: Mapping[tuple[str, int], TopicCursor]) -> Operation[None]:
     """Looks for good.
 
     Args:
@@ -31,7 +31,7 @@ def pass_marks(host: Host, cursors: Mapping[tuple[str, int], TopicCursor]) -> Op
     """
     stood: dict[Key, int] = {}
     while True:
-        yield from host.sleep(LOOK_MS + host.jitter("marks", LOOK_MS // 10), routine=True)
+        yield from host.sleep(CHECK_MS + host.jitter("marks", CHECK_MS // 10), routine=True)
         waiting = sorted((each for each in cursors.values() if each.waits), key=_where)
         still = [each for each in waiting if stood.get(each.key) == each.at.next]
         stood = {each.key: each.at.next for each in waiting}
@@ -43,7 +43,7 @@ def _where(cursor: TopicCursor) -> tuple[str, str, int]:
     return cursor.topic.name, cursor.topic.id, cursor.topic_partition
 
 
-def _pass(host: Host, topic: TopicFacts, standing: Sequence[TopicCursor]) -> Operation[None]:
+def _pass(host: ActorContext, topic: TopicFacts, standing: Sequence[TopicCursor]) -> Operation[None]:
     told = yield ReadEndOffsets(topic.name, may_be_missing=True)
     ends = told.offsets if isinstance(told, EndOffsets) else {}
     spans = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.actor_inputs import LogRecord, TopicFacts
 from tidegate_core.engine.operations import Operation, Signal
 from tidegate_core.language.requests.receipts import Receipt, ReceiptStatus
@@ -47,7 +47,7 @@ class DeadLetters:
     """
 
     def __init__(
-        self, host: Host, copies: str, topic: TopicFacts, topic_partition: int, closed: Callable[[], None]
+        self, host: ActorContext, copies: str, topic: TopicFacts, topic_partition: int, closed: Callable[[], None]
     ) -> None:
         self._host = host
         self._copies = copies

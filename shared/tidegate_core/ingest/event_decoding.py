@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
-from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.actor_inputs import LogRecord
 from tidegate_core.engine.operations import Operation
 from tidegate_core.ingest.source_mapping import Mapped, Passed, events_of
 from tidegate_core.ingest.topic_cursor import TopicCursor
 from tidegate_core.language.events.events import Event
 from tidegate_core.language.formats.parsing import parse_events
-from tidegate_core.language.requests.record_authorization import refuse_forged_events
+from tidegate_core.language.requests.record_authorization import authorize_events
 from tidegate_core.language.values.problems import Problem, RefusedRecord, internal_problem
 from tidegate_core.rows import keys
 from tidegate_core.rows.dead_letter import TAKEN_HEADER
@@ -71,7 +71,7 @@ class TopicReading(EventReading, Protocol):
         """A topic partition is read from now on; `version` is of the sources as they were before the brokers told of its topic."""
         ...
 
-    def first_offsets(self, host: Host, topic: str) -> Operation[list[Mapping[str, int]]]:
+    def first_offsets(self, host: ActorContext, topic: str) -> Operation[list[Mapping[str, int]]]:
         """Returns of each whom records of the topic concern the first offsets that do; nobody: it need not be read."""
         ...
 
@@ -82,7 +82,7 @@ class OwnEvents:
     def begins(self, topic_id: str, topic_partition: int, version: int) -> None:
         """No source says what of it counts."""
 
-    def first_offsets(self, host: Host, topic: str) -> Operation[list[Mapping[str, int]]]:
+    def first_offsets(self, host: ActorContext, topic: str) -> Operation[list[Mapping[str, int]]]:
         """All of it counts, from its beginning on."""
         yield ()  # Nothing has to be asked.
         return [{}]
@@ -108,7 +108,7 @@ def own_events(record: LogRecord, allowed: tuple[str, ...], topic: str) -> tuple
         RefusedRecord: The record is no event, or of another namespace. A fault of ours may raise any error (`judged`).
     """
     events = parse_events(record.value, record.headers)
-    refuse_forged_events(events, allowed, topic)
+    authorize_events(events, allowed, topic)
     _ask(events)
     return events
 
@@ -147,14 +147,14 @@ class SourceEvents:
         for (ref, reason), number in sorted(counts.items()):
             cursor.host.note("source_records_passed", source=ref, reason=reason, topic=cursor.topic.name, passed=number)
 
-    def first_offsets(self, host: Host, topic: str) -> Operation[list[Mapping[str, int]]]:
+    def first_offsets(self, host: ActorContext, topic: str) -> Operation[list[Mapping[str, int]]]:
         """Returns the first offsets of each open source of the topic; of nobody where one of them cannot be read here."""
         try:
             return [first for _, first in (yield from self.sources_of(host, topic))]
         except UnreadableSource:
             return []
 
-    def sources_of(self, host: Host, topic: str) -> Operation[list[tuple[Source, Mapping[str, int]]]]:
+    def sources_of(self, host: ActorContext, topic: str) -> Operation[list[tuple[Source, Mapping[str, int]]]]:
         """Returns the open sources of a topic, each with the first offsets that it maps.
 
         Raises:
@@ -172,7 +172,7 @@ class SourceEvents:
         # A vector that is gone was removed with its source, after that was read.
         return [(each, vectors[each.vector]) for each in mine if each.vector is not None and each.vector in vectors]
 
-    def _vectors_of(self, host: Host, wanted: Sequence[str]) -> Operation[Mapping[str, Mapping[str, int]]]:
+    def _vectors_of(self, host: ActorContext, wanted: Sequence[str]) -> Operation[Mapping[str, Mapping[str, int]]]:
         missing = sorted({vector for vector in wanted if vector not in self._vectors})
         known = {vector: self._vectors[vector] for vector in wanted if vector in self._vectors}
         if missing:

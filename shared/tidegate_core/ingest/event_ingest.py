@@ -25,7 +25,7 @@ from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.source_list import UnreadableSource
 from tidegate_core.rows.store_operations import Key, Put
 from tidegate_core.shard.events.evidence_log import DEDUPE_UNKNOWN
-from tidegate_core.shard.events.subscription_index import EventIndex, Listener
+from tidegate_core.shard.events.subscription_index import Subscription, SubscriptionIndex
 from tidegate_core.writes.cursor_moves import BETWEEN_RECORDS, Uses, dedupe_row
 
 ROWS_PER_MOVE = 85
@@ -40,7 +40,7 @@ DEDUPE_HORIZON_MS = 24 * 3_600_000
 """SEMANTICS 5.3: a repeat of an event id within 24 h counts once; they are those of append times."""
 DEDUPE_ROWS_KEPT_MS = 7 * 24 * 3_600_000
 """Beyond the horizon: as long as the events topic keeps records, so that a repeat that is read behind a backlog is known."""
-LOOKS_BEHIND_A_REPEAT = 32
+CHECKS_BEHIND_A_REPEAT = 32
 """Batches behind one with an id that had counted before, whose ids are read before they are written. Else the rows' own conditions find
 such an id: to read of each that it is new costs more than the rare move that is refused, which is paid for as if it were made.
 """
@@ -59,7 +59,7 @@ class _Handing:
     tag: str
     place: str
     event: Event
-    listener: Listener
+    listener: Subscription
     seen: Uses | None
 
 
@@ -93,7 +93,7 @@ class _Page(NamedTuple):
 class _Row:
     """One inbox row in the making: matched events as JSON, and their bytes."""
 
-    listener: Listener
+    listener: Subscription
     events: list[str] = field(default_factory=list)
     size: int = 0
 
@@ -140,7 +140,7 @@ class EventIngest:
         reading: From records to events.
     """
 
-    def __init__(self, cursor: TopicCursor, index: EventIndex, reading: EventReading) -> None:
+    def __init__(self, cursor: TopicCursor, index: SubscriptionIndex, reading: EventReading) -> None:
         self.cursor = cursor
         self._index = index
         self._reading = reading
@@ -154,7 +154,7 @@ class EventIngest:
             try:
                 read = yield from self._reading.read(self.cursor, batch)
             except UnreadableSource:
-                self.cursor.stand_aside()  # Whoever follows the topic says so.
+                self.cursor.suspend()  # Whoever follows the topic says so.
                 return
             yield from self._take(read)
             batch = batch[len(read) :]
@@ -181,7 +181,7 @@ class EventIngest:
         return () if passed is not None else read.found
 
     def _counted_before(
-        self, events: Sequence[tuple[LogRecord, Found]], listeners: dict[str, tuple[Listener, ...]]
+        self, events: Sequence[tuple[LogRecord, Found]], listeners: dict[str, tuple[Subscription, ...]]
     ) -> Operation[dict[Key, Uses]]:
         """Returns when the ids of the events were counted, of those that were."""
         dedupe_keys = sorted(
@@ -193,7 +193,7 @@ class EventIngest:
         assert isinstance(answer, Items)
         counted = {key: Uses.of(item) for key, item in answer.found.items()}
         if any(self._is_used_again(record, event, counted) for record, found in events for _, event in found):
-            self._looks = LOOKS_BEHIND_A_REPEAT
+            self._looks = CHECKS_BEHIND_A_REPEAT
         return counted
 
     def _is_used_again(self, record: LogRecord, event: Event, counted: dict[Key, Uses]) -> bool:
@@ -205,7 +205,7 @@ class EventIngest:
     def _hand_out(
         self,
         events: Sequence[tuple[LogRecord, Found]],
-        listeners: dict[str, tuple[Listener, ...]],
+        listeners: dict[str, tuple[Subscription, ...]],
         counted: dict[Key, Uses],
     ) -> Operation[bool]:
         """Moves the position through the batch; False when an id was counted by somebody else meanwhile."""
@@ -231,7 +231,7 @@ class EventIngest:
         self,
         record: LogRecord,
         found: Found,
-        listeners: dict[str, tuple[Listener, ...]],
+        listeners: dict[str, tuple[Subscription, ...]],
         counted: dict[Key, Uses],
     ) -> Iterable[_Handing]:
         """Returns what is still to be handed out of a record, in the order of its pages."""
@@ -263,9 +263,9 @@ class EventIngest:
             return None
         return _Page.of(cursor.page)
 
-    def _hears(self, listener: Listener, record: LogRecord) -> bool:
+    def _hears(self, listener: Subscription, record: LogRecord) -> bool:
         cursor = self.cursor
-        return listener.hears(cursor.topic.id, cursor.topic_partition, record.offset, record.append_time)
+        return listener.accepts(cursor.topic.id, cursor.topic_partition, record.offset, record.append_time)
 
     def _note_id(self, move: _Move, handing: _Handing) -> None:
         """The event's id counts once; a later page of the same event finds it noted."""

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.operations import Operation, Signal
 from tidegate_core.ingest.event_decoding import OwnEvents
 from tidegate_core.ingest.topic_cursor import TopicCursor
-from tidegate_core.ingest.topic_follower import FollowedTopics
+from tidegate_core.ingest.topic_follower import TopicFollower
 from tidegate_core.rows.effects import EndOffsets, ReadEndOffsets
-from tidegate_core.shard.events.subscription_index import EventIndex
+from tidegate_core.shard.events.subscription_index import SubscriptionIndex
 
-LOOK_MS: Final = 5_000
+CHECK_MS: Final = 5_000
 """While brokers tell of a topic that is not there any more, or of none, they are asked so often; else only each minute."""
 
 
@@ -32,11 +32,15 @@ class EventsWatch:
     """
 
     def __init__(
-        self, host: Host, index: EventIndex, requests: TopicCursor, cursors: dict[tuple[str, int], TopicCursor]
+        self,
+        host: ActorContext,
+        index: SubscriptionIndex,
+        requests: TopicCursor,
+        cursors: dict[tuple[str, int], TopicCursor],
     ) -> None:
         self._host = host
         self._topic = host.holding.events_topic
-        self._topics = FollowedTopics(host, index, requests, cursors, OwnEvents())
+        self._topics = TopicFollower(host, index, requests, cursors, OwnEvents())
         self._look = Signal("events topic")
 
     @property
@@ -45,8 +49,8 @@ class EventsWatch:
         return self._topics.is_idle
 
     def look_for_another(self, topic: str, *, outlived: str | None) -> None:
-        """Asks at once, and not in its turn, if the events topic is meant; `outlived` as of `FollowedTopics.doubt`."""
-        if self._topics.doubt(topic, outlived=outlived):
+        """Asks at once, and not in its turn, if the events topic is meant; `outlived` as of `TopicFollower.recheck`."""
+        if self._topics.recheck(topic, outlived=outlived):
             self._host.operations.raise_(self._look)
 
     def close(self) -> None:
@@ -55,7 +59,7 @@ class EventsWatch:
 
     def serve(self) -> Operation[None]:
         """Looks for good."""
-        self._host.call_at(self._host.now + LOOK_MS, self._ring, routine=True)
+        self._host.call_at(self._host.now + CHECK_MS, self._ring, routine=True)
         while not self._topics.is_closed:
             if self._topics.is_due(self._topic):
                 asked = yield from self._host.read_for_good(ReadEndOffsets(self._topic, may_be_missing=True))
@@ -65,6 +69,6 @@ class EventsWatch:
             yield self._look
 
     def _ring(self) -> None:
-        at = self._host.now + LOOK_MS + self._host.jitter("events topic", LOOK_MS // 10)
+        at = self._host.now + CHECK_MS + self._host.jitter("events topic", CHECK_MS // 10)
         self._host.call_at(at, self._ring, routine=True)
         self._host.operations.raise_(self._look)

@@ -77,7 +77,7 @@ def _inbox_name(request: Request, position: Position) -> tuple[str, str]:
         case RunRequest(run_id=run) | JobCancel(job_id=run):
             return request.namespace or "-", run
         case ControlRequest():
-            return keys.NO_NAMESPACE, keys.CONTROLS_NAME
+            return keys.NO_NAMESPACE, keys.SUSPENSIONS_NAME
         case SourceRequest():
             return keys.NO_NAMESPACE, keys.SOURCES_NAME
         case _:

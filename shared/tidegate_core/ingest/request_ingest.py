@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tidegate_core.engine.actor_context import Countdown, InvalidAsk
+from tidegate_core.engine.actor_context import Countdown, InvalidEffect
 from tidegate_core.engine.actor_inputs import LogRecord
 from tidegate_core.engine.operations import Operation
 from tidegate_core.ingest.inbox_row import inbox_row
 from tidegate_core.ingest.topic_cursor import TopicCursor
 from tidegate_core.language.formats.parsing import parse_request
-from tidegate_core.language.requests.record_authorization import refuse_forged_request
+from tidegate_core.language.requests.record_authorization import authorize_request
 from tidegate_core.language.requests.requests import (
     ControlRequest,
     JobCancel,
@@ -30,14 +30,14 @@ from tidegate_core.language.values.derived_ids import shard_of_run
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.language.values.problems import Problem, RefusedRecord, internal_problem
 from tidegate_core.language.values.shard_hash import (
-    controls_shard,
     message_shard,
     schedule_shard,
     sources_shard,
+    suspensions_shard,
     unnamed_message_shard,
 )
-from tidegate_core.messages.message_scheduler import DeliveryPlane
-from tidegate_core.messages.one_shot.create_lookup import Sending, Unkept
+from tidegate_core.messages.message_scheduler import MessageScheduler
+from tidegate_core.messages.one_shot.create_lookup import PendingCreate, Unkept
 from tidegate_core.rows.inbox import InboxRow
 
 REQUESTS_TOGETHER_MAX = 250
@@ -66,7 +66,7 @@ class RequestIngest:
             broker tells of it yet, and each may have been.
     """
 
-    def __init__(self, cursor: TopicCursor, planes: Mapping[int, DeliveryPlane], log_end: int | None) -> None:
+    def __init__(self, cursor: TopicCursor, planes: Mapping[int, MessageScheduler], log_end: int | None) -> None:
         self.cursor = cursor
         self._planes = planes
         self._log_end = log_end
@@ -81,7 +81,7 @@ class RequestIngest:
 
     def _process(self, batch: Sequence[LogRecord]) -> Operation[None]:
         inboxed: list[tuple[LogRecord, _Inboxed | None]] = []
-        sends: dict[int, list[Sending]] = {}
+        sends: dict[int, list[PendingCreate]] = {}
         for record in batch:
             reason, into = self.cursor.refusal_of_passed(record), None
             try:
@@ -95,12 +95,12 @@ class RequestIngest:
         yield from self.cursor.dead_letters.settled()
         try:
             yield from self._move_through([each for each in inboxed if each[0].offset >= self.cursor.at.next])
-        except InvalidAsk:
+        except InvalidEffect:
             # The batch comes again, record by record, and its own messages are written already.
             self._begun_through = max(self._begun_through, batch[-1].offset + 1)
             raise
 
-    def _classify(self, record: LogRecord, sends: dict[int, list[Sending]]) -> _Inboxed | None:
+    def _classify(self, record: LogRecord, sends: dict[int, list[PendingCreate]]) -> _Inboxed | None:
         """Returns the inbox row of a request, or adds an own message to `sends`.
 
         Raises:
@@ -109,7 +109,7 @@ class RequestIngest:
         request = parse_request(record.value, record.headers)
         holding = self.cursor.host.holding
         try:
-            refuse_forged_request(request, holding.namespaces.requests, holding.requests.name)
+            authorize_request(request, holding.namespaces.requests, holding.requests.name)
             return self._placed(request, record, sends)
         except RefusedRecord:
             raise
@@ -118,7 +118,7 @@ class RequestIngest:
             problems = [internal_problem(error)]
             raise RefusedRecord(problems, request_id=request.id, type=request.type, namespace=namespace) from error
 
-    def _placed(self, request: Request, record: LogRecord, sends: dict[int, list[Sending]]) -> _Inboxed | None:
+    def _placed(self, request: Request, record: LogRecord, sends: dict[int, list[PendingCreate]]) -> _Inboxed | None:
         position = record.position(self.cursor.topic.id, self.cursor.topic_partition, record.append_time)
         shard = self._shard_of(request, position)
         if isinstance(request, MessageSend):
@@ -128,7 +128,7 @@ class RequestIngest:
                     problems, request_id=request.id, type=request.type, namespace=request.namespace, key=request.key
                 )
             if shard in self._planes:
-                sends.setdefault(shard, []).append(Sending(request, position, self._may_be_written(record)))
+                sends.setdefault(shard, []).append(PendingCreate(request, position, self._may_be_written(record)))
                 return None
         return _Inboxed(shard, inbox_row(request, position))
 
@@ -156,13 +156,13 @@ class RequestIngest:
                     )
                 return shard
             case ControlRequest():
-                return controls_shard(shards)
+                return suspensions_shard(shards)
             case SourceRequest():
                 return sources_shard(shards)
             case _:
                 return schedule_shard(request.namespace, request.name, shards)
 
-    def _send(self, sends: Mapping[int, list[Sending]], records: Mapping[int, LogRecord]) -> Operation[None]:
+    def _send(self, sends: Mapping[int, list[PendingCreate]], records: Mapping[int, LogRecord]) -> Operation[None]:
         """Own messages, shard beside shard; the position passes their records only when all are durable."""
         countdown = Countdown(self.cursor.host, len(sends))
 

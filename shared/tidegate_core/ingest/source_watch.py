@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.operations import Operation, Signal
 from tidegate_core.ingest.event_decoding import SourceEvents
 from tidegate_core.ingest.topic_cursor import TopicCursor
-from tidegate_core.ingest.topic_follower import FollowedTopics
+from tidegate_core.ingest.topic_follower import TopicFollower
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import ReadEndOffsets
 from tidegate_core.rows.source_list import Source, UnreadableSource
 from tidegate_core.shard.events.end_offsets import present_sources
-from tidegate_core.shard.events.subscription_index import EventIndex
+from tidegate_core.shard.events.subscription_index import SubscriptionIndex
 
-LOOK_MS = 5_000
+CHECK_MS = 5_000
 """A source whose poke was lost is read so much later."""
 
 
@@ -34,10 +34,14 @@ class SourceWatch:
     """
 
     def __init__(
-        self, host: Host, index: EventIndex, requests: TopicCursor, cursors: dict[tuple[str, int], TopicCursor]
+        self,
+        host: ActorContext,
+        index: SubscriptionIndex,
+        requests: TopicCursor,
+        cursors: dict[tuple[str, int], TopicCursor],
     ) -> None:
         self._host = host
-        self._topics = FollowedTopics(host, index, requests, cursors, SourceEvents())
+        self._topics = TopicFollower(host, index, requests, cursors, SourceEvents())
         self._poked = Signal("sources")
         self._told: set[tuple[str, str, int]] = set()
 
@@ -46,14 +50,14 @@ class SourceWatch:
         """No position is being taken over or moved."""
         return self._topics.is_idle
 
-    def look(self) -> None:
+    def check(self) -> None:
         """There may be something new."""
         self._host.operations.raise_(self._poked)
 
     def look_for_another(self, topic: str, *, outlived: str | None) -> None:
-        """Asks about a topic at once, and not in its turn, if it is one of these; `outlived` as of `FollowedTopics.doubt`."""
-        if self._topics.doubt(topic, outlived=outlived):
-            self.look()
+        """Asks about a topic at once, and not in its turn, if it is one of these; `outlived` as of `TopicFollower.recheck`."""
+        if self._topics.recheck(topic, outlived=outlived):
+            self.check()
 
     def close(self) -> None:
         """No further topic partition is taken over; what is read goes on until the actor ends."""
@@ -61,15 +65,15 @@ class SourceWatch:
 
     def serve(self) -> Operation[None]:
         """Looks for good."""
-        self._host.call_at(self._host.now + LOOK_MS, self._ring, routine=True)
+        self._host.call_at(self._host.now + CHECK_MS, self._ring, routine=True)
         while not self._topics.is_closed:
             yield from self._follow_all()
             yield self._poked
 
     def _ring(self) -> None:
-        at = self._host.now + LOOK_MS + self._host.jitter("sources", LOOK_MS // 10)
+        at = self._host.now + CHECK_MS + self._host.jitter("sources", CHECK_MS // 10)
         self._host.call_at(at, self._ring, routine=True)
-        self.look()
+        self.check()
 
     def _follow_all(self) -> Operation[None]:
         present = yield from present_sources(self._host)

@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from tidegate_core.engine.actor_context import Fenced, Host, InvalidAsk
+from tidegate_core.engine.actor_context import ActorContext, Fenced, InvalidEffect
 from tidegate_core.engine.actor_inputs import LogRecord, TopicFacts
 from tidegate_core.engine.operations import Operation, Signal
 from tidegate_core.ingest.dead_letters import DeadLetters
 from tidegate_core.language.values.problems import Problem, RefusedRecord
 from tidegate_core.rows import keys
-from tidegate_core.rows.effects import Items, Poke, Read, Refused, StartReading, Taken
+from tidegate_core.rows.effects import Items, Read, Refused, ReturnCredits, StartReading, WakeUp
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.store_operations import Put
 from tidegate_core.writes.cursor_moves import BETWEEN_RECORDS, move_cursor
@@ -46,7 +46,12 @@ class TopicCursor:
     """
 
     def __init__(
-        self, host: Host, topic: TopicFacts, topic_partition: int, copies: str, together_max: int = BATCH_RECORDS_MAX
+        self,
+        host: ActorContext,
+        topic: TopicFacts,
+        topic_partition: int,
+        copies: str,
+        together_max: int = BATCH_RECORDS_MAX,
     ) -> None:
         self.host = host
         self.topic = topic
@@ -92,7 +97,7 @@ class TopicCursor:
                 return False
             token = self.host.token()
             raised = raise_topic_partition(self.key, stored, map_version, self.host.holding.owner, token)
-            verdict = yield from self.host.commit_for_good(raised)
+            verdict = yield from self.host.commit_until_settled(raised)
             if isinstance(verdict, Refused):
                 continue
             # Read after the raise: until then the former holder could move it.
@@ -115,9 +120,9 @@ class TopicCursor:
         still_open = self.dead_letters.open_below(self.at.next)
         offset = min((*still_open, self.at.next)) if self.at.next or self.at.last_append_time else None
         topic = self.topic
-        self.host.tell(StartReading(topic.name, self.topic_partition, offset, topic.id, topic.topic_partitions))
+        self.host.emit(StartReading(topic.name, self.topic_partition, offset, topic.id, topic.topic_partitions))
 
-    def goes_on_without(self, offset: int) -> bool:
+    def skip_missing_offset(self, offset: int) -> bool:
         """The log does not hold the record at this offset, where reading was to begin. Returns whether it begins elsewhere now: what
         only an open dead letter is missing of was dealt with, and retention has taken it. At the position itself a person decides.
         """
@@ -136,7 +141,7 @@ class TopicCursor:
         self._gap = begin, end
         self._look()
 
-    def take_no_more(self) -> None:
+    def stop_accepting(self) -> None:
         """What was read and not begun is the successor's, and what was on its way meanwhile as well: who went on with that
         would pass what was forgotten here.
         """
@@ -148,14 +153,14 @@ class TopicCursor:
         """No further batch of it is dealt with."""
         return self._ends
 
-    def stand_aside(self) -> None:
+    def suspend(self) -> None:
         """Ends `serve` with the batch that is under way, whatever was not dealt with: the position stays before it, for whoever can."""
         self._ends = True
-        self.take_no_more()
+        self.stop_accepting()
 
     def end(self) -> Operation[None]:
         """Ends `serve` after the batch that is under way; dead letters that are open stay so in the position."""
-        self.stand_aside()
+        self.suspend()
         self._look()
         yield self._ended
 
@@ -191,7 +196,7 @@ class TopicCursor:
                 yield from process(batch)
             if self._has_closed():
                 yield from self.move(self.at.next, self.at.last_append_time, page=self.at.page)
-        except InvalidAsk as error:
+        except InvalidEffect as error:
             yield from self._serve_one_by_one(process, batch, error)
 
     def _pass_gap(self, begin: int, end: int) -> Operation[None]:
@@ -201,7 +206,7 @@ class TopicCursor:
             # A client that is made anew would begin before it, where the log may not reach any more by then.
             self.start_reading()
 
-    def _serve_one_by_one(self, process: Process, batch: Sequence[LogRecord], error: InvalidAsk) -> Operation[None]:
+    def _serve_one_by_one(self, process: Process, batch: Sequence[LogRecord], error: InvalidEffect) -> Operation[None]:
         """One record of the batch becomes something that the store does not take: that one is a dead letter."""
         if len(batch) > 1:
             for record in batch:
@@ -237,7 +242,7 @@ class TopicCursor:
 
     def _give_back_credits(self) -> None:
         if self._popped:
-            self.host.tell(Taken(self.topic.name, self.topic_partition, self._popped, self.at.next))
+            self.host.emit(ReturnCredits(self.topic.name, self.topic_partition, self._popped, self.at.next))
             self._popped = 0
 
     # -- the position -------------------------------------------------------------------------------------------------
@@ -266,12 +271,12 @@ class TopicCursor:
         seen = self.at
         dead = self.dead_letters.open_below(next_offset)
         moved = move_cursor(seen, next_offset, page, last_append_time, inbox, dedupe, self.host.token(), dead)
-        verdict = yield from self.host.commit_for_good(moved)
+        verdict = yield from self.host.commit_until_settled(moved)
         if isinstance(verdict, Refused):
             if any(key == self.key for key, _ in verdict.failed):
                 raise Fenced(self.key)
             return False
         self.position = Cursor(self.key, seen.epoch, seen.map_version, next_offset, page, last_append_time, dead)
         for shard in sorted({shard for shard, _ in inbox}):
-            self.host.tell(Poke(shard))
+            self.host.emit(WakeUp(shard))
         return True

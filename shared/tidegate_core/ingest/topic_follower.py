@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from tidegate_core.engine.actor_context import Fenced, Host
+from tidegate_core.engine.actor_context import ActorContext, Fenced
 from tidegate_core.engine.actor_inputs import TopicFacts
 from tidegate_core.engine.operations import Operation
 from tidegate_core.ingest.event_decoding import TopicReading
 from tidegate_core.ingest.event_ingest import EventIngest
 from tidegate_core.ingest.topic_cursor import TopicCursor
 from tidegate_core.rows.effects import EndOffsets, Items, Read, StopReading
-from tidegate_core.shard.events.subscription_index import EventIndex
+from tidegate_core.shard.events.subscription_index import SubscriptionIndex
 from tidegate_core.writes.fencing import whole
 
 ASK_AGAIN_MS: Final = 60_000
 """How soon growth of a topic, or one that was made anew, is noticed: one question to the brokers for each topic and holder."""
 
 
-class FollowedTopics:
+class TopicFollower:
     """One per watch and life of a partition actor.
 
     Args:
@@ -36,8 +36,8 @@ class FollowedTopics:
 
     def __init__(
         self,
-        host: Host,
-        index: EventIndex,
+        host: ActorContext,
+        index: SubscriptionIndex,
         requests: TopicCursor,
         cursors: dict[tuple[str, int], TopicCursor],
         reading: TopicReading,
@@ -73,7 +73,7 @@ class FollowedTopics:
         """Whether the brokers are to be asked about it: at first sight, each minute, and until they have answered."""
         return self._host.now - self._asked_at.get(topic, -ASK_AGAIN_MS) >= ASK_AGAIN_MS
 
-    def doubt(self, topic: str, *, outlived: str | None) -> bool:
+    def recheck(self, topic: str, *, outlived: str | None) -> bool:
         """What is read of it may not be there any more: it is to be asked about at once; False when it is no topic of these.
 
         Args:
@@ -140,7 +140,7 @@ class FollowedTopics:
         for name, number in sorted(where for where in self._ingests if where[0] == topic):
             ingest = self._ingests.pop((name, number))
             del self._cursors[name, number]
-            self._host.tell(StopReading(name, number))
+            self._host.emit(StopReading(name, number))
             yield from ingest.cursor.end()
             self._host.note("topic_left", topic=name, topic_partition=number)
 

@@ -11,21 +11,21 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
-from tidegate_core.engine.actor_context import Fenced, Host, InvalidWrite
-from tidegate_core.engine.mutex import Turn
+from tidegate_core.engine.actor_context import ActorContext, Fenced, InvalidWrite
+from tidegate_core.engine.mutex import Mutex
 from tidegate_core.engine.operations import Operation, Signal
-from tidegate_core.messages.one_shot.create_lookup import Sending, Unkept
+from tidegate_core.messages.one_shot.create_lookup import PendingCreate, Unkept
 from tidegate_core.messages.one_shot.create_writer import send_messages
-from tidegate_core.messages.one_shot.former_owner_rows import ReadElsewhere
-from tidegate_core.messages.one_shot.held_messages import Holding
-from tidegate_core.messages.one_shot.inbox_messages import Inboxed
-from tidegate_core.messages.one_shot.message_fence import CANCELLED, Guards, read_guards
+from tidegate_core.messages.one_shot.former_owner_rows import FormerOwnerRows
+from tidegate_core.messages.one_shot.held_messages import HeldMessages
+from tidegate_core.messages.one_shot.inbox_messages import InboxMessages
+from tidegate_core.messages.one_shot.message_fence import CANCELLED, MessageFences, read_guards
 from tidegate_core.messages.one_shot.uncommitted_creates import Waiting
-from tidegate_core.messages.recurring.recurring_queue import RecurringSource
+from tidegate_core.messages.recurring.recurring_queue import RecurringQueue
 from tidegate_core.messages.recurring.retry_rows import sort_out
 from tidegate_core.messages.wire.checkpoints import Checkpoints
 from tidegate_core.messages.wire.delivery_loop import Firing
-from tidegate_core.messages.wire.due_queue import NOTHING, Occurrence, Slots, Slotted, Stage
+from tidegate_core.messages.wire.due_queue import NOTHING, DueQueue, Occurrence, QueuedMessage, Stage
 from tidegate_core.messages.wire.far_retries import NextAttempts
 from tidegate_core.messages.wire.payload_budget import PAYLOADS_AHEAD_MS, PAYLOADS_AHEAD_ROWS_MAX, Payloads
 from tidegate_core.messages.wire.timer_window import ROWS_MAX, Window, renew
@@ -41,7 +41,7 @@ CLOCKS_APART_MS = 1_000
 """Two nodes' clocks deviate by 500 ms each at most (DESIGN 3): the predecessor may have sent what is not due here yet."""
 
 
-class DeliveryPlane:
+class MessageScheduler:
     """One per owned shard, from its fence on.
 
     Args:
@@ -53,28 +53,33 @@ class DeliveryPlane:
     """
 
     def __init__(
-        self, host: Host, shard: int, progress: Progress, position: int, former: Positions = MappingProxyType({})
+        self,
+        host: ActorContext,
+        shard: int,
+        progress: Progress,
+        position: int,
+        former: Positions = MappingProxyType({}),
     ) -> None:
         self.host = host
         self.shard = shard
         self.changed = Signal(f"slots {shard}")
-        self.slots = Slots()
+        self.slots = DueQueue()
         self.window = Window(host, shard, self.slots, progress, self._load_page)
         self.payloads = Payloads(host, shard)
         self.checkpoints = Checkpoints(
             host, shard, progress, self.slots, lambda: self.window.loaded_through, self.changed
         )
-        self.guards = Guards()
-        self.holding = Holding(self)
-        self.recurring = RecurringSource(self)
+        self.guards = MessageFences()
+        self.holding = HeldMessages(self)
+        self.recurring = RecurringQueue(self)
         self._first_topic, *_ = topics = host.holding.requests_topics
         self.versions_without_key = {each: version_without_key(each, self._first_topic) for each in topics}
         self.maybe_sent_through = host.now + CLOCKS_APART_MS
-        self.elsewhere = ReadElsewhere(host, former)
-        self.retry_turn = Turn(host, f"refused messages {shard}")
+        self.elsewhere = FormerOwnerRows(host, former)
+        self.retry_turn = Mutex(host, f"refused messages {shard}")
         self.next_attempts = NextAttempts(self)
         self._waiting = Waiting(host, position)
-        self.inboxed = Inboxed(self, self._waiting, lambda: self._queue(self.inboxed.apply))
+        self.inboxed = InboxMessages(self, self._waiting, lambda: self._queue(self.inboxed.apply))
         self._work: deque[Callable[[], Operation[None]]] = deque()
         self._work_signal = Signal(f"messages {shard}")
         self._writing = False
@@ -153,13 +158,13 @@ class DeliveryPlane:
 
     # -- work from outside --------------------------------------------------------------------------------------------
 
-    def send(self, messages: Sequence[Sending], done: Callable[[Sequence[Unkept]], None]) -> None:
+    def send(self, messages: Sequence[PendingCreate], done: Callable[[Sequence[Unkept]], None]) -> None:
         """Writes creates; calls back when they and their receipts are durable, and their position may pass, with those of
         them that are dead letters instead.
         """
         self._queue(lambda: self._send(messages, done))
 
-    def _send(self, messages: Sequence[Sending], done: Callable[[Sequence[Unkept]], None]) -> Operation[None]:
+    def _send(self, messages: Sequence[PendingCreate], done: Callable[[Sequence[Unkept]], None]) -> Operation[None]:
         done((yield from send_messages(self, messages)))
 
     def position_is(self, next_offset: int) -> None:
@@ -188,7 +193,7 @@ class DeliveryPlane:
 
     def commit(self, transaction: Transaction) -> Operation[Committed | Refused]:
         """Sends a transaction that checks the delivery position's epoch. Raises Fenced when another owner holds it."""
-        verdict = yield from self.host.commit_for_good(transaction)
+        verdict = yield from self.host.commit_until_settled(transaction)
         if isinstance(verdict, Refused) and any(key == keys.progress(self.shard) for key, _ in verdict.failed):
             raise Fenced(keys.progress(self.shard))
         return verdict
@@ -206,11 +211,11 @@ class DeliveryPlane:
 
     # -- rows in memory -----------------------------------------------------------------------------------------------
 
-    def is_passed(self, slot: int, message_id: str, version: str) -> bool:
+    def is_checkpointed(self, slot: int, message_id: str, version: str) -> bool:
         """Whether a checkpoint covers, or may come to cover, this place."""
         return self.checkpoints.covers((slot, message_id, version))
 
-    def settle(self, row: Slotted) -> None:
+    def settle(self, row: QueuedMessage) -> None:
         """The row's writes are acknowledged."""
         self.slots.let_go(row)
         if row.slot <= self.window.taking_through:
@@ -224,24 +229,24 @@ class DeliveryPlane:
         self._waiting.take(row)
         self.host.operations.raise_(self.changed)
 
-    def close(self, row: Slotted, stage: Stage, ended: Tally = NOTHING) -> None:
+    def close(self, row: QueuedMessage, stage: Stage, ended: Tally = NOTHING) -> None:
         """The row has come to its end: whatever it was, the checkpoint may pass it, and its payload is given back."""
         self.payloads.drop(row)
         row.stage, row.ended = stage, ended
         if row.occurrence is not None:
             self.recurring.closed(row)
 
-    def has_ended(self, row: Slotted) -> bool:
+    def has_ended(self, row: QueuedMessage) -> bool:
         """Whether the row was cancelled or replaced, or its schedule stopped or changed: it is not to be sent any more."""
         return self.guards.cover(row.id, row.version) or self.recurring.ended.cover(row)
 
-    def is_dropped(self, row: Slotted, message: Message) -> bool:
+    def is_dropped(self, row: QueuedMessage, message: Message) -> bool:
         """Whether a wide suspend has dropped the occurrence, which is not to be sent any more; what is no occurrence is held back."""
         return row.occurrence is not None and self.holding.has_dropped(
             message.namespace, self.recurring.due(row, message)
         )
 
-    def withdraw(self, row: Slotted) -> None:
+    def withdraw(self, row: QueuedMessage) -> None:
         """The row was cancelled or replaced, and will not be sent."""
         if row.occurrence is not None:
             self.recurring.ended.withdraw(row)
@@ -249,7 +254,7 @@ class DeliveryPlane:
         self.close(row, Stage.GONE)
         self.checkpoints.count(CANCELLED)
 
-    def take_loaded(self, timer: MessageTimer, *, from_store: bool = True) -> None:
+    def add_loaded_row(self, timer: MessageTimer, *, from_store: bool = True) -> None:
         """Takes a row in; a closed one where the message is there already, for the checkpoint to pass it.
 
         A later attempt was made when this one had failed; the same attempt at another slot was written by a former owner,
@@ -268,7 +273,7 @@ class DeliveryPlane:
         for row in siblings:
             if row.attempt < timer.attempt and row.stage in (Stage.READY, Stage.WRITTEN):
                 self.close(row, Stage.GONE)
-        row = Slotted(
+        row = QueuedMessage(
             timer.slot,
             timer.id,
             timer.version,
@@ -288,7 +293,7 @@ class DeliveryPlane:
     def take_moved(self, timer: MessageTimer) -> None:
         """Takes in what is to be tried again, also far ahead, while there is room; of the rest a cancel has to know all the same."""
         if timer.slot <= self.window.taking_through or len(self.slots) < ROWS_MAX:
-            self.take_loaded(timer, from_store=False)
+            self.add_loaded_row(timer, from_store=False)
         else:
             self.next_attempts.leave(timer)
 
@@ -301,21 +306,21 @@ class DeliveryPlane:
             timer
             for timer in timers
             if not self.guards.keep_out(found.get(timer.id), timer.version)
-            and not self.is_passed(timer.slot, timer.id, timer.version)
+            and not self.is_checkpointed(timer.slot, timer.id, timer.version)
         ]
         live = yield from self.holding.without_held(live)
         yield from renew(self.host, self.shard, live)
         # Cancels that were applied since the guards were asked for are known in memory.
         for timer in live:
             if not self.guards.cover(timer.id, timer.version):
-                self.take_loaded(timer)
+                self.add_loaded_row(timer)
         self.next_attempts.have_come(read)
         self.recurring.refused.have_come(from_item(MessageTimer, item) for item in items if "ref" in item)
         self.host.operations.raise_(self.changed)
 
     # -- payloads -----------------------------------------------------------------------------------------------------
 
-    def load_payloads(self, rows: Sequence[Slotted]) -> Operation[None]:
+    def load_payloads(self, rows: Sequence[QueuedMessage]) -> Operation[None]:
         """Brings payloads into memory; a row without message row is gone (its create never became durable)."""
         yield from self.recurring.load([row for row in rows if row.fire is not None])
         for row in (yield from self.payloads.load([row for row in rows if row.fire is None])):

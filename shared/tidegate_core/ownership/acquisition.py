@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidegate_core.engine.actor_context import Fenced, Host, side_by_side
+from tidegate_core.engine.actor_context import ActorContext, Fenced, run_concurrently
 from tidegate_core.engine.operations import Operation
 from tidegate_core.ingest.topic_cursor import TopicCursor
-from tidegate_core.messages.message_scheduler import DeliveryPlane
+from tidegate_core.messages.message_scheduler import MessageScheduler
 from tidegate_core.ownership.shard_actor import ShardActor
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, Refused
 from tidegate_core.rows.outage import outages_of
 from tidegate_core.rows.schema_version import StoreSchema
 from tidegate_core.rows.store_operations import Item
-from tidegate_core.shard.events.subscription_index import EventIndex
+from tidegate_core.shard.events.subscription_index import SubscriptionIndex
 from tidegate_core.shard.map_transition import Positions
-from tidegate_core.shard.outages.outage_recorder import OutageWatch, read_signs
+from tidegate_core.shard.outages.outage_recorder import OutageRecorder, read_signs
 from tidegate_core.shard.outages.outage_time import last_sign, with_outage
 from tidegate_core.writes.fencing import acquire_shard, carried_by, outranked, whole
 from tidegate_core.writes.message_delivery import progress_of
@@ -42,12 +42,12 @@ class Acquisition:
 
     def __init__(
         self,
-        host: Host,
-        index: EventIndex,
+        host: ActorContext,
+        index: SubscriptionIndex,
         requests: TopicCursor,
         former: Positions,
         shards: dict[int, ShardActor],
-        planes: dict[int, DeliveryPlane],
+        planes: dict[int, MessageScheduler],
     ) -> None:
         self.refusal: str | None = None
         self._host = host
@@ -74,7 +74,7 @@ class Acquisition:
             }
             signs = yield from read_signs(self._host, {shard: lease for shard, (lease, _) in items.items()})
             acquired = [self._acquire(shard, lease, progress, signs) for shard, (lease, progress) in items.items()]
-            yield from side_by_side(self._host, acquired)
+            yield from run_concurrently(self._host, acquired)
 
     def _acquire(
         self, shard: int, lease: Item | None, progress: Item | None, signs: Mapping[int, int]
@@ -98,7 +98,7 @@ class Acquisition:
                 served=served,
                 outages=outages,
             )
-            verdict = yield from self._host.commit_for_good(wanted)
+            verdict = yield from self._host.commit_until_settled(wanted)
             wanted_back = (keys.lease(shard), keys.progress(shard), keys.SCHEMA_KEY)
             answer = yield from self._host.read_for_good(Read(wanted_back))
             assert isinstance(answer, Items)
@@ -114,9 +114,9 @@ class Acquisition:
             raise Fenced(keys.lease(shard))
         if outages and outages[-1].end == now:
             self._host.note("outage", shard=shard, begin=outages[-1].begin, end=outages[-1].end)
-        plane = DeliveryPlane(self._host, shard, progress_of(progress), requests.at.next, self._former)
+        plane = MessageScheduler(self._host, shard, progress_of(progress), requests.at.next, self._former)
         self._planes[shard] = plane
-        watch = OutageWatch(self._host, shard, epoch, plane.checkpoints.durable.outages, served)
+        watch = OutageRecorder(self._host, shard, epoch, plane.checkpoints.durable.outages, served)
         self._shards[shard] = ShardActor(self._host, self._index, plane, shard, epoch, carried_by(lease), watch)
 
     def _read_in(self, schema: StoreSchema) -> None:

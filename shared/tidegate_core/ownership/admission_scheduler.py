@@ -9,20 +9,20 @@ from __future__ import annotations
 from functools import partial
 
 from tidegate_core.admission.admit import AdmitNext
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.runs.run_lifecycle import RequestCancel
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.shard_cache import ShardCache
 
 
-class Waiting:
+class AdmissionScheduler:
     """One per shard."""
 
-    def __init__(self, lane: Lane, memory: Memory) -> None:
+    def __init__(self, lane: ShardWriter, memory: ShardCache) -> None:
         self._lane = lane
         self._memory = memory
         self._under_way: dict[str, bool] = {}
 
-    def look(self, ref: str) -> None:
+    def request(self, ref: str) -> None:
         """Something changed for this schedule's jobs."""
         if ref in self._under_way:
             self._under_way[ref] = True  # It may have been decided before the change.
@@ -38,4 +38,4 @@ class Waiting:
         """What was under way is in the store; `goes_on` when there is more to decide."""
         changed = self._under_way.pop(ref, False)
         if goes_on or changed:
-            self.look(ref)
+            self.request(ref)

@@ -9,17 +9,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from tidegate_core.engine.actor_context import Fenced, Host
+from tidegate_core.engine.actor_context import ActorContext, Fenced
 from tidegate_core.engine.clock_tolerance import CLOCK_OFF_MS_MAX
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Lane
-from tidegate_core.evidence.expiry import decision_on
+from tidegate_core.engine.shard_writer import ShardWriter
+from tidegate_core.evidence.expiry import deadline_decision
 from tidegate_core.evidence.watermark import wait_for_watermark
 from tidegate_core.language.values.durations import Duration
 from tidegate_core.language.values.instants import Instant
 from tidegate_core.ownership.inbox import Inbox
 from tidegate_core.rows.timer import TimerRow
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.shard_cache import ShardCache
 
 Each = TypeVar("Each")
 
@@ -38,7 +38,7 @@ class Deadlines:
         memory: Of the shard.
     """
 
-    def __init__(self, host: Host, shard: int, lane: Lane, inbox: Inbox, memory: Memory) -> None:
+    def __init__(self, host: ActorContext, shard: int, lane: ShardWriter, inbox: Inbox, memory: ShardCache) -> None:
         self._host = host
         self._shard = shard
         self._lane = lane
@@ -66,7 +66,7 @@ class Deadlines:
         through, unread = self._memory.settled.through(_schedule_of(row))
         if row.at > through:
             return False
-        self._lane.add(decision_on(row, unread, through, self._memory))
+        self._lane.add(deadline_decision(row, unread, through, self._memory))
         return True
 
     def _expire(self, rows: Sequence[TimerRow], through: Instant) -> Operation[None]:
@@ -80,7 +80,7 @@ class Deadlines:
             yield from self._host.sleep(ahead)
         unread = yield from self._settled(list(map(_schedule_of, rows)), through)
         for row in rows:
-            self._lane.add(decision_on(row, unread, through, self._memory))
+            self._lane.add(deadline_decision(row, unread, through, self._memory))
 
     def _settle(self, namespace: str) -> Operation[None]:
         """Finds out for those whose events wait, and for whom nobody does, or up to an earlier instant only.
@@ -113,7 +113,7 @@ class Deadlines:
     def _settled(self, refs: Sequence[str], through: Instant) -> Operation[tuple[str, ...]]:
         """Waits until all of these schedules that was appended by then lies in the inbox; what waits there is counted next."""
         unread = yield from wait_for_watermark(self._host, self._shard, refs, through)
-        yield from self._inbox.look()
+        yield from self._inbox.check()
         self._count(refs, through, unread)
         return unread
 

@@ -7,21 +7,21 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from tidegate_core.commands.apply_request import ApplyRequest
-from tidegate_core.commands.scope_commands import ApplyControl, Spread
+from tidegate_core.commands.scope_commands import ApplyScopeSuspension, SuspensionRollout
 from tidegate_core.commands.source_commands import ApplySource
-from tidegate_core.commands.timed_resume import ApplyBehindEnd
-from tidegate_core.commands.upstream_deleted import UpstreamGone, upstream_gone
+from tidegate_core.commands.timed_resume import ApplyAfterTimedResume
+from tidegate_core.commands.upstream_deleted import RemoveUpstream, upstream_gone
 from tidegate_core.engine.decision import Work
 from tidegate_core.engine.operations import Operation, Signal
-from tidegate_core.engine.shard_writer import Lane
-from tidegate_core.evidence.inbox_batches import in_decisions
-from tidegate_core.messages.message_scheduler import DeliveryPlane
+from tidegate_core.engine.shard_writer import ShardWriter
+from tidegate_core.evidence.inbox_batches import batch_decisions
+from tidegate_core.messages.message_scheduler import MessageScheduler
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Produce
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.store_operations import Batch, Delete, Key
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.shard_cache import ShardCache
 
 ROWS_READ_AGAIN_PER_MS = 10
 """All of the inbox is read at each look, what is known already included: fewer are read again at once, of more first half is dealt
@@ -44,19 +44,19 @@ class Inbox:
         has_been_read: All that a predecessor left here has been handed on.
     """
 
-    def __init__(self, lane: Lane, memory: Memory, plane: DeliveryPlane) -> None:
+    def __init__(self, lane: ShardWriter, memory: ShardCache, plane: MessageScheduler) -> None:
         self._lane = lane
         self._host = lane.host
         self._memory = memory
         self._plane = plane
         self._poked = Signal(f"inbox {lane.shard}")
-        self._spread = Spread(lane)
+        self._spread = SuspensionRollout(lane)
         self._reads = 0
         self._put_off: set[Key] = set()
         self._closed = False
         self.has_been_read = False
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         """There may be something new."""
         self._host.operations.raise_(self._poked)
 
@@ -91,7 +91,7 @@ class Inbox:
     def serve(self) -> Operation[None]:
         """Looks whenever it is poked; the first look is recovery's."""
         while not self._closed:
-            yield from self.look()
+            yield from self.check()
             yield self._poked
             yield from self._until_half_is_done()
 
@@ -114,7 +114,7 @@ class Inbox:
         # What resumes a schedule by itself stands aside without a row here.
         return max(0, len(self._memory.inbox) - self._left)
 
-    def look(self) -> Operation[None]:
+    def check(self) -> Operation[None]:
         """Reads all that is here, and hands on what is new."""
         self.forget_what_is_gone()
         self._reads += 1
@@ -173,7 +173,7 @@ class Inbox:
             if row.kind == "X":
                 events.setdefault(_schedule_of(row), []).append((key, row))
         memory = self._memory
-        works: list[Work] = [each for ref, heard in events.items() for each in in_decisions(ref, heard, memory)]
+        works: list[Work] = [each for ref, heard in events.items() for each in batch_decisions(ref, heard, memory)]
         # Behind the ends of runs from before, which were there first: their rows are read after these.
         for row in (row for _, row in rows if row.kind == "G"):
             try:
@@ -182,7 +182,7 @@ class Inbox:
                 self._host.failed("upstream_gone", row.origin, error)
         return works
 
-    def _upstream_gone(self, row: InboxRow) -> UpstreamGone:
+    def _upstream_gone(self, row: InboxRow) -> RemoveUpstream:
         def put_off(row: InboxRow) -> None:
             self._put_off.add(row.key(self._lane.shard))
 
@@ -195,10 +195,12 @@ class Inbox:
 
     def _application_of(self, row: InboxRow) -> ApplyRequest:
         kinds: dict[tuple[str, str], Callable[..., ApplyRequest]] = {
-            (keys.NO_NAMESPACE, keys.CONTROLS_NAME): partial(ApplyControl, spread=self._spread, done=self._done),
+            (keys.NO_NAMESPACE, keys.SUSPENSIONS_NAME): partial(
+                ApplyScopeSuspension, spread=self._spread, done=self._done
+            ),
             (keys.NO_NAMESPACE, keys.SOURCES_NAME): ApplySource,
         }
-        kind = kinds.get((row.namespace, row.name), ApplyBehindEnd)
+        kind = kinds.get((row.namespace, row.name), ApplyAfterTimedResume)
         return kind(row, self._memory, self._plane.recurring, self.announce, self._host.readings.begun)
 
     # -- removing -----------------------------------------------------------------------------------------------------

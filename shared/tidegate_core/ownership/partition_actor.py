@@ -12,17 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate_core.engine.actor_context import Fenced, Host, Outranked, side_by_side
+from tidegate_core.engine.actor_context import ActorContext, Fenced, NewerOwnerExists, run_concurrently
 from tidegate_core.engine.actor_inputs import (
+    Assignment,
     Begin,
     Drain,
-    Holding,
     Input,
     Migrated,
-    Poked,
-    PositionGone,
+    OffsetOutOfRange,
     RecordsArrived,
     Tick,
+    Woken,
 )
 from tidegate_core.engine.operations import Operation
 from tidegate_core.ingest.control_records import pass_marks
@@ -30,23 +30,23 @@ from tidegate_core.ingest.events_topic_watch import EventsWatch
 from tidegate_core.ingest.request_ingest import REQUESTS_TOGETHER_MAX, RequestIngest
 from tidegate_core.ingest.source_watch import SourceWatch
 from tidegate_core.ingest.topic_cursor import TopicCursor
-from tidegate_core.messages.message_scheduler import DeliveryPlane
+from tidegate_core.messages.message_scheduler import MessageScheduler
 from tidegate_core.ownership.acquisition import Acquisition
-from tidegate_core.ownership.scope_suspension_watch import ControlsWatch
+from tidegate_core.ownership.scope_suspension_watch import ScopeSuspensionWatch
 from tidegate_core.ownership.shard_actor import ShardActor
 from tidegate_core.rows.effects import (
     STORE_ANSWERS,
-    Answer,
-    Ask,
     Drained,
+    EffectRequest,
+    EffectResult,
     EndOffsets,
     Membership,
     ProveMembership,
     ReadEndOffsets,
     StopReading,
 )
-from tidegate_core.shard.events.subscription_index import EventIndex
-from tidegate_core.shard.map_transition import carry_over
+from tidegate_core.shard.events.subscription_index import SubscriptionIndex
+from tidegate_core.shard.map_transition import await_former_positions
 from tidegate_core.shard.outages.outage_time import OUTAGE_GRACE_MS
 
 REACQUIRE_PAUSE_MS = 500
@@ -70,23 +70,23 @@ class PartitionActor:
         index: The node's event index, shared by its partition actors.
     """
 
-    def __init__(self, holding: Holding, index: EventIndex) -> None:
+    def __init__(self, holding: Assignment, index: SubscriptionIndex) -> None:
         self.holding = holding
         self.shards: dict[int, ShardActor] = {}
-        self.planes: dict[int, DeliveryPlane] = {}
+        self.planes: dict[int, MessageScheduler] = {}
         self.is_serving = False
         self._index = index
-        self._host = Host(holding)
+        self._host = ActorContext(holding)
         self._cursors: dict[tuple[str, int], TopicCursor] = {}
         self._requests: TopicCursor | None = None
-        self._controls = ControlsWatch(self._host, self.shards)
+        self._controls = ScopeSuspensionWatch(self._host, self.shards)
         self._events: EventsWatch | None = None
         self._sources: SourceWatch | None = None
         self._draining = False
 
     # -- the driver's side --------------------------------------------------------------------------------------------
 
-    def step(self, now: int, incoming: Input) -> list[Ask]:
+    def step(self, now: int, incoming: Input) -> list[EffectRequest]:
         """Takes one input and returns what is to be carried out.
 
         Args:
@@ -148,32 +148,32 @@ class PartitionActor:
         since = self._host.store_seen
         if self._host.now - since >= OUTAGE_GRACE_MS:
             for shard in self.shards.values():
-                shard.outages.away_since(since)
+                shard.outages.unserved_since(since)
 
     def _take(self, incoming: Input) -> None:
         match incoming:
-            case Answer():
+            case EffectResult():
                 if isinstance(incoming.result, STORE_ANSWERS):
                     self._host.store_seen = self._host.now
                 self._host.operations.answer(incoming)
             case RecordsArrived():
                 self._take_records(incoming)
-            case Poked(controls=True):
-                self._controls.look()
+            case Woken(controls=True):
+                self._controls.check()
                 if self._sources is not None:
-                    self._sources.look()
-            case Poked(shard, run_id):
+                    self._sources.check()
+            case Woken(shard, run_id):
                 if shard in self.shards:
-                    self.shards[shard].poke(run_id)
+                    self.shards[shard].wake(run_id)
             case Migrated(writes):
                 self._host.writes = max(self._host.writes, min(writes, self.holding.readable.newest))
             case Begin():
                 self._host.operations.start(self._live())
             case Drain():
                 self._host.operations.start(self._drain())
-            case PositionGone(topic, topic_partition, offset):
+            case OffsetOutOfRange(topic, topic_partition, offset):
                 cursor = self._cursors.get((topic, topic_partition))
-                if cursor is None or not cursor.goes_on_without(offset):
+                if cursor is None or not cursor.skip_missing_offset(offset):
                     self._host.note("position_gone", topic=topic, topic_partition=topic_partition, offset=offset)
                     self._look_for_another(topic)
             case Tick():
@@ -188,7 +188,7 @@ class PartitionActor:
             cursor.offer(arrived.records)
             return
         # The same name and offsets that fit, and yet none of what this position is about: it stays where it is.
-        self._host.tell(StopReading(topic, topic_partition))
+        self._host.emit(StopReading(topic, topic_partition))
         self._host.note(
             "topic_made_anew", topic=topic, topic_partition=topic_partition, offset=arrived.records[0].offset
         )
@@ -206,7 +206,7 @@ class PartitionActor:
     def _live(self) -> Operation[None]:
         try:
             yield from self._take_over()
-        except Outranked:
+        except NewerOwnerExists:
             self._host.note("outranked", topic_partition=self.holding.topic_partition)
             self._start_again(REACQUIRE_PAUSE_MS)
         except Outdated as outdated:
@@ -217,7 +217,7 @@ class PartitionActor:
         requests = yield from self._raise_position()
         if requests is None:
             return
-        former = yield from carry_over(self._host, self._is_member)
+        former = yield from await_former_positions(self._host, self._is_member)
         if self._host.ended:
             return
         acquisition = Acquisition(self._host, self._index, requests, former, self.shards, self.planes)
@@ -228,7 +228,7 @@ class PartitionActor:
             return
         log_end = yield from self._read_log_end(requests)
         # After the fence: what is read here is at least what any lease carries.
-        yield from self._controls.learn()
+        yield from self._controls.read()
         yield from self._recover_all()
         if any(shard.is_draining for shard in self.shards.values()):
             return  # None of those that were not recovered by then has begun anything.
@@ -258,7 +258,7 @@ class PartitionActor:
         Once it carries this map, others take the shards that have followed from it. Raised by who has lost it, unheard, they would do so beside
         whoever has it now, is a member, and goes by the older map.
 
-        Those of events come once shards are served (`FollowedTopics`): what a former holder still hands out of them lies in inboxes,
+        Those of events come once shards are served (`TopicFollower`): what a former holder still hands out of them lies in inboxes,
         of any shards, and is found there.
         """
         holding = self.holding
@@ -268,7 +268,7 @@ class PartitionActor:
         if not (yield from requests.raise_epoch(self._is_member)):
             if self._host.ended:
                 return None
-            raise Outranked
+            raise NewerOwnerExists
         self._cursors[(requests.topic.name, requests.topic_partition)] = requests
         return requests
 
@@ -291,7 +291,7 @@ class PartitionActor:
 
     def _recover_all(self) -> Operation[None]:
         known, read_at = self._controls.known, self._controls.read_at
-        yield from side_by_side(self._host, [each.recover(known, read_at) for each in self.shards.values()])
+        yield from run_concurrently(self._host, [each.recover(known, read_at) for each in self.shards.values()])
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
@@ -306,15 +306,15 @@ class PartitionActor:
             watch.close()
         self._stop_reading()
         for cursor in self._cursors.values():
-            cursor.take_no_more()
+            cursor.stop_accepting()
         # Messages wait for the position of their create: while one does, no checkpoint passes what was sent behind it.
         yield from self._host.wait_while(lambda: not all(each.is_idle for each in self._in_flight()))
         # Planes send as soon as they are recovered, and a shard takes work as soon as it is, long before all shards are.
         planes, shards = self.planes.values(), self.shards.values()
-        yield from side_by_side(
+        yield from run_concurrently(
             self._host, [*(plane.drain() for plane in planes), *(shard.drain() for shard in shards)]
         )
-        self._host.tell(Drained(self.holding.topic_partition))
+        self._host.emit(Drained(self.holding.topic_partition))
         self._host.ended = True
 
     def _in_flight(self) -> Sequence[TopicCursor | EventsWatch | SourceWatch]:
@@ -331,11 +331,11 @@ class PartitionActor:
         self._host.new_life()
         self._host.operations.asked = asked
         self.shards, self.planes, self._cursors, self._requests = {}, {}, {}, None
-        self._controls = ControlsWatch(self._host, self.shards)
+        self._controls = ScopeSuspensionWatch(self._host, self.shards)
         self._events = self._sources = None
         self.is_serving = False
         if self._draining:
-            self._host.tell(Drained(self.holding.topic_partition))
+            self._host.emit(Drained(self.holding.topic_partition))
             self._host.ended = True
             return
         self._host.operations.start(self._prove_and_live(pause))
@@ -363,7 +363,7 @@ class PartitionActor:
 
     def _stop_reading(self) -> None:
         for topic, topic_partition in self._cursors:
-            self._host.tell(StopReading(topic, topic_partition))
+            self._host.emit(StopReading(topic, topic_partition))
 
 
-__all__: Sequence[str] = ["Outranked", "PartitionActor"]
+__all__: Sequence[str] = ["NewerOwnerExists", "PartitionActor"]

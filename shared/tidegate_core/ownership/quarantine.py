@@ -13,31 +13,31 @@ from functools import partial
 from tidegate_core.admission.admit import AdmitNext
 from tidegate_core.commands.apply_request import ApplyRequest
 from tidegate_core.commands.request_answer import Outcome, answer
-from tidegate_core.commands.shard_suspension import EndCovered, FinishControls
+from tidegate_core.commands.shard_suspension import EndSuspendedWork, FinishSuspensions
 from tidegate_core.commands.timed_resume import ResumeWhenDue
-from tidegate_core.commands.upstream_deleted import UpstreamGone
+from tidegate_core.commands.upstream_deleted import RemoveUpstream
 from tidegate_core.engine.decision import Work
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.evidence.expiry import ExpireEvidence
-from tidegate_core.evidence.match import CountEvents
+from tidegate_core.evidence.match import MatchEvents
 from tidegate_core.evidence.tick_latching import LatchTicks
 from tidegate_core.firing.fire import FireSchedule
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.messages.recurring.recurring_change import PlaceRecord
-from tidegate_core.ownership.admission_scheduler import Waiting
+from tidegate_core.ownership.admission_scheduler import AdmissionScheduler
 from tidegate_core.rows.receipt import definition_of, subject_of
 from tidegate_core.rows.store_operations import Key
 from tidegate_core.runs.attempts import Attempts
 from tidegate_core.runs.run_lifecycle import (
-    LookAtRun,
+    AttemptEnded,
+    CheckRun,
     MarkLost,
     MarkSubmitted,
-    PlanAnew,
     RejectRun,
     RequestCancel,
-    RunGone,
+    RescheduleAttempt,
 )
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 TRY_AGAIN_MS = 10 * 60_000
@@ -47,7 +47,7 @@ TRY_AGAIN_MS = 10 * 60_000
 class Quarantine:
     """One per shard."""
 
-    def __init__(self, lane: Lane, memory: Memory, waiting: Waiting, attempts: Attempts) -> None:
+    def __init__(self, lane: ShardWriter, memory: ShardCache, waiting: AdmissionScheduler, attempts: Attempts) -> None:
         self._lane = lane
         self._host = lane.host
         self._memory = memory
@@ -57,13 +57,13 @@ class Quarantine:
     def take(self, work: Work, error: Exception) -> None:
         """Takes what the lane has dropped."""
         match work:
-            case CountEvents(rows=rows) if len(rows) > 1:
+            case MatchEvents(rows=rows) if len(rows) > 1:
                 self._lane.add_first(*(replace(work, rows=(row,)) for row in rows))  # One of them is to blame.
                 return
             case AdmitNext(most=most) if most > 1:
                 self._lane.add_first(replace(work, most=1))
                 return
-            case EndCovered(told=told) | FinishControls(told=told):
+            case EndSuspendedWork(told=told) | FinishSuspensions(told=told):
                 told(error)  # Whoever waits for it says so: a control that comes meanwhile must not wait for this one.
                 return
             case _:
@@ -72,11 +72,11 @@ class Quarantine:
         match work:
             case AdmitNext(ref, looked_at=looked_at):
                 self._set_aside(ref, looked_at)
-            case ResumeWhenDue() | UpstreamGone():
+            case ResumeWhenDue() | RemoveUpstream():
                 self._later(work)  # Nobody waits for its answer.
             case ApplyRequest():
                 self._lane.add_first(RefuseRequest(work, error, self._owes))
-            case LookAtRun() | FireSchedule() | ExpireEvidence() | LatchTicks():
+            case CheckRun() | FireSchedule() | ExpireEvidence() | LatchTicks():
                 pass  # The sweep brings it again.
             case MarkLost() | RequestCancel():
                 # Whoever asks for it asks again for as long as it is so: by then the program may be found, or its place not wanted.
@@ -84,8 +84,8 @@ class Quarantine:
             case (
                 MarkSubmitted(run_id=run_id)
                 | RejectRun(run_id=run_id)
-                | RunGone(run_id=run_id)
-                | PlanAnew(run_id=run_id)
+                | AttemptEnded(run_id=run_id)
+                | RescheduleAttempt(run_id=run_id)
             ):
                 # What the launcher said is stale by then: it is asked again.
                 self._host.call_at(self._host.now + TRY_AGAIN_MS, partial(self._attempts.adopt, run_id))
@@ -111,7 +111,7 @@ class Quarantine:
 
     def _take_back(self, ref: str, job_id: str) -> None:
         self._memory.take_back(job_id)
-        self._waiting.look(ref)
+        self._waiting.request(ref)
 
 
 @dataclass(frozen=True, slots=True)

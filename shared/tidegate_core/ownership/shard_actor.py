@@ -9,37 +9,37 @@ from __future__ import annotations
 
 from functools import partial
 
-from tidegate_core.admission.limit_coordinator import HomeLimits
+from tidegate_core.admission.limit_coordinator import LimitCoordinator
 from tidegate_core.admission.limit_gc import RemoveIdle
-from tidegate_core.commands.shard_suspension import ShardControls
+from tidegate_core.commands.shard_suspension import ShardSuspension
 from tidegate_core.commands.timed_resume import resume_when_due
-from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.decision import Work
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.firing.fire import FireSchedule
-from tidegate_core.messages.message_scheduler import CLOCKS_APART_MS, DeliveryPlane
+from tidegate_core.messages.message_scheduler import CLOCKS_APART_MS, MessageScheduler
 from tidegate_core.messages.recurring.recurring_change import PlaceRecord
-from tidegate_core.ownership.admission_scheduler import Waiting
+from tidegate_core.ownership.admission_scheduler import AdmissionScheduler
 from tidegate_core.ownership.evidence_deadlines import Deadlines
 from tidegate_core.ownership.inbox import Inbox
 from tidegate_core.ownership.quarantine import Quarantine
-from tidegate_core.ownership.repair.repair_sweep import StandingSweep
+from tidegate_core.ownership.repair.repair_sweep import RepairSweep
 from tidegate_core.ownership.repair.timer_repair import TimerSweep
 from tidegate_core.rows import keys
-from tidegate_core.rows.effects import Poke, ReadRange
+from tidegate_core.rows.effects import ReadRange, WakeUp
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.run import Run
-from tidegate_core.rows.scope_suspension import Controls
+from tidegate_core.rows.scope_suspension import ScopeSuspensions
 from tidegate_core.rows.store_operations import Item, Key, Page
 from tidegate_core.rows.timer import TimerRow
 from tidegate_core.runs.attempts import Attempts
-from tidegate_core.runs.outbox_relay import Outgoing
+from tidegate_core.runs.outbox_relay import OutboxRelay
 from tidegate_core.shard.events.evidence_log import clean_up
-from tidegate_core.shard.events.subscription_index import EventIndex
-from tidegate_core.shard.outages.outage_recorder import OutageWatch, WriteDownOutage
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.events.subscription_index import SubscriptionIndex
+from tidegate_core.shard.outages.outage_recorder import OutageRecorder, WriteDownOutage
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.writes.fencing import Carried
 from tidegate_core.writes.limit_permits import homes_of
 
@@ -47,8 +47,8 @@ TIMER_WINDOW_MS = 5 * 60_000
 """How far ahead timer rows are held in memory; they are read again, from the beginning, at half of it."""
 SWEEP_MS = 10_000
 """A lost poke costs at most this (DESIGN 4)."""
-LANE_LOOK_MS = 5
-LANE_PATIENCE_MS = 1_000
+WRITER_CHECK_MS = 5
+WRITER_PATIENCE_MS = 1_000
 """A drain has 2.5 s; with the lane still at work its transaction and another one would conflict, and one be tried again."""
 
 
@@ -67,41 +67,43 @@ class ShardActor:
 
     def __init__(
         self,
-        host: Host,
-        index: EventIndex,
-        plane: DeliveryPlane,
+        host: ActorContext,
+        index: SubscriptionIndex,
+        plane: MessageScheduler,
         shard: int,
         epoch: int,
         carried: Carried,
-        outages: OutageWatch,
+        outages: OutageRecorder,
     ) -> None:
         self.shard = shard
         self.plane = plane
-        self.memory = Memory(shard, host.holding.shards)
+        self.memory = ShardCache(shard, host.holding.shards)
         self.outages = outages
         self._host = host
-        self._lane = Lane(host, shard, epoch, carried.seen, self._written, self._arm, self._failed, outages.settle)
+        self._lane = ShardWriter(
+            host, shard, epoch, carried.seen, self._written, self._arm, self._failed, outages.settle
+        )
         outages.connect(
             self._have_outage_written,
             (self.memory.outages_are, plane.checkpoints.outages_are),
             plane.recurring,
         )
-        self._waiting = Waiting(self._lane, self.memory)
-        self.memory.loads.connect(host, self._waiting.look)
-        self._home_limits = HomeLimits(self._lane)
+        self._waiting = AdmissionScheduler(self._lane, self.memory)
+        self.memory.loads.connect(host, self._waiting.request)
+        self._home_limits = LimitCoordinator(self._lane)
         self._inbox = Inbox(self._lane, self.memory, plane)
         self._deadlines = Deadlines(host, shard, self._lane, self._inbox, self.memory)
         plane.elsewhere.connect(self._inbox.hand_messages)
         self._attempts = Attempts(self._lane, self.memory, index)
-        self._outgoing = Outgoing(self._lane, self.memory, index, self._attempts)
+        self._outgoing = OutboxRelay(self._lane, self.memory, index, self._attempts)
         self._quarantine = Quarantine(self._lane, self.memory, self._waiting, self._attempts)
-        self._controls = ShardControls(self._lane, self.memory, plane, carried.done, self._look_again)
+        self._controls = ShardSuspension(self._lane, self.memory, plane, carried.done, self._look_again)
         self._draining = False
         self._wake_at: int | None = None
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
-    def recover(self, controls: Controls, read_at: int) -> Operation[None]:
+    def recover(self, controls: ScopeSuspensions, read_at: int) -> Operation[None]:
         """Reads all that is open (strictly after the fence: nothing of an older epoch can change any more), then serves.
 
         Args:
@@ -109,7 +111,7 @@ class ShardActor:
             read_at: When the read of them began.
         """
         rows: list[Item] = []
-        self.memory.left_rows.controls_are(controls.version, read_at)
+        self.memory.left_rows.suspensions_changed(controls.version, read_at)
         yield from self._wait_for_the_present()
         yield from self._controls.begin(controls)
         yield from self._recover_recurring()
@@ -121,7 +123,7 @@ class ShardActor:
         for row in rows:
             key = Key(str(row["pk"]), str(row["sk"]))
             self._lane.view.learn([key], {key: row})
-            self.memory.learn(key, row)
+            self.memory.apply_row(key, row)
         if self._draining:
             return  # Nothing is begun any more.
         # In front of all else: nothing is decided before the lease carries what is decided from.
@@ -134,9 +136,9 @@ class ShardActor:
         self._host.operations.start(self._home_limits.sweep())
         self._host.operations.start(self._sweep())
         self._host.operations.start(TimerSweep(self._lane).serve())
-        self._host.operations.start(StandingSweep(self._lane, self.plane.recurring).serve())
+        self._host.operations.start(RepairSweep(self._lane, self.plane.recurring).serve())
         for ref in self.memory.waiting_refs():
-            self._waiting.look(ref)
+            self._waiting.request(ref)
         self._arm()
 
     def _wait_for_the_present(self) -> Operation[None]:
@@ -154,9 +156,9 @@ class ShardActor:
             self._lane.add(PlaceRecord(ref, self.plane.recurring, summons))
 
         def place_alone(ref: str, summons: Key) -> Operation[None]:
-            give_up = self._host.now + LANE_PATIENCE_MS
+            give_up = self._host.now + WRITER_PATIENCE_MS
             while not self._lane.is_idle and self._host.now < give_up:
-                yield from self._host.sleep(LANE_LOOK_MS)
+                yield from self._host.sleep(WRITER_CHECK_MS)
             yield from self._lane.decide_alone(PlaceRecord(ref, self.plane.recurring, summons))
 
         self.plane.recurring.begin(records, place, place_alone)
@@ -184,33 +186,33 @@ class ShardActor:
     def is_draining(self) -> bool:
         return self._draining
 
-    def controls_are(self, controls: Controls, read_at: int) -> None:
+    def suspensions_changed(self, controls: ScopeSuspensions, read_at: int) -> None:
         """The wide controls were read, whether they have changed or not."""
-        self.memory.left_rows.controls_are(controls.version, read_at)
+        self.memory.left_rows.suspensions_changed(controls.version, read_at)
         self._controls.take(controls)
         self._inbox.clear_what_was_left()
 
     def _look_again(self) -> None:
         """The lease carries another version of the wide controls: what was left is due."""
         self._inbox.look_at_what_was_left()
-        self.memory.take_up_what_was_left()
+        self.memory.requeue_deferred()
         self._arm()
 
-    def poke(self, run_id: str | None) -> None:
+    def wake(self, run_id: str | None) -> None:
         """Somebody says that there is something in the inbox, that a run's item has changed, that its job was offered a slot,
         or that a limit whose home is here has something to give or somebody who waits.
         """
         if self._draining:
             return
         if run_id is None:
-            self._inbox.poke()
+            self._inbox.wake()
         elif run_id.startswith(keys.SHARED_LIMIT):
-            self._home_limits.poke(run_id)
+            self._home_limits.wake(run_id)
         else:
-            self._attempts.look(run_id)
+            self._attempts.check(run_id)
             job = self.memory.jobs.get(run_id)
             if job is not None and job.state == "pending_constraint":
-                self._waiting.look(job.ref)
+                self._waiting.request(job.ref)
 
     def _failed(self, work: Work, error: Exception) -> None:
         self._quarantine.take(work, error)
@@ -225,7 +227,7 @@ class ShardActor:
         job_before = self.memory.jobs.get(name) if kind == "J" else None
         run_before = self.memory.runs.get(name) if kind == "R" else None
         known = key in self.memory.outbox
-        self.memory.learn(key, item)
+        self.memory.apply_row(key, item)
         if kind in {"C", "D"}:
             self.plane.recurring.learn(key, item)
         if kind == "J":
@@ -238,21 +240,21 @@ class ShardActor:
 
     def _follow_job(self, before: Job | None, job: Job | None) -> None:
         if job is not None and job.state == "pending_constraint" and job.unmet is None:
-            self._waiting.look(job.ref)
+            self._waiting.request(job.ref)
         elif job is None and before is not None:
-            self._waiting.look(before.ref)  # One that expired or was cancelled has others behind it.
+            self._waiting.request(before.ref)  # One that expired or was cancelled has others behind it.
 
     def _follow_run(self, before: Run | None, run: Run | None) -> None:
         self._attempts.follow(before, run)
         if run is None and before is not None:
             for limit in before.limits:
                 for ref in self.memory.released(limit):
-                    self._waiting.look(ref)
+                    self._waiting.request(ref)
             for home, shared in homes_of(before.limits, self._host.holding.shards):
                 # Of a rate something comes back before its time only when the run has not started: then somebody may wait since.
                 if before.started_at is None if keys.is_rate(shared) else before.queued:
-                    self._host.tell(Poke(home, shared.pk))
-            self._waiting.look(before.ref)
+                    self._host.emit(WakeUp(home, shared.pk))
+            self._waiting.request(before.ref)
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
@@ -260,7 +262,7 @@ class ShardActor:
         wake = self.memory.next_wake()
         if wake is not None and (self._wake_at is None or wake < self._wake_at):
             self._wake_at = wake
-            self._host.call_at(wake, partial(self._due, wake), routine=True)  # `Memory.next_due` says what is due.
+            self._host.call_at(wake, partial(self._due, wake), routine=True)  # `ShardCache.next_due` says what is due.
 
     def _due(self, armed: int) -> None:
         if self._wake_at == armed:
@@ -277,10 +279,10 @@ class ShardActor:
             elif row.kind == "C":
                 self._host.start_safely("clean_up", row.ref, clean_up(self._host, self.shard, row))
             elif row.kind == "L":
-                self._lane.add(RemoveIdle(row, self._home_limits.poke))
+                self._lane.add(RemoveIdle(row, self._home_limits.wake))
         self._deadlines.take([row for row in rows if row.kind == "E"])
         for ref in self.memory.take_held(now):
-            self._waiting.look(ref)
+            self._waiting.request(ref)
         self._arm()
 
     def _resume(self, row: TimerRow) -> Operation[None]:
@@ -303,12 +305,12 @@ class ShardActor:
             )
             if self._draining:
                 return
-            self._attempts.look_at_all()
+            self._attempts.check_all()
             yield from self._look_for_what_others_brought()
             if self._host.now >= next_timers:
                 next_timers = self._host.now + TIMER_WINDOW_MS // 2
                 for item in (yield from self._read_timers()):
-                    self.memory.learn(Key(str(item["pk"]), str(item["sk"])), item)
+                    self.memory.apply_row(Key(str(item["pk"]), str(item["sk"])), item)
                 self._arm()
 
     def _look_for_what_others_brought(self) -> Operation[None]:
@@ -318,5 +320,5 @@ class ShardActor:
         if not page.items:
             self._inbox.forget_what_is_gone()
         elif not self._draining:
-            self._inbox.poke()
+            self._inbox.wake()
             self._host.operations.start(self._home_limits.sweep())

@@ -62,8 +62,8 @@ SHARED_LIMIT = "LIMIT#"
 """Partition keys of limits that several shards share begin so; neither run ids nor job ids do."""
 RATE = "rate-"
 """Before the scope of those that are rates."""
-CONTROLS_KEY = Key("CONTROLS", "CONTROLS")
-CONTROLS_NAME = "controls"
+SUSPENSIONS_KEY = Key("CONTROLS", "CONTROLS")
+SUSPENSIONS_NAME = "controls"
 """Under which requests on wide controls lie in the inbox of their home shard, beside `NO_NAMESPACE`."""
 SOURCES_KEY = Key("SOURCES", "SOURCES")
 SOURCES_NAME = "sources"
@@ -169,12 +169,12 @@ def permit(limit: Key, run_id: str) -> Key:
     return Key(limit.pk, f"PERMIT#{run_id}")
 
 
-def waiter(home: int, limit: Key, order: int, job_id: str) -> Key:
+def queue_entry(home: int, limit: Key, order: int, job_id: str) -> Key:
     """Sorted by priority and waiting within the limit's queue; all of its parts are fixed for the life of the job."""
     return Key(shard_pk(home), f"IW#{text_hash(limit.pk)}#{instant_text(order)}#{job_id}")
 
 
-def waiters_of(limit: Key) -> tuple[str, str]:
+def queue_entries_of(limit: Key) -> tuple[str, str]:
     """Range of a limit's queue in its home shard."""
     prefix = f"IW#{text_hash(limit.pk)}#"
     return prefix, f"{prefix}{LAST}"
@@ -279,11 +279,11 @@ def message(shard: int, message_id: str, version: str) -> Key:
     return Key(shard_pk(shard), f"M#{message_id}#{version}")
 
 
-def message_guard(shard: int, message_id: str) -> Key:
+def message_fence(shard: int, message_id: str) -> Key:
     return Key(shard_pk(shard), f"G#{message_id}")
 
 
-def message_presence(shard: int, message_id: str) -> Key:
+def message_key_row(shard: int, message_id: str) -> Key:
     return Key(shard_pk(shard), f"K#{message_id}")
 
 
@@ -352,7 +352,7 @@ NODES = "NODES"
 """Partition key of the nodes' cards: together, so that they can be listed."""
 
 
-def node_card(owner: str) -> Key:
+def node_status(owner: str) -> Key:
     """What a process says of itself, for people and for who watches it."""
     return Key(NODES, owner)
 

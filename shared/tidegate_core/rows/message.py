@@ -177,7 +177,7 @@ class HeldMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guard:
+class MessageFence:
     """`G#`: versions below `live_from` are not delivered, but for those for which its cancel came too late, nor those that were
     refused one by one.
 
@@ -209,15 +209,15 @@ class Guard:
         return (version < self.live_from and version not in self.late) or version in self.refused
 
     def key(self, shard: int) -> Key:
-        return keys.message_guard(shard, self.id)
+        return keys.message_fence(shard, self.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Presence:
+class MessageKeyRow:
     """`K#`: there is, or was, a message under this key. Whoever writes it, and however late, it outlives all of them."""
 
     id: str
     expires_at: int
 
     def key(self, shard: int) -> Key:
-        return keys.message_presence(shard, self.id)
+        return keys.message_key_row(shard, self.id)

@@ -16,7 +16,7 @@ from tidegate_core.rows.receipt import expiry
 from tidegate_core.rows.schema_version import FIRST
 from tidegate_core.rows.store_operations import Item, Key, RangeRead
 
-CARD_DAYS: Final = 1
+STATUS_DAYS: Final = 1
 """A process that fell is listed for so long; one that ends well takes its card along."""
 SILENT_MS: Final = 25_000
 """Cards are written every 5 s: five of them missing are no slow store, and half of the minute in which it is to be told."""
@@ -32,7 +32,7 @@ Absence: TypeAlias = Literal["silent", "replaced", "gone"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeCard:
+class NodeStatus:
     """`NODES`, by owner.
 
     Attributes:
@@ -73,7 +73,7 @@ class NodeCard:
 
     @property
     def expires_at(self) -> int:
-        return expiry(self.seen, CARD_DAYS)
+        return expiry(self.seen, STATUS_DAYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,18 +92,18 @@ def all_cards(after: str | None = None) -> RangeRead:
     return RangeRead(keys.NODES, " ", keys.LAST, limit=NODES_MAX, after=after)
 
 
-def cards_of(items: Iterable[Item], now: int) -> list[NodeCard]:
+def cards_of(items: Iterable[Item], now: int) -> list[NodeStatus]:
     """Returns the cards that are still to live, by name: the store removes others when it likes."""
-    cards = (from_item(NodeCard, item) for item in items)
+    cards = (from_item(NodeStatus, item) for item in items)
     return sorted((each for each in cards if each.expires_at > now // 1_000), key=lambda each: (each.node, each.owner))
 
 
-def may_be_gone(cards: Sequence[NodeCard], now: int) -> bool:
+def may_be_gone(cards: Sequence[NodeStatus], now: int) -> bool:
     """Whether `absences` has to know the owners of all shards."""
     return any(now - card.seen > GONE_MS for card in cards)
 
 
-def absences(cards: Sequence[NodeCard], now: int, owners: Collection[str] | None = None) -> Mapping[str, Absence]:
+def absences(cards: Sequence[NodeStatus], now: int, owners: Collection[str] | None = None) -> Mapping[str, Absence]:
     """Returns what has become of those that say nothing, by owner.
 
     Args:
@@ -122,7 +122,7 @@ def absences(cards: Sequence[NodeCard], now: int, owners: Collection[str] | None
     return found
 
 
-def missing(cards: Sequence[NodeCard], now: int, owners: Collection[str] | None = None) -> list[NodeCard]:
+def missing(cards: Sequence[NodeStatus], now: int, owners: Collection[str] | None = None) -> list[NodeStatus]:
     """Returns the silent ones that nobody has replaced, and that are not gone; see `absences`."""
     found = absences(cards, now, owners)
     return [card for card in cards if found.get(card.owner) == "silent"]

@@ -107,7 +107,7 @@ def _latest(texts: list[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summons:
+class WakeRow:
     """`D#<slot>#<id>#+`: the next fire of a far record has this slot."""
 
     slot: int

@@ -127,6 +127,6 @@ class Run:
         return document
 
 
-def is_waited_for(run: Run) -> bool:
+def awaits_retry(run: Run) -> bool:
     """Whether the run's program has failed, and its next attempt is not with the launcher yet."""
     return run.failure is not None and run.state == "submitting" and run.external_id is None

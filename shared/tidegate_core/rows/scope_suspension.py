@@ -1,7 +1,7 @@
 """Wide controls as they are stored, and what follows from them: the same answer for whoever asks, wherever (DESIGN 6).
 
 One item holds them all, with a version that each change raises. What a shard's owner decides carries the version from which
-it was decided: `Controls` is the version together with what it says, so that the two can never differ.
+it was decided: `ScopeSuspensions` is the version together with what it says, so that the two can never differ.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Scope:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Controls:
+class ScopeSuspensions:
     """All that is said of all scopes, under one version; a field dictionary keeps what is asked often."""
 
     version: int = 0
@@ -120,7 +120,7 @@ class Controls:
             return True
         return bool(later) and pending_since <= max(scope.resumed_at for scope in later)
 
-    def under(self, version: int) -> Controls:
+    def under(self, version: int) -> ScopeSuspensions:
         """Returns what these say, under the version that a lease carries still."""
         return replace(self, version=version)
 
@@ -140,11 +140,11 @@ class Controls:
         return frozenset(scope.namespace for scope in self.scopes if scope.is_suspended)
 
 
-NO_CONTROLS = Controls()
+NO_SUSPENSIONS = ScopeSuspensions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredControls:
+class StoredSuspensions:
     """`CONTROLS`: one item, moved by compare-and-set by the owner of the controls' home shard.
 
     Attributes:
@@ -155,12 +155,12 @@ class StoredControls:
     scopes: str
 
     @classmethod
-    def of(cls, controls: Controls) -> StoredControls:
+    def of(cls, controls: ScopeSuspensions) -> StoredSuspensions:
         return cls(version=controls.version, scopes=_json([_stored(each) for each in controls.scopes]))
 
     @property
-    def controls(self) -> Controls:
-        return Controls(version=self.version, scopes=tuple(_scope(each) for each in json.loads(self.scopes)))
+    def controls(self) -> ScopeSuspensions:
+        return ScopeSuspensions(version=self.version, scopes=tuple(_scope(each) for each in json.loads(self.scopes)))
 
 
 def stored_bytes(scope: Scope) -> int:

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any, Final
 
-from tidegate_core.rows.effects import Gone
+from tidegate_core.rows.effects import ProgramEnded
 from tidegate_core.rows.run import Run
 
 PASSING: Final = frozenset({"transient", "preempted", "quota"})
@@ -20,7 +20,7 @@ UNKNOWN: Final = "unknown"
 _WORD: Final = re.compile(r"[0-9A-Za-z_-]+")
 
 
-def setback_of(run: Run, gone: Gone, reason: str, error_class: str, now: int) -> str:
+def setback_of(run: Run, gone: ProgramEnded, reason: str, error_class: str, now: int) -> str:
     """Returns how an attempt that died before the gate is kept, as JSON."""
     return _text(run, gone.exit_code, error_class, reason, gone.last_lines, now)
 

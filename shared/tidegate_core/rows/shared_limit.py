@@ -83,7 +83,7 @@ class SharedLimit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiter:
+class QueueEntry:
     """A job's place in a limit's queue: put by the owner of the job, removed by it, or by the limit's home when an offer
     was not taken up.
 
@@ -106,7 +106,7 @@ class Waiter:
 
     def key(self, home: int) -> Key:
         order = self.satisfied_at if self.order is None else self.order
-        return keys.waiter(home, Key(self.limit, "LIMIT"), order, self.job_id)
+        return keys.queue_entry(home, Key(self.limit, "LIMIT"), order, self.job_id)
 
 
 def _texts(item: Item, name: str) -> frozenset[str]:

@@ -10,18 +10,18 @@ from collections.abc import Sequence
 
 from tidegate_core.engine.actor_context import ERROR_CHARACTERS_MAX
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.language.values.problems import both_ends
 from tidegate_core.language.values.states import RunState
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import (
     Cancel,
-    Gone,
     Items,
     LookedUp,
     Lookup,
     NotSubmitted,
     Produce,
+    ProgramEnded,
     Read,
     Submit,
     SubmitFailed,
@@ -36,20 +36,20 @@ from tidegate_core.runs.retries import comes_too_late, is_overdue
 from tidegate_core.runs.run_events import run_record
 from tidegate_core.runs.run_lifecycle import (
     BEFORE_GATE,
-    LookAtRun,
+    AttemptEnded,
+    CheckRun,
     MarkFound,
     MarkLost,
     MarkSubmitted,
     NoteSilence,
-    PlanAnew,
+    PublishStart,
     RejectRun,
-    RunGone,
-    TellStart,
+    RescheduleAttempt,
 )
 from tidegate_core.shard.events.evidence_log import Entry, chunk_range, merged_entries
-from tidegate_core.shard.events.subscription_index import EventIndex
+from tidegate_core.shard.events.subscription_index import SubscriptionIndex
 from tidegate_core.shard.events.subscriptions import RUNS
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.shard_cache import ShardCache
 
 LOOKUP_AGAIN_MS = 10_000
 SUBMIT_RETRY_MS = 1_000
@@ -61,7 +61,7 @@ PROBE_GAP_MS = 10 * 60_000
 class Attempts:
     """One per shard."""
 
-    def __init__(self, lane: Lane, memory: Memory, index: EventIndex) -> None:
+    def __init__(self, lane: ShardWriter, memory: ShardCache, index: SubscriptionIndex) -> None:
         self._lane = lane
         self._host = lane.host
         self._memory = memory
@@ -91,22 +91,22 @@ class Attempts:
         """Nothing more is submitted."""
         self._closed = True
 
-    def look(self, run_id: str) -> None:
+    def check(self, run_id: str) -> None:
         """The run's item may have changed, or its time may be up."""
         run = self._memory.runs.get(run_id)
         if run is not None:
             self._lane.add(
-                LookAtRun(self._lane.shard, run_id, self._seen, self._memory, self._is_unasked, self._is_watched)
+                CheckRun(self._lane.shard, run_id, self._seen, self._memory, self._is_unasked, self._is_watched)
             )
 
-    def look_at_all(self) -> None:
+    def check_all(self) -> None:
         """Whatever nobody has told of; those at which a look is still to be taken get no other one: a lane behind its work has enough."""
-        to_be_taken = {each.run_id for each in self._lane.queued(LookAtRun)}
+        to_be_taken = {each.run_id for each in self._lane.queued(CheckRun)}
         for run_id in list(self._memory.runs):
             if run_id not in to_be_taken:
-                self.look(run_id)
+                self.check(run_id)
 
-    def look_at_life(self, ref: str, incarnation: str) -> Operation[None]:
+    def check_liveness(self, ref: str, incarnation: str) -> Operation[None]:
         """Draws the conclusions from all that the runs of one life of a schedule have reported by now, whether or not it was told.
 
         Once it returns, what is to be handed on of that lies in the outbox. It is read behind the pages of a request that the lane is
@@ -123,7 +123,7 @@ class Attempts:
         started = [run for run in present if run.started_at is not None and run.ended_at is None and not run.told]
         for run in present:
             if run.ended_at is not None or run in started:
-                self.look(run.id)
+                self.check(run.id)
         yield from self._tell_starts(ref, started)
         yield from self._lane.wait_for_queued()  # Also for what ended while it was read.
 
@@ -179,12 +179,12 @@ class Attempts:
         matched = yield from self._index.match(self._host, [event_key])
         if any(listener.row.starts for listener in matched[event_key]):
             for run in runs:
-                self._lane.add(TellStart(self._lane.shard, run.id))
+                self._lane.add(PublishStart(self._lane.shard, run.id))
 
     def _tell(self, run: Run, state: RunState, at: int) -> None:
         """Tells who listens to `tidegate.runs`: best effort, the end is certain."""
         record = run_record(run, state, at)
-        self._host.tell(Produce(self._host.holding.runs_topic, run.id.encode(), record.encode()))
+        self._host.emit(Produce(self._host.holding.runs_topic, run.id.encode(), record.encode()))
 
     def _is_open(self, run: Run) -> bool:
         known = self._memory.runs.get(run.id)
@@ -195,7 +195,7 @@ class Attempts:
     def _adopt(self, run: Run) -> Operation[None]:
         """A predecessor's run: look it up under its name, then go on where it stands."""
         if run.ended_at is not None:
-            self.look(run.id)
+            self.check(run.id)
             return
         if run.state == "submitting" and run.not_before > self._host.now:
             yield from self._launch(run)  # Its time has not come: there is nothing of it that anybody could find.
@@ -217,7 +217,7 @@ class Attempts:
                 return
             if found.where == "absent" and (run.external_id is not None or run.driver_host is not None):
                 # Submitted or started, and nothing of it is left where the launcher can see all there is.
-                self._gone(run, Gone(None, message="nothing of it is left"), run.program_host)
+                self._gone(run, ProgramEnded(None, message="nothing of it is left"), run.program_host)
                 return
             # Or absent, and started by an artefact whose submission got no answer: nobody wrote down where it is. Its end
             # is its report; without one it is lost, and shown as that.
@@ -228,7 +228,7 @@ class Attempts:
 
     def _adopted(self, run: Run, found: LookedUp) -> Operation[None]:
         if run.cancel_requested:
-            self._host.tell(Cancel(run.id, run.attempt))
+            self._host.emit(Cancel(run.id, run.attempt))
         if run.external_id is None or run.host != run.program_host:
             self._submitted(run, Submitted(found.external_id or "", found.host or "", found.boot_id or ""))
         yield from self._watch(run, found.host)
@@ -280,7 +280,7 @@ class Attempts:
             self._lane.add(NoteSilence(self._lane.shard, run.id, run.attempt, message))
 
     def _plan_anew(self, run: Run) -> None:
-        self._lane.add(PlanAnew(self._lane.shard, run.id, self._memory, self._ask_again))
+        self._lane.add(RescheduleAttempt(self._lane.shard, run.id, self._memory, self._ask_again))
 
     def _submitted(self, run: Run, submitted: Submitted) -> None:
         node = self._host.holding.node
@@ -301,11 +301,11 @@ class Attempts:
         known = self._memory.runs.get(run.id)
         if known is not None and known.state == RunState.LOST:
             self._find(known)
-        told: Gone | LookedUp = yield Watch(run.id, run.attempt)
+        told: ProgramEnded | LookedUp = yield Watch(run.id, run.attempt)
         self._watched[name].discard(host)
         if not self._watched[name]:
             del self._watched[name]
-        if isinstance(told, Gone):
+        if isinstance(told, ProgramEnded):
             self._gone(run, told, host)
             return
         # The launcher cannot tell any more: it is asked anew, as of a predecessor's run, until it can or the run is lost.
@@ -326,10 +326,10 @@ class Attempts:
         hosts = self._watched.get((run.id, run.attempt), ())
         return bool(hosts) and (run.driver_host is None or run.driver_host in hosts)
 
-    def _gone(self, run: Run, gone: Gone, host: str | None) -> None:
+    def _gone(self, run: Run, gone: ProgramEnded, host: str | None) -> None:
         """`run`: as it was known when the launcher was asked."""
         self._lane.add(
-            RunGone(self._lane.shard, run.id, run.attempt, gone, self._memory, host, run.driver, self._ask_again)
+            AttemptEnded(self._lane.shard, run.id, run.attempt, gone, self._memory, host, run.driver, self._ask_again)
         )
 
     def _ask_again(self, run: Run) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from tidegate_core.engine.operations import Operation, Signal
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.language.events.trigger_facts import ScheduleGone
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows import keys
@@ -15,22 +15,22 @@ from tidegate_core.rows.effects import Produce
 from tidegate_core.rows.outbox import OutboxRow
 from tidegate_core.rows.store_operations import Batch, Delete, Key
 from tidegate_core.runs.attempts import Attempts
-from tidegate_core.shard.events.outbox import GONE, Distribute, is_heard_by_none, news_of
-from tidegate_core.shard.events.subscription_index import EventIndex, Listener
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.events.outbox import GONE, FanOut, event_of_row, has_no_subscriber
+from tidegate_core.shard.events.subscription_index import Subscription, SubscriptionIndex
+from tidegate_core.shard.shard_cache import ShardCache
 
 
-class Outgoing:
+class OutboxRelay:
     """One per shard."""
 
-    def __init__(self, lane: Lane, memory: Memory, index: EventIndex, attempts: Attempts) -> None:
+    def __init__(self, lane: ShardWriter, memory: ShardCache, index: SubscriptionIndex, attempts: Attempts) -> None:
         self._lane = lane
         self._host = lane.host
         self._memory = memory
         self._index = index
         self._attempts = attempts
         self._matched: dict[Key, Signal] = {}
-        self._listeners: dict[Key, Sequence[Listener]] = {}
+        self._listeners: dict[Key, Sequence[Subscription]] = {}
 
     def recover(self) -> None:
         found = list(self._memory.outbox)
@@ -83,19 +83,19 @@ class Outgoing:
     def _match(self, key: Key, row: OutboxRow) -> Operation[None]:
         if row.matched:
             return
-        news = news_of(row)
+        news = event_of_row(row)
         event_key = news.event_key
         if isinstance(news, ScheduleGone):
             yield from self._behind_others(key, news)
         matched = yield from self._index.match(self._host, [event_key])
         self._listeners[key] = matched[event_key]
-        if is_heard_by_none(row, matched[event_key]):
+        if has_no_subscriber(row, matched[event_key]):
             self._close(key)  # As of most runs: the mark would cost more than to look again after a crash.
         else:
             self._distribute(key)
 
     def _distribute(self, key: Key) -> None:
-        self._lane.add(Distribute(key, self._listeners[key], self._lane.shard, partial(self._close, key)))
+        self._lane.add(FanOut(key, self._listeners[key], self._lane.shard, partial(self._close, key)))
 
     def _close(self, key: Key) -> None:
         """Nobody hears it, or nobody else has: nothing waits for it any more."""
@@ -107,10 +107,10 @@ class Outgoing:
         """What ended before a schedule was deleted counts before that does."""
         # Its owner may not know of it yet: pokes are late, or lost. Looked for behind the delete, so that no report falls between
         # the two, and by a successor anew; what is reported after this look comes after the delete.
-        yield from self._attempts.look_at_life(keys.schedule_ref(gone.namespace, gone.schedule), gone.incarnation)
+        yield from self._attempts.check_liveness(keys.schedule_ref(gone.namespace, gone.schedule), gone.incarnation)
         others = [other for other, row in self._memory.outbox.items() if other != key and row.state != GONE]
         for other in others:
             while (row := self._memory.outbox.get(other)) is not None and not row.matched:
-                if news_of(row).event_key != gone.event_key:
+                if event_of_row(row).event_key != gone.event_key:
                     break
                 yield self._matched[other]

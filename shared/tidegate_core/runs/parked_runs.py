@@ -15,7 +15,7 @@ from tidegate_core.rows.outage import Outage
 from tidegate_core.rows.run import Run
 from tidegate_core.runs.run_completion import give_permit_back
 from tidegate_core.shard.outages.outage_time import served_between
-from tidegate_core.shard.run_history import take_back
+from tidegate_core.shard.run_history import reverse_admission
 from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
@@ -34,7 +34,7 @@ def park_run(unit: UnitOfWork, run: Run, now: int, outages: Sequence[Outage] = (
     assert job is not None
     for limit in run.limits:
         give_permit_back(unit, limit, run, now)
-    take_back(unit, run)
+    reverse_admission(unit, run)
     unit.delete(run.key(unit.shard))
     parked = replace(
         job,

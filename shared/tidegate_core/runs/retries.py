@@ -19,12 +19,12 @@ from tidegate_core.language.targets.argument_templates import Unresolved
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item, to_item
 from tidegate_core.rows.job import Job
-from tidegate_core.rows.run import Run, is_waited_for
+from tidegate_core.rows.run import Run, awaits_retry
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import ITEM_BYTES_MAX
 from tidegate_core.shard.launch_values import SUBMIT_WITHIN_MS, resolve_order
 from tidegate_core.shard.retry_budget import BUDGET_WINDOW_MS, Retried, RetryBudget
-from tidegate_core.shard.schedule_state import kept_from, launches
+from tidegate_core.shard.schedule_state import launches, oldest_kept_generation
 from tidegate_core.shard.spec_cache import spec_of
 from tidegate_core.writes import conditions
 from tidegate_core.writes.staged_writes import bytes_of
@@ -42,7 +42,7 @@ _ERROR_KIND: Final[TypeAdapter[ErrorKind]] = TypeAdapter(ErrorKind)
 FAILED: Final = frozenset({"failed", "timed_out"})
 
 
-class Verdict(NamedTuple):
+class RetryDecision(NamedTuple):
     """What follows a program's end.
 
     Attributes:
@@ -54,11 +54,11 @@ class Verdict(NamedTuple):
     given_up: str | None = None
 
 
-STAYS: Final = Verdict()
+STAYS: Final = RetryDecision()
 """It succeeded, was stopped, or the schedule wants no further attempt after such an error."""
 
 
-def try_again(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> Verdict:
+def retry(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> RetryDecision:
     """Makes the next attempt of a run whose program has ended, if its schedule wants one and has one left."""
     if run.outcome not in FAILED or run.cancel_requested or run.started_at is None:
         return STAYS
@@ -67,14 +67,14 @@ def try_again(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> Verd
     if spec is None or not spec.retry.follows(error):
         return STAYS
     if _is_used_up(spec.retry, run, error):
-        return Verdict(given_up=f"tries: {spec.retry.tries} are used up")
+        return RetryDecision(given_up=f"tries: {spec.retry.tries} are used up")
     state = unit.record(ScheduleState, keys.schedule_state(unit.shard, run.namespace, run.name))
     if state is None or not _may_launch(unit, state, run):
         return STAYS
     wanted = now + spec.retry.pause_ms(run.retries)
     at = budget.earliest(run.namespace, run.priority, wanted, now, retries_beside(unit, run.namespace))
     if is_too_late(run, at):
-        return Verdict(given_up=TOO_LATE)
+        return RetryDecision(given_up=TOO_LATE)
     # I7: a stop that comes at the same time finds this attempt, or this write is refused.
     unit.require(state.key(unit.shard), conditions.schedule_is(state.status, state.generation))
     again = replace(
@@ -108,7 +108,7 @@ def try_again(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> Verd
     if bytes_of(to_item(again, key)) > ITEM_BYTES_MAX - NEXT_REPORT_BYTES:
         again = replace(again, failure=_told(run, None))
     unit.put(again, key)
-    return Verdict(again=True)
+    return RetryDecision(again=True)
 
 
 def _is_used_up(retry: Retry, run: Run, error: ErrorKind) -> bool:
@@ -127,7 +127,7 @@ def error_of(run: Run) -> ErrorKind:
         )
 
 
-def as_it_failed(run: Run, why: str) -> Run:
+def final_failure(run: Run, why: str) -> Run:
     """Returns a run that waits for its next attempt as the last one left it, when there will be none."""
     assert run.failure is not None
     failure = json.loads(run.failure)
@@ -139,13 +139,13 @@ def retries_beside(unit: UnitOfWork, namespace: str) -> list[Retried]:
     """Returns the retries that other decisions of this transaction make: nobody has counted them yet."""
     rows = [item for key, item in unit.writes.items() if item is not None and key.sk.startswith("R#")]
     runs = [from_item(Run, row) for row in rows]
-    mine = (each for each in runs if each.namespace == namespace and is_waited_for(each))
+    mine = (each for each in runs if each.namespace == namespace and awaits_retry(each))
     return [Retried(each.not_before, rank_of(each.priority)) for each in mine]
 
 
 def is_overdue(run: Run, now: int) -> bool:
     """Whether nobody was here when its next attempt was to begin: by now it may be one of a storm, or too late."""
-    return is_waited_for(run) and (run.not_before + BUDGET_WINDOW_MS <= now or is_too_late(run, now))
+    return awaits_retry(run) and (run.not_before + BUDGET_WINDOW_MS <= now or is_too_late(run, now))
 
 
 def comes_too_late(run: Run, at: int) -> bool:
@@ -159,7 +159,7 @@ def is_too_late(run: Run, at: int) -> bool:
 
 
 def _may_launch(unit: UnitOfWork, state: ScheduleState, run: Run) -> bool:
-    if state.incarnation != run.incarnation or run.generation < kept_from(state):
+    if state.incarnation != run.incarnation or run.generation < oldest_kept_generation(state):
         return False
     return launches(state) and not unit.controls.covers(run.namespace)
 

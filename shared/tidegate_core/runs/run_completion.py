@@ -15,12 +15,12 @@ from tidegate_core.rows.receipt import expiry
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.schedule import OwnLimit
 from tidegate_core.rows.store_operations import Value
-from tidegate_core.runs.retries import STAYS, as_it_failed, error_of, try_again
+from tidegate_core.runs.retries import STAYS, error_of, final_failure, retry
 from tidegate_core.runs.run_events import outbox_row
 from tidegate_core.shard.jobs import LEDGER_DAYS, clean_up_later, write_entry
 from tidegate_core.shard.limits.rate_accounting import uncount
-from tidegate_core.shard.run_history import came_to_nothing, note_end
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.run_history import never_started, note_end
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.writes.limit_permits import Permit, key_of
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
@@ -28,12 +28,12 @@ ENDED_RUN_DAYS = 30
 HOST_SILENT = "its host does not answer"
 
 
-def conclude(unit: UnitOfWork, run: Run, memory: Memory | None, now: int) -> None:
+def conclude(unit: UnitOfWork, run: Run, memory: ShardCache | None, now: int) -> None:
     """Ends a run whose end was observed, unless its schedule wants a further attempt after such an end."""
     run = as_dated_here(run, now)
     if run.reason == HOST_SILENT:
         run = replace(run, reason=None)  # It answered after all.
-    verdict = STAYS if memory is None else try_again(unit, run, memory.retries, now)
+    verdict = STAYS if memory is None else retry(unit, run, memory.retries, now)
     if not verdict.again:
         finish(unit, run, now, verdict.given_up)
 
@@ -55,7 +55,7 @@ def as_dated_here(run: Run, now: int) -> Run:
 def close_run(unit: UnitOfWork, run: Run, disposition: str, reason: str, now: int) -> None:
     """Closes a run that has not passed the gate: the gate refuses it from now on, so its permits are free at once."""
     if run.failure is not None:
-        closed = as_it_failed(run, reason)  # Its program has run: that is what its entry tells of.
+        closed = final_failure(run, reason)  # Its program has run: that is what its entry tells of.
     else:
         closed = replace(
             run, state="closed", ended_at=now, outcome="closed", reason=reason, disposition=f"{disposition}/{reason}"
@@ -115,7 +115,7 @@ def finish(unit: UnitOfWork, run: Run, now: int, given_up: str | None = None) ->
 def give_permit_back(unit: UnitOfWork, limit: str, run: Run, now: int) -> None:
     """Returns one of the run's permits. That of a rate comes back by time, unless the run came to nothing."""
     if keys.is_rate(key_of(limit)):
-        if came_to_nothing(run):
+        if never_started(run):
             uncount(unit, limit, now)
         return
     if limit.startswith(keys.SHARED_LIMIT):

@@ -14,17 +14,17 @@ from typing import Final
 from tidegate_core.language.values.shard_hash import hash_of
 from tidegate_core.language.values.states import RunState
 from tidegate_core.rows import keys
-from tidegate_core.rows.effects import DUPLICATE, Cancel, Gone, Notice, Submitted
+from tidegate_core.rows.effects import DUPLICATE, Cancel, Notice, ProgramEnded, Submitted
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.setbacks import PASSING, UNKNOWN, dies_alike, is_same_silence, setback_of, silence_of
 from tidegate_core.rows.store_operations import Key, Value
-from tidegate_core.runs.retries import TOO_LATE, as_it_failed, comes_too_late, is_overdue, is_too_late, retries_beside
+from tidegate_core.runs.retries import TOO_LATE, comes_too_late, final_failure, is_overdue, is_too_late, retries_beside
 from tidegate_core.runs.run_completion import HOST_SILENT, as_dated_here, close_run, conclude, end_before_gate, finish
 from tidegate_core.runs.run_events import told_row
 from tidegate_core.shard.launch_values import SUBMIT_WITHIN_MS
 from tidegate_core.shard.outages.outage_time import served_deadline
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 START_WITHIN_MS = 15 * 60_000
@@ -51,7 +51,7 @@ def _start_within(run: Run) -> int:
     return SUBMIT_WITHIN_MS if run.state == "submitting" else START_WITHIN_MS
 
 
-def run_keys_of(memory: Memory, ref: str) -> tuple[Key, ...]:
+def run_keys_of(memory: ShardCache, ref: str) -> tuple[Key, ...]:
     return tuple(keys.run(memory.shard, run.id) for run in memory.runs_of(ref))
 
 
@@ -126,7 +126,7 @@ def _is_known_of_none(run: Run) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class LookAtRun(_AboutRun):
+class CheckRun(_AboutRun):
     """Somebody says that the run changed, or it is time to look.
 
     Attributes:
@@ -138,7 +138,7 @@ class LookAtRun(_AboutRun):
     """
 
     seen: Callable[[Run], None]
-    memory: Memory | None = None
+    memory: ShardCache | None = None
     is_unasked: Callable[[Run], bool] = _is_known_of_none
     is_watched: Callable[[Run], bool] = _is_known_of_none
     name: str = "look"
@@ -179,7 +179,7 @@ class LookAtRun(_AboutRun):
 
 
 @dataclass(frozen=True, slots=True)
-class PlanAnew(_AboutRun):
+class RescheduleAttempt(_AboutRun):
     """The run's next attempt was to begin while nobody was here, as others' were: it begins when the budget has room for it, unless that
     is too late (SEMANTICS 8).
 
@@ -188,7 +188,7 @@ class PlanAnew(_AboutRun):
         planned: Is told the run as it is now.
     """
 
-    memory: Memory
+    memory: ShardCache
     planned: Callable[[Run], None]
     name: str = "look"
 
@@ -200,7 +200,7 @@ class PlanAnew(_AboutRun):
             retries, namespace = self.memory.retries, run.namespace
             at = retries.earliest(namespace, run.priority, now, now, retries_beside(unit, namespace))
             if is_too_late(run, at):
-                finish(unit, as_it_failed(run, TOO_LATE), now, TOO_LATE)
+                finish(unit, final_failure(run, TOO_LATE), now, TOO_LATE)
                 unit.after(Cancel(run.id, run.attempt))  # Of one that was handed over without an answer.
                 return
             run = replace(run, not_before=at, start_by=at + SUBMIT_WITHIN_MS)
@@ -234,7 +234,7 @@ class RejectRun(_AboutRun):
 
 
 @dataclass(frozen=True, slots=True)
-class RunGone(_AboutRun):
+class AttemptEnded(_AboutRun):
     """Nothing of the attempt is left on the launcher's side, which sees the copy on its own host only.
 
     Attributes:
@@ -244,8 +244,8 @@ class RunGone(_AboutRun):
     """
 
     attempt: int
-    gone: Gone
-    memory: Memory | None = None
+    gone: ProgramEnded
+    memory: ShardCache | None = None
     host: str | None = None
     driver: str | None = None
     ask_again: Callable[[Run], None] | None = None
@@ -352,7 +352,7 @@ class MarkFound(_AboutRun):
 
 
 @dataclass(frozen=True, slots=True)
-class TellStart(_AboutRun):
+class PublishStart(_AboutRun):
     """A program has passed the gate, and somebody waits for that: once for each run, whatever becomes of it."""
 
     name: str = "look"
@@ -369,7 +369,7 @@ class TellStart(_AboutRun):
 
 @dataclass(frozen=True, slots=True)
 class RequestCancel(_AboutRun):
-    """`run.cancel`: before the gate the run is closed, after it the launcher ends it and `RunGone` says when.
+    """`run.cancel`: before the gate the run is closed, after it the launcher ends it and `AttemptEnded` says when.
 
     Attributes:
         reason: In the ledger, of one that is closed.
@@ -406,7 +406,7 @@ def submit_pause(run: Run) -> int:
 
 
 def submit_again(
-    unit: UnitOfWork, run: Run, message: str, error_class: str, now: int, gone: Gone | None = None
+    unit: UnitOfWork, run: Run, message: str, error_class: str, now: int, gone: ProgramEnded | None = None
 ) -> None:
     """Closes an attempt that has not passed the gate, and makes the next one where the same submission may work.
 
@@ -418,7 +418,7 @@ def submit_again(
         now: The present.
         gone: How its program ended, where the launcher saw that.
     """
-    gone = gone or Gone(None)
+    gone = gone or ProgramEnded(None)
     setback = setback_of(run, gone, message, error_class, now)
     seen = replace(run, exit_code=gone.exit_code, last_lines=gone.last_lines or None)
     if run.cancel_requested:
@@ -432,7 +432,7 @@ def submit_again(
     elif _submissions(run) < SUBMIT_TRIES_MAX:
         pause = submit_pause(run)
         if comes_too_late(run, now + pause):
-            finish(unit, as_it_failed(run, TOO_LATE), now, TOO_LATE)
+            finish(unit, final_failure(run, TOO_LATE), now, TOO_LATE)
             return
         # One transaction closes attempt k and makes k + 1: the gate admits the current attempt only.
         again = replace(
@@ -464,7 +464,7 @@ def mark_lost(unit: UnitOfWork, run: Run, now: int) -> None:
 
 
 def release_lost(
-    unit: UnitOfWork, run: Run, actor: str | None, why: str | None, memory: Memory | None, now: int
+    unit: UnitOfWork, run: Run, actor: str | None, why: str | None, memory: ShardCache | None, now: int
 ) -> None:
     """Ends a lost run as if its program had been seen to be gone: somebody says that it is.
 

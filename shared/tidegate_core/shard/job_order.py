@@ -17,7 +17,7 @@ from tidegate_core.rows.job import Job
 Place: TypeAlias = tuple[bool, bool, int, int, str]
 
 
-def place_in_line(job: Job) -> Place:
+def queue_position(job: Job) -> Place:
     """Returns a job's place among the jobs of its version; the last part is its id.
 
     On-time jobs pass jobs that make up for the past, also in a schedule of class `low`. Forced jobs wait for fewer things.
@@ -29,7 +29,7 @@ def by_class(jobs: Sequence[Job], priority_of: Callable[[int], Priority]) -> lis
     """Returns jobs of several versions with the highest class first.
 
     Args:
-        jobs: In the order of `place_in_line`, which they keep within a class.
+        jobs: In the order of `queue_position`, which they keep within a class.
         priority_of: Returns the priority of what was made under a version.
     """
     priorities = {version: priority_of(version) for version in sorted({job.version for job in jobs})}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.operations import Operation
 from tidegate_core.language.constraints.load_samples import NOTHING_SEEN, LoadKey, LoadSeen
 from tidegate_core.rows.effects import LoadSampled, SampleLoad
@@ -27,10 +27,10 @@ class Loads:
         self.seen: dict[LoadKey, LoadSeen] = {}
         self._waiting: dict[LoadKey, set[str]] = {}
         self._under_way: set[LoadKey] = set()
-        self._host: Host | None = None
+        self._host: ActorContext | None = None
         self._look: Callable[[str], None] = lambda ref: None
 
-    def connect(self, host: Host, look: Callable[[str], None]) -> None:
+    def connect(self, host: ActorContext, look: Callable[[str], None]) -> None:
         """Says who is asked, and who is told of an answer: by its reference, a schedule whose job waits for it."""
         self._host, self._look = host, look
 
@@ -45,7 +45,7 @@ class Loads:
             self._under_way.add(key)
             self._host.start_safely("sample_load", "/".join(key), self._sample(self._host, key))
 
-    def _sample(self, host: Host, key: LoadKey) -> Operation[None]:
+    def _sample(self, host: ActorContext, key: LoadKey) -> Operation[None]:
         asked = self.seen[key] = self.seen.get(key, NOTHING_SEEN).asked(host.now)
         sampled = yield SampleLoad(*key)
         assert isinstance(sampled, LoadSampled)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from tidegate_core.engine.actor_context import Host, Outranked
+from tidegate_core.engine.actor_context import ActorContext, NewerOwnerExists
 from tidegate_core.engine.operations import Operation
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read
@@ -24,7 +24,7 @@ Positions: TypeAlias = Mapping[tuple[str, int], int]
 """By topic id and topic partition of the requests topic: offset of the next record."""
 
 
-class Former(NamedTuple):
+class FormerPosition(NamedTuple):
     """A position of a map before.
 
     Attributes:
@@ -42,10 +42,10 @@ have sent is sent again then. Who has not heard of it by then sends nothing any 
 arrived, or never will (2.5 s): so nobody is told of a message that it is cancelled, or replaced, which a former owner sends afterwards.
 Shards whose holder is ready sooner are served by nobody meanwhile. It is hardly ever so long: who falls or freezes leaves the group, and
 who does not reach the store as well; what they held is then carried by whoever gets it."""
-LOOK_MS: Final = 250
+CHECK_MS: Final = 250
 
 
-def carry_over(host: Host, is_member: Callable[[], Operation[bool]]) -> Operation[Positions]:
+def await_former_positions(host: ActorContext, is_member: Callable[[], Operation[bool]]) -> Operation[Positions]:
     """Comes back once every position of the map before carries this map, and those of topics that were gone before it the map that
     followed theirs; at once when there was none.
 
@@ -69,7 +69,7 @@ def carry_over(host: Host, is_member: Callable[[], Operation[bool]]) -> Operatio
         items = yield from read_positions(host, tuple(wanted))
         mine = host.holding.map_version
         if any(whole(item, "map") > mine for item in items.values()):
-            raise Outranked
+            raise NewerOwnerExists
         absent = [key for key in wanted if key not in items]
         behind = [key for key, item in items.items() if whole(item, "map") < wanted[key].carries]
         if not absent and not behind:
@@ -83,12 +83,14 @@ def carry_over(host: Host, is_member: Callable[[], Operation[bool]]) -> Operatio
         for key in raised:
             # Refused = somebody else was quicker: the next look says with which map.
             token = host.token()
-            yield from host.commit_for_good(raise_topic_partition(key, items.get(key), mine, host.holding.owner, token))
+            yield from host.commit_until_settled(
+                raise_topic_partition(key, items.get(key), mine, host.holding.owner, token)
+            )
         if not raised:
-            yield from host.sleep(LOOK_MS)
+            yield from host.sleep(CHECK_MS)
 
 
-def former_positions(host: Host) -> Mapping[Key, Former]:
+def former_positions(host: ActorContext) -> Mapping[Key, FormerPosition]:
     """Returns the items of the positions that other maps had, the own one left out."""
     holding = host.holding
     own = (holding.requests.id, holding.topic_partition)
@@ -96,7 +98,7 @@ def former_positions(host: Host) -> Mapping[Key, Former]:
     return {key: former for key, former in found.items() if former.place != own}
 
 
-def positions_of(cluster_id: str, former_maps: Sequence[Cut]) -> Mapping[Key, Former]:
+def positions_of(cluster_id: str, former_maps: Sequence[Cut]) -> Mapping[Key, FormerPosition]:
     """Returns the items of the positions that maps had.
 
     The map before had all topic partitions that older ones of its topic had. A topic that was gone before it has positions of its
@@ -104,13 +106,13 @@ def positions_of(cluster_id: str, former_maps: Sequence[Cut]) -> Mapping[Key, Fo
     """
     last = {cut.topic_id: cut for cut in former_maps}
     return {
-        keys.topic_position(cluster_id, cut.topic_id, number): Former((cut.topic_id, number), cut.version + 1)
+        keys.topic_position(cluster_id, cut.topic_id, number): FormerPosition((cut.topic_id, number), cut.version + 1)
         for cut in last.values()
         for number in range(cut.topic_partitions)
     }
 
 
-def read_positions(host: Host, wanted: tuple[Key, ...]) -> Operation[Mapping[Key, Item]]:
+def read_positions(host: ActorContext, wanted: tuple[Key, ...]) -> Operation[Mapping[Key, Item]]:
     """Reads positions; those that are not there yet are left out."""
     if not wanted:
         return {}

@@ -51,17 +51,17 @@ def note_end(unit: UnitOfWork, run: Run) -> None:
         finished = max(run.ended_at, past.finished or 0)
         succeeded = max(run.ended_at, past.succeeded or 0) if run.outcome == "succeeded" else past.succeeded
         past = replace(past, finished=finished, succeeded=succeeded)
-    elif came_to_nothing(run):
+    elif never_started(run):
         past = _without(past, run.admitted_at)
     unit.put(replace(past, open=past.open - 1), past.key(unit.shard))
 
 
-def came_to_nothing(run: Run) -> bool:
+def never_started(run: Run) -> bool:
     """Whether a run was cancelled, or goes back to be a job, before its program started: no rate counts it any more."""
     return run.started_at is None and run.outcome in {None, "closed", "killed"}
 
 
-def take_back(unit: UnitOfWork, run: Run) -> None:
+def reverse_admission(unit: UnitOfWork, run: Run) -> None:
     """Undoes the admission of a run that goes back to be a job: it has not been one."""
     past = _past_with(unit, run)
     if past is not None:

@@ -46,7 +46,7 @@ def fires_through(state: ScheduleState, now: int) -> int:
     return now if state.until is None or not parks(state) else min(now, state.until - 1)
 
 
-def stands_still(state: ScheduleState) -> bool:
+def clocks_stopped(state: ScheduleState) -> bool:
     """Whether the clocks of time-outs stand still."""
     return state.status == "suspended" and state.mode in {"hold", "freeze"}
 
@@ -56,7 +56,7 @@ def keeps_pending(state: ScheduleState) -> bool:
     return state.status == "active" or (state.status == "suspended" and state.mode != "drop")
 
 
-def kept_from(state: ScheduleState) -> int:
+def oldest_kept_generation(state: ScheduleState) -> int:
     """Returns the oldest generation whose pending jobs go on."""
     return state.generation if state.kept_from is None else state.kept_from
 
@@ -66,21 +66,21 @@ def backlog_through(state: ScheduleState) -> int:
     return state.changed_at if state.backlog_through is None else state.backlog_through
 
 
-def awaits_cut(state: ScheduleState, job: Job) -> bool:
+def awaits_backlog_cut(state: ScheduleState, job: Job) -> bool:
     """Whether a job that waits is of the backlog of which a resume leaves only a part, and has not ended the rest yet."""
     return state.shedding is not None and job.satisfied_at <= backlog_through(state)
 
 
 def is_cut(state: ScheduleState, job: Job) -> bool:
     """Whether such a job ends, whatever else waits: a resume has left nothing of what waited with it."""
-    if not awaits_cut(state, job):
+    if not awaits_backlog_cut(state, job):
         return False
     return state.shedding == "none" or (state.cut_through is not None and job.satisfied_at <= state.cut_through)
 
 
 def stopped(state: ScheduleState, now: int) -> int:
     """Returns for how long, in ms, the clocks of time-outs have stood still until now, all suspensions together."""
-    return state.stopped_ms + (goes_on_at(state, now) - state.suspended_at if stands_still(state) else 0)
+    return state.stopped_ms + (goes_on_at(state, now) - state.suspended_at if clocks_stopped(state) else 0)
 
 
 def goes_on_at(state: ScheduleState, now: int) -> int:
@@ -121,14 +121,14 @@ def carried_on(state: ScheduleState) -> tuple[int, ...]:
     return (*state.carried, state.version, following)[-2 * STRETCHES_MAX :]
 
 
-def is_of_before(state: ScheduleState, evidence: Evidence) -> bool:
+def is_of_ended_generation(state: ScheduleState, evidence: Evidence) -> bool:
     """Whether evidence ends because of a request that the state has in it already: pages may still be to come that end it."""
     if version_of(state, evidence.version) != state.version:
         return True
-    return evidence.generation is not None and evidence.generation < kept_from(state)
+    return evidence.generation is not None and evidence.generation < oldest_kept_generation(state)
 
 
-def present_job(state: ScheduleState, job: Job, now: int) -> Job:
+def rebind_job(state: ScheduleState, job: Job, now: int) -> Job:
     """Returns the job as the state makes it: its version, and its deadline moved by how long the clocks stood still."""
     total = stopped(state, now)
     version = version_of(state, job.version)

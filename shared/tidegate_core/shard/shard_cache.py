@@ -20,9 +20,9 @@ from tidegate_core.rows.outbox import OutboxRow
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.store_operations import Item, Key
 from tidegate_core.rows.timer import TimerRow
-from tidegate_core.shard.events.deferred_inbox import LeftRows
-from tidegate_core.shard.events.low_watermark import Settled
-from tidegate_core.shard.job_order import Place, place_in_line
+from tidegate_core.shard.events.deferred_inbox import DeferredRows
+from tidegate_core.shard.events.low_watermark import LowWatermarks
+from tidegate_core.shard.job_order import Place, queue_position
 from tidegate_core.shard.load_sampling import Loads
 from tidegate_core.shard.retry_budget import RetryBudget
 from tidegate_core.writes.limit_permits import key_text
@@ -30,7 +30,7 @@ from tidegate_core.writes.limit_permits import key_text
 PENDING_CONSTRAINT = "pending_constraint"
 
 
-class Memory:
+class ShardCache:
     """Jobs, runs, timers, inbox and outbox of one shard.
 
     Attributes:
@@ -52,8 +52,8 @@ class Memory:
         self.runs: dict[str, Run] = {}
         self.inbox: dict[Key, InboxRow] = {}
         self.inbox_gone: set[Key] = set()
-        self.left_rows = LeftRows()
-        self.settled = Settled()
+        self.left_rows = DeferredRows()
+        self.settled = LowWatermarks()
         self.outbox: dict[Key, OutboxRow] = {}
         self.horizon = 0
         self.outages: tuple[Outage, ...] = ()
@@ -77,7 +77,7 @@ class Memory:
 
     # -- rows in and out ----------------------------------------------------------------------------------------------
 
-    def learn(self, key: Key, item: Item | None) -> None:
+    def apply_row(self, key: Key, item: Item | None) -> None:
         """Takes in a row as it now is; None when it was deleted. Rows of kinds that are not kept are ignored."""
         if key.table != "main":
             return
@@ -101,14 +101,14 @@ class Memory:
         self._set_aside.discard(job_id)
         if before is not None and before.state == PENDING_CONSTRAINT:
             waiting = self._waiting.get(before.ref, [])
-            waiting.remove(place_in_line(before))
+            waiting.remove(queue_position(before))
             if not waiting:
                 self._waiting.pop(before.ref, None)
         if job is None:
             return
         self.jobs[job_id] = job
         if job.state == PENDING_CONSTRAINT:
-            insort(self._waiting.setdefault(job.ref, []), place_in_line(job))
+            insort(self._waiting.setdefault(job.ref, []), queue_position(job))
 
     def _learn_run(self, run_id: str, run: Run | None) -> None:
         if run is None:
@@ -141,7 +141,7 @@ class Memory:
         """A row that is due stays where it is until the wide controls change: nobody looks at it before."""
         self._left[row.key(self.shard)] = row
 
-    def take_up_what_was_left(self) -> None:
+    def requeue_deferred(self) -> None:
         """The wide controls have changed: what was left is due."""
         left, self._left = self._left, {}
         for key, row in left.items():
@@ -158,7 +158,7 @@ class Memory:
         self.inbox_gone.add(key)
 
     def leave_in_inbox(self, key: Key, appended: int) -> None:
-        """Nobody deals with the row for now (`LeftRows.leave`), unless the same transaction has removed it."""
+        """Nobody deals with the row for now (`DeferredRows.leave`), unless the same transaction has removed it."""
         if key in self.inbox:
             self.left_rows.leave(key, appended)
 
@@ -190,7 +190,7 @@ class Memory:
     # -- questions ----------------------------------------------------------------------------------------------------
 
     def waiting(self, ref: str) -> list[str]:
-        """Returns the jobs of a schedule that wait for their constraints, as `place_in_line` orders them."""
+        """Returns the jobs of a schedule that wait for their constraints, as `queue_position` orders them."""
         return [order[-1] for order in self._waiting.get(ref, ()) if order[-1] not in self._set_aside]
 
     def has_waiting(self, ref: str) -> bool:
@@ -232,7 +232,7 @@ class Memory:
         """Limits outside of this shard that the schedule's last look asked for; empty before the first."""
         return tuple(self._shared_limits.get(ref, ()))
 
-    def look_at_limits(self, ref: str, limits: Iterable[Key]) -> list[Key]:
+    def check_limits(self, ref: str, limits: Iterable[Key]) -> list[Key]:
         """Adds to them; returns those that were not among them, which have to be read before they are judged."""
         known = self._shared_limits.setdefault(ref, {})
         new = [limit for limit in limits if limit not in known]

@@ -13,7 +13,7 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.schema_version import BOUNDS
 from tidegate_core.rows.timer import TimerRow
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 NEXT_TICK = "#next-tick"
@@ -54,7 +54,7 @@ def pending_reminder(state: ScheduleState, every: Duration, resumed_at: Instant)
     return min(left, default=None)
 
 
-def leave(unit: UnitOfWork, row: TimerRow, memory: Memory | None) -> None:
+def leave(unit: UnitOfWork, row: TimerRow, memory: ShardCache | None) -> None:
     """Leaves a row that is due where it is, because a wide suspend goes on.
 
     Its end counts from the append time of the resume, which is heard of later: then the row is looked at again, and what lies
@@ -64,7 +64,7 @@ def leave(unit: UnitOfWork, row: TimerRow, memory: Memory | None) -> None:
         unit.after(partial(memory.leave, row))
 
 
-def take_again_if_forgotten(unit: UnitOfWork, row: TimerRow, through: Instant, memory: Memory | None) -> bool:
+def take_again_if_forgotten(unit: UnitOfWork, row: TimerRow, through: Instant, memory: ShardCache | None) -> bool:
     """Lets a deadline, a tick or a reminder have its turn once more where it is not known any longer that all is counted by `through`.
 
     Of a decision that took long, behind a silence of the store's, that may be forgotten: then what came in time may wait again.

@@ -198,7 +198,7 @@ def moves_seen(moves: int) -> Condition:
     return Condition("#moves = :moves_seen", {"#moves": "moves"}, {":moves_seen": moves})
 
 
-def guard_older(version: str) -> Condition:
+def fence_older(version: str) -> Condition:
     """I7: a guard only rises; an older cancel or replace that comes late changes nothing."""
     return Condition(
         "attribute_not_exists(#live_from) OR #live_from < :version", {"#live_from": "live_from"}, {":version": version}

@@ -65,7 +65,7 @@ def key_of(text: str) -> Key:
     return Key(pk, sk)
 
 
-def home_of(limit: Key, shards: int) -> int:
+def owner_shard_of(limit: Key, shards: int) -> int:
     """Returns the shard whose owner keeps the limit's queue."""
     return shard_of(limit.pk, shard_count=shards)
 
@@ -73,7 +73,7 @@ def home_of(limit: Key, shards: int) -> int:
 def homes_of(limits: Iterable[str], shards: int) -> list[tuple[int, Key]]:
     """Returns home and limit of each shared limit that a run names."""
     pks = sorted({key_of(text).pk for text in limits if text.startswith(keys.SHARED_LIMIT)})
-    return [(home_of(Key(pk, "LIMIT"), shards), Key(pk, "LIMIT")) for pk in pks]
+    return [(owner_shard_of(Key(pk, "LIMIT"), shards), Key(pk, "LIMIT")) for pk in pks]
 
 
 def take_permit(permit: Permit, most: int, *, offered: bool = False) -> tuple[Action, ...]:

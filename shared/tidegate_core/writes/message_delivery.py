@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import to_item
-from tidegate_core.rows.message import Guard, Message, MessageTimer
+from tidegate_core.rows.message import Message, MessageFence, MessageTimer
 from tidegate_core.rows.outage import Outage, gaps_of, outages_of
 from tidegate_core.rows.store_operations import Action, Check, Delete, Item, Key, Put, Transaction, Update
 from tidegate_core.writes import conditions
@@ -134,7 +134,7 @@ def checkpoint(
     return Transaction("checkpoint", actions, token, keys.progress(shard))
 
 
-def raise_guard(shard: int, epoch: int, guard: Guard, token: str) -> Transaction:
+def raise_fence(shard: int, epoch: int, guard: MessageFence, token: str) -> Transaction:
     """Raises a guard; refused when it is as high already, or when the shard has another owner.
 
     A former owner must not answer a cancel or a replacement: the present one may have loaded what it covers, and would
@@ -166,7 +166,7 @@ def raise_guard(shard: int, epoch: int, guard: Guard, token: str) -> Transaction
             "#w": "w",
         },
         {**values, ":late": guard.late} if guard.late else values,
-        conditions.guard_older(guard.live_from),
+        conditions.fence_older(guard.live_from),
     )
     actions = (update, Check(keys.progress(shard), conditions.holds_progress(epoch)))
     return Transaction("guard", actions, token, guard.key(shard))
@@ -177,7 +177,7 @@ def refuse_version(shard: int, epoch: int, message_id: str, version: str, token:
 
     Late and repeated ones add what is there already. A former owner must not: its reasons may be refused by the present one.
     """
-    key = keys.message_guard(shard, message_id)
+    key = keys.message_fence(shard, message_id)
     update = Update(
         key,
         "SET #id = :id, #w = :w ADD #refused :version REMOVE #expires",

@@ -11,14 +11,14 @@ from tidegate_core.rows.store_operations import Check, Delete, Put, Transaction,
 from tidegate_core.writes import conditions
 
 
-def carry_controls(shard: int, epoch: int, seen: int, version: int, token: str) -> Transaction:
+def adopt_suspensions(shard: int, epoch: int, seen: int, version: int, token: str) -> Transaction:
     """Raises the version that each transaction of the lane demands: from now on nothing is admitted that was decided from
     an older one, by whomever (I7).
     """
     return _move_lease("controls", shard, epoch, seen, version, token)
 
 
-def finish_controls(shard: int, epoch: int, version: int, token: str) -> Transaction:
+def finish_suspensions(shard: int, epoch: int, version: int, token: str) -> Transaction:
     """Says that the shard has done all that the wide controls which its lease carries ask of it."""
     return _move_lease("controls_done", shard, epoch, version, version, token)
 
@@ -53,7 +53,7 @@ def hold_messages(shard: int, epoch: int, moves: int, held: Sequence[HeldMessage
     return _move("hold", shard, epoch, moves, (*puts, *deletes), token)
 
 
-def let_go_messages(shard: int, epoch: int, moves: int, timers: Sequence[MessageTimer], token: str) -> Transaction:
+def release_messages(shard: int, epoch: int, moves: int, timers: Sequence[MessageTimer], token: str) -> Transaction:
     """Gives messages that were held back a slot again."""
     puts = [Put(row.key(shard), to_item(row, row.key(shard))) for row in timers]
     deletes = [Delete(keys.held_message(shard, row.id, row.version)) for row in timers]

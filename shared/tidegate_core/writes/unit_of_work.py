@@ -17,7 +17,7 @@ from tidegate_core.rows.effects import Effect
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.keys import lease, shard_pk
 from tidegate_core.rows.schema_version import NEWEST, newer_fields
-from tidegate_core.rows.scope_suspension import Controls
+from tidegate_core.rows.scope_suspension import ScopeSuspensions
 from tidegate_core.rows.store_operations import (
     ACTIONS_PLANNED_MAX,
     TRANSACTION_BYTES_PLANNED_MAX,
@@ -98,7 +98,7 @@ class UnitOfWork:
         view: View,
         shard: int,
         epoch: int,
-        controls: Controls,
+        controls: ScopeSuspensions,
         writes: int = NEWEST,
         ended_through: int | None = None,
     ) -> None:

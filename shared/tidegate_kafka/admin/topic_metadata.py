@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from tidegate_core.rows.effects import EndOffsets, Unavailable
 from tidegate_kafka.clients.client_config import admin_config
-from tidegate_kafka.clients.connectivity import let_go_aside
+from tidegate_kafka.clients.connectivity import close_in_background
 from tidegate_kafka.clients.settings import KafkaSettings
 from tidegate_ports.bus import BeginOffsets, Topic
 
@@ -175,4 +175,4 @@ class TopicFacts:
         elif now > self._silent_since + SILENT_S_MAX:
             self._silent_since = now
             former, self._admin = [self._admin], AdminClient(admin_config(self._settings))
-            let_go_aside(former)
+            close_in_background(former)

@@ -72,10 +72,10 @@ def stranger_says(settings: KafkaSettings, ask: Callable[[AdminClient], bool]) -
     try:
         return ask(held[0])
     finally:
-        let_go_aside(held, STRANGER)
+        close_in_background(held, STRANGER)
 
 
-def let_go_aside(held: list[Any], name: str = FORMER) -> None:
+def close_in_background(held: list[Any], name: str = FORMER) -> None:
     """Lets the clients in a list go, which nobody else holds any more. The end of a client waits for the look-up of a name that is under way,
     for a minute where no name server answers, and its thread serves others.
     """
@@ -98,7 +98,7 @@ class Closed(Protocol):
     def close(self) -> None: ...
 
 
-class Reach:
+class Connectivity:
     """Of one client, on its thread.
 
     Args:

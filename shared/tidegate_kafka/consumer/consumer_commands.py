@@ -37,7 +37,7 @@ class Order:
     hint: int | None = None
 
 
-class Orders:
+class ConsumerCommands:
     """The loop writes, the thread collects; one lock, held for some assignments only."""
 
     def __init__(self) -> None:

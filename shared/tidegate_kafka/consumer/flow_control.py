@@ -1,6 +1,6 @@
 """The flow of one topic partition's records: may they come, from which offset, how many are out. Pure.
 
-Lives on the consumer's thread; `Lanes` carries out what `should_flow` says.
+Lives on the consumer's thread; `PartitionFlows` carries out what `should_flow` says.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class PositionGone:
     offset: int
 
 
-class Lanes:
+class PartitionFlows:
     """Flows by topic partition."""
 
     def __init__(self, client: Client, in_flight_max: int, notices: Notices) -> None:

@@ -1,7 +1,7 @@
 """Reads topic partitions that were chosen by hand: events and pokes for a node, receipts for an API process.
 
 Implements the port `PartitionReader`, on a thread of its own. It is no member of any group, so nobody takes anything
-from it: after a failed client the new one goes on where the listener stands, and so does it where a topic was made anew (`MadeAnew`).
+from it: after a failed client the new one goes on where the listener stands, and so does it where a topic was made anew (`RecreationDetector`).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from tidegate_core.rows.effects import EndOffsets, Unavailable
 from tidegate_kafka.clients.client_config import reader_config
 from tidegate_kafka.clients.client_log import LOG
 from tidegate_kafka.clients.client_thread import ClientThread, Life
-from tidegate_kafka.clients.connectivity import CutOff, OthersFind, Reach, close_aside, others_find
+from tidegate_kafka.clients.connectivity import Connectivity, CutOff, OthersFind, close_aside, others_find
 from tidegate_kafka.clients.loop_bridge import post_to
 from tidegate_kafka.clients.settings import KafkaSettings
 from tidegate_kafka.consumer.batch_poll import read_batch
-from tidegate_kafka.consumer.consumer_commands import Orders, Where
-from tidegate_kafka.consumer.partition_flows import Client, Lanes, PositionGone, Read
+from tidegate_kafka.consumer.consumer_commands import ConsumerCommands, Where
+from tidegate_kafka.consumer.partition_flows import Client, PartitionFlows, PositionGone, Read
 from tidegate_kafka.consumer.reader_progress import Progress
 from tidegate_kafka.consumer.topic_ids import TopicIds
-from tidegate_kafka.consumer.topic_recreation import MadeAnew
+from tidegate_kafka.consumer.topic_recreation import RecreationDetector
 from tidegate_kafka.group.membership import CLOSE_MS_MAX
 from tidegate_ports.bus import END, Notices, Position, ReaderListener, Topic, Topics
 from tidegate_ports.clock import Clock
@@ -78,12 +78,12 @@ class KafkaPartitionReader:
         self._make = make
         self._others = others
         self._post = post_to(loop)
-        self._orders = Orders()
+        self._orders = ConsumerCommands()
         self._stands: dict[Where, _Stand] = {}
         self._progress: defaultdict[str, Progress] = defaultdict(Progress)
         """By topic."""
         self._ids = TopicIds(topics, self._hand_on, loop=loop, notices=notices)
-        self._made_anew = MadeAnew(topics, self._renew, loop=loop, notices=notices)
+        self._made_anew = RecreationDetector(topics, self._renew, loop=loop, notices=notices)
         self._renewals = 0
         self._thread = ClientThread("tidegate-reader", self._serve, notices, settings.restart_wait_ms)
         self.polled_at_ms = clock.monotonic_ms()
@@ -108,7 +108,7 @@ class KafkaPartitionReader:
         self.unassign(*where)
         stand = self._stands[where] = _Stand(topic, None, checked=position != END)
         if position == END:
-            # Asked of the brokers here and not left to the client, whose own search for the end is not safe (`Lanes`).
+            # Asked of the brokers here and not left to the client, whose own search for the end is not safe (`PartitionFlows`).
             stand.asking = self._loop.create_task(self._find_end(where, stand))
         else:
             self._start_at(where, stand, position)
@@ -177,10 +177,10 @@ class KafkaPartitionReader:
         """One client's life, on the reader's thread."""
         renewals = self._renewals
         client, life = self._make(self._settings), Life()
-        reach = Reach(self._settings, self._others, self._clock.monotonic_ms())
+        reach = Connectivity(self._settings, self._others, self._clock.monotonic_ms())
         let_go: Callable[[], None] = client.close
         try:
-            lanes = Lanes(client, self._settings.in_flight_records_max, self._notices)
+            lanes = PartitionFlows(client, self._settings.in_flight_records_max, self._notices)
             self._post(self._begin_again)
             while not self._thread.stopping and self._renewals == renewals:
                 self._turn(client, lanes, life, reach)
@@ -192,7 +192,7 @@ class KafkaPartitionReader:
         finally:
             let_go()
 
-    def _turn(self, client: Client, lanes: Lanes, life: Life, reach: Reach) -> None:
+    def _turn(self, client: Client, lanes: PartitionFlows, life: Life, reach: Connectivity) -> None:
         lanes.carry_out(self._orders.collect())
         if found := lanes.sort(read_batch(client, self._settings)):
             self._post(self._tell, found, life)

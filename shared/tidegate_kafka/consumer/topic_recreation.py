@@ -19,7 +19,7 @@ LOOK_EVERY_S: Final[float] = 5.0
 """One question about a few names. The news is believed at the second look, so that each broker has it by the time at which a new client asks one."""
 
 
-class MadeAnew:
+class RecreationDetector:
     """One per reader, on its loop.
 
     Args:

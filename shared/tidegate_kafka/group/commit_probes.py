@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from tidegate_core.engine.membership_lease import PROBES_OPEN_MAX, Guard, ProbeVerdict
+from tidegate_core.engine.membership_lease import PROBES_OPEN_MAX, MembershipLease, ProbeVerdict
 from tidegate_kafka.clients.error_codes import probe_verdict
 from tidegate_kafka.clients.loop_bridge import Post
 from tidegate_kafka.consumer.partition_flows import Client
@@ -31,7 +31,7 @@ Asked = tuple[int, "asyncio.Future[bool | None]"]
 class Probes:
     """Sends probes for one topic, feeds the guard with their answers, and answers who asked for proof."""
 
-    def __init__(self, topic: str, guard: Guard, every_ms: int, post: Post, notices: Notices) -> None:
+    def __init__(self, topic: str, guard: MembershipLease, every_ms: int, post: Post, notices: Notices) -> None:
         self._topic = topic
         self._guard = guard
         self._every_ms = every_ms

@@ -12,12 +12,12 @@ from typing import Protocol
 
 from confluent_kafka import KafkaError, TopicPartition
 
-from tidegate_core.engine.membership_lease import Guard, ProbeVerdict
+from tidegate_core.engine.membership_lease import MembershipLease, ProbeVerdict
 from tidegate_kafka.clients.connectivity import CutOff, OthersFind, others_find
 from tidegate_kafka.clients.settings import KafkaSettings
 from tidegate_kafka.consumer.batch_poll import read_batch
-from tidegate_kafka.consumer.consumer_commands import Orders
-from tidegate_kafka.consumer.partition_flows import Client, ClientEnded, Lanes, PositionGone, Read, is_fatal
+from tidegate_kafka.consumer.consumer_commands import ConsumerCommands
+from tidegate_kafka.consumer.partition_flows import Client, ClientEnded, PartitionFlows, PositionGone, Read, is_fatal
 from tidegate_kafka.group.commit_probes import Probes
 from tidegate_kafka.group.pending_drain import PendingDrain, drain_ms
 from tidegate_kafka.group.stuck_join import Joining
@@ -55,8 +55,8 @@ class Member:
         settings: KafkaSettings,
         topic: Topic,
         *,
-        orders: Orders,
-        guard: Guard,
+        orders: ConsumerCommands,
+        guard: MembershipLease,
         probes: Probes,
         teller: Teller,
         clock: Clock,
@@ -72,7 +72,7 @@ class Member:
         self._teller = teller
         self._clock = clock
         self._notices = notices
-        self._lanes = Lanes(client, settings.in_flight_records_max, notices)
+        self._lanes = PartitionFlows(client, settings.in_flight_records_max, notices)
         self._failure: Exception | None = None
         self._leaving = False
         self._expelled_at: int | None = None
@@ -138,7 +138,7 @@ class Member:
 
     def abandon(self) -> None:
         """The client is gone: nothing is owned any more, whatever callbacks came or did not come."""
-        self._guard.expelled()
+        self._guard.membership_lost()
         self._joining.expelled(self._clock.monotonic_ms())
         if owned := self.owned:
             self._disown(owned)
@@ -236,7 +236,7 @@ class Member:
         self._disown(going)
 
     def _lose(self, going: frozenset[int]) -> None:
-        self._guard.expelled()
+        self._guard.membership_lost()
         self._joining.expelled(self._clock.monotonic_ms())
         self._stop_flows(going)
         self._disown(going)

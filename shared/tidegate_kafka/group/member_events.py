@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tidegate_kafka.clients.client_thread import Life
 from tidegate_kafka.clients.loop_bridge import Post
-from tidegate_kafka.consumer.consumer_commands import Orders
+from tidegate_kafka.consumer.consumer_commands import ConsumerCommands
 from tidegate_kafka.consumer.reader_progress import Progress
 from tidegate_kafka.consumer.topic_ids import TopicIds
 from tidegate_kafka.group.pending_drain import PendingDrain
@@ -24,7 +24,7 @@ class Found(NamedTuple):
     gone: int = -1
 
 
-class LoopTeller:
+class MemberEvents:
     """Carries a member's reports to the listener on the loop, and keeps from it what a later order made void.
 
     Attributes:
@@ -33,7 +33,7 @@ class LoopTeller:
         life: Of the client that reads now.
     """
 
-    def __init__(self, listener: MembershipListener, orders: Orders, topic: Topic, post: Post) -> None:
+    def __init__(self, listener: MembershipListener, orders: ConsumerCommands, topic: Topic, post: Post) -> None:
         self._listener = listener
         self._orders = orders
         self._topic = topic

@@ -11,21 +11,21 @@ from typing import Any, Protocol, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from tidegate_core.engine.membership_lease import Guard
+from tidegate_core.engine.membership_lease import MembershipLease
 from tidegate_kafka.clients.client_config import membership_config
 from tidegate_kafka.clients.client_log import LOG
 from tidegate_kafka.clients.client_thread import ClientThread
 from tidegate_kafka.clients.connectivity import OthersFind, close_aside, others_find
 from tidegate_kafka.clients.loop_bridge import post_to
 from tidegate_kafka.clients.settings import KafkaSettings
-from tidegate_kafka.consumer.consumer_commands import Orders
+from tidegate_kafka.consumer.consumer_commands import ConsumerCommands
 from tidegate_kafka.consumer.partition_flows import Client
 from tidegate_kafka.consumer.topic_ids import TopicIds
-from tidegate_kafka.consumer.topic_recreation import MadeAnew
+from tidegate_kafka.consumer.topic_recreation import RecreationDetector
 from tidegate_kafka.group.commit_probes import Probes
 from tidegate_kafka.group.group_member import Callbacks, Member
-from tidegate_kafka.group.member_events import LoopTeller
-from tidegate_kafka.group.previous_incarnation import FormerLife
+from tidegate_kafka.group.member_events import MemberEvents
+from tidegate_kafka.group.previous_incarnation import PreviousIncarnation
 from tidegate_ports.bus import MembershipListener, Notices, Topic, Topics
 from tidegate_ports.clock import Clock
 
@@ -62,7 +62,7 @@ class KafkaMembership:
     """One member of the group; may be started and stopped again and again.
 
     With `topics` records are handed on with the id of the topic in which they lie, asked after they were read, and a client that knew another
-    one under the name hands over and is replaced (`MadeAnew`): without, the topic has to be one that nobody makes anew. With `former` the first
+    one under the name hands over and is replaced (`RecreationDetector`): without, the topic has to be one that nobody makes anew. With `former` the first
     client of a process that fell and came back at once does not join before nobody has to wait for long for the life of before.
     """
 
@@ -78,7 +78,7 @@ class KafkaMembership:
         make: MakeClient = make_consumer,
         topics: Topics | None = None,
         others: OthersFind = others_find,
-        former: FormerLife | None = None,
+        former: PreviousIncarnation | None = None,
     ) -> None:
         self._settings = settings
         self._topic = topic
@@ -88,14 +88,14 @@ class KafkaMembership:
         self._loop = loop
         self._make = make
         self._others = others
-        self._orders = Orders()
-        self._guard = Guard(settings.half_session_ms, settings.settle_ms)
-        self._teller = LoopTeller(listener, self._orders, topic, post_to(loop))
-        self._made_anew: MadeAnew | None = None
+        self._orders = ConsumerCommands()
+        self._guard = MembershipLease(settings.half_session_ms, settings.settle_ms)
+        self._teller = MemberEvents(listener, self._orders, topic, post_to(loop))
+        self._made_anew: RecreationDetector | None = None
         self._renewals = 0
         if topics is not None:
             self._teller.ids = TopicIds(topics, self._teller.hand_on, loop=loop, notices=notices)
-            self._made_anew = MadeAnew(topics, self._renew, loop=loop, notices=notices)
+            self._made_anew = RecreationDetector(topics, self._renew, loop=loop, notices=notices)
             self._made_anew.know(topic)
         self._probes = Probes(topic.name, self._guard, settings.probe_every_ms, post_to(loop), notices)
         self._thread = ClientThread("tidegate-membership", self._serve, notices, settings.restart_wait_ms)
@@ -197,7 +197,7 @@ class KafkaMembership:
             if not member.hand_over(lambda: self._turned(member)):
                 self._notices("kafka_drain_cut", patience_ms=self._settings.stop_drain_ms_max)
             # The goodbye gives all of it to others: from here on nothing of a cut drain may leave any more.
-            self._guard.expelled()
+            self._guard.membership_lost()
         finally:
             self._end(client, member, callbacks)
 

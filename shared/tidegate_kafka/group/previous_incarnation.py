@@ -53,7 +53,7 @@ def process_age_ms() -> int:
     return max(0, round(age_s * 1000))
 
 
-class FormerLife:
+class PreviousIncarnation:
     """Asked by a process that has not joined yet. Blocking, on its membership's thread.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidegate_kafka.clients.connectivity import OthersFind, Reach
+from tidegate_kafka.clients.connectivity import Connectivity, OthersFind
 from tidegate_kafka.clients.settings import KafkaSettings
 from tidegate_kafka.consumer.partition_flows import Client
 
@@ -16,7 +16,7 @@ class Joining:
     """Whether the client is in its group, and for how long it has not come into it.
 
     What the brokers do not answer is no fault of the client's: while they are away, no time passes here; that it finds none although others do
-    is (`Reach`). With KIP-848 a member without a share is told nothing, so that nobody knows whether it has joined. Nor is one without a share
+    is (`Connectivity`). With KIP-848 a member without a share is told nothing, so that nobody knows whether it has joined. Nor is one without a share
     told that its session has run out (librdkafka 2.16), with neither protocol: whether it finds a broker is asked for as long as nothing proves it.
 
     Attributes:
@@ -29,13 +29,13 @@ class Joining:
         self._insists = settings.group_protocol == "classic"
         self._patience_ms = settings.joining_ms_max
         self._outside_since = now_ms
-        self._reach = Reach(settings, others, now_ms, ASK_EVERY_MS)
+        self._reach = Connectivity(settings, others, now_ms, ASK_EVERY_MS)
         self.joined = False
 
     def given(self, now_ms: int) -> None:
         """It may be said again."""
         if not self.joined:
-            self._reach = Reach(self._settings, self._others, now_ms)
+            self._reach = Connectivity(self._settings, self._others, now_ms)
         self.joined = True
 
     def proven(self, now_ms: int) -> None:
@@ -46,7 +46,7 @@ class Joining:
         """It may be said again: no new time begins."""
         if self.joined:
             self._outside_since = now_ms
-            self._reach = Reach(self._settings, self._others, now_ms, ASK_EVERY_MS)
+            self._reach = Connectivity(self._settings, self._others, now_ms, ASK_EVERY_MS)
         self.joined = False
 
     def is_overdue(self, client: Client, now_ms: int) -> bool:

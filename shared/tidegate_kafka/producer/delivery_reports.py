@@ -14,7 +14,7 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, Message
 from tidegate_core.rows.effects import NotProduced, Outcome, Produced
 from tidegate_kafka.clients.error_codes import OF_THE_BATCH, UNAVAILABLE, not_produced
 from tidegate_kafka.clients.loop_bridge import Post
-from tidegate_kafka.producer.stalled_partitions import Standstill
+from tidegate_kafka.producer.stalled_partitions import StalledPartitions
 from tidegate_ports.bus import Settled
 
 PRODUCED: Final = Produced()
@@ -58,7 +58,7 @@ class Deliveries:
         acknowledged: A broker has taken a record since this was set to False.
     """
 
-    def __init__(self, post: Post, standstill: Standstill, batch_refused: BatchRefused) -> None:
+    def __init__(self, post: Post, standstill: StalledPartitions, batch_refused: BatchRefused) -> None:
         self._post = post
         self._standstill = standstill
         self._batch_refused = batch_refused

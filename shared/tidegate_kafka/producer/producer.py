@@ -26,20 +26,20 @@ from tidegate_core.rows.effects import NotProduced, Outcome, Produce
 from tidegate_kafka.clients.client_config import GUARDED_MS_MAX, producer_config
 from tidegate_kafka.clients.client_log import LOG
 from tidegate_kafka.clients.client_thread import ClientThread
-from tidegate_kafka.clients.connectivity import CutOff, OthersFind, Reach, let_go_aside, others_find
+from tidegate_kafka.clients.connectivity import Connectivity, CutOff, OthersFind, close_in_background, others_find
 from tidegate_kafka.clients.error_codes import GUARD, REFUSED, UNAVAILABLE, not_produced
 from tidegate_kafka.clients.loop_bridge import post_to
 from tidegate_kafka.clients.settings import KafkaSettings
 from tidegate_kafka.group.membership import CLOSE_MS_MAX
 from tidegate_kafka.producer.delivery_reports import Deliveries, Group, Waiter
-from tidegate_kafka.producer.stalled_partitions import HasLeader, Standstill, has_leader
+from tidegate_kafka.producer.stalled_partitions import HasLeader, StalledPartitions, has_leader
 from tidegate_kafka.producer.unbatched_topics import OneByOne, one_by_one
 from tidegate_ports.bus import Notices, Settled
 from tidegate_ports.clock import Clock
 
 POLL_S = 0.05
 """Reports wake the thread at once; this bounds how late it sees that the guard lapsed, far below the guard's length. While records wait
-and no broker is found it may be a second later (`Reach`), and half a second more where some have expired (`Standstill`): others take over half
+and no broker is found it may be a second later (`Connectivity`), and half a second more where some have expired (`StalledPartitions`): others take over half
 a session behind the lapse, and a record's own life ends by then as well.
 """
 PURGE_MS_MAX = 2_000
@@ -78,7 +78,7 @@ class _Line:
 
     held: list[ProducerClient]
     deliveries: Deliveries
-    reach: Reach
+    reach: Connectivity
 
     @property
     def client(self) -> ProducerClient:
@@ -109,7 +109,7 @@ class KafkaPublisher:
         self._make = make
         self._others = others
         self._led = led
-        self._standstill = Standstill(settings, led)
+        self._standstill = StalledPartitions(settings, led)
         self._one_by_one = for_one_by_one or OneByOne()
         self._batch_refused = (
             self._one_by_one.refused_together if for_one_by_one is None else self._one_by_one.refused_alone
@@ -270,7 +270,7 @@ class KafkaPublisher:
 
     def _open(self) -> _Line:
         client = self._make(self._settings, self._guard_holds is not None)
-        reach = Reach(self._settings, self._others, self._clock.monotonic_ms())
+        reach = Connectivity(self._settings, self._others, self._clock.monotonic_ms())
         self._standstill.begin_again()
         line = _Line([client], Deliveries(self._post, self._standstill, self._batch_refused), reach)
         with self._lock:
@@ -304,7 +304,7 @@ class KafkaPublisher:
             self._hear_out(line)
         finally:
             line.deliveries.abandon()
-            let_go_aside(line.held)
+            close_in_background(line.held)
 
     def _hear_out(self, line: _Line) -> None:
         """The reports of purged records. Not by the client's `flush`: a fatal error among them is raised, and it calls for the reports behind

@@ -66,7 +66,7 @@ class _Standing:
     renewals: int = 0
 
 
-class Standstill:
+class StalledPartitions:
     """Of one publisher, whose clients follow each other; on its thread."""
 
     def __init__(self, settings: KafkaSettings, has_leader: HasLeader) -> None:

@@ -16,9 +16,19 @@ from typing import Any, TypeAlias
 from tests.benchmarks.rig.bulk_producer import NAMESPACE, event
 from tests.benchmarks.rig.store_bounds import CALLS_AHEAD
 from tests.support.builders import EVENTS, MINUTE, REQUESTS, SECOND, Doc, a_spec, an_apply
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.language.values.instants import format_instant
-from tidegate_core.rows.effects import Ask, Committed, Invalid, Read, ReadRange, Refused, Result, Unavailable, Written
+from tidegate_core.rows.effects import (
+    Committed,
+    EffectRequest,
+    Invalid,
+    Read,
+    ReadRange,
+    Refused,
+    Result,
+    Unavailable,
+    Written,
+)
 from tidegate_core.rows.store_operations import Action, Batch, Delete, Key, Page, Put, RangeRead, Transaction
 from tidegate_dynamo.settings import TABLE_NAMES
 from tidegate_dynamo.store_calls import KEYS_PER_CALL_MAX
@@ -72,7 +82,7 @@ class Recording:
         return [call for phase in self.phases for call in phase if isinstance(call, Lookup | RangeRead)]
 
 
-class RecordingBench(Bench):
+class RecordingBench(ActorHarness):
     """A bench that keeps what it calls the store for.
 
     Attributes:
@@ -125,7 +135,7 @@ class RecordingBench(Bench):
         self.calls.append(self._moving.write(batch))
         return super()._written(batch)
 
-    def _result(self, ask: Ask) -> Result | None:
+    def _result(self, ask: EffectRequest) -> Result | None:
         result = super()._result(ask)
         match ask.effect, result:
             case Read(keys), _:

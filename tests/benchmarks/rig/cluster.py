@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.benchmarks.rig import null_launcher_node as quiet_node
+from tests.benchmarks.rig import null_launcher_node
 from tests.benchmarks.rig.bulk_producer import REQUESTS, BulkProducer, Outgoing
 from tests.benchmarks.rig.call_replays import Logs
 from tests.benchmarks.rig.quiescence import Settled
@@ -47,7 +47,7 @@ class BenchCluster(Cluster):
         self.launches = folder / "launches.jsonl"
         folder.mkdir(parents=True, exist_ok=True)
         self.launches.touch()
-        super().__init__(folder, 1, None, **{quiet_node.VARIABLE: str(self.launches)})
+        super().__init__(folder, 1, None, **{null_launcher_node.VARIABLE: str(self.launches)})
 
     def make_kafka(self, folder: Path) -> KafkaBrick:
         return KafkaBrick(folder)
@@ -56,7 +56,7 @@ class BenchCluster(Cluster):
         return DynamoDbBrick(None) if self._quick else DynamoDbBrick(None, heap_mb=HEAP_MB, java_options=JAVA_OPTIONS)
 
     def command_of(self, process: str) -> Sequence[str]:
-        command = (sys.executable, "-P", quiet_node.__file__) if process.startswith("node-") else TIDEGATE
+        command = (sys.executable, "-P", null_launcher_node.__file__) if process.startswith("node-") else TIDEGATE
         if self._tree is None:
             return command
         return ("env", f"PYTHONPATH={self._tree / 'shared'}:{self._tree / 'services'}", *command)

@@ -10,13 +10,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.benchmarks.rig import sink_process as sink_program
+from tests.benchmarks.rig import sink_process
 from tests.support.checkers.lateness import percentile
 from tests.support.cluster.until import PATIENCE_S, until
 from tidegate_bricks.logged_process import LoggedProcess
 from tidegate_core.language.values.instants import parse_instant
 
-PROGRAM = Path(sink_program.__file__)
+PROGRAM = Path(sink_process.__file__)
 END_TIMEOUT_S = 30.0
 
 

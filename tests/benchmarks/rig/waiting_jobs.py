@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.benchmarks.rig import null_launcher_node as quiet_node
+from tests.benchmarks.rig import null_launcher_node
 from tests.benchmarks.rig.bulk_producer import apply, delete
 from tests.benchmarks.rig.cluster import APPLY_S_MAX, Stack
 from tests.support.cluster.until import until
 
 OPENS_IN = timedelta(hours=12)
 OPEN_FOR = timedelta(hours=1)
-PROGRAM = {"type": "python", "file": quiet_node.__file__}
+PROGRAM = {"type": "python", "file": null_launcher_node.__file__}
 """A file that is there; nothing ever runs it."""
 JOBS = ("J#", "J#~")
 LOOK_EVERY_S = 0.25

@@ -12,11 +12,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.chaos.proxies import proxy_plan as plan
+from tests.chaos.proxies import proxy_plan
 from tests.chaos.proxies.control import ControlClient
 from tests.chaos.proxies.link import DIRECTIONS, Ending
 from tests.chaos.proxies.store_faults import StoreFaults
-from tests.chaos.rig import stepped_clock_node as stepped_node
+from tests.chaos.rig import stepped_clock_node
 from tests.support.cluster.cluster import Cluster
 from tests.support.cluster.process import TIDEGATE, ClusterProcess
 from tests.support.cluster.until import until
@@ -95,19 +95,19 @@ class ChaosCluster(Cluster):
         return STEPPED if process.startswith("node-") else TIDEGATE
 
     def make_node(self, number: int, port: int) -> ClusterProcess:
-        variables = {stepped_node.VARIABLE: str(_clock_file(self.folder, f"node-{number}"))}
+        variables = {stepped_clock_node.VARIABLE: str(_clock_file(self.folder, f"node-{number}"))}
         return self._process(f"node-{number}", ("node",), port, **self._node_variables, **variables)
 
     def bricks_are_up(self) -> None:
         """Starts the proxies."""
         ways = self._ways.items()
-        text = plan.Plan(
+        text = proxy_plan.Plan(
             seed=self._seed,
             control=self._control_port,
-            stores=[plan.Way(name, way.store_proxy, self.dynamodb.port) for name, way in ways],
+            stores=[proxy_plan.Way(name, way.store_proxy, self.dynamodb.port) for name, way in ways],
             links=[
-                *(plan.Way(broker_link(name), way.broker_link, way.broker_listener) for name, way in ways),
-                *(plan.Way(store_link(name), way.store_link, way.store_proxy) for name, way in ways),
+                *(proxy_plan.Way(broker_link(name), way.broker_link, way.broker_listener) for name, way in ways),
+                *(proxy_plan.Way(store_link(name), way.store_link, way.store_proxy) for name, way in ways),
             ],
         ).text()
         self._proxies = LoggedProcess([*PROXIES, text], self.folder / "proxies.log")

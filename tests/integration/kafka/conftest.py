@@ -25,7 +25,7 @@ from tidegate_kafka.admin.topic_provisioning import TopicAdmin
 from tidegate_kafka.clients.settings import KafkaSettings
 from tidegate_kafka.group.group_session import GroupSession, GroupSessionUnavailable, group_session
 from tidegate_kafka.group.membership import KafkaMembership, MakeClient, make_consumer
-from tidegate_kafka.group.previous_incarnation import FormerLife
+from tidegate_kafka.group.previous_incarnation import PreviousIncarnation
 from tidegate_ports.bus import Drain, MembershipListener, Record, Topic
 from tidegate_ports.clock import SystemClock
 
@@ -132,7 +132,7 @@ class World:
         make: MakeClient = make_consumer,
         *,
         follows: bool = False,
-        former: FormerLife | None = None,
+        former: PreviousIncarnation | None = None,
     ) -> tuple[KafkaMembership, Recorder]:
         """Joins the group and returns at once; its recorder tells what it is given. As nodes do it asks, if it `follows`, which topic there is."""
         recorder = recorder or Recorder()

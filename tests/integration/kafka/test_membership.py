@@ -15,7 +15,7 @@ from tests.support.machine_speed import slowness
 from tidegate_bricks import KafkaBrick
 from tidegate_kafka.clients.client_config import membership_config
 from tidegate_kafka.group.group_session import group_session
-from tidegate_kafka.group.previous_incarnation import FormerLife, client_id
+from tidegate_kafka.group.previous_incarnation import PreviousIncarnation, client_id
 from tidegate_ports.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -244,9 +244,9 @@ async def test_given_a_process_that_fell_and_came_back_at_once_then_it_waits_bef
         await other.until(lambda: len(other.owned) == 4, "the other has its half")
         fallen.kill()
         now = world.clock.monotonic_ms()
-        former = FormerLife(cluster, "n-1", now)
+        former = PreviousIncarnation(cluster, "n-1", now)
         assert await asyncio.to_thread(former.is_in_the_way, now)
-        assert not await asyncio.to_thread(FormerLife(cluster, "n-3", now).is_in_the_way, now)
+        assert not await asyncio.to_thread(PreviousIncarnation(cluster, "n-3", now).is_in_the_way, now)
 
         world.settings = cluster.model_copy(update={"client_id": client_id(cluster, "n-1", "f0e1d2c3")})
         _, back = await world.member(former=former)

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from tidegate_kafka.clients.client_config import reader_config
-from tidegate_kafka.clients.connectivity import ASK_EVERY_MS, PATIENCE_MS, CutOff, Reach, others_find
+from tidegate_kafka.clients.connectivity import ASK_EVERY_MS, PATIENCE_MS, Connectivity, CutOff, others_find
 from tidegate_kafka.clients.settings import KafkaSettings
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ MACHINE_S = 60.0
 def looks(settings: KafkaSettings, others: KafkaSettings) -> Generator[bool | None, None, None]:
     """Looks at a client of some settings again and again; a stranger has other ones."""
     client = Consumer(reader_config(settings))
-    reach = Reach(others, others_find, now_ms=0)
+    reach = Connectivity(others, others_find, now_ms=0)
     try:
         for now in count(ASK_EVERY_MS, ASK_EVERY_MS):
             yield reach.look(client, now)

@@ -24,7 +24,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tests.chaos.rig import stepped_clock_node as stepped_node
+from tests.chaos.rig import stepped_clock_node
 from tests.support.cluster.topic_reader import make_topic
 from tests.support.servers.cluster_servers import ClusterServers, as_guest
 from tests.support.servers.servers import DynamoDbForTests, KafkaForTests
@@ -145,7 +145,7 @@ class Cluster:
         """Starts a node whose machine's wall clock is ahead."""
         clock = self.folder / f"node-{len(self.nodes)}.clock"
         clock.write_text(str(by_ms))
-        return self._start([stepped_node.__name__, "node"], {stepped_node.VARIABLE: str(clock)})
+        return self._start([stepped_clock_node.__name__, "node"], {stepped_clock_node.VARIABLE: str(clock)})
 
     def _start(self, command: Sequence[str], variables: Mapping[str, str]) -> NodeProcess:
         name = f"node-{len(self.nodes) + len(self._refused)}"

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.keys import SCHEMA_KEY
-from tidegate_core.rows.node_status import NodeCard
+from tidegate_core.rows.node_status import NodeStatus
 from tidegate_core.rows.schema_version import FIRST, NEWEST, StoreSchema
-from tidegate_core.rows.shared_limit import Waiter
+from tidegate_core.rows.shared_limit import QueueEntry
 from tidegate_core.rows.store_operations import Delete, Put
 from tidegate_node.startup_checks import EXIT_CONFIGURATION
 
@@ -43,11 +43,11 @@ def _schema(cluster: Cluster) -> StoreSchema:
     return StoreSchema.of(cluster.store().get([SCHEMA_KEY]).get(SCHEMA_KEY))
 
 
-def _waiters(cluster: Cluster) -> list[Waiter]:
+def _waiters(cluster: Cluster) -> list[QueueEntry]:
     """Rows as an older release wrote them, of a limit that lets nobody pass: their home offers them nothing meanwhile."""
     limit = keys.shared_limit("tests", "group", "of-before")
     return [
-        Waiter(limit=limit.pk, job_id=f"0003-{number:026d}", satisfied_at=number, most=0, asked_at=number)
+        QueueEntry(limit=limit.pk, job_id=f"0003-{number:026d}", satisfied_at=number, most=0, asked_at=number)
         for number in range(ROWS)
     ]
 
@@ -80,12 +80,12 @@ def test_given_a_store_of_before_then_nodes_serve_on_it_and_migrate_beside_them_
     assert sorted(map(str, _orders(cluster))) == sorted(str(number) for number in range(ROWS))
 
     # A process of the older release: its card does not say what it reads.
-    card = NodeCard(owner=OLDER, node="older", version="0.0.9", tzdata="", started_at=0, seen=int(time.time() * 1000))
-    cluster.store().write([Put(keys.node_card(OLDER), to_item(card, keys.node_card(OLDER)))])
+    card = NodeStatus(owner=OLDER, node="older", version="0.0.9", tzdata="", started_at=0, seen=int(time.time() * 1000))
+    cluster.store().write([Put(keys.node_status(OLDER), to_item(card, keys.node_status(OLDER)))])
     code, said = _told(_migrate(cluster, "--finish", "--writes-per-s", "500"))
     assert (code, "node older" in said) == (1, True), said
     assert _schema(cluster).writes == FIRST
-    cluster.store().write([Delete(keys.node_card(OLDER))])
+    cluster.store().write([Delete(keys.node_status(OLDER))])
 
     code, said = _told(_migrate(cluster, "--finish", "--writes-per-s", "500"))
     assert code == 0, said

@@ -23,7 +23,7 @@ from tidegate_core.writes.partition_map import map_of
 from tidegate_dynamo.client_factory import sdk_client
 from tidegate_dynamo.settings import DynamoSettings
 from tidegate_node.bootstrap import initialise
-from tidegate_node.commands import init_command as init
+from tidegate_node.commands import init_command
 from tidegate_node.startup_checks import EXIT_CONFIGURATION
 
 if TYPE_CHECKING:
@@ -345,10 +345,10 @@ def test_given_topics_that_a_node_of_other_tables_reads_then_init_makes_no_secon
     theirs = serving.settings.dynamodb
     other = theirs.model_copy(update={"table_prefix": f"other-{theirs.table_prefix}"})
 
-    assert init.run(settings=serving.settings.model_copy(update={"dynamodb": other})) == EXIT_CONFIGURATION
+    assert init_command.run(settings=serving.settings.model_copy(update={"dynamodb": other})) == EXIT_CONFIGURATION
 
     assert "they are of another cluster" in capsys.readouterr().err
-    assert init.run(settings=serving.settings) == 0
+    assert init_command.run(settings=serving.settings) == 0
 
 
 def test_given_bricks_that_do_not_answer_then_the_node_waits_and_then_gives_up_for_now(serving: Cluster) -> None:

@@ -26,7 +26,7 @@ from tidegate_bricks.free_ports import free_port
 from tidegate_kafka.admin.topic_provisioning import TopicAdmin, TopicsUnavailable
 from tidegate_kafka.clients.settings import KafkaSettings
 from tidegate_node.bootstrap import load
-from tidegate_node.commands import init_command as init
+from tidegate_node.commands import init_command
 
 if TYPE_CHECKING:
     from tests.integration.node.conftest import Cluster
@@ -153,7 +153,7 @@ def test_given_a_broker_that_cannot_be_trusted_then_nothing_is_said_to_it_and_th
     patience = {"TIDEGATE_KAFKA__ANSWER_MS_MAX": "1500"}
 
     def said() -> str:
-        code = init.run(settings=load({**secured.environment, **_variables(given), **patience}))
+        code = init_command.run(settings=load({**secured.environment, **_variables(given), **patience}))
         said = capsys.readouterr().err
         assert code == 75, said
         assert PASSWORD not in said

@@ -18,7 +18,7 @@ from tests.simulation.checks.request_history import NEVER, SKEW_MS, Segment
 from tests.simulation.users.schedule_definitions import NAMESPACE
 from tests.simulation.world.fault_schedule import HEAL_AFTER_MS
 from tests.simulation.world.timeline import START
-from tidegate_core.ingest.events_topic_watch import LOOK_MS
+from tidegate_core.ingest.events_topic_watch import CHECK_MS
 from tidegate_core.ingest.topic_follower import ASK_AGAIN_MS
 from tidegate_core.language.values.durations import parse_duration
 from tidegate_core.language.values.instants import parse_instant
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SETTLE_MS: Final = 6_000
 """In a healed world a reminder is dealt with this long after it has come, where its shard and all that is read are served."""
 SETTLE_AMID_FAULTS_MS: Final = 15_000
-LOOK_AT_MOST_MS: Final = LOOK_MS + LOOK_MS // 10
+LOOK_AT_MOST_MS: Final = CHECK_MS + CHECK_MS // 10
 NOTICED_MS: Final = ASK_AGAIN_MS + LOOK_AT_MOST_MS
 """So long after brokers tell of it a holder knows at the latest that the events topic has changed, or that of a source."""
 WAITS_FOR: Final = frozenset({"fire", "at_least_every", "count", "cursor", "mixed"})

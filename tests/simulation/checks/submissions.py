@@ -14,7 +14,7 @@ from tests.support.ended_runs import ended_row
 from tidegate_core.rows import keys, setbacks
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.run import Run
-from tidegate_core.runs import run_lifecycle as runs
+from tidegate_core.runs import run_lifecycle
 from tidegate_core.shard.launch_values import SUBMIT_WITHIN_MS
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _problem(case: Case, row: LedgerRow) -> str | None:
     tried = {attempt for _, attempt in case.record.handed_over[run.id]}
     if verdict.attempt != run.attempt:
         return f"that was said of attempt {verdict.attempt}, and {run.attempt} is its last one"
-    if is_given_up(case, row) and len(tried) < case.limit(SUBMIT_TRIES, runs.SUBMIT_TRIES_MAX):
+    if is_given_up(case, row) and len(tried) < case.limit(SUBMIT_TRIES, run_lifecycle.SUBMIT_TRIES_MAX):
         return f"only attempts {sorted(tried)} were made"
     return None
 
@@ -94,7 +94,7 @@ def _start_problem(case: Case, row: LedgerRow, run: Run) -> str | None:
     taken = case.record.taken_on.get((run.id, run.attempt))
     if taken is None:
         return "the platform has never taken it"
-    if row.at < taken + case.limit(START_WITHIN, runs.START_WITHIN_MS) - SKEW_MS:
+    if row.at < taken + case.limit(START_WITHIN, run_lifecycle.START_WITHIN_MS) - SKEW_MS:
         return f"the platform had it for {row.at - taken} ms"
     shard = keys.shard_of_run(run.id)
     settled = case.lane_had(shard, row.at, SETTLED_MS + case.queued_ms)

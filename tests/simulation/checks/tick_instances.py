@@ -16,7 +16,7 @@ from tests.simulation.checks.fires import at_text
 from tests.simulation.checks.request_history import NEVER, SKEW_MS, kept_evidence
 from tests.simulation.users.schedule_definitions import NAMESPACE, needed_of
 from tests.simulation.users.tick_schedules import OPEN_MAX, leaves_of_time, opens_instances, ticks_between
-from tidegate_core.evidence import tick_instances as production
+from tidegate_core.evidence import tick_instances
 from tidegate_core.language.values.durations import parse_duration
 from tidegate_core.shard.events.evidence_log import FORGET, TICK
 
@@ -195,7 +195,7 @@ def _check_oldest(
 
 
 def _open_max(case: Case) -> int:
-    return dict(case.swarm.knobs).get(OPEN_MAX, production.OPEN_MAX)
+    return dict(case.swarm.knobs).get(OPEN_MAX, tick_instances.OPEN_MAX)
 
 
 def _check_left(case: Case, life: Life, found: list[Instance], early: Instance) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, a_request, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tidegate_core.language.values.derived_ids import shard_of_run
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Committed, Refused
@@ -14,9 +14,9 @@ from tidegate_core.writes.start_gate import finish_run, start_run
 RESTARTED = "driver of the restarted container"
 
 
-def a_run(behaviour: Behaviour) -> tuple[Bench, str]:
+def a_run(behaviour: Behaviour) -> tuple[ActorHarness, str]:
     """A schedule that is run by hand, past the gate."""
-    bench = Bench(behaviour=behaviour)
+    bench = ActorHarness(behaviour=behaviour)
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("1h"))))
     bench.request(a_request("trigger"))
@@ -24,13 +24,13 @@ def a_run(behaviour: Behaviour) -> tuple[Bench, str]:
     return bench, bench.started[0].run_id
 
 
-def starts(bench: Bench, run_id: str, driver: str = RESTARTED, attempt: int = 1) -> bool:
+def starts(bench: ActorHarness, run_id: str, driver: str = RESTARTED, attempt: int = 1) -> bool:
     verdict = bench.transact(start_run(run_id, attempt, driver, bench.now, f"start {driver} {bench.now}"))
     assert isinstance(verdict, Committed | Refused)
     return isinstance(verdict, Committed)
 
 
-def reports(bench: Bench, run_id: str, driver: str = RESTARTED) -> bool:
+def reports(bench: ActorHarness, run_id: str, driver: str = RESTARTED) -> bool:
     told = ("succeeded", 0, None, None, None, bench.now, f"end {driver} {bench.now}")
     return isinstance(bench.transact(finish_run(run_id, 1, driver, *told)), Committed)
 
@@ -89,8 +89,8 @@ def test_given_a_start_and_the_owners_end_of_the_run_at_one_time_then_one_of_the
     assert item["driver"] == RESTARTED
 
 
-def _before_the_gate() -> tuple[Bench, str]:
-    bench = Bench(behaviour=Behaviour(starts_after=None))
+def _before_the_gate() -> tuple[ActorHarness, str]:
+    bench = ActorHarness(behaviour=Behaviour(starts_after=None))
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("1h"))))
     bench.request(a_request("trigger"))

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.support.builders import MINUTE, REQUESTS, SECOND, a_cancel, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_batch, a_produce
 from tests.support.harness.two_owners import BenchPair
 from tidegate_core.rows import keys
@@ -59,7 +59,7 @@ def test_given_a_create_whose_place_was_passed_before_it_is_read_again_then_it_g
 
 def test_given_a_cancel_between_the_guards_that_a_load_has_read_and_its_rows_then_it_is_not_delivered() -> None:
     """A load's answer is filtered by what was cancelled since it was asked: its guards are older than the cancel."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(a_send("m-1", after="70s"))
     bench.hold_back(guards_are_read, answer_only=True)
@@ -74,7 +74,7 @@ def test_given_a_cancel_between_the_guards_that_a_load_has_read_and_its_rows_the
 
 def test_given_a_predecessor_whose_clock_was_ahead_then_a_cancel_of_what_it_sent_is_too_late() -> None:
     """Due between the delivery position and the fence, or a second after it (two clocks, 500 ms each): it may be there."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(a_send("m-1", after="1s"))
     bench.run(SECOND + 100)
@@ -94,7 +94,7 @@ def test_given_a_destination_that_stays_down_then_the_others_go_on_and_each_mess
     """What is refused moves to a place of its own, where a successor finds it, and no checkpoint waits for it, whenever its owner
     falls.
     """
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     refused = NotProduced("refused", "unknown topic")
     bench.answer_with(a_produce("down"), refused, times=10**6)

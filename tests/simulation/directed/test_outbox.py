@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import MINUTE, RUNS, SECOND, a_request, a_spec, an_apply, every, on_run_of
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.effect_matchers import Match, a_batch, a_commit
 from tests.support.harness.recorded_effects import Sent
 from tidegate_core.rows.effects import Effect, Produce
@@ -29,7 +29,7 @@ def the_end_is_told(effect: Effect) -> bool:
 def test_given_an_end_that_is_told_and_a_crash_again_and_again_then_listeners_hear_it_once(
     under_way: Match, carried_out: bool
 ) -> None:
-    bench = Bench(behaviour=Behaviour(runs_for=SECOND))
+    bench = ActorHarness(behaviour=Behaviour(runs_for=SECOND))
     bench.run(SECOND)
     bench.request(an_apply(a_spec("down", on_run_of("up"))))
     bench.request(an_apply(a_spec("up", every("1h"))))
@@ -54,7 +54,7 @@ def test_given_an_end_that_is_told_and_a_crash_again_and_again_then_listeners_he
 
 def test_given_an_end_that_nobody_heard_and_a_listener_before_its_row_is_gone_then_that_one_does_not_hear_it() -> None:
     """The row says nothing of it, and the successor matches anew: what was admitted before an activation does not count."""
-    bench = Bench(behaviour=Behaviour(runs_for=SECOND))
+    bench = ActorHarness(behaviour=Behaviour(runs_for=SECOND))
     bench.run(SECOND)
     bench.request(an_apply(a_spec("up", every("1h"))))
     bench.run(SECOND)
@@ -75,7 +75,7 @@ def test_given_an_end_that_nobody_heard_and_a_listener_before_its_row_is_gone_th
 
 def test_given_an_end_that_was_told_twice_then_both_say_which_end_it_is() -> None:
     """At least once, with an id: an outsider that reads `tidegate.runs` can tell a repeat."""
-    bench = Bench(behaviour=Behaviour(runs_for=SECOND))
+    bench = ActorHarness(behaviour=Behaviour(runs_for=SECOND))
     bench.run(SECOND)
     bench.request(an_apply(a_spec("up", every("1h"))))
     bench.request(a_request("trigger", "up"))

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.effect_matchers import a_commit
 from tidegate_core.ownership.shard_actor import TIMER_WINDOW_MS
 
 
-def a_bench() -> Bench:
-    bench = Bench(behaviour=Behaviour(runs_for=100))
+def a_bench() -> ActorHarness:
+    bench = ActorHarness(behaviour=Behaviour(runs_for=100))
     bench.run(SECOND)
     return bench
 
 
-def nominals(bench: Bench) -> list[int]:
+def nominals(bench: ActorHarness) -> list[int]:
     return [entry[2] for entry in bench.ledger()]
 
 
@@ -71,7 +71,7 @@ def test_given_an_update_whose_write_is_under_way_when_the_former_instant_comes_
 
 def test_given_a_name_that_comes_back_then_its_first_occurrence_is_another_one_than_the_former_lifes() -> None:
     """H13: the count of occurrences begins anew with a new life; what tells them apart is the incarnation."""
-    bench = Bench(behaviour=Behaviour(runs_for=100))
+    bench = ActorHarness(behaviour=Behaviour(runs_for=100))
     bench.run(SECOND)
     for life in ("first", "second"):
         bench.request(an_apply(a_spec(trigger=on_data()), f"apply-{life}"))

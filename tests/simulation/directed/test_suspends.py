@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.effect_matchers import a_commit
 from tests.support.harness.two_owners import BenchPair
 from tidegate_core.language.values.instants import format_instant
@@ -15,7 +15,7 @@ from tidegate_core.rows.schedule import ScheduleState
 PERIOD = 20 * SECOND
 
 
-def state_of(bench: Bench) -> ScheduleState:
+def state_of(bench: ActorHarness) -> ScheduleState:
     (row,) = bench.rows("S#")
     return from_item(ScheduleState, row)
 
@@ -24,7 +24,7 @@ def a_resume(request_id: str, suspended_at: int) -> Doc:
     return a_request("resume", request_id=request_id, suspended_at=format_instant(suspended_at))
 
 
-def suspended_twice(bench: Bench) -> int:
+def suspended_twice(bench: ActorHarness) -> int:
     """A schedule that was suspended, let go on and suspended anew; returns the instant of the first suspend."""
     bench.request(an_apply(a_spec(trigger=every("20s"), overlap="allow")))
     bench.request(a_request("suspend", request_id="s-1"))
@@ -41,12 +41,12 @@ def suspended_twice(bench: Bench) -> int:
 def test_given_a_crash_after_any_effect_then_the_resume_of_an_older_suspend_changes_nothing_and_that_of_this_one_does(
     late_writes_after: int | None,
 ) -> None:
-    def a_bench() -> Bench:
-        bench = Bench(behaviour=Behaviour(runs_for=100))
+    def a_bench() -> ActorHarness:
+        bench = ActorHarness(behaviour=Behaviour(runs_for=100))
         bench.run(SECOND)
         return bench
 
-    def a_story(bench: Bench) -> None:
+    def a_story(bench: ActorHarness) -> None:
         first = suspended_twice(bench)
         bench.request(a_resume("older", first))
         bench.run(2 * PERIOD)

@@ -8,33 +8,33 @@ from typing import TypeAlias
 import pytest
 
 from tests.support.builders import EVENTS, EVENTS_ID, SECOND, a_spec, an_apply, an_event, on_data
-from tests.support.harness.actor_harness import Behaviour, Bench
-from tidegate_core.engine.actor_inputs import PositionGone
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
+from tidegate_core.engine.actor_inputs import OffsetOutOfRange
 from tidegate_core.ingest.topic_follower import ASK_AGAIN_MS
 
 NEW_ID = "c" * 32
-MadeAgain: TypeAlias = Callable[[Bench], None]
+MadeAgain: TypeAlias = Callable[[ActorHarness], None]
 
 
-def listening() -> Bench:
-    bench = Bench(behaviour=Behaviour(starts_after=None))
+def listening() -> ActorHarness:
+    bench = ActorHarness(behaviour=Behaviour(starts_after=None))
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=on_data(count=100))))
     bench.run(SECOND)
     return bench
 
 
-def nodes_start_again(bench: Bench) -> None:
+def nodes_start_again(bench: ActorHarness) -> None:
     bench.crash()
     bench.run(SECOND)
 
 
-def reader_is_told(bench: Bench) -> None:
-    bench.give(PositionGone(EVENTS, 0, 1))
+def reader_is_told(bench: ActorHarness) -> None:
+    bench.give(OffsetOutOfRange(EVENTS, 0, 1))
     bench.run(SECOND)
 
 
-def brokers_are_asked(bench: Bench) -> None:
+def brokers_are_asked(bench: ActorHarness) -> None:
     bench.run(ASK_AGAIN_MS + 10 * SECOND)
 
 
@@ -43,7 +43,7 @@ def made_again(request: pytest.FixtureRequest) -> MadeAgain:
     """The topic's id is another one and its log is empty; nodes notice it, and read the new one."""
     notices: MadeAgain = request.param
 
-    def make(bench: Bench) -> None:
+    def make(bench: ActorHarness) -> None:
         bench.log(EVENTS, 0).clear()
         bench.create_topic(EVENTS, topic_id=NEW_ID)
         notices(bench)
@@ -51,7 +51,7 @@ def made_again(request: pytest.FixtureRequest) -> MadeAgain:
     return make
 
 
-def counts(bench: Bench) -> list[object]:
+def counts(bench: ActorHarness) -> list[object]:
     return [row["counts"] for row in bench.rows("E#")]
 
 
@@ -104,7 +104,7 @@ def test_given_a_schedule_that_was_activated_before_then_the_new_topic_counts_wh
     made_again: MadeAgain,
 ) -> None:
     """An activation leaves out what lay below the ends of the topics that it saw, and of no other one."""
-    bench = Bench(behaviour=Behaviour(starts_after=None))
+    bench = ActorHarness(behaviour=Behaviour(starts_after=None))
     bench.run(SECOND)
     for number in range(5):
         bench.event(an_event(f"before-{number}"))

@@ -41,7 +41,7 @@ from tests.simulation.users.tick_schedules import KNOBS as TICKS_KNOBS
 from tests.simulation.users.timed_suspensions import TRAP as ENDS
 from tests.simulation.world.transaction_names import OF_SOURCES, OF_TICKS
 from tidegate_core.rows import keys
-from tidegate_core.writes.limit_permits import home_of
+from tidegate_core.writes.limit_permits import owner_shard_of
 
 SetTrap: TypeAlias = Callable[[Swarm, Random], Swarm]
 
@@ -133,7 +133,7 @@ def queues(swarm: Swarm, chance: Random) -> Swarm:
     """More schedules share a program than its limit lets run, and the limit's home changes hands while they queue: it
     falls at the moment at which it has offered a slot, is frozen while offers stand, and is told to end.
     """
-    home = home_of(keys.shared_limit(NAMESPACE, "program", "tool"), swarm.shards) % swarm.topic_partitions
+    home = owner_shard_of(keys.shared_limit(NAMESPACE, "program", "tool"), swarm.shards) % swarm.topic_partitions
     troubles = (
         Trouble(chance.randint(8_000, 20_000), "crash", chance.randint(200, 9_000), once_applied="offer"),
         Trouble(chance.randint(22_000, 30_000), "pause", chance.choice((1_500, 5_000, 9_000)), holder_of=home),
@@ -152,7 +152,9 @@ def rates(swarm: Swarm, chance: Random) -> Swarm:
     """Schedules share a rate (`paced`), programs are slow to start, so that runs are stopped before they have, and owners
     fall as they admit, park and end runs, and as they offer what time gives back; in some worlds writes come again, later.
     """
-    home = home_of(keys.shared_rate(NAMESPACE, "group", PACE, 5_000, None), swarm.shards) % swarm.topic_partitions
+    home = (
+        owner_shard_of(keys.shared_rate(NAMESPACE, "group", PACE, 5_000, None), swarm.shards) % swarm.topic_partitions
+    )
     steps = ("admit", "admit", "offer", "park", "end_pending", "cancel_run")
     falls = tuple(
         Trouble(chance.randint(6_000, 40_000), "crash", chance.randint(200, 9_000), once_applied=chance.choice(steps))

@@ -43,7 +43,7 @@ KNOBS: Final[Mapping[str, tuple[int, ...]]] = {
     "writes.read_cache:ITEMS_MAX": (200,),
     "writes.read_cache:RANGES_MAX": (9,),
     "firing.catch_up:WALKED_PER_TRANSACTION": (2, 5),
-    "messages.one_shot.held_messages:LET_GO_AHEAD_MAX": (1, 3),
+    "messages.one_shot.held_messages:RELEASE_AHEAD_MAX": (1, 3),
     "messages.one_shot.held_messages:MOVED_TOGETHER": (1, 2),
 }
 """Each with the values that it may get. New ones come last: so a known seed keeps those that it has."""
@@ -61,8 +61,8 @@ it is a minute.
 ALWAYS_TURNED: Final[tuple[Knob, ...]] = (
     ("shard.retry_budget:BUDGET_WINDOW_MS", 20_000),
     ("language.triggers.trigger:SHORTEST_AT_LEAST_EVERY_MS", 1_000),
-    ("ownership.repair.timer_repair:LOOK_MS", 86_400_000),
-    ("ownership.repair.repair_sweep:LOOK_MS", 86_400_000),
+    ("ownership.repair.timer_repair:CHECK_MS", 86_400_000),
+    ("ownership.repair.repair_sweep:CHECK_MS", 86_400_000),
     ("messages.wire.checkpoints:TALLY_MS", 60_000),
     *OF_MAPS,
 )

@@ -20,7 +20,7 @@ from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Action, Delete, Put, Transaction
-from tidegate_core.shard.schedule_state import kept_from, version_of
+from tidegate_core.shard.schedule_state import oldest_kept_generation, version_of
 from tidegate_memory.store import BeforeImages
 
 FAILURES_MAX: Final = 5
@@ -91,7 +91,7 @@ class ClassMonitor:
         """
         state = self._state(job)
         for other in self._line[job.ref].values():
-            is_there = self._since[other.id] < looked_at and other.generation >= kept_from(state)
+            is_there = self._since[other.id] < looked_at and other.generation >= oldest_kept_generation(state)
             waits = not other.asked and other.unmet is not None and {*json.loads(other.unmet)["codes"]} <= LIMITS_ONLY
             if is_there and waits and self._class(state, other) < self._class(state, job):
                 mine, theirs = self._definition(state, job), self._definition(state, other)

@@ -12,16 +12,24 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from tests.simulation.users.message_senders import SINKS
-from tests.simulation.world import cluster as world
+from tests.simulation.world import cluster
 from tests.simulation.world.transaction_names import HARDLY_SENT, OWNERLESS, TRANSACTIONS
 
 Pair: TypeAlias = tuple[str, str]
 """A kind of fault and where it bit."""
 
 TOPICS: Final = (
-    *(world.REQUESTS, world.EVENTS, world.RECEIPTS, world.RUNS, world.REQUESTS_DLQ, world.EVENTS_DLQ, world.RUNS_DLQ),
+    *(
+        cluster.REQUESTS,
+        cluster.EVENTS,
+        cluster.RECEIPTS,
+        cluster.RUNS,
+        cluster.REQUESTS_DLQ,
+        cluster.EVENTS_DLQ,
+        cluster.RUNS_DLQ,
+    ),
     *SINKS,
-    world.SOURCE_TOPIC,
+    cluster.SOURCE_TOPIC,
 )
 REFUSING_TOPIC: Final = "sink-b"
 
@@ -54,7 +62,7 @@ FAMILIES: Final = (
     Family("read", ("brown_out", "unreadable", "torn"), ("get", "query")),
     Family("produce", ("broker_down", "not_appended", "lost_ack", "refused"), TOPICS),
     Family("poke", ("lost_poke",), ("poke",)),
-    Family("reading", ("behind_end",), (world.REQUESTS, world.EVENTS, world.SOURCE_TOPIC)),
+    Family("reading", ("behind_end",), (cluster.REQUESTS, cluster.EVENTS, cluster.SOURCE_TOPIC)),
     Family("node", ("crash", "pause", "drain", "clock_step"), ("node",)),
     Family("nodes", ("black_out",), ("nodes",)),
     Family("absence", ("crash",), ("black-out",)),
@@ -67,10 +75,10 @@ FAMILIES: Final = (
     Family("load", ("stalled_load",), ("query",)),
     Family("batches", ("stalled_batch",), ("batch",)),
     Family("checkpoints", ("stalled_checkpoint",), ("checkpoint",)),
-    Family("marks", ("marked",), (world.REQUESTS, world.EVENTS, world.SOURCE_TOPIC)),
-    Family("transactions", ("open_transaction",), (world.REQUESTS, world.EVENTS, world.SOURCE_TOPIC)),
-    Family("growth", ("grown",), (world.EVENTS, world.REQUESTS, "map")),
-    Family("topic", ("recreated",), (world.REQUESTS, world.EVENTS, world.SOURCE_TOPIC)),
+    Family("marks", ("marked",), (cluster.REQUESTS, cluster.EVENTS, cluster.SOURCE_TOPIC)),
+    Family("transactions", ("open_transaction",), (cluster.REQUESTS, cluster.EVENTS, cluster.SOURCE_TOPIC)),
+    Family("growth", ("grown",), (cluster.EVENTS, cluster.REQUESTS, "map")),
+    Family("topic", ("recreated",), (cluster.REQUESTS, cluster.EVENTS, cluster.SOURCE_TOPIC)),
 )
 
 _API = "an API process sends it, not a node"

@@ -9,7 +9,7 @@ from typing import Any
 from tests.simulation.monitors.store_monitor import StoreMonitor
 from tests.simulation.world.observations import Record
 from tests.support.builders import NOW, REQUESTS_ID, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.rows.effects import Commit, Effect
 from tidegate_core.rows.inbox import InboxRow
@@ -23,7 +23,7 @@ FOR_EVER = Behaviour(runs_for=None)
 ONCE = every("10s", end="2025-11-13T02:13:32Z")
 
 
-def run_by_hand(bench: Bench) -> str:
+def run_by_hand(bench: ActorHarness) -> str:
     """A schedule far from its next instant; returns its run's id."""
     bench.request(an_apply(a_spec(trigger=every("1h"))))
     bench.request(a_request("trigger"))
@@ -31,7 +31,7 @@ def run_by_hand(bench: Bench) -> str:
     return str(bench.receipts()["trigger-nightly"]["id"])
 
 
-def two_under_one_limit(bench: Bench, most: int = 1) -> None:
+def two_under_one_limit(bench: ActorHarness, most: int = 1) -> None:
     """Two schedules of different shards, one limit."""
     for name in ("one", "two"):
         shared = [at_most(most, "program")]
@@ -39,7 +39,7 @@ def two_under_one_limit(bench: Bench, most: int = 1) -> None:
 
 
 def comes_through_the_inbox(
-    bench: Bench, document: Doc, append_time: int, shard: int = 0, number: int = 0, topic_id: str = REQUESTS_ID
+    bench: ActorHarness, document: Doc, append_time: int, shard: int = 0, number: int = 0, topic_id: str = REQUESTS_ID
 ) -> None:
     """A record of a message's request that another holder, of topic partition 7, has read and passed."""
     origin = Position(append_time, topic_id, 7, number).text()
@@ -56,7 +56,7 @@ class Stage:
     """
 
     def __init__(self, **holding: Any) -> None:
-        self.first = Bench(owner="node-a", **holding)
+        self.first = ActorHarness(owner="node-a", **holding)
         self.first.store = self.memory = MemoryStore(remembers_tokens=False)
         self.record = Record()
         StoreMonitor(self, self.record)
@@ -71,15 +71,15 @@ class Stage:
         """What the monitor has seen that must not be."""
         return self.record.failures
 
-    def successor(self, **holding: Any) -> Bench:
+    def successor(self, **holding: Any) -> ActorHarness:
         """Another node is told that all this is its own, while the first one is still at it; returns the second one."""
         second = self.idle_successor(**holding)
         second.run(SECOND)
         return second
 
-    def idle_successor(self, **holding: Any) -> Bench:
+    def idle_successor(self, **holding: Any) -> ActorHarness:
         """The same, before its first step."""
-        return Bench(beside=self.first, owner="node-b", **holding)
+        return ActorHarness(beside=self.first, owner="node-b", **holding)
 
 
 def takes(store: MemoryStore, transaction: Transaction) -> bool:

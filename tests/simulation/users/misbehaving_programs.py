@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from tests.simulation.users.absence_schedules import nobody_until
 from tests.simulation.world.observations import PlatformVerdict
-from tidegate_core.rows.effects import Gone, NotSubmitted, SubmitFailed
+from tidegate_core.rows.effects import NotSubmitted, ProgramEnded, SubmitFailed
 
 if TYPE_CHECKING:
     from tests.simulation.users.requests import Requests
@@ -91,14 +91,14 @@ class Stubborn:
             node.process.after(self._chance.uniform(1, UNREACHABLE_MS), lambda: done(rejection))
         return True
 
-    def gives_up(self, program: Program) -> Gone | None:
+    def gives_up(self, program: Program) -> ProgramEnded | None:
         run_id = program.order.run_id
         if not self._meets(GIVEN_UP_AGAIN if run_id in self._given_up else self._faults.given_up):
             return None
         self._given_up.add(run_id)
         self._cluster.trace.bit("given_up", "program")
         error_class, exit_code = self._chance.choice(ENDS_BEFORE_GATE)
-        return Gone(exit_code, error_class, f"{program.process.name}: {error_class}")
+        return ProgramEnded(exit_code, error_class, f"{program.process.name}: {error_class}")
 
     def hangs(self, program: Program) -> Hang | None:
         if not self._meets(self._faults.hung):

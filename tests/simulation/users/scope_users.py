@@ -7,8 +7,7 @@ from random import Random
 from typing import Any, Final
 
 from tests.simulation.runner.world_drawing import source
-from tests.simulation.users import message_senders as messages
-from tests.simulation.users import schedule_definitions as definitions
+from tests.simulation.users import message_senders, schedule_definitions
 from tests.simulation.users.requests import Asked, Requests
 from tests.simulation.world.cluster import Cluster
 
@@ -23,7 +22,7 @@ ROUNDS_MAX: Final = 3
 SPAN_MS_MAX: Final = 9_000
 NEAR_MS: Final = 400
 """Half of the requests come this close to a full second, when schedules are due."""
-SCOPES: Final = (None, definitions.NAMESPACE, messages.NAMESPACE)
+SCOPES: Final = (None, schedule_definitions.NAMESPACE, message_senders.NAMESPACE)
 
 
 @dataclass(slots=True)

@@ -9,10 +9,10 @@ from tests.simulation.users.recurring_messages import NEAR_MS
 from tests.simulation.world import cluster as world
 from tests.simulation.world.effect_executor import Carrier
 from tests.simulation.world.observations import Stint
-from tidegate_core.engine.actor_inputs import Begin, Drain, Holding, Input, RecordsArrived, Tick
+from tidegate_core.engine.actor_inputs import Assignment, Begin, Drain, Input, RecordsArrived, Tick
 from tidegate_core.ownership.partition_actor import PartitionActor
 from tidegate_core.rows import keys
-from tidegate_core.rows.effects import Answer, Result
+from tidegate_core.rows.effects import EffectResult, Result
 from tidegate_core.rows.schema_version import FIRST, NEWEST
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Tenure:
 
     def answer(self, token: int, result: Result) -> None:
         if token:
-            self.take(Answer(token, result))
+            self.take(EffectResult(token, result))
 
     def _note_handed(self, arrived: RecordsArrived) -> None:
         cluster = self.node.cluster
@@ -158,9 +158,9 @@ class Tenure:
             self.take(Tick())
 
 
-def _holding(node: Node, topic_partition: int, number: int) -> Holding:
+def _holding(node: Node, topic_partition: int, number: int) -> Assignment:
     cluster = node.cluster
-    return Holding(
+    return Assignment(
         owner=node.owner,
         node=node.name,
         topic_partition=topic_partition,

@@ -13,7 +13,7 @@ from tests.simulation.world.kip848_coordinator import ConsumerCoordinator
 from tests.simulation.world.observations import Record
 from tests.simulation.world.store import SimStore
 from tests.simulation.world.timeline import Timeline
-from tidegate_core.engine.actor_inputs import Poked
+from tidegate_core.engine.actor_inputs import Woken
 from tidegate_core.writes.partition_map import Cut
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ class Cluster:
         if not self.healed and self.timeline.happens(self.swarm.broker.lost_pokes):
             self.trace.bit("lost_poke", "poke")
             return
-        self.timeline.after(self.timeline.around(POKE_MS), lambda: self._poked(Poked(shard, run_id, controls)))
+        self.timeline.after(self.timeline.around(POKE_MS), lambda: self._poked(Woken(shard, run_id, controls)))
 
-    def _poked(self, poke: Poked) -> None:
+    def _poked(self, poke: Woken) -> None:
         for node in list(self.nodes.values()):
             self._tell(node, poke)
 
-    def _tell(self, node: Node, poke: Poked) -> None:
+    def _tell(self, node: Node, poke: Woken) -> None:
         node.process.post(lambda: node.poked(poke))

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.world.broker import Reader
 from tests.simulation.world.guarded_produce import acts, produce, produce_many
-from tidegate_core.engine.actor_inputs import LogRecord, PositionGone, RecordsArrived
+from tidegate_core.engine.actor_inputs import LogRecord, OffsetOutOfRange, RecordsArrived
 from tidegate_core.engine.membership_lease import ProbeVerdict
 from tidegate_core.rows.effects import (
-    Ask,
     Cancel,
     Commit,
     Drained,
+    EffectRequest,
     EndOffsets,
     FindGaps,
     Inspect,
@@ -25,7 +25,6 @@ from tidegate_core.rows.effects import (
     Membership,
     Notice,
     NotSubmitted,
-    Poke,
     Produce,
     ProduceMany,
     ProveMembership,
@@ -33,12 +32,13 @@ from tidegate_core.rows.effects import (
     ReadEndOffsets,
     ReadRange,
     Result,
+    ReturnCredits,
     SampleLoad,
     StartReading,
     StopReading,
     Submit,
-    Taken,
     Unavailable,
+    WakeUp,
     Watch,
     Write,
 )
@@ -56,7 +56,7 @@ class Carrier:
         self._cluster = tenure.node.cluster
         self._readers: dict[tuple[str, int], Reader] = {}
 
-    def carry_out(self, ask: Ask) -> None:
+    def carry_out(self, ask: EffectRequest) -> None:
         node, token = self._node, ask.token
         answer = partial(self._tenure.answer, token)
         match ask.effect:
@@ -96,7 +96,7 @@ class Carrier:
                 self._start_reading(topic, topic_partition, offset or 0, topic_id)
             case StopReading(topic, topic_partition):
                 self._stop_reading(topic, topic_partition)
-            case Poke(shard, run_id, controls):
+            case WakeUp(shard, run_id, controls):
                 self._cluster.poke(shard, run_id, controls=controls)
             case Drained():
                 self._tenure.drained = True
@@ -104,7 +104,7 @@ class Carrier:
                 self._notice(event, dict(fields))
             case ProveMembership():
                 self._prove(token)
-            case Taken():
+            case ReturnCredits():
                 pass
 
     def _may_write(self, guarded: bool) -> bool:
@@ -165,7 +165,7 @@ class Carrier:
             self._tenure.take(RecordsArrived(topic, topic_partition, tuple(records), lies_in))
 
         def gone(position: int) -> None:
-            self._tenure.take(PositionGone(topic, topic_partition, position))
+            self._tenure.take(OffsetOutOfRange(topic, topic_partition, position))
 
         reader = Reader(self._node.process, topic, topic_partition, offset, deliver, gone)
         self._readers[(topic, topic_partition)] = reader

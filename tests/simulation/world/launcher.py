@@ -13,7 +13,15 @@ from tests.simulation.world.cluster import Cluster
 from tests.simulation.world.observations import Said
 from tests.simulation.world.program import EXIT_REFUSED, Program
 from tidegate_core.rows import keys
-from tidegate_core.rows.effects import DUPLICATE, Gone, LaunchOrder, LookedUp, NotSubmitted, SubmitFailed, Submitted
+from tidegate_core.rows.effects import (
+    DUPLICATE,
+    LaunchOrder,
+    LookedUp,
+    NotSubmitted,
+    ProgramEnded,
+    SubmitFailed,
+    Submitted,
+)
 
 if TYPE_CHECKING:
     from tests.simulation.world.node import Node
@@ -46,7 +54,7 @@ class _Name:
     """What runs, or ran, under the name of an attempt."""
 
     programs: list[Program] = field(default_factory=list)
-    watchers: list[Callable[[Gone], None]] = field(default_factory=list)
+    watchers: list[Callable[[ProgramEnded], None]] = field(default_factory=list)
     starting: int = 0
     gone_at: int | None = None
 
@@ -156,7 +164,7 @@ class Launcher:
         watchers, name.watchers = name.watchers, []
         exit_code = name.programs[-1].exit_code if name.programs else None
         given_up = name.programs[-1].given_up if name.programs else None
-        gone = given_up or Gone(exit_code, DUPLICATE if exit_code == EXIT_REFUSED else None)
+        gone = given_up or ProgramEnded(exit_code, DUPLICATE if exit_code == EXIT_REFUSED else None)
 
         def say() -> None:
             for watcher in watchers:
@@ -186,11 +194,11 @@ class Launcher:
         """Whether nothing of an attempt is left, on whatever host."""
         return all(name.is_over() for key, name in self._names.items() if key[1:] == (run_id, attempt))
 
-    def watch(self, node: Node, run_id: str, attempt: int, done: Callable[[Gone], None]) -> None:
+    def watch(self, node: Node, run_id: str, attempt: int, done: Callable[[ProgramEnded], None]) -> None:
         name = self._names.setdefault((self._host_of(node), run_id, attempt), _Name())
         record, timeline = self._cluster.record, self._cluster.timeline
 
-        def hears(gone: Gone) -> None:
+        def hears(gone: ProgramEnded) -> None:
             record.said[run_id].append(Said(timeline.now, node.name, attempt, gone.message))
             done(gone)
 

@@ -18,11 +18,11 @@ from tests.simulation.world.older_release_client import OlderStoreClient
 from tests.simulation.world.rolling_upgrade import Presence, is_outdated, readable_by
 from tests.simulation.world.store_client import StoreClient
 from tests.simulation.world.timeline import Process
-from tidegate_core.engine.actor_inputs import Poked, TopicFacts
-from tidegate_core.engine.membership_lease import Guard, MapGuard, ProbeVerdict
+from tidegate_core.engine.actor_inputs import TopicFacts, Woken
+from tidegate_core.engine.membership_lease import MapLease, MembershipLease, ProbeVerdict
 from tidegate_core.rows.schema_version import THIS_RELEASE
-from tidegate_core.shard.events.subscription_index import EventIndex
-from tidegate_core.shard.outages.outage_recorder import sign_name, sign_of_life
+from tidegate_core.shard.events.subscription_index import SubscriptionIndex
+from tidegate_core.shard.outages.outage_recorder import heartbeat_row, sign_name
 
 ProbeDone: TypeAlias = Callable[[ProbeVerdict], None]
 PROBE_MS = 1_000
@@ -49,16 +49,16 @@ class Node:
         self.readable = readable_by(cluster, name)
         client = StoreClient if self.readable == THIS_RELEASE else OlderStoreClient
         self.store = client(self.process, cluster.store, owner)
-        self.index = EventIndex()
+        self.index = SubscriptionIndex()
         self.tenures: dict[int, Tenure] = {}
         coordinator = cluster.coordinator
         if isinstance(coordinator, ConsumerCoordinator):
-            self.guard = Guard(HALF_SESSION_MS, SETTLE_MS)
+            self.guard = MembershipLease(HALF_SESSION_MS, SETTLE_MS)
             self.member: MemberClient | ConsumerMember = ConsumerMember(self, coordinator)
         else:
-            self.guard = Guard(HALF_SESSION_MS)
+            self.guard = MembershipLease(HALF_SESSION_MS)
             self.member = MemberClient(self, coordinator)
-        self.map_guard = MapGuard()
+        self.map_guard = MapLease()
         self.maps = tuple(cluster.maps)
         self.given: set[int] = set()
         self._latest = 0
@@ -128,7 +128,7 @@ class Node:
     def lose_all(self) -> None:
         """Membership is over: drop at once (DESIGN 3)."""
         self.given.clear()
-        self.guard.expelled()
+        self.guard.membership_lost()
         if self.tenures:
             self.cluster.trace.counted("membership_lost", self.name)
         for tenure in list(self.tenures.values()):
@@ -152,7 +152,7 @@ class Node:
         if number in self.given and number not in self.tenures:
             self.begin(number)
 
-    def poked(self, poke: Poked) -> None:
+    def poked(self, poke: Woken) -> None:
         """By the map in force, as the node's holdings do."""
         tenure = self.tenures.get(poke.shard % self.maps[-1].topic_partitions)
         if tenure is not None:
@@ -163,7 +163,7 @@ class Node:
         now = self.clock()
         for tenure in self.tenures.values():
             self.note_served(tenure)
-        sign = sign_of_life(self.owner, self.name, now, self._served, now // 1_000)
+        sign = heartbeat_row(self.owner, self.name, now, self._served, now // 1_000)
         self.store.write((sign,), lambda answer: None)
         self.process.after(SEEN_MS, self._say_seen)
 

@@ -13,7 +13,7 @@ from tests.simulation.world.observations import Body, PlatformVerdict
 from tests.simulation.world.store_client import StoreClient, Verdict
 from tests.simulation.world.timeline import START, Process
 from tidegate_core.rows import keys
-from tidegate_core.rows.effects import Committed, Gone, LaunchOrder, Produced
+from tidegate_core.rows.effects import Committed, LaunchOrder, Produced, ProgramEnded
 from tidegate_core.writes.start_gate import finish_run, start_run, was_finished_by
 
 API_MS = 8
@@ -42,7 +42,7 @@ class Program:
         self.order = order
         self.host = host
         self.exit_code: int | None = None
-        self.given_up: Gone | None = None
+        self.given_up: ProgramEnded | None = None
         self.driver = f"driver-{cluster.timeline.chance.getrandbits(64):016x}"
         self.process = Process(cluster.timeline, f"program {order.run_id[:10]}.{order.attempt}.{host or copy}")
         self._api = StoreClient(Process(cluster.timeline, "api"), cluster.store)
@@ -105,7 +105,7 @@ class Program:
         else:
             self._end("failed")
 
-    def _give_up(self, gone: Gone) -> None:
+    def _give_up(self, gone: ProgramEnded) -> None:
         assert gone.exit_code is not None
         assert gone.error_class is not None
         self.given_up = gone

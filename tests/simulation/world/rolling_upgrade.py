@@ -20,7 +20,7 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Unavailable
 from tidegate_core.rows.item_codec import from_item, to_item
 from tidegate_core.rows.keys import SCHEMA_KEY
-from tidegate_core.rows.node_status import NodeCard, all_cards, owner_of
+from tidegate_core.rows.node_status import NodeStatus, all_cards, owner_of
 from tidegate_core.rows.schema_version import FIRST, NEWEST, OLDEST, THIS_RELEASE, Readable, StoreSchema
 from tidegate_core.rows.store_operations import Applied, Delete, Put, Transaction
 from tidegate_core.writes.row_migration import move_schema
@@ -111,7 +111,7 @@ class Presence:
             for tenure in list(node.tenures.values()):
                 if tenure.actor.writes < schema.writes:
                     tenure.take(Migrated(schema.writes))
-        card = NodeCard(
+        card = NodeStatus(
             owner=node.owner,
             node=node.name,
             version="",
@@ -120,7 +120,9 @@ class Presence:
             seen=node.clock(),
             reads=node.readable.newest,
         )
-        node.store.write((Put(keys.node_card(node.owner), to_item(card, keys.node_card(node.owner))),), lambda _: None)
+        node.store.write(
+            (Put(keys.node_status(node.owner), to_item(card, keys.node_status(node.owner))),), lambda _: None
+        )
         node.process.after(PRESENT_MS, self.begin)
 
 
@@ -210,7 +212,7 @@ class Upgrading:
 
     def _reasons(self) -> list[str]:
         memory, shards = self._cluster.store.memory, range(self._cluster.swarm.shards)
-        cards = [from_item(NodeCard, item) for item in memory.query(all_cards()).items]
+        cards = [from_item(NodeStatus, item) for item in memory.query(all_cards()).items]
         owners = {shard: owner_of(memory.look(keys.lease(shard))) for shard in shards}
         return in_the_way(cards, owners, NEWEST, self._cluster.timeline.now)
 

@@ -11,9 +11,7 @@ from tests.simulation.monitors.store_monitor import StoreMonitor
 from tests.simulation.runner.swarm import Swarm
 from tests.simulation.runner.trace import Trace
 from tests.simulation.runner.world_drawing import source, swarm_of
-from tests.simulation.users import absence_schedules as absences
-from tests.simulation.users import misbehaving_programs as stubborn
-from tests.simulation.users import timed_suspensions as ends
+from tests.simulation.users import absence_schedules, misbehaving_programs, timed_suspensions
 from tests.simulation.users.event_producers import Producers
 from tests.simulation.users.message_senders import SINKS, Senders
 from tests.simulation.users.operator import TRAP as LOST_HOSTS
@@ -88,8 +86,8 @@ def build(
     coordinator = kind(timeline, trace, drawn.topic_partitions, broker.is_down)
     cluster = Cluster(timeline, trace, drawn, store, broker, coordinator, record)
     cluster.launcher = Launcher(cluster)
-    if stubborn.TRAP in drawn.traps:
-        cluster.stubborn = stubborn.Stubborn(cluster, source(seed, "stubborn"))
+    if misbehaving_programs.TRAP in drawn.traps:
+        cluster.stubborn = misbehaving_programs.Stubborn(cluster, source(seed, "stubborn"))
     StoreMonitor(store, record)
     limits, rates = LimitMonitor(store, record, drawn), RateMonitor(store, record)
     classes = ClassMonitor(store, record, limits)
@@ -108,13 +106,13 @@ def build(
     definitions = with_retries(source(seed, "retries"), definitions, drawn)
     definitions += ticking(drawn, source(seed, "ticks"))
     definitions += left_out(drawn)
-    definitions = absences.prepared(definitions, drawn, source(seed, "catch up"))
-    has_ends, redefined = ends.TRAP in drawn.traps, REDEFINED in drawn.traps
+    definitions = absence_schedules.prepared(definitions, drawn, source(seed, "catch up"))
+    has_ends, redefined = timed_suspensions.TRAP in drawn.traps, REDEFINED in drawn.traps
     users = draw_users(
         cluster,
         requests,
         definitions,
-        ends.Ends(cluster, source(seed, "ends")) if has_ends else None,
+        timed_suspensions.Ends(cluster, source(seed, "ends")) if has_ends else None,
         Words(source(seed, "words")) if redefined else None,
         shapes_of(seed, definitions) if redefined else None,
     )
@@ -128,7 +126,7 @@ def build(
     world = World(seed, cluster, requests, users, producers, senders, limits, controllers, sources)
     Troubles(world).plan()
     if cluster.stubborn is not None:
-        stubborn.Impatient(cluster, requests, source(seed, "impatient")).begin()
+        misbehaving_programs.Impatient(cluster, requests, source(seed, "impatient")).begin()
     return world
 
 

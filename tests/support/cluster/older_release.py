@@ -10,21 +10,23 @@ import sys
 from importlib import import_module
 from unittest import mock
 
-from tidegate_core.rows import schema_version as schema
+from tidegate_core.rows import schema_version
 
 OLDER = (sys.executable, "-P", "-m", "tests.support.cluster.older_release")
-READABLE = schema.Readable(schema.OLDEST, schema.FIRST)
+READABLE = schema_version.Readable(schema_version.OLDEST, schema_version.FIRST)
 
 
 def main() -> None:
     """Runs the command line of such a release."""
     copies = [
-        name for name, module in sys.modules.items() if name != schema.__name__ and hasattr(module, "THIS_RELEASE")
+        name
+        for name, module in sys.modules.items()
+        if name != schema_version.__name__ and hasattr(module, "THIS_RELEASE")
     ]
     assert not copies, f"{copies} know of the newer version already"
     with (
-        mock.patch.multiple(schema, NEWEST=READABLE.newest, THIS_RELEASE=READABLE),
-        mock.patch.object(schema.StoreSchema.refusal, "__defaults__", (READABLE,)),
+        mock.patch.multiple(schema_version, NEWEST=READABLE.newest, THIS_RELEASE=READABLE),
+        mock.patch.object(schema_version.StoreSchema.refusal, "__defaults__", (READABLE,)),
     ):
         import_module("tidegate_cli.main").main()
 

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
 
 from tests.support.cluster.background import Background
 from tests.support.cluster.until import now_ms, until
-from tidegate_kafka.clients.connectivity import CutOff, Reach, close_aside, others_find
+from tidegate_kafka.clients.connectivity import Connectivity, CutOff, close_aside, others_find
 from tidegate_kafka.clients.settings import KafkaSettings
 from tidegate_kafka.consumer.record_conversion import to_record
 from tidegate_ports.bus import Record
@@ -227,9 +227,9 @@ class TopicWatcher(Background):
         self._consumer.assign([TopicPartition(*where, offset) for where, offset in self._next.items()])
 
 
-def reach_of(bootstrap_servers: str) -> Reach:
+def reach_of(bootstrap_servers: str) -> Connectivity:
     """Returns what tells a client that has lost the broker for good, as behind a restart of it any of ours can."""
-    return Reach(
+    return Connectivity(
         KafkaSettings(bootstrap_servers=bootstrap_servers, allow_plaintext=True), others_find, CLOCK.monotonic_ms()
     )
 

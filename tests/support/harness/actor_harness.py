@@ -19,15 +19,15 @@ from tests.support.harness.recorded_effects import Outcomes, Sent
 from tests.support.harness.scripted_answers import Scripts
 from tests.support.harness.scripted_logs import Topics
 from tests.support.harness.scripted_programs import Behaviour, Programs
-from tidegate_core.engine.actor_inputs import Begin, Drain, Input, Poked, Tick
+from tidegate_core.engine.actor_inputs import Begin, Drain, Input, Tick, Woken
 from tidegate_core.ownership.partition_actor import PartitionActor
 from tidegate_core.rows.effects import (
-    Answer,
-    Ask,
     Cancel,
     Commit,
     Committed,
     Drained,
+    EffectRequest,
+    EffectResult,
     FindGaps,
     Inspect,
     Invalid,
@@ -35,7 +35,6 @@ from tidegate_core.rows.effects import (
     Lookup,
     Membership,
     Notice,
-    Poke,
     Produce,
     Produced,
     ProduceMany,
@@ -45,23 +44,24 @@ from tidegate_core.rows.effects import (
     ReadRange,
     Refused,
     Result,
+    ReturnCredits,
     SampleLoad,
     StartReading,
     StopReading,
     Submit,
-    Taken,
     Unavailable,
+    WakeUp,
     Watch,
     Write,
     Written,
 )
 from tidegate_core.rows.store_operations import Batch, Transaction
-from tidegate_core.shard.events.subscription_index import EventIndex
+from tidegate_core.shard.events.subscription_index import SubscriptionIndex
 from tidegate_core.writes.settlement import ReadWitness, SendAgain, Settlement
 from tidegate_memory.store import MemoryStore
 from tidegate_ports.store import StoreRequestInvalid
 
-__all__ = ["Behaviour", "Bench"]
+__all__ = ["ActorHarness", "Behaviour"]
 
 EFFECTS_AT_ONE_INSTANT_MAX = 50_000
 """An actor that asks for more without time passing goes round in circles."""
@@ -72,7 +72,7 @@ OUTSIDE = (Commit, Write, Produce, Submit, Cancel)
 STORE = (Read, ReadRange, Commit, Write)
 
 
-class Bench(Programs, Outcomes, Scripts, Topics):
+class ActorHarness(Programs, Outcomes, Scripts, Topics):
     """One partition actor with a world around it: store, two logs, a broker that takes everything, programs.
 
     Attributes:
@@ -87,7 +87,7 @@ class Bench(Programs, Outcomes, Scripts, Topics):
         self,
         *,
         behaviour: Behaviour | None = None,
-        beside: Bench | None = None,
+        beside: ActorHarness | None = None,
         owner: str | None = None,
         event_topic_partitions: int | None = None,
         **holding: Any,
@@ -118,12 +118,12 @@ class Bench(Programs, Outcomes, Scripts, Topics):
         self._holding = holding
         if beside is not None:
             self._share(beside)
-        self._soon: deque[Ask | Input] = deque()
+        self._soon: deque[EffectRequest | Input] = deque()
         self._timeline: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
         self.new_actor(owner)
 
-    def _share(self, other: Bench) -> None:
+    def _share(self, other: ActorHarness) -> None:
         """What is outside of an actor is the same for both."""
         self.store, self.now, self.started = other.store, other.now, other.started
         self._logs, self._processes, self.topics = other._logs, other._processes, other.topics
@@ -135,7 +135,7 @@ class Bench(Programs, Outcomes, Scripts, Topics):
         """Forgets the present actor, if any, and makes another one on the same world; `begin` or `run` sets it going."""
         self.lives += 1
         self.holding = a_holding(owner or f"node-{self.lives}", **self._holding)
-        self.actor = PartitionActor(self.holding, EventIndex())
+        self.actor = PartitionActor(self.holding, SubscriptionIndex())
         self._groups = Groups()
         self._soon.clear()
         self._reading.clear()
@@ -151,12 +151,12 @@ class Bench(Programs, Outcomes, Scripts, Topics):
     def crash(self) -> None:
         """Kills the actor where it stands, and sets a successor going."""
         self.crash_after = None
-        handed_out = [each for each in self._soon if isinstance(each, Ask)]
+        handed_out = [each for each in self._soon if isinstance(each, EffectRequest)]
         self.new_actor()
         if self.late_writes_after is not None:
             self._later(self.late_writes_after, lambda: self._arrive_late(handed_out))
 
-    def _arrive_late(self, handed_out: list[Ask]) -> None:
+    def _arrive_late(self, handed_out: list[EffectRequest]) -> None:
         """What a dead actor's driver had sent reaches the store after all; the answers find nobody."""
         for ask in handed_out:
             if isinstance(ask.effect, Commit | Write):
@@ -233,7 +233,7 @@ class Bench(Programs, Outcomes, Scripts, Topics):
         told = -1
         while told != self.effects_outside:
             told = self._effects_told = self.effects_outside
-            self.give(*(Poked(home, limit) for home, limit in limits_with_queue(self.store, self.actor.shards)))
+            self.give(*(Woken(home, limit) for home, limit in limits_with_queue(self.store, self.actor.shards)))
 
     def _pass_to(self, instant: int) -> None:
         self.now = instant
@@ -246,10 +246,10 @@ class Bench(Programs, Outcomes, Scripts, Topics):
             if not self._soon:
                 return
             following = self._soon.popleft()
-            if isinstance(following, Ask):
+            if isinstance(following, EffectRequest):
                 self._carry_out(following)
                 continue
-            told = self._groups.together(following) if isinstance(following, Answer) else following
+            told = self._groups.together(following) if isinstance(following, EffectResult) else following
             if told is not None:
                 self._soon.extend(self._groups.apart(self.actor.step(self.now, told)))
         raise AssertionError("the actor goes round in circles")
@@ -262,7 +262,7 @@ class Bench(Programs, Outcomes, Scripts, Topics):
 
     # -- effects ------------------------------------------------------------------------------------------------------
 
-    def _carry_out(self, ask: Ask) -> None:
+    def _carry_out(self, ask: EffectRequest) -> None:
         self.asked.append(ask.effect)
         life = self.lives
         rule = next((rule for rule in self._rules if rule.times and rule.match(ask.effect)), None)
@@ -276,16 +276,16 @@ class Bench(Programs, Outcomes, Scripts, Topics):
             if self.effects_outside == self.crash_after:
                 self.crash()
 
-    def _answer(self, ask: Ask, result: Result | None) -> None:
+    def _answer(self, ask: EffectRequest, result: Result | None) -> None:
         if result is None or not ask.token:
             return
-        answer, life = Answer(ask.token, result), self.lives
+        answer, life = EffectResult(ask.token, result), self.lives
         if self.store_answers_after and isinstance(ask.effect, STORE):
             self._later(self.store_answers_after, lambda: self._soon_give(*[answer] * (life == self.lives)))
         else:
             self._soon_give(answer)
 
-    def _result(self, ask: Ask) -> Result | None:
+    def _result(self, ask: EffectRequest) -> Result | None:
         match ask.effect:
             case Read(wanted):
                 return Items(self.store.get(list(wanted)))
@@ -305,13 +305,13 @@ class Bench(Programs, Outcomes, Scripts, Topics):
                 return self._launcher(ask)
             case ProveMembership():
                 return Membership(self.is_member)
-            case Poke(shard, run, controls):
-                self._soon.append(Poked(shard, run, controls))
+            case WakeUp(shard, run, controls):
+                self._soon.append(Woken(shard, run, controls))
             case StartReading(topic, topic_partition, offset):
                 self._begin_reading(topic, topic_partition, offset)
             case StopReading(topic, topic_partition):
                 self._reading.discard((topic, topic_partition))
-            case Taken() | Notice() | Drained():
+            case ReturnCredits() | Notice() | Drained():
                 pass
             case ProduceMany():
                 raise AssertionError("taken apart")

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.oracles.composites.composites import Clock, Leaf, Some, Tree
 from tests.oracles.composites.pairing import Fired
 from tests.support.builders import EVENTS, SECOND, Doc, a_spec, an_apply, an_event
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.language.values.instants import parse_instant
 from tidegate_core.rows.effects import Commit, Effect
 
@@ -105,7 +105,7 @@ class Machine(RuleBasedStateMachine):
     def start(self, late: int | None) -> None:
         self.numbers = 0
         self.sent: list[Doc] = []
-        self.bench = Bench()
+        self.bench = ActorHarness()
         self.bench.late_writes_after = late
         self.bench.run(self.first_ms)
         self._apply()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 
 WHICH = pytest.mark.parametrize(
     ("sent", "cancel"),
@@ -15,7 +15,7 @@ WHICH = pytest.mark.parametrize(
 )
 
 
-def tally(bench: Bench) -> tuple[int, int]:
+def tally(bench: ActorHarness) -> tuple[int, int]:
     """Returns how many were delivered and cancelled, as stored."""
     rows = [*bench.rows("PROGRESS"), *bench.rows("Y#")]
     return sum(int(str(row["delivered"])) for row in rows), sum(int(str(row["cancelled"])) for row in rows)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.support import tier
-from tests.support.harness.actor_harness import OUTSIDE, Bench
+from tests.support.harness.actor_harness import OUTSIDE, ActorHarness
 from tidegate_core.rows.effects import Commit, Effect, Produce, Write
 
 
-def crash_points(undisturbed: Bench, after: int) -> list[int]:
-    """Returns values for `Bench.crash_after`, from a run without a crash.
+def crash_points(undisturbed: ActorHarness, after: int) -> list[int]:
+    """Returns values for `ActorHarness.crash_after`, from a run without a crash.
 
     Args:
         undisturbed: A bench that has played the whole story.

@@ -17,7 +17,7 @@ from tests.support.builders import (
     every,
     on_data,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 
 CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
 """Closed from the bench's first instant on (02:13:20) for 46 minutes: jobs wait."""
@@ -25,21 +25,21 @@ NEVER_STARTS = Behaviour(starts_after=None)
 FOR_EVER = Behaviour(runs_for=None)
 
 
-def update_while_pending(bench: Bench) -> None:
+def update_while_pending(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("10s"), constraints=[CLOSED])))
     bench.run(75 * SECOND)
     bench.request(an_apply(a_spec(trigger=every("20s"), args=["new"]), "second"))
     bench.run(30 * SECOND)
 
 
-def delete_with_many_pending(bench: Bench) -> None:
+def delete_with_many_pending(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("10s"), constraints=[CLOSED])))
     bench.run(95 * SECOND)
     bench.request(a_request("delete"))
     bench.run(20 * SECOND)
 
 
-def suspend_before_the_gate(bench: Bench) -> None:
+def suspend_before_the_gate(bench: ActorHarness) -> None:
     bench.behaves = lambda order: NEVER_STARTS
     bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
     bench.run(25 * SECOND)
@@ -50,7 +50,7 @@ def suspend_before_the_gate(bench: Bench) -> None:
     bench.run(15 * SECOND)
 
 
-def suspend_under_a_shared_limit(bench: Bench) -> None:
+def suspend_under_a_shared_limit(bench: ActorHarness) -> None:
     bench.behaves = lambda order: NEVER_STARTS
     limits = [at_most(3, "program")]
     bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow", constraints=limits)))
@@ -59,7 +59,7 @@ def suspend_under_a_shared_limit(bench: Bench) -> None:
     bench.run(15 * SECOND)
 
 
-def drop_evidence(bench: Bench) -> None:
+def drop_evidence(bench: ActorHarness) -> None:
     trigger = all_of(on_data("a"), on_data("b"), correlate="data_partition")
     bench.request(an_apply(a_spec(trigger=trigger)))
     bench.run(3 * SECOND)
@@ -73,13 +73,13 @@ def drop_evidence(bench: Bench) -> None:
     bench.run(2 * SECOND)
 
 
-def trigger_by_hand(bench: Bench) -> None:
+def trigger_by_hand(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("1h"))))
     bench.request(a_request("trigger"))
     bench.run(2 * SECOND)
 
 
-def cancel_a_job(bench: Bench) -> None:
+def cancel_a_job(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("10s", end="2025-11-13T02:13:32Z"), constraints=[CLOSED])))
     bench.run(15 * SECOND)
     job = str(bench.rows("J#")[0]["id"])
@@ -87,7 +87,7 @@ def cancel_a_job(bench: Bench) -> None:
     bench.run(5 * SECOND)
 
 
-def cancel_a_run_before_the_gate(bench: Bench) -> None:
+def cancel_a_run_before_the_gate(bench: ActorHarness) -> None:
     bench.behaves = lambda order: NEVER_STARTS
     bench.request(an_apply(a_spec(trigger=every("10s"))))
     bench.run(11 * SECOND)
@@ -97,7 +97,7 @@ def cancel_a_run_before_the_gate(bench: Bench) -> None:
     bench.run(12 * SECOND)
 
 
-def cancel_a_running_run(bench: Bench) -> None:
+def cancel_a_running_run(bench: ActorHarness) -> None:
     bench.behaves = lambda order: FOR_EVER
     bench.request(an_apply(a_spec(trigger=every("1h"))))
     bench.request(a_request("trigger"))
@@ -107,7 +107,7 @@ def cancel_a_running_run(bench: Bench) -> None:
     bench.run(15 * SECOND)
 
 
-def a_program_that_dies_before_the_gate(bench: Bench) -> None:
+def a_program_that_dies_before_the_gate(bench: ActorHarness) -> None:
     behaviours = {1: NEVER_STARTS, 2: Behaviour()}
     bench.behaves = lambda order: behaviours[order.attempt]
     bench.request(an_apply(a_spec(trigger=every("1h"))))
@@ -117,7 +117,7 @@ def a_program_that_dies_before_the_gate(bench: Bench) -> None:
     bench.run(20 * SECOND)
 
 
-def send(bench: Bench) -> None:
+def send(bench: ActorHarness) -> None:
     bench.request(a_send("m-1", after="2s", receipt=True))
     bench.request(a_send("m-2", key="k", after="3s"))
     bench.request(a_send(None, after="4s"))
@@ -125,21 +125,21 @@ def send(bench: Bench) -> None:
     bench.run(20 * SECOND)
 
 
-def replace(bench: Bench) -> None:
+def replace(bench: ActorHarness) -> None:
     bench.request(a_send("m-1", key="k", after="5s"))
     bench.run(SECOND)
     bench.request(a_send("m-2", key="k", after="6s"))
     bench.run(20 * SECOND)
 
 
-def replace_after_delivery(bench: Bench) -> None:
+def replace_after_delivery(bench: ActorHarness) -> None:
     bench.request(a_send("m-1", key="k", after="1s"))
     bench.run(3 * SECOND)
     bench.request(a_send("m-2", key="k", after="1s"))
     bench.run(20 * SECOND)
 
 
-def cancel_in_time(bench: Bench) -> None:
+def cancel_in_time(bench: ActorHarness) -> None:
     bench.request(a_send("m-1", after="5m"))
     bench.request(a_send("m-2", key="k", after="5m"))
     bench.run(SECOND)
@@ -148,21 +148,21 @@ def cancel_in_time(bench: Bench) -> None:
     bench.run(330 * SECOND)
 
 
-def cancel_too_late(bench: Bench) -> None:
+def cancel_too_late(bench: ActorHarness) -> None:
     bench.request(a_send("m-1", after="1s"))
     bench.run(3 * SECOND)
     bench.request(a_cancel("c-1", message_id="m-1"))
     bench.run(20 * SECOND)
 
 
-def cancel_nothing(bench: Bench) -> None:
+def cancel_nothing(bench: ActorHarness) -> None:
     bench.request(a_cancel("c-1", message_id="m-1"))
     bench.run(2 * SECOND)
     bench.request(a_send("m-1", after="1s"))
     bench.run(10 * SECOND)
 
 
-OF_REQUESTS: list[Callable[[Bench], None]] = [
+OF_REQUESTS: list[Callable[[ActorHarness], None]] = [
     update_while_pending,
     delete_with_many_pending,
     suspend_before_the_gate,

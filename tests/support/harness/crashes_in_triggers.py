@@ -17,28 +17,28 @@ from tests.support.builders import (
     on_data,
     on_run_of,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 
 
-def fire(bench: Bench) -> None:
+def fire(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("10s"), args=["${nominal}"])))
     bench.run(25 * SECOND)
 
 
-def fire_what_was_missed(bench: Bench) -> None:
+def fire_what_was_missed(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("10s"), args=["${nominal}"], overlap="allow")))
     bench.run(SECOND)
     bench.now += 95 * SECOND  # The node was away.
     bench.run(5 * SECOND)
 
 
-def admit_one_after_another(bench: Bench) -> None:
+def admit_one_after_another(bench: ActorHarness) -> None:
     bench.behaves = lambda order: Behaviour(runs_for=12 * SECOND)
     bench.request(an_apply(a_spec(trigger=every("5s"), args=["${nominal}"])))
     bench.run(40 * SECOND)
 
 
-def admit_under_a_shared_limit(bench: Bench) -> None:
+def admit_under_a_shared_limit(bench: ActorHarness) -> None:
     bench.behaves = lambda order: Behaviour(runs_for=2 * SECOND)
     for name in ("one", "two"):
         shared = [at_most(1, "program")]
@@ -46,7 +46,7 @@ def admit_under_a_shared_limit(bench: Bench) -> None:
     bench.run(18 * SECOND)
 
 
-def wait_for_the_run_before(bench: Bench) -> None:
+def wait_for_the_run_before(bench: ActorHarness) -> None:
     bench.behaves = lambda order: Behaviour(runs_for=2 * SECOND)
     constraints = [
         {"type": "delay", "after": "1s"},
@@ -57,7 +57,7 @@ def wait_for_the_run_before(bench: Bench) -> None:
     bench.run(40 * SECOND)
 
 
-def count_to_three(bench: Bench) -> None:
+def count_to_three(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=on_data(count=3))))
     bench.run(3 * SECOND)
     for days in ("abbc", "de"):
@@ -66,7 +66,7 @@ def count_to_three(bench: Bench) -> None:
         bench.run(3 * SECOND)
 
 
-def count_by_correlation(bench: Bench) -> None:
+def count_by_correlation(bench: ActorHarness) -> None:
     trigger = all_of(on_data("a"), on_data("b"), correlate="data_partition", timeout="30s")
     bench.request(an_apply(a_spec(trigger=trigger, args=["${correlation}"], overlap="allow")))
     bench.run(3 * SECOND)
@@ -77,7 +77,7 @@ def count_by_correlation(bench: Bench) -> None:
     bench.run(40 * SECOND)
 
 
-def wait_for_deadlines(bench: Bench) -> None:
+def wait_for_deadlines(bench: ActorHarness) -> None:
     """Latches expire, one fires with what is there, one settles, one takes exactly as many as it needs."""
     a, b = on_data("a"), on_data("b")
     nested = all_of({"type": "any_of", "triggers": [a, on_data("b", 3)]}, {**on_data("c"), "ttl": "8s"}, timeout="20s")
@@ -95,7 +95,7 @@ def wait_for_deadlines(bench: Bench) -> None:
     bench.run(30 * SECOND)
 
 
-def meet_at_an_instant(bench: Bench) -> None:
+def meet_at_an_instant(bench: ActorHarness) -> None:
     """CD-067: ticks that meet data, and that meet nothing in time."""
     ten = {**every("10s"), "ttl": "12s"}
     bench.request(an_apply(a_spec(trigger=all_of(ten, on_data("a"), timeout="1m"), args=["${nominal}"])))
@@ -107,7 +107,7 @@ def meet_at_an_instant(bench: Bench) -> None:
     bench.run(5 * SECOND)
 
 
-def wait_for_what_belongs_to_an_instant(bench: Bench) -> None:
+def wait_for_what_belongs_to_an_instant(bench: ActorHarness) -> None:
     """6.5, `driver: time`: instances that data come for early, late, in an outage, and never."""
     ten = {**every("10s"), "driver": "time"}
     bench.request(an_apply(a_spec(trigger=all_of(ten, on_data("a"), timeout="25s"), args=["${nominal}"])))
@@ -121,7 +121,7 @@ def wait_for_what_belongs_to_an_instant(bench: Bench) -> None:
     bench.run(4 * SECOND)
 
 
-def meet_after_more_ticks_than_fit(bench: Bench) -> None:
+def meet_after_more_ticks_than_fit(bench: ActorHarness) -> None:
     """Windows of ten days that nobody served: what came on the last one is counted behind their ticks, in parts."""
     eight = {"type": "cron", "expression": "0 8 * * *", "ttl": "2h"}
     trigger = all_of(eight, {**on_data("a"), "ttl": "2h"}, window={"every": "day", "zone": "UTC"})
@@ -132,7 +132,7 @@ def meet_after_more_ticks_than_fit(bench: Bench) -> None:
     bench.run(15 * SECOND)
 
 
-def start_at_an_instant(bench: Bench) -> None:
+def start_at_an_instant(bench: ActorHarness) -> None:
     """Ticks that fire alone, with what has come by then."""
     bench.request(an_apply(a_spec(trigger={"type": "any_of", "triggers": [every("15s"), on_data("a", 2)]})))
     for day in ("d1", "d2", "d3"):
@@ -141,7 +141,7 @@ def start_at_an_instant(bench: Bench) -> None:
     bench.run(20 * SECOND)
 
 
-def remind_of_what_is_there(bench: Bench) -> None:
+def remind_of_what_is_there(bench: ActorHarness) -> None:
     sized = {"type": "data_size", "dataset": "a", "rows": 9, "at_least_every": "1m"}
     bench.request(an_apply(a_spec(trigger=sized)))
     bench.run(3 * SECOND)
@@ -149,7 +149,7 @@ def remind_of_what_is_there(bench: Bench) -> None:
     bench.run(130 * SECOND)
 
 
-def follow_a_run(bench: Bench) -> None:
+def follow_a_run(bench: ActorHarness) -> None:
     bench.behaves = lambda order: Behaviour(outputs={"rows": 3})
     bench.request(an_apply(a_spec("down", on_run_of("up"), ["${upstream.run_id}", "${upstream.outputs.rows}"])))
     bench.run(2 * SECOND)
@@ -157,7 +157,7 @@ def follow_a_run(bench: Bench) -> None:
     bench.run(12 * SECOND)
 
 
-def follow_a_start(bench: Bench) -> None:
+def follow_a_start(bench: ActorHarness) -> None:
     """One program goes on while it is followed, one has ended before anybody looked."""
     quick, slow = Behaviour(starts_after=10, runs_for=10), Behaviour(runs_for=4 * SECOND)
     bench.behaves = lambda order: slow if "flights/slow" in str(order.context) else quick
@@ -169,7 +169,7 @@ def follow_a_start(bench: Bench) -> None:
     bench.run(12 * SECOND)
 
 
-def lose_an_upstream(bench: Bench) -> None:
+def lose_an_upstream(bench: ActorHarness) -> None:
     """One schedule ends with it, one goes on without it."""
     bench.request(an_apply(a_spec("up", every("10s"))))
     bench.request(an_apply(a_spec("both", all_of(on_run_of("up"), on_data("a", 2)))))
@@ -184,7 +184,7 @@ def lose_an_upstream(bench: Bench) -> None:
     bench.run(3 * SECOND)
 
 
-OF_TRIGGERS: list[Callable[[Bench], None]] = [
+OF_TRIGGERS: list[Callable[[ActorHarness], None]] = [
     fire,
     fire_what_was_missed,
     admit_one_after_another,

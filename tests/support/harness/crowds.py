@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.support import tier
 from tests.support.builders import MINUTE, SECOND, Doc, a_spec, an_apply, at_most, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.rows.effects import LaunchOrder
@@ -33,8 +33,8 @@ def apart(number: int) -> list[str]:
     raise AssertionError
 
 
-def a_bench(behaviour: Behaviour) -> Bench:
-    bench = Bench(shards=SHARDS, behaviour=behaviour)
+def a_bench(behaviour: Behaviour) -> ActorHarness:
+    bench = ActorHarness(shards=SHARDS, behaviour=behaviour)
     bench.store_answers_after = LATENCY_MS
     bench.run(5 * SECOND)
     return bench
@@ -44,7 +44,7 @@ def of(scope: str, most: int, **more: Any) -> Doc:
     return at_most(most, scope, **({"group": "crowd"} if scope == "group" else {}), **more)
 
 
-def due_together(bench: Bench, names: list[str], *constraints: Doc, **more: Any) -> int:
+def due_together(bench: ActorHarness, names: list[str], *constraints: Doc, **more: Any) -> int:
     """Applies schedules that are due at one millisecond, a minute on; returns it."""
     due = (bench.now // MINUTE + 2) * MINUTE
     start, end = format_instant(due), format_instant(due + 1)
@@ -56,7 +56,7 @@ def due_together(bench: Bench, names: list[str], *constraints: Doc, **more: Any)
     return due
 
 
-def most_at_a_time(bench: Bench) -> int:
+def most_at_a_time(bench: ActorHarness) -> int:
     running = most = 0
     for mark in bench.marks:
         running += 1 if mark.begins else -1
@@ -64,7 +64,7 @@ def most_at_a_time(bench: Bench) -> int:
     return most
 
 
-def longest_idle(bench: Bench, most: int, jobs: int) -> int:
+def longest_idle(bench: ActorHarness, most: int, jobs: int) -> int:
     """Returns the longest time for which a slot was free although somebody waited for it."""
     running = begun = idle = 0
     free_since: int | None = None
@@ -82,11 +82,11 @@ def schedule_of(order: LaunchOrder) -> str:
     return str(schedule["name"])
 
 
-def limits(bench: Bench) -> list[SharedLimit]:
+def limits(bench: ActorHarness) -> list[SharedLimit]:
     return [SharedLimit.of(row) for row in bench.rows("LIMIT")]
 
 
-def nothing_is_held(bench: Bench) -> bool:
+def nothing_is_held(bench: ActorHarness) -> bool:
     own = [row for row in bench.rows("LIM#") if row.get("holders")]
     rows = [*bench.rows("IW#"), *bench.rows("PERMIT#"), *own]
     return rows == [] and all(each == SharedLimit() for each in limits(bench))

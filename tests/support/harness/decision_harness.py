@@ -12,9 +12,9 @@ from tidegate_core.rows.effects import Effect, Refused
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.item_codec import from_item, to_item
 from tidegate_core.rows.ledger import LedgerRow
-from tidegate_core.rows.scope_suspension import NO_CONTROLS
+from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS
 from tidegate_core.rows.store_operations import Item, Key, Put, RangeRead, Table, Transaction
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.writes.read_cache import View
 from tidegate_core.writes.settlement import Settlement
 from tidegate_core.writes.unit_of_work import NotAtHand, UnitOfWork
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound="DataclassInstance")
 
 
-class Desk:
+class DecisionHarness:
     """The rows of shard 0 and one decision at a time: what the lane does, without the lane.
 
     Attributes:
@@ -38,7 +38,7 @@ class Desk:
 
     def __init__(self, *rows: DataclassInstance) -> None:
         self.store = MemoryStore()
-        self.memory = Memory(0, 4)
+        self.memory = ShardCache(0, 4)
         self.memory.horizon = NOW + 10 * 365 * 24 * HOUR
         self.told: list[Effect] = []
         self.refused: list[Key] = []
@@ -54,7 +54,7 @@ class Desk:
             key: Key = row.key(0)  # type: ignore[attr-defined]  # every record of ours names its key
             item: Item = {**to_item(row, key), "rev": 1}
             self.store.write([Put(key, item)])
-            self.memory.learn(key, item)
+            self.memory.apply_row(key, item)
             if isinstance(row, InboxRow):
                 self.memory.inbox[key] = row
 
@@ -68,7 +68,7 @@ class Desk:
                 self.refused = [key for key, _ in verdict.failed]
                 return transaction
             for key in unit.writes:
-                self.memory.learn(key, self.store.peek(key))
+                self.memory.apply_row(key, self.store.peek(key))
         for effect in unit.effects:
             if callable(effect):
                 effect()
@@ -81,7 +81,7 @@ class Desk:
         view = View(0)
         self.reads = 0
         while True:
-            unit = UnitOfWork(view, 0, 1, NO_CONTROLS)
+            unit = UnitOfWork(view, 0, 1, NO_SUSPENSIONS)
             try:
                 decision.decide(unit, now)
             except NotAtHand as need:

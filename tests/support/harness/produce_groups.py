@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import count
 
-from tidegate_core.rows.effects import Answer, Ask, ManyProduced, NotProduced, Outcome, Produced, ProduceMany
+from tidegate_core.rows.effects import (
+    EffectRequest,
+    EffectResult,
+    ManyProduced,
+    NotProduced,
+    Outcome,
+    Produced,
+    ProduceMany,
+)
 
 
 class Groups:
@@ -17,7 +25,7 @@ class Groups:
         self._parts: dict[int, tuple[int, int]] = {}
         self._outcomes: dict[int, dict[int, Outcome]] = {}
 
-    def apart(self, asks: Iterable[Ask]) -> Iterator[Ask]:
+    def apart(self, asks: Iterable[EffectRequest]) -> Iterator[EffectRequest]:
         """Yields what was asked, with each record of a group by itself and in its place."""
         for ask in asks:
             if not isinstance(ask.effect, ProduceMany):
@@ -27,9 +35,9 @@ class Groups:
             for record in ask.effect.records:
                 token = next(self._tokens)
                 self._parts[token] = (ask.token, len(ask.effect.records))
-                yield Ask(token, record)
+                yield EffectRequest(token, record)
 
-    def together(self, answer: Answer) -> Answer | None:
+    def together(self, answer: EffectResult) -> EffectResult | None:
         """Returns what the actor is told: nothing while a record of the group has no outcome."""
         if answer.token >= 0:
             return answer
@@ -43,4 +51,4 @@ class Groups:
             return None
         del self._outcomes[group]
         # Tokens count down.
-        return Answer(group, ManyProduced([outcomes[token] for token in sorted(outcomes, reverse=True)]))
+        return EffectResult(group, ManyProduced([outcomes[token] for token in sorted(outcomes, reverse=True)]))

@@ -29,7 +29,7 @@ def limits_with_queue(store: MemoryStore, shards: Iterable[int]) -> Iterator[tup
         while page := store.query(RangeRead(keys.shard_pk(shard), low, high, limit=1)).items:
             limit = str(page[0]["limit"])
             yield shard, limit
-            low = keys.waiters_of(Key(limit, "LIMIT"))[1]
+            low = keys.queue_entries_of(Key(limit, "LIMIT"))[1]
 
 
 def _first(store: MemoryStore, shard: int, prefix: str, start: str = "") -> str | None:

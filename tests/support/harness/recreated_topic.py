@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tests.support.builders import REQUESTS, REQUESTS_ID
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.engine.actor_inputs import TopicFacts
 from tidegate_core.writes.partition_map import Cut
 
 
-def recreate_requests_topic(bench: Bench, version: int) -> None:
+def recreate_requests_topic(bench: ActorHarness, version: int) -> None:
     """Creates an empty requests topic, and restarts the holder under the map of that version."""
     topic_id = f"{version:x}" * 32
     bench.create_topic(REQUESTS, 1, topic_id)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.recorded_effects import Sent
 from tidegate_core.language.values.instants import parse_instant
 from tidegate_core.rows import keys
@@ -25,11 +25,11 @@ def a_control(effect: Effect) -> bool:
     return isinstance(effect, Commit) and effect.transaction.name == "control"
 
 
-def nominals(bench: Bench) -> list[int]:
+def nominals(bench: ActorHarness) -> list[int]:
     return [parse_instant(each.headers["tidegate-nominal"]) for each in bench.on("out")]
 
 
-def shown(bench: Bench, request_id: str) -> list[int]:
+def shown(bench: ActorHarness, request_id: str) -> list[int]:
     return [parse_instant(each) for each in bench.receipts()[request_id]["next"]]
 
 
@@ -37,11 +37,11 @@ def payload(sent: Sent) -> object:
     return json.loads(sent.value)
 
 
-def tally(bench: Bench, name: str) -> int:
+def tally(bench: ActorHarness, name: str) -> int:
     return sum(int(str(row.get(name, 0))) for row in [*bench.rows("PROGRESS"), *bench.rows("Y#")])
 
 
-def outage(bench: Bench, milliseconds: int) -> None:
+def outage(bench: ActorHarness, milliseconds: int) -> None:
     """Nobody is here for so long, and the fact is written down."""
     for shard in range(bench.holding.shards):
         key = keys.progress(shard)
@@ -59,7 +59,7 @@ def covered(sent: Sent) -> tuple[int, int, int] | None:
     return first, last, int(sent.headers["tidegate-covered-count"])
 
 
-def records(bench: Bench) -> dict[str, Sequence[Any]]:
+def records(bench: ActorHarness) -> dict[str, Sequence[Any]]:
     return {
         prefix: [row for row in bench.rows(f"{prefix}#") if prefix != "D" or "attempt" not in row]
         for prefix in ("C", "CF", "D")

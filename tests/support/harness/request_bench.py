@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tests.support.builders import Doc, a_request, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 
 CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
 
 
-def answer(bench: Bench, document: Doc, run: int = 0) -> Doc:
+def answer(bench: ActorHarness, document: Doc, run: int = 0) -> Doc:
     bench.request(document)
     bench.run(run)
     receipts = bench.receipts()
@@ -16,7 +16,7 @@ def answer(bench: Bench, document: Doc, run: int = 0) -> Doc:
     return receipts[str(document["id"])]
 
 
-def brought_to(bench: Bench, status: str) -> None:
+def brought_to(bench: ActorHarness, status: str) -> None:
     """A schedule in that status; `unknown` is none at all."""
     if status != "unknown":
         answer(bench, an_apply(a_spec(trigger=every("1h"), suspended=status == "suspended"), "made"))

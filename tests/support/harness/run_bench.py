@@ -5,22 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.support.builders import NOW, a_job, a_run
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.decision_harness import DecisionHarness
 from tidegate_core.rows import keys
 from tidegate_core.rows.ledger import LedgerRow
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.schedule import OwnLimit
 from tidegate_core.rows.store_operations import Transaction
-from tidegate_core.runs.run_lifecycle import LookAtRun, RequestCancel
+from tidegate_core.runs.run_lifecycle import CheckRun, RequestCancel
 from tidegate_core.writes.limit_permits import Permit, take_permit
 
 ID = a_run().id
 SHARED = keys.shared_limit("flights", "program", "p")
 
 
-def a_desk(run: Run) -> Desk:
+def a_desk(run: Run) -> DecisionHarness:
     """The run with its job, an own permit and a shared one."""
-    desk = Desk(a_job(1, state="pending_launch"), OwnLimit(namespace="flights", name="nightly", holders=(ID, "other")))
+    desk = DecisionHarness(
+        a_job(1, state="pending_launch"), OwnLimit(namespace="flights", name="nightly", holders=(ID, "other"))
+    )
     own = keys.own_limit(0, "flights", "nightly")
     limits = tuple(f"{key.pk}|{key.sk}" for key in (own, SHARED))
     desk.lay(replace(run, limits=limits))
@@ -28,11 +30,11 @@ def a_desk(run: Run) -> Desk:
     return desk
 
 
-def run_of(desk: Desk) -> Run | None:
+def run_of(desk: DecisionHarness) -> Run | None:
     return desk.record(Run, keys.run(0, ID))
 
 
-def outcome(desk: Desk) -> str:
+def outcome(desk: DecisionHarness) -> str:
     """The state of the open run, or how it ended: `<disposition>/<state>`."""
     run = run_of(desk)
     if run is not None:
@@ -41,11 +43,11 @@ def outcome(desk: Desk) -> str:
     return f"{ledger[0].disposition}/{ledger[0].state}" if ledger else "gone without a trace"
 
 
-def look(desk: Desk) -> None:
-    desk.decide(LookAtRun(0, ID, lambda run: None), NOW + 10)
+def look(desk: DecisionHarness) -> None:
+    desk.decide(CheckRun(0, ID, lambda run: None), NOW + 10)
 
 
-def cancelled(desk: Desk) -> None:
+def cancelled(desk: DecisionHarness) -> None:
     desk.decide(RequestCancel(0, ID), NOW + 10)
 
 

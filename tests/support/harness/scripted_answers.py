@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from tidegate_core.rows.effects import Ask, Effect, Result, Unavailable
+from tidegate_core.rows.effects import Effect, EffectRequest, Result, Unavailable
 
 Match: TypeAlias = Callable[[Effect], bool]
 NOBODY_KNOWS: Final = Unavailable("scripted")
@@ -19,7 +19,7 @@ class Rule:
 
     match: Match
     times: int
-    act: Callable[[Ask], None]
+    act: Callable[[EffectRequest], None]
 
 
 class Scripts(ABC):
@@ -38,10 +38,10 @@ class Scripts(ABC):
         """Lets everything happen that follows at this instant."""
 
     @abstractmethod
-    def _answer(self, ask: Ask, result: Result | None) -> None: ...
+    def _answer(self, ask: EffectRequest, result: Result | None) -> None: ...
 
     @abstractmethod
-    def _result(self, ask: Ask) -> Result | None: ...
+    def _result(self, ask: EffectRequest) -> Result | None: ...
 
     def answer_with(self, match: Match, result: Result | None, times: int = 1) -> None:
         """Answers so, and does nothing."""
@@ -50,7 +50,7 @@ class Scripts(ABC):
     def lose_answer_of(self, match: Match, times: int = 1, told: Result = NOBODY_KNOWS) -> None:
         """Carries it out, and says that nobody knows; as launchers say that with `told`."""
 
-        def act(ask: Ask) -> None:
+        def act(ask: EffectRequest) -> None:
             self._result(ask)
             self._answer(ask, told)
 
@@ -63,7 +63,7 @@ class Scripts(ABC):
     def hold_back(self, match: Match, times: int = 1, *, answer_only: bool = False, told: Result | None = None) -> None:
         """Carries it out at `release`; `answer_only`: carries it out now, and answers at `release`; `told`: answers so then, and does nothing."""
 
-        def act(ask: Ask) -> None:
+        def act(ask: EffectRequest) -> None:
             if told is not None:
                 self._held.append(lambda: self._answer(ask, told))
             elif answer_only:
@@ -77,7 +77,7 @@ class Scripts(ABC):
     def delay(self, match: Match, times: int = 1) -> None:
         """Says that nobody knows, and carries it out at `release`: whoever asked has asked again meanwhile."""
 
-        def act(ask: Ask) -> None:
+        def act(ask: EffectRequest) -> None:
             self._held.append(lambda: self._carry_out_unheard(ask))
             self._answer(ask, Unavailable("scripted"))
 
@@ -86,13 +86,13 @@ class Scripts(ABC):
     def crash_at(self, match: Match) -> None:
         """Carries it out, and kills the actor, which never hears of it."""
 
-        def act(ask: Ask) -> None:
+        def act(ask: EffectRequest) -> None:
             self._result(ask)
             self.crash()
 
         self._rules.append(Rule(match, 1, act))
 
-    def _carry_out_unheard(self, ask: Ask) -> None:
+    def _carry_out_unheard(self, ask: EffectRequest) -> None:
         self._result(ask)
 
     def release(self) -> None:

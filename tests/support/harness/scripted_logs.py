@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 
 from tests.support.builders import EVENTS, EVENTS_ID, REQUESTS, Doc
-from tidegate_core.engine.actor_inputs import Holding, Input, LogRecord, PositionGone, RecordsArrived, TopicFacts
+from tidegate_core.engine.actor_inputs import Assignment, Input, LogRecord, OffsetOutOfRange, RecordsArrived, TopicFacts
 from tidegate_core.rows.effects import EndOffsets, FindGaps, Gaps
 
 MARK = b"end of a transaction"
@@ -21,7 +21,7 @@ class Topics(ABC):
     """
 
     now: int
-    holding: Holding
+    holding: Assignment
 
     def __init__(self, event_topic_partitions: int) -> None:
         self.event_topic_partitions = event_topic_partitions
@@ -69,7 +69,7 @@ class Topics(ABC):
     def _begin_reading(self, topic: str, topic_partition: int, offset: int | None) -> None:
         begin = self._begins.get((topic, topic_partition), 0)
         if offset is not None and offset < begin:
-            self._soon_give(PositionGone(topic, topic_partition, offset))
+            self._soon_give(OffsetOutOfRange(topic, topic_partition, offset))
             return
         self._reading.add((topic, topic_partition))
         first = begin if offset is None else offset

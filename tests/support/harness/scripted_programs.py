@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tests.support.builders import Doc
-from tidegate_core.engine.actor_inputs import Input, Poked
+from tidegate_core.engine.actor_inputs import Input, Woken
 from tidegate_core.language.values.derived_ids import shard_of_run
 from tidegate_core.rows.effects import (
     DUPLICATE,
-    Answer,
-    Ask,
     Cancel,
     Committed,
-    Gone,
+    EffectRequest,
+    EffectResult,
     Inspect,
     Inspected,
     Invalid,
@@ -25,6 +24,7 @@ from tidegate_core.rows.effects import (
     LoadSampled,
     LookedUp,
     Lookup,
+    ProgramEnded,
     Refused,
     Result,
     SampleLoad,
@@ -37,7 +37,7 @@ from tidegate_core.rows.store_operations import Transaction
 from tidegate_core.writes.start_gate import finish_run, start_run
 from tidegate_ports.common.refused_conf import refused_conf
 
-REFUSED_AT_THE_GATE = Gone(79, DUPLICATE, "duplicate, not run")
+REFUSED_AT_THE_GATE = ProgramEnded(79, DUPLICATE, "duplicate, not run")
 """How a wrapper ends whose run must not run, or is run by another one already."""
 
 
@@ -57,7 +57,7 @@ class Behaviour:
     error_class: str | None = None
     reports: bool = True
     outputs: Doc | None = None
-    gone: Gone = field(default_factory=lambda: Gone(0))
+    gone: ProgramEnded = field(default_factory=lambda: ProgramEnded(0))
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class _Process:
     behaviour: Behaviour
     driver: str
     watchers: list[int] = field(default_factory=list)
-    gone: Gone | None = None
+    gone: ProgramEnded | None = None
     is_marked: bool = False
 
 
@@ -123,7 +123,7 @@ class Programs(ABC):
         for process in self._processes.values():
             process.watchers.clear()
 
-    def _launcher(self, ask: Ask) -> Result | None:
+    def _launcher(self, ask: EffectRequest) -> Result | None:
         match ask.effect:
             case Submit(order):
                 self._submit(order)
@@ -139,7 +139,7 @@ class Programs(ABC):
                     process.watchers.append(ask.token)
                 return process.gone
             case Cancel(run, attempt):
-                self._end(self._processes.get((run, attempt)), Gone(143))
+                self._end(self._processes.get((run, attempt)), ProgramEnded(143))
             case SampleLoad():
                 return LoadSampled(self.load, "" if self.load is not None else "nobody answers")
             case Inspect(_, file, conf):
@@ -191,28 +191,28 @@ class Programs(ABC):
             self._poke(order)
         self._end(process, behaviour.gone)
 
-    def _end(self, process: _Process | None, gone: Gone) -> None:
+    def _end(self, process: _Process | None, gone: ProgramEnded) -> None:
         if process is None or process.gone is not None:
             return
         process.gone = gone
         self._mark_end(process)
-        self._soon_give(*(Answer(token, gone) for token in process.watchers))
+        self._soon_give(*(EffectResult(token, gone) for token in process.watchers))
 
     def _mark_end(self, process: _Process) -> None:
         if process.is_marked:
             process.is_marked = False
             self.marks.append(Mark(process.order.run_id, self.now, False))
 
-    def vanish(self, run: str, attempt: int = 1, gone: Gone | None = None) -> None:
+    def vanish(self, run: str, attempt: int = 1, gone: ProgramEnded | None = None) -> None:
         """Ends a process without any report."""
-        self._end(self._processes[(run, attempt)], gone or Gone(137))
+        self._end(self._processes[(run, attempt)], gone or ProgramEnded(137))
         self.give()
 
     def tell_of_the_copy_before(self, run: str, attempt: int = 1) -> None:
         """Says that a copy is gone in whose place a platform had started the one that runs."""
         process = self._processes[(run, attempt)]
         watchers, process.watchers = process.watchers, []
-        self.give(*(Answer(token, Gone(137)) for token in watchers))
+        self.give(*(EffectResult(token, ProgramEnded(137)) for token in watchers))
 
     def _poke(self, order: LaunchOrder) -> None:
-        self._soon_give(Poked(shard_of_run(order.run_id), order.run_id))
+        self._soon_give(Woken(shard_of_run(order.run_id), order.run_id))

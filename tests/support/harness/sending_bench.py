@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 
 from tests.support.builders import REQUESTS_ID, Doc
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.message import Message, MessageTimer
 
 
-def messages(bench: Bench) -> list[Message]:
+def messages(bench: ActorHarness) -> list[Message]:
     return [from_item(Message, row) for row in bench.rows("M#")]
 
 
-def timers(bench: Bench) -> list[MessageTimer]:
+def timers(bench: ActorHarness) -> list[MessageTimer]:
     return [from_item(MessageTimer, row) for row in bench.rows("D#")]
 
 

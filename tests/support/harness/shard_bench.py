@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.builders import MINUTE, NOW, RUNS, SECOND, a_request, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tidegate_core.rows.effects import Effect, Lookup, Submit
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.run import Run
@@ -13,20 +13,20 @@ OPENS = NOW + 46 * MINUTE + 40 * SECOND
 FOR_EVER = Behaviour(runs_for=None)
 
 
-def a_bench(behaviour: Behaviour | None = None) -> Bench:
-    bench = Bench(behaviour=behaviour)
+def a_bench(behaviour: Behaviour | None = None) -> ActorHarness:
+    bench = ActorHarness(behaviour=behaviour)
     bench.run(SECOND)
     return bench
 
 
-def triggered(bench: Bench) -> str:
+def triggered(bench: ActorHarness) -> str:
     """A schedule that is run by hand; returns the run's id."""
     bench.request(an_apply(a_spec(trigger=every("1h"))))
     bench.request(a_request("trigger"))
     return str(bench.receipts()["trigger-nightly"]["id"])
 
 
-def the_run(bench: Bench) -> Run | None:
+def the_run(bench: ActorHarness) -> Run | None:
     found = [from_item(Run, row) for row in bench.rows("R#") if "ended_at" not in row]
     return found[0] if found else None
 
@@ -39,5 +39,5 @@ def a_lookup(effect: Effect) -> bool:
     return isinstance(effect, Lookup)
 
 
-def states(bench: Bench) -> list[str]:
+def states(bench: ActorHarness) -> list[str]:
     return [str(each.document["state"]) for each in bench.on(RUNS)]

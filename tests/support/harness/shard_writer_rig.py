@@ -7,22 +7,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.support.builders import NOW, a_holding, a_job
-from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.decision import Work
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import (
-    Answer,
-    Ask,
     Commit,
     Effect,
+    EffectRequest,
+    EffectResult,
     Invalid,
     Items,
-    Poke,
     Read,
     ReadRange,
     Result,
     Unavailable,
+    WakeUp,
 )
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.job import Job
@@ -49,7 +49,7 @@ class Touch:
         if job is not None and job.attempt < self.to:
             unit.put(a_job(self.number, attempt=self.to), job.key(0))
             unit.after(lambda: self.done.append(self.number))
-            unit.after(Poke(self.number))
+            unit.after(WakeUp(self.number))
 
 
 @dataclass(eq=False)
@@ -100,20 +100,20 @@ class Rig:
     commits: list[Transaction] = field(default_factory=list)
     asked: list[Effect] = field(default_factory=list)
     script: Callable[[Effect], Result | None] = lambda effect: None
-    held: deque[Ask] = field(default_factory=deque)
+    held: deque[EffectRequest] = field(default_factory=deque)
     holds: Callable[[Effect], bool] = lambda effect: False
     failed: list[tuple[Work, Exception]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         lease = keys.lease(0)
         self.store.write([Put(lease, {"pk": lease.pk, "sk": lease.sk, "epoch": 4, "controls": 0})])
-        self.host = Host(a_holding())
+        self.host = ActorContext(a_holding())
         self.host.now = NOW
 
         def observe(key: Key, item: Item | None) -> None:
             self.observed.append((key, item))
 
-        self.lane = Lane(self.host, 0, 4, 0, observe, lambda: None, lambda *failed: self.failed.append(failed))
+        self.lane = ShardWriter(self.host, 0, 4, 0, observe, lambda: None, lambda *failed: self.failed.append(failed))
         self.host.operations.start(self.lane.serve())
 
     def lay(self, *numbers: int) -> None:
@@ -133,7 +133,7 @@ class Rig:
                 if self.holds(ask.effect):
                     self.held.append(ask)
                 elif ask.token:
-                    self.host.operations.answer(Answer(ask.token, self.result(ask.effect)))
+                    self.host.operations.answer(EffectResult(ask.token, self.result(ask.effect)))
             if not self.host.operations.asked:
                 wake = self.host.next_wake()
                 if wake is None or self.held:
@@ -145,7 +145,7 @@ class Rig:
         self.holds = lambda effect: False
         while self.held:
             ask = self.held.popleft()
-            self.host.operations.answer(Answer(ask.token, self.result(ask.effect)))
+            self.host.operations.answer(EffectResult(ask.token, self.result(ask.effect)))
         self.go()
 
     def result(self, effect: Effect) -> Result:

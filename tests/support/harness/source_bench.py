@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.support.builders import SECOND, Doc, a_spec, on_data
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.engine.actor_inputs import LogRecord
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item, to_item
@@ -33,20 +33,20 @@ def a_source_delete(name: str = "landed", request_id: str = "gone-1", **more: An
     return {"id": request_id, "type": "source.delete", "namespace": "flights", "name": name, **more}
 
 
-def ask(bench: Bench, document: Doc) -> Doc:
+def ask(bench: ActorHarness, document: Doc) -> Doc:
     bench.request(document)
     bench.run(SECOND)
     return bench.receipts()[str(document["id"])]
 
 
-def produce(bench: Bench, *days: str, topic_partition: int = 0, headers: dict[str, bytes] | None = None) -> None:
+def produce(bench: ActorHarness, *days: str, topic_partition: int = 0, headers: dict[str, bytes] | None = None) -> None:
     first = len(bench.log(TOPIC, topic_partition))
     lay(bench, *days, topic_partition=topic_partition, headers=headers)
     bench.hand_over(TOPIC, topic_partition, first)
     bench.run(10)
 
 
-def lay(bench: Bench, *days: str, topic_partition: int = 0, headers: dict[str, bytes] | None = None) -> None:
+def lay(bench: ActorHarness, *days: str, topic_partition: int = 0, headers: dict[str, bytes] | None = None) -> None:
     """Records lie in the log; nobody has read them yet."""
     log = bench.log(TOPIC, topic_partition)
     for day in days:
@@ -54,20 +54,20 @@ def lay(bench: Bench, *days: str, topic_partition: int = 0, headers: dict[str, b
         log.append(LogRecord(len(log), bench.now, None, value, tuple((headers or {}).items())))
 
 
-def sources(bench: Bench) -> Sources:
+def sources(bench: ActorHarness) -> Sources:
     item = bench.store.peek(keys.SOURCES_KEY)
     return NO_SOURCES if item is None else from_item(StoredSources, item).sources
 
 
-def counted(bench: Bench, name: str = "nightly") -> int:
+def counted(bench: ActorHarness, name: str = "nightly") -> int:
     return sum(sum(row["counts"]) for row in bench.rows(f"E#flights/{name}#"))  # type: ignore[misc, arg-type]
 
 
-def positions(bench: Bench, topic_id: str = "c" * 32) -> list[object]:
+def positions(bench: ActorHarness, topic_id: str = "c" * 32) -> list[object]:
     return [row["next"] for row in bench.rows("TP") if topic_id in str(row["pk"])]
 
 
-def reword(bench: Bench, name: str, **more: Any) -> None:
+def reword(bench: ActorHarness, name: str, **more: Any) -> None:
     """What another release has accepted: members of a source's definition of which this one knows nothing, or no more."""
     before = sources(bench)
     changed = [

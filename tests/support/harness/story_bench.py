@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.support.builders import MINUTE, SECOND, Doc, a_spec, an_apply, an_event
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tidegate_core.language.values.instants import parse_instant
 from tidegate_core.rows.effects import LaunchOrder
 
@@ -20,7 +20,7 @@ def schedule_of(order: LaunchOrder) -> str:
     return str(schedule["name"])
 
 
-class Story(Bench):
+class Story(ActorHarness):
     """A bench with a calendar."""
 
     def __init__(self, behaviour: Behaviour = QUICK, **holding: Any) -> None:
@@ -64,7 +64,7 @@ class QuietStory(Story):
         self.passes_over_routine = True
 
 
-def brought(bench: Bench, number: int = 0) -> Sequence[str]:
+def brought(bench: ActorHarness, number: int = 0) -> Sequence[str]:
     """The data partitions that a program was told of, each once."""
     manifest: Any = bench.started[number].context["manifest"]
     return [*dict.fromkeys(str(row["partition"]) for row in manifest)]

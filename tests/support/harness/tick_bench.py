@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.builders import HOUR, NOW, Doc
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.decision_harness import DecisionHarness
 from tests.support.harness.evidence_bench import REF, a_desk
 from tidegate_core.evidence.tick_latching import LatchTicks
 from tidegate_core.rows import keys
@@ -14,7 +14,7 @@ FIRST = NOW - NOW % HOUR + HOUR
 """The first tick of an hourly trigger after NOW."""
 
 
-def a_ticking_desk(trigger: Doc, **state: object) -> Desk:
+def a_ticking_desk(trigger: Doc, **state: object) -> DecisionHarness:
     desk = a_desk(trigger, **{"next_tick": FIRST, **state})
     row = tick_row(state_of(desk))
     assert row is not None
@@ -22,13 +22,13 @@ def a_ticking_desk(trigger: Doc, **state: object) -> Desk:
     return desk
 
 
-def state_of(desk: Desk) -> ScheduleState:
+def state_of(desk: DecisionHarness) -> ScheduleState:
     state = desk.record(ScheduleState, keys.schedule_state(0, *REF.split("/")))
     assert state is not None
     return state
 
 
-def tick(desk: Desk, now: int | None = None) -> None:
+def tick(desk: DecisionHarness, now: int | None = None) -> None:
     """Decides on the row of the next tick, at its time or later."""
     row = tick_row(state_of(desk))
     assert row is not None

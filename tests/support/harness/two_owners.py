@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.builders import EVENTS, REQUESTS, Doc
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.recorded_effects import Sent
 from tidegate_core.rows.effects import Effect, LaunchOrder, NotProduced, NotSubmitted, Produce, Submit
 
@@ -18,12 +18,12 @@ GUARD_LAPSED = 1_000_000
 """So often the driver refuses what is irreversible: for good."""
 
 
-class Beside(Bench):
+class ConcurrentOwner(ActorHarness):
     """A bench on the store and the logs of another one."""
 
     host = "host-2"
 
-    def __init__(self, other: Bench, owner: str, behaviour: Behaviour | None, **holding: Any) -> None:
+    def __init__(self, other: ActorHarness, owner: str, behaviour: Behaviour | None, **holding: Any) -> None:
         super().__init__(behaviour=behaviour, **holding)
         self.store, self._logs, self.now = other.store, other.logs, other.now
         self.new_actor(owner)
@@ -45,9 +45,9 @@ class BenchPair:
     def __init__(
         self, *, behaviour: Behaviour | None = None, others: dict[str, Any] | None = None, **holding: Any
     ) -> None:
-        self.first = Bench(behaviour=behaviour, **holding)
-        self.second: Bench = Beside(self.first, "node-2", behaviour, **{**holding, **(others or {})})
-        self._frozen: set[Bench] = {self.second}
+        self.first = ActorHarness(behaviour=behaviour, **holding)
+        self.second: ActorHarness = ConcurrentOwner(self.first, "node-2", behaviour, **{**holding, **(others or {})})
+        self._frozen: set[ActorHarness] = {self.second}
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -60,17 +60,17 @@ class BenchPair:
         self.freeze(self.first)
         self.begin_second()
 
-    def freeze(self, bench: Bench) -> None:
+    def freeze(self, bench: ActorHarness) -> None:
         self._frozen.add(bench)
 
-    def thaw(self, bench: Bench) -> None:
+    def thaw(self, bench: ActorHarness) -> None:
         """It goes on where it stood, after more than a session: the group expelled it, and its guard has lapsed."""
         bench.is_member = False
         bench.answer_with(_is_guarded_produce, NotProduced("guard", "the guard has lapsed"), GUARD_LAPSED)
         bench.answer_with(_is_submit, NotSubmitted("the guard has lapsed"), GUARD_LAPSED)
         self.join(bench)
 
-    def join(self, bench: Bench) -> None:
+    def join(self, bench: ActorHarness) -> None:
         """It takes part from now on, and is believed to be a member."""
         self._frozen.discard(bench)
         bench.now = max(self.first.now, self.second.now)
@@ -107,7 +107,7 @@ class BenchPair:
     # -- what came of it ----------------------------------------------------------------------------------------------
 
     @property
-    def _benches(self) -> tuple[Bench, Bench]:
+    def _benches(self) -> tuple[ActorHarness, ActorHarness]:
         return (self.first, self.second)
 
     @property

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.rows import keys
-from tidegate_core.rows.effects import Ask, Items, Refused, Result
+from tidegate_core.rows.effects import EffectRequest, Items, Refused, Result
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.schema_version import FIELDS, FIRST, StoreSchema
 from tidegate_core.rows.store_operations import Item, Page, Put
@@ -12,7 +12,7 @@ from tidegate_core.rows.store_operations import Item, Page, Put
 NEWER_FIELDS = frozenset(name for versions in FIELDS.values() for name, since in versions.items() if since > FIRST)
 
 
-class TwoReleases(Bench):
+class TwoReleases(ActorHarness):
     """The older release sees no newer fields, so it writes none either, and decides as all did before there were any.
 
     Attributes:
@@ -33,7 +33,7 @@ class TwoReleases(Bench):
         self._holding["writes"] = FIRST
         self.crash()
 
-    def _result(self, ask: Ask) -> Result | None:
+    def _result(self, ask: EffectRequest) -> Result | None:
         result = super()._result(ask)
         if not self.older:
             return result

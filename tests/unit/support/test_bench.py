@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.builders import SECOND, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.rows.effects import Commit, Effect
 from tidegate_memory.store import MemoryStore
 
@@ -12,14 +12,14 @@ def a_cursor(effect: Effect) -> bool:
     return isinstance(effect, Commit) and effect.transaction.name == "cursor"
 
 
-def begun() -> Bench:
-    bench = Bench()
+def begun() -> ActorHarness:
+    bench = ActorHarness()
     bench.store = MemoryStore(remembers_tokens=False)
     bench.run(SECOND)
     return bench
 
 
-def next_of(bench: Bench) -> object:
+def next_of(bench: ActorHarness) -> object:
     return max(int(str(row["next"])) for row in bench.rows("TP"))
 
 

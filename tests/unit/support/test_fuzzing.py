@@ -10,8 +10,7 @@ import pytest
 from tests.fuzz.hostile_records import KINDS, Kind
 from tests.fuzz.ingest_fuzzer import FuzzBench, fuzz
 from tidegate_core.engine.operations import Operation
-from tidegate_core.ingest import event_decoding as event_reading
-from tidegate_core.ingest import request_ingest
+from tidegate_core.ingest import event_decoding, request_ingest
 from tidegate_core.ingest.dead_letters import DeadLetters
 from tidegate_core.ingest.event_ingest import EventIngest
 from tidegate_core.language.values.problems import RefusedRecord
@@ -56,12 +55,12 @@ def _refuses(*_: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "owner", "name", "planted", "said"),
     [
-        pytest.param("events", event_reading, "parse_events", _raises, "the refusal is about us", id="a parser fails"),
+        pytest.param("events", event_decoding, "parse_events", _raises, "the refusal is about us", id="a parser fails"),
         pytest.param("events", EventIngest, "_kept", _raises, "left the actor", id="ingest fails"),
         pytest.param(
             "requests",
             request_ingest,
-            "refuse_forged_request",
+            "authorize_request",
             _raises,
             "the refusal is about us",
             id="our own check fails",
@@ -69,9 +68,7 @@ def _refuses(*_: Any) -> None:
         pytest.param("sources", DeadLetters, "bury", _is_silent, "no dead letter", id="dropped silently"),
         pytest.param("events", FuzzBench, "_produced", _without_value, "another key or value", id="not the record"),
         pytest.param("events", EventIngest, "_process", _leaves_alone, "the position stands at", id="stands still"),
-        pytest.param(
-            "events", event_reading, "refuse_forged_events", _refuses, "is right, and refused", id="too strict"
-        ),
+        pytest.param("events", event_decoding, "authorize_events", _refuses, "is right, and refused", id="too strict"),
     ],
 )
 def test_given_a_planted_fault_then_it_is_found(

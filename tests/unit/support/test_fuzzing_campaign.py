@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.fuzz import cluster_campaign as campaign
+from tests.fuzz import cluster_campaign
 from tests.fuzz.cluster_campaign import Found, fuzz_cluster, passed_by
 from tests.fuzz.control_schedules import CONTROLS
 from tests.fuzz.dead_letter_check import Judged
@@ -47,12 +47,12 @@ def ran(patch: pytest.MonkeyPatch, tmp_path: Path, controls: type[Answered], let
         return letters
 
     nothing: Any = SimpleNamespace(passed=lambda lane: lane.end, produce=lambda *_: None, flush=lambda: None)
-    patch.setattr(campaign, "Controls", controls)
-    patch.setattr(campaign, "Positions", lambda _: nothing)
-    patch.setattr(campaign, "LaneProducer", lambda *_: nothing)
-    patch.setattr(campaign, "_lanes", no_lanes)
-    patch.setattr(campaign, "letters_of", lambda *_: iter(()))
-    patch.setattr(campaign, "judge", judged)
+    patch.setattr(cluster_campaign, "Controls", controls)
+    patch.setattr(cluster_campaign, "Positions", lambda _: nothing)
+    patch.setattr(cluster_campaign, "LaneProducer", lambda *_: nothing)
+    patch.setattr(cluster_campaign, "_lanes", no_lanes)
+    patch.setattr(cluster_campaign, "letters_of", lambda *_: iter(()))
+    patch.setattr(cluster_campaign, "judge", judged)
     cluster: Any = SimpleNamespace(processes=[], nodes=[], bootstrap_servers="")
     evidence: Any = SimpleNamespace(folder=tmp_path)
     nobody: Any = None

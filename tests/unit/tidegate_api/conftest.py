@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 
 from tidegate_api.app import make_app
 from tidegate_api.bus_clients import Bus, TopicNames
-from tidegate_api.dependencies import Parts
+from tidegate_api.dependencies import Dependencies
 from tidegate_api.requests.request_submission import Timing
 from tidegate_api.routes.gate import run_token
 from tidegate_api.run_logs import FileLogs
@@ -286,7 +286,7 @@ def process(tmp_path: Path, bus: FakeBus, timing: Timing) -> Iterator[Process]:
     def log_paths(run: str, attempt: int) -> LogPaths:
         return LogPaths(str(tmp_path / f"{run}-{attempt}.out"), str(tmp_path / f"{run}-{attempt}.err"))
 
-    parts = Parts(
+    parts = Dependencies(
         store=store,
         carry_out=settle,
         open_bus=bus.open,

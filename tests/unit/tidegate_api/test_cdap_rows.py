@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import SECOND
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.unit.tidegate_api.conftest import NOW, SHARDS, SPEC, Process, put_schedule
 from tidegate_core.language.requests.receipts import Receipt
 from tidegate_core.language.values.shard_hash import schedule_shard
@@ -99,7 +99,7 @@ def test_given_a_store_that_is_down_at_the_start_then_503_until_it_is_there_with
 def owned(process: Process) -> Process:
     """An API process with a real owner of all shards behind it, who decides on its requests in the same store."""
     process.store.write([Put(MAP_KEY, {"pk": "MAP", "sk": "MAP", "version": 1, "n": 1, "shards": SHARDS})])
-    bench = Bench(shards=SHARDS)
+    bench = ActorHarness(shards=SHARDS)
     bench.store, bench.now = process.store, NOW
     bench.run(SECOND)
 

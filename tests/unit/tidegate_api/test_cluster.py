@@ -11,16 +11,15 @@ import pytest
 from tests.unit.tidegate_api.conftest import NOW, SHARDS, TOPIC_PARTITIONS, Process
 from tidegate_core.explain.watchdog.watchdog import LATE_MS
 from tidegate_core.language.values.instants import format_instant
-from tidegate_core.rows import keys
-from tidegate_core.rows import node_status as card
+from tidegate_core.rows import keys, node_status
 from tidegate_core.rows.effects import EndOffsets, Unavailable
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.keys import MAP_KEY
-from tidegate_core.rows.node_status import GONE_MS, SILENT_MS, DrainOrder, NodeCard
+from tidegate_core.rows.node_status import GONE_MS, SILENT_MS, DrainOrder, NodeStatus
 from tidegate_core.rows.schedule import OwnLimit
-from tidegate_core.rows.scope_suspension import Controls, Scope, StoredControls
+from tidegate_core.rows.scope_suspension import Scope, ScopeSuspensions, StoredSuspensions
 from tidegate_core.rows.store_operations import Key, Put
-from tidegate_core.shard.outages.outage_recorder import sign_of_life
+from tidegate_core.shard.outages.outage_recorder import heartbeat_row
 
 ONE, TWO = "1111aaaa-0000", "2222bbbb-0000"
 HOUR = 3_600_000
@@ -29,8 +28,8 @@ TOPIC_ID = "0" * 32
 
 def put_card(process: Process, owner: str, name: str, **fields: Any) -> None:
     given: dict[str, Any] = {"version": "0.1.0", "tzdata": "2025.2", "started_at": NOW - 5, "seen": NOW, "held": (1,)}
-    written = NodeCard(owner=owner, node=name, **{**given, **fields})
-    key = keys.node_card(owner)
+    written = NodeStatus(owner=owner, node=name, **{**given, **fields})
+    key = keys.node_status(owner)
     process.store.write([Put(key, to_item(written, key))])
 
 
@@ -51,7 +50,7 @@ def cluster(process: Process) -> Process:
             process, keys.lease(shard), epoch=4, map=1, tp_epoch=2, owner=ONE, controls=0, controls_done=0, served=1
         )
         put_item(process, keys.progress(shard), epoch=4, fired_slot=NOW - 9, fired_id="m")
-    process.store.write([sign_of_life(ONE, "one", NOW, dict.fromkeys(range(TOPIC_PARTITIONS), NOW - 1_000), 0)])
+    process.store.write([heartbeat_row(ONE, "one", NOW, dict.fromkeys(range(TOPIC_PARTITIONS), NOW - 1_000), 0)])
     return process
 
 
@@ -94,7 +93,7 @@ def test_given_a_card_of_the_day_before_then_it_is_not_listed(cluster: Process) 
 
 
 def test_given_more_cards_than_a_page_then_all_are_listed(cluster: Process, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(card, "NODES_MAX", 1)
+    monkeypatch.setattr(node_status, "NODES_MAX", 1)
     assert set(by_id(cluster)) == {ONE, TWO}
     assert {each["node"] for each in cluster.http.get("/api/v1/shards").json()["items"]} == {"one"}
 
@@ -248,7 +247,7 @@ def test_given_a_stop_then_it_is_the_request_on_the_whole_system(cluster: Proces
 
 
 def test_given_a_stopped_system_then_its_shards_say_so(cluster: Process) -> None:
-    stopped = Controls(version=1, scopes=(Scope(namespace=None, position="p", spans=((1, None),)),))
-    cluster.store.write([Put(keys.CONTROLS_KEY, to_item(StoredControls.of(stopped), keys.CONTROLS_KEY))])
+    stopped = ScopeSuspensions(version=1, scopes=(Scope(namespace=None, position="p", spans=((1, None),)),))
+    cluster.store.write([Put(keys.SUSPENSIONS_KEY, to_item(StoredSuspensions.of(stopped), keys.SUSPENSIONS_KEY))])
     shard = cluster.http.get("/api/v1/shards/0").json()
     assert (shard["stopped"], shard["controls_behind"]) == (True, True)

@@ -18,7 +18,7 @@ from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.recurring_message import Interval, Recurring
 from tidegate_core.rows.store_operations import Item, Put
-from tidegate_core.shard.outages.outage_recorder import sign_of_life
+from tidegate_core.shard.outages.outage_recorder import heartbeat_row
 
 
 def test_given_a_shown_schedule_then_applying_its_spec_changes_nothing(process: Process) -> None:
@@ -83,7 +83,7 @@ def test_given_a_node_with_another_minimum_period_then_a_dry_run_judges_by_it(
 ) -> None:
     """It judged by the API's own setting, and refused what the owner takes, or the other way round."""
     lease = keys.lease(schedule_shard("flights", "land-day", SHARDS))
-    sign = sign_of_life("owner-1", "node-1", NOW, {}, NOW, minimum_period_ms=least)
+    sign = heartbeat_row("owner-1", "node-1", NOW, {}, NOW, minimum_period_ms=least)
     process.store.write([Put(lease, {"pk": lease.pk, "sk": lease.sk, "owner": "owner-1"}), sign])
     often = {**runnable(process), "trigger": {"type": "every", "period": "5s" if status == 200 else "30s"}}
     assert process.http.put(PUT_SCHEDULE, json=often, params={"dry_run": "true"}).status_code == status

@@ -12,7 +12,7 @@ from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.schedule import OwnLimit
-from tidegate_core.rows.shared_limit import Waiter, count_name
+from tidegate_core.rows.shared_limit import QueueEntry, count_name
 from tidegate_core.rows.store_operations import Delete, Item, Key, Put
 from tidegate_core.writes.limit_permits import Permit, key_text
 
@@ -35,8 +35,8 @@ def write_item(process: Process, key: Key, **fields: Any) -> None:
     process.store.write([Put(key, item)])
 
 
-def a_waiter(limit: Key, job_id: str, since: int, **more: Any) -> Waiter:
-    return Waiter(limit=limit.pk, job_id=job_id, satisfied_at=since, order=since, most=2, asked_at=NOW, **more)
+def a_waiter(limit: Key, job_id: str, since: int, **more: Any) -> QueueEntry:
+    return QueueEntry(limit=limit.pk, job_id=job_id, satisfied_at=since, order=since, most=2, asked_at=NOW, **more)
 
 
 GONE = a_job(8, shard=1).id

@@ -18,9 +18,9 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Produce
 from tidegate_core.rows.message import (
     FIRST_VERSION,
-    Guard,
     HeldMessage,
     Message,
+    MessageFence,
     MessageName,
     public_id,
     version_without_key,
@@ -244,7 +244,7 @@ def test_given_a_message_that_a_wide_suspend_holds_back_then_it_waits_though_the
     process.store.write([Delete(held.key(shard))])
     assert state() == "passed"
     process.put(held, held.key(shard))
-    guard = Guard(id=name.id, live_from="2")
+    guard = MessageFence(id=name.id, live_from="2")
     process.put(guard, guard.key(shard))
     assert state() == "passed", "withdrawn while it was held"
 
@@ -279,7 +279,7 @@ def test_given_rows_of_a_repeat_that_was_refused_then_the_message_that_will_be_s
     kept, refused = (_keyed(name, f"{number}") for number in (1, 2))
     for each in (kept, refused):
         process.put(each, each.key(shard))
-    guard = Guard(id=name.id, refused=frozenset({refused.version}))
+    guard = MessageFence(id=name.id, refused=frozenset({refused.version}))
     process.put(guard, guard.key(shard))
     shown = process.http.get("/api/v1/messages", params={"namespace": "orders", "key": "k"}).json()
     assert shown["id"] == public_id(shard, name, kept.version)
@@ -295,7 +295,7 @@ def test_given_rows_of_a_repeat_that_was_refused_then_the_answer_names_the_messa
     def store_rows(document: Any) -> None:
         for each in (kept, refused):
             process.put(each, each.key(shard))
-        guard = Guard(id=name.id, refused=frozenset({refused.version}))
+        guard = MessageFence(id=name.id, refused=frozenset({refused.version}))
         process.put(guard, guard.key(shard))
 
     process.bus.owner = store_rows

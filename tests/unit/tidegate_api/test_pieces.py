@@ -17,7 +17,7 @@ from tidegate_api.run_logs import decoded
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.requests import REQUEST_TYPES
 from tidegate_core.language.values.problems import InvalidInput
-from tidegate_core.language.values.shard_hash import controls_shard, message_shard, schedule_shard, sources_shard
+from tidegate_core.language.values.shard_hash import message_shard, schedule_shard, sources_shard, suspensions_shard
 
 
 @given(st.builds(Place, st.integers(0, 9), st.integers(0, 9_999), st.none() | st.text()))
@@ -87,8 +87,8 @@ def test_given_any_type_of_request_then_its_shard_is_that_of_what_it_is_about(ki
         "run.cancel": 42,
         "run.release": 42,
         "job.cancel": 42,
-        "control.suspend": controls_shard(256),
-        "control.resume": controls_shard(256),
+        "control.suspend": suspensions_shard(256),
+        "control.resume": suspensions_shard(256),
         "source.apply": sources_shard(256),
         "source.delete": sources_shard(256),
     }

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.tidegate_api.conftest import EVENT_SPEC, NOW, SHARDS, SPEC, Process, a_run, put_schedule, shard_of
-from tidegate_api.reads import range_scan as ranges
-from tidegate_api.reads import runs
+from tidegate_api.reads import range_scan, runs
 from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.evidence import Evidence
@@ -263,9 +262,9 @@ def test_given_an_entry_that_stands_for_several_instants_then_it_shows_from_to_a
 def test_given_a_filter_that_keeps_little_then_a_page_looks_at_so_many_rows_and_says_where_to_go_on(
     process: Process, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr(ranges, "SCANNED_OF_SHARD_MAX", 60)
-    monkeypatch.setattr(ranges, "SCANNED_MAX", 120)
-    monkeypatch.setattr(ranges, "SHARDS_AT_ONCE", 2)
+    monkeypatch.setattr(range_scan, "SCANNED_OF_SHARD_MAX", 60)
+    monkeypatch.setattr(range_scan, "SCANNED_MAX", 120)
+    monkeypatch.setattr(range_scan, "SHARDS_AT_ONCE", 2)
     put_ledger(process, 2_000)
     looked: list[int] = []
     query = process.store.query
@@ -294,7 +293,7 @@ def test_given_a_filter_that_keeps_little_then_a_page_looks_at_so_many_rows_and_
 def test_given_more_rows_than_a_look_through_everything_takes_then_400_says_what_to_name(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ranges, "SCANNED_OF_SHARD_MAX", 10)
+    monkeypatch.setattr(range_scan, "SCANNED_OF_SHARD_MAX", 10)
     monkeypatch.setattr(runs, "PAGES_MAX", 2)
     monkeypatch.setattr(runs, "OPEN_AT_ONCE", 60)
     for number in range(600):

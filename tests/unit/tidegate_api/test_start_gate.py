@@ -18,7 +18,7 @@ from tidegate_core.rows.effects import NotProduced
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.run import Run
 from tidegate_core.runs.run_events import outbox_row
-from tidegate_core.shard.events.outbox import news_of
+from tidegate_core.shard.events.outbox import event_of_row
 from tidegate_spark.gate_client import Answer
 
 
@@ -281,7 +281,7 @@ def test_given_outputs_as_deep_as_they_may_be_then_the_end_is_told_on_and_listed
     process.report(run, "start")
     outputs = nested(OUTPUTS_LEVELS_MAX)
     assert process.report(run, "finished", outcome="succeeded", outputs=outputs).status_code == 200
-    fact = news_of(outbox_row(stored(process, run)))
+    fact = event_of_row(outbox_row(stored(process, run)))
     assert isinstance(fact, RunFact)
     assert fact.outputs == outputs
     (shown,) = process.http.get("/api/v1/runs").json()["items"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_bricks import file_lock as locks
+from tidegate_bricks import file_lock
 from tidegate_bricks.file_lock import POLL_INTERVAL_S, FileLock
 
 
@@ -34,7 +34,7 @@ class Clock:
 
 def test_given_held_lock_then_another_waits_in_vain(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, waits = Clock(), list[float]()
-    monkeypatch.setattr(locks, "time", clock)
+    monkeypatch.setattr(file_lock, "time", clock)
     with FileLock(path) as holder, FileLock(path) as other:
         assert holder.acquire(timeout_s=0)
         assert not other.acquire(timeout_s=1.5 * POLL_INTERVAL_S, on_wait=lambda: waits.append(clock.now))

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tidegate_bricks import free_ports as ports
+from tidegate_bricks import free_ports
 from tidegate_bricks.free_ports import ALL_INTERFACES, PORT_FIRST, PORT_LAST, free_port, is_free, listens
 
 
@@ -31,8 +31,8 @@ def test_given_no_preference_then_port_lies_below_the_ephemeral_range() -> None:
 
 def test_given_ports_spoken_for_then_they_are_avoided(monkeypatch: pytest.MonkeyPatch) -> None:
     port = free_port()
-    monkeypatch.setattr(ports, "PORT_FIRST", port)
-    monkeypatch.setattr(ports, "PORT_LAST", port + 1)
+    monkeypatch.setattr(free_ports, "PORT_FIRST", port)
+    monkeypatch.setattr(free_ports, "PORT_LAST", port + 1)
     with pytest.raises(OSError, match="no free port"):
         free_port(preferred=port, avoid=frozenset({port}))
 

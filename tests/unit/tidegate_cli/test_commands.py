@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.tidegate_cli.conftest import RECEIPT, RUN, FakeApi, a_ready, a_run
-from tidegate_cli import api_context as context
-from tidegate_cli import local_stacks, main
+from tidegate_cli import api_context, local_stacks, main
 from tidegate_cli.dev.stack import Pointer
 from tidegate_core.language.values.instants import parse_instant
 
@@ -245,13 +244,13 @@ def test_given_a_duration_then_the_list_begins_so_long_ago(api: FakeApi) -> None
 
 def test_given_running_local_stack_then_its_address_is_used(tmp_path: Path) -> None:
     environment = {"TIDEGATE_STATE_DIR": str(tmp_path)}
-    assert context.dev_url(environment) is None
+    assert api_context.dev_url(environment) is None
     pointer = Pointer(tmp_path / "dev")
     pointer.write(a_ready("http://127.0.0.1:4711", "/somewhere"))
-    assert context.dev_url(environment) == "http://127.0.0.1:4711"
+    assert api_context.dev_url(environment) == "http://127.0.0.1:4711"
     pointer.remove()
     (tmp_path / "dev" / "broken.json").write_text("[]")
-    assert context.dev_url(environment) is None
+    assert api_context.dev_url(environment) is None
     assert local_stacks.state_dir({"XDG_STATE_HOME": "/x"}) == Path("/x/tidegate")
 
 
@@ -268,7 +267,7 @@ def test_given_several_local_stacks_then_the_one_of_this_folder_is_meant_and_wit
         pointer.write(a_ready(f"http://127.0.0.1:{port}", str(folder)))
     for folder, url in zip(folders, ("http://127.0.0.1:4711", "http://127.0.0.1:4712"), strict=False):
         monkeypatch.chdir(folder)
-        assert context.dev_url(os.environ) == url
+        assert api_context.dev_url(os.environ) == url
     monkeypatch.chdir(folders[2])
     assert main.run(["schedule", "list"]) == 2
     said = capsys.readouterr().err.splitlines()
@@ -284,7 +283,7 @@ def test_given_several_local_stacks_then_the_one_of_this_folder_is_meant_and_wit
     for pointer in pointers[1:]:
         pointer.remove()
     monkeypatch.chdir(folders[2])
-    assert context.dev_url(os.environ) == "http://127.0.0.1:4711"
+    assert api_context.dev_url(os.environ) == "http://127.0.0.1:4711"
 
 
 def test_given_help_then_nothing_heavy_is_imported() -> None:

@@ -9,8 +9,7 @@ import httpx2
 import pytest
 
 from tests.unit.tidegate_cli.conftest import RUN, Answer, FakeApi, a_run
-from tidegate_cli import main
-from tidegate_cli import run_follow as watching
+from tidegate_cli import main, run_follow
 from tidegate_cli.exit_codes import CommandFailed
 from tidegate_client import Client
 from tidegate_client.errors import NotFound
@@ -142,7 +141,7 @@ def test_given_an_attempt_that_died_before_the_gate_then_list_and_get_show_it_wh
 @pytest.fixture
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who follows a log asks again at once."""
-    monkeypatch.setattr(watching.print_log, "__kwdefaults__", {"pause": lambda _: None})
+    monkeypatch.setattr(run_follow.print_log, "__kwdefaults__", {"pause": lambda _: None})
 
 
 @pytest.mark.usefixtures("without_pauses")
@@ -239,7 +238,7 @@ def test_given_schedule_without_a_run_then_exit_3_or_follow_waits_for_the_first(
     api.answers["GET /runs"] = none
     assert main.run(["run", "logs", "flights/land"]) == 3
     assert "flights/land has no run yet" in capsys.readouterr().err
-    monkeypatch.setitem(watching.run_meant.__kwdefaults__ or {}, "pause", lambda _: None)
+    monkeypatch.setitem(run_follow.run_meant.__kwdefaults__ or {}, "pause", lambda _: None)
     api.answers["GET /runs"] = [none, none, (200, {"items": [a_run()]})]
     api.answers[f"GET /runs/{RUN}/logs"] = a_piece("one\n", 0, 4, ended=True)
     assert main.run(["run", "logs", "-f", "flights/land"]) == 0
@@ -274,9 +273,9 @@ def test_given_job_that_waits_then_wait_goes_on_until_its_run_has_ended(api: Fak
     api.answers[f"GET /runs/{RUN}"] = [missing, (200, a_run()), (200, ended)]
     api.answers[f"GET /jobs/{RUN}"] = (200, job)
     with waiting(api) as client:
-        run = watching.await_end(client, RUN, 60, clock=lambda: 0.0, pause=lambda _: None)
+        run = run_follow.await_end(client, RUN, 60, clock=lambda: 0.0, pause=lambda _: None)
     with pytest.raises(CommandFailed, match="exit code 3") as found:
-        watching.require_success(run)
+        run_follow.require_success(run)
     assert found.value.code == 1
 
 
@@ -291,11 +290,11 @@ def test_given_a_job_that_ends_without_a_run_then_wait_says_what_became_of_it(ap
     )
     with waiting(api) as client:
         with pytest.raises(CommandFailed, match=r"has ended without a run: no window is open") as found:
-            watching.await_end(client, RUN, 60, clock=lambda: 0.0, pause=lambda _: None)
+            run_follow.await_end(client, RUN, 60, clock=lambda: 0.0, pause=lambda _: None)
         assert found.value.code == 1
         api.answers[f"GET /jobs/{RUN}/why"] = missing
         with pytest.raises(NotFound):
-            watching.await_end(client, RUN, 60, clock=lambda: 0.0, pause=lambda _: None)
+            run_follow.await_end(client, RUN, 60, clock=lambda: 0.0, pause=lambda _: None)
 
 
 UNAVAILABLE: Answer = (503, {"title": "Service Unavailable", "status": 503, "detail": "the store does not answer"})
@@ -306,7 +305,7 @@ def test_given_an_api_that_is_replaced_meanwhile_then_wait_goes_on_to_the_runs_e
     ended = a_run(state="succeeded", ended_at="2026-11-20T22:01:00Z")
     api.answers[f"GET /runs/{RUN}"] = [(200, a_run()), UNAVAILABLE, UNAVAILABLE, (200, ended)]
     with waiting(api) as client:
-        assert watching.await_end(client, RUN, 60, clock=lambda: 0.0, pause=lambda _: None).state == "succeeded"
+        assert run_follow.await_end(client, RUN, 60, clock=lambda: 0.0, pause=lambda _: None).state == "succeeded"
 
 
 def test_given_an_api_that_stays_away_then_wait_ends_with_5_and_says_so_and_with_75_when_it_never_answered(
@@ -315,7 +314,7 @@ def test_given_an_api_that_stays_away_then_wait_ends_with_5_and_says_so_and_with
     api.answers[f"GET /runs/{RUN}"] = [(200, a_run()), UNAVAILABLE]
     now = iter(range(0, 1_000, 20))
     with waiting(api) as client, pytest.raises(CommandFailed, match="the store does not answer") as found:
-        watching.await_end(client, RUN, 60, clock=lambda: float(next(now)), pause=lambda _: None)
+        run_follow.await_end(client, RUN, 60, clock=lambda: float(next(now)), pause=lambda _: None)
     assert found.value.code == 5
     api.answers[f"GET /runs/{RUN}"] = UNAVAILABLE
     assert main.run(["run", "wait", RUN]) == 75

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from tidegate_core.engine.actor_inputs import Poked, TopicFacts
-from tidegate_core.engine.membership_lease import MapGuard
+from tidegate_core.engine.actor_inputs import TopicFacts, Woken
+from tidegate_core.engine.membership_lease import MapLease
 from tidegate_core.rows.effects import EndOffsets, NotProduced, Outcome, Produce, Produced, Unavailable
 from tidegate_core.writes.partition_map import ClusterMap
 from tidegate_memory.store import MemoryStore
 from tidegate_node.effects.bus_effects import BusEffects
-from tidegate_node.effects.effect_router import Shell
+from tidegate_node.effects.effect_router import EffectRouter
 from tidegate_node.effects.launch_effects import LaunchEffects
 from tidegate_node.effects.store_effects import StoreEffects
 from tidegate_node.effects.threaded_store import ThreadedStore
 from tidegate_node.load.load_effects import LoadEffects
 from tidegate_node.node_identity import NodeFacts
-from tidegate_node.topics.lost_offsets import StandingStill
+from tidegate_node.topics.lost_offsets import LostOffsets
 from tidegate_node.topics.offset_gaps import LogGaps
 from tidegate_ports.bus import BeginOffsets, Position, Settled, Topic
 from tidegate_ports.common.program_file_check import FileLooks
@@ -238,12 +238,12 @@ class Surroundings:
     threads: ThreadPoolExecutor
     metrics: Metrics
     notes: Notes
-    standing_still: StandingStill
-    map_guard: MapGuard = field(default_factory=MapGuard)
-    poked: list[Poked] = field(default_factory=list)
+    standing_still: LostOffsets
+    map_guard: MapLease = field(default_factory=MapLease)
+    poked: list[Woken] = field(default_factory=list)
     pokes_here: bool = True
 
-    def poke_here(self, poked: Poked) -> bool:
+    def poke_here(self, poked: Woken) -> bool:
         self.poked.append(poked)
         return self.pokes_here
 
@@ -280,10 +280,10 @@ class Surroundings:
             looks=looks or FileLooks(PATIENCE_S),
         )
 
-    def shell(self) -> Shell:
+    def shell(self) -> EffectRouter:
         """Its map is in force now."""
         self.map_guard.read(self.facts.cluster.version, self.clock.monotonic_ms())
-        return Shell(
+        return EffectRouter(
             self.store_effects(),
             self.bus_effects(),
             self.launch_effects(),
@@ -330,7 +330,7 @@ def facts() -> NodeFacts:
 @pytest.fixture
 def around(facts: NodeFacts) -> Iterator[Surroundings]:
     bus, metrics, notes = FakeBus(), Metrics(), Notes()
-    still = StandingStill(facts, bus, metrics, notes)
+    still = LostOffsets(facts, bus, metrics, notes)
     with ThreadPoolExecutor(THREADS) as threads:
         yield Surroundings(facts, ManualClock(), bus, FakeLauncher(), MemoryStore(), threads, metrics, notes, still)
 

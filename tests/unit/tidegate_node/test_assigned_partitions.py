@@ -13,13 +13,13 @@ from tidegate_core.engine.actor_inputs import (
     Input,
     LogRecord,
     Migrated,
-    Poked,
-    PositionGone,
+    OffsetOutOfRange,
     RecordsArrived,
+    Woken,
 )
-from tidegate_core.rows.effects import Ask, Poke, StartReading
+from tidegate_core.rows.effects import EffectRequest, StartReading, WakeUp
 from tidegate_core.rows.schema_version import NEWEST
-from tidegate_node.assigned_partitions import GroupListener, Holdings, OthersListener
+from tidegate_node.assigned_partitions import AssignedPartitions, GroupListener, OthersListener
 from tidegate_node.node_identity import NodeFacts
 from tidegate_node.partition_driver import DriverEvents, PartitionDriver
 from tidegate_node.topics.wakeup_records import Beat, beat_record, poke_record
@@ -41,7 +41,7 @@ class QuietActor:
         self.behind: int | None = 0
         self._slow = slow
 
-    def step(self, now: int, incoming: Input) -> list[Ask]:
+    def step(self, now: int, incoming: Input) -> list[EffectRequest]:
         self.given.append(incoming)
         self.is_serving = True
         self.has_ended |= isinstance(incoming, Drain) and not self._slow
@@ -52,7 +52,7 @@ class QuietActor:
             StartReading("tidegate.events", self._number + 4, 0, "b", 1),
             StartReading("lake", self._number + 4, 0, "c", 1),
         )
-        return [Ask(0, each) for each in reading]
+        return [EffectRequest(0, each) for each in reading]
 
     def next_wake(self) -> int | None:
         return None
@@ -83,7 +83,7 @@ class World:
         self.actors: dict[int, list[QuietActor]] = {}
         self.beats: list[Beat] = []
         loop = asyncio.get_running_loop()
-        self.holdings = Holdings(self.facts, around.standing_still, around.clock, around.notes, loop)
+        self.holdings = AssignedPartitions(self.facts, around.standing_still, around.clock, around.notes, loop)
         self.holdings.connect(self._make, around.bus, self)
         self.group, self.others = GroupListener(self.holdings), OthersListener(self.holdings)
 
@@ -204,7 +204,7 @@ async def test_given_a_revocation_amid_a_planned_end_then_both_are_done_once_wha
 
     def end(number: int) -> None:
         world.actors[number][-1].has_ended = True
-        world.holdings.poke(Poked(number))
+        world.holdings.poke(Woken(number))
 
     end(0)
     await until(lambda: taken.times_done == 1, "the revocation")
@@ -297,8 +297,8 @@ async def test_given_records_then_they_go_to_the_holder(world: World, until: Any
     assert world.given(1)[1:] == [
         RecordsArrived("tidegate.requests", 1, (record,), "id"),
         RecordsArrived("tidegate.events", 5, (record,), "id"),
-        PositionGone("tidegate.requests", 1, 9),
-        PositionGone("tidegate.events", 5, 4),
+        OffsetOutOfRange("tidegate.requests", 1, 9),
+        OffsetOutOfRange("tidegate.events", 5, 4),
     ]
     # Neither topic partition 2 of the requests nor 6 of the events is held here.
     assert world.around.standing_still.positions == {("tidegate.requests", 1): 9, ("tidegate.events", 5): 4}
@@ -308,17 +308,17 @@ async def test_given_pokes_and_beats_then_each_finds_its_taker_and_the_flow_goes
     world.group.assigned([1])
     beat = Beat("other", 1, 2)
     values = [
-        poke_record(Poke(5, "0005-x"), world.facts).value,
+        poke_record(WakeUp(5, "0005-x"), world.facts).value,
         beat_record(beat, world.facts, 1).value,
         b"nonsense",
         b"[" * 1_024,
-        poke_record(Poke(6), world.facts).value,
+        poke_record(WakeUp(6), world.facts).value,
     ]
 
     world.others.records("tidegate.pokes", 1, [world.record("tidegate.pokes", 1, value) for value in values])
 
     await until(lambda: len(world.given(1)) == 2, "the poke")
-    assert world.given(1)[1] == Poked(5, "0005-x")
+    assert world.given(1)[1] == Woken(5, "0005-x")
     assert world.beats == [beat]
     assert world.around.notes.names().count("poke_unreadable") == 2
     assert ("taken", "tidegate.pokes", 1, 5) in world.around.bus.calls
@@ -336,8 +336,8 @@ async def test_given_pokes_that_were_cut_off_then_reading_goes_on_at_the_end(wor
 async def test_given_shards_then_only_those_of_this_process_are_poked_here(world: World) -> None:
     world.group.assigned([1])
 
-    assert world.holdings.poke(Poked(5))
-    assert not world.holdings.poke(Poked(6))
+    assert world.holdings.poke(Woken(5))
+    assert not world.holdings.poke(Woken(6))
 
 
 async def test_given_an_assignment_beyond_the_map_then_nothing_is_driven_for_it(world: World, until: Any) -> None:
@@ -377,7 +377,7 @@ async def test_given_more_holders_than_topic_partitions_of_pokes_then_each_reads
     """Both reader and sender count by the map: pokes for holder 5 of 6 lie in topic partition 1 of 4."""
     world.group.assigned([0, 1])
     world.holdings.follow(world.facts.cluster.grown_to(6))
-    assert poke_record(Poke(5), world.facts).topic_partition == 1
+    assert poke_record(WakeUp(5), world.facts).topic_partition == 1
     calls = world.around.bus.calls
     calls.clear()
 
@@ -403,7 +403,7 @@ async def test_given_a_revocation_amid_the_change_of_the_map_then_it_is_not_begu
 
     world.actors[1][-1].has_ended = True
     world.actors[1][-1].step = _ended  # type: ignore[method-assign]
-    world.holdings.poke(Poked(1))
+    world.holdings.poke(Woken(1))
 
     await until(lambda: drain.times_done == 1, "the revocation is done")
     await asyncio.sleep(0)
@@ -411,7 +411,7 @@ async def test_given_a_revocation_amid_the_change_of_the_map_then_it_is_not_begu
     assert len(world.actors[1]) == 1
 
 
-def _ended(now: int, incoming: Input) -> list[Ask]:
+def _ended(now: int, incoming: Input) -> list[EffectRequest]:
     return []
 
 

@@ -19,7 +19,7 @@ from botocore.session import Session
 from tidegate_kafka.clients.settings import KafkaSettings
 from tidegate_kafka.group.group_session import GroupProtocolRefused, GroupSession, GroupSessionUnavailable
 from tidegate_node import bootstrap, main
-from tidegate_node.commands import init_command as init
+from tidegate_node.commands import init_command
 from tidegate_node.startup_checks import EXIT_CONFIGURATION, EXIT_TRY_LATER, Difference, NotYet, StartRefused
 from tidegate_ports.store import PartlyRead
 
@@ -77,11 +77,11 @@ def test_given_a_setting_that_cannot_be_then_init_says_which_and_exits_with_78(
     given: dict[str, Any],
     said: str,
 ) -> None:
-    assert init.run(check=True, settings=settings(given)) == EXIT_CONFIGURATION
+    assert init_command.run(check=True, settings=settings(given)) == EXIT_CONFIGURATION
     assert capsys.readouterr().err.startswith(said)
 
 
-@pytest.mark.parametrize("begin", [main.run, partial(init.run, True)])
+@pytest.mark.parametrize("begin", [main.run, partial(init_command.run, True)])
 def test_given_a_service_for_keys_that_is_away_then_it_is_worth_another_try(
     settings: Callable[[dict[str, Any]], bootstrap.Settings],
     monkeypatch: pytest.MonkeyPatch,
@@ -118,7 +118,7 @@ AWS_WAYS = [
 ]
 
 
-@pytest.mark.parametrize("begin", [main.run, partial(init.run, True)])
+@pytest.mark.parametrize("begin", [main.run, partial(init_command.run, True)])
 @pytest.mark.parametrize(("environment", "profile", "said"), AWS_WAYS)
 def test_given_keys_that_cannot_be_had_then_it_is_said_why_and_worth_another_try(
     settings: Callable[[dict[str, Any]], bootstrap.Settings],
@@ -167,7 +167,7 @@ def test_given_differences_then_init_fails_for_those_that_keep_nodes_from_servin
     """Found by a review: after `tidegate partitions grow` each upgrade of the chart failed in its init job."""
     differences = [Difference(f"difference {number}", each) for number, each in enumerate(unsafe)]
     monkeypatch.setattr(bootstrap, "initialise", lambda *_, **__: differences)
-    assert init.run(check=check, settings=settings({})) == code
+    assert init_command.run(check=check, settings=settings({})) == code
     assert capsys.readouterr().out.count("difference ") == len(unsafe)
 
 
@@ -184,7 +184,7 @@ def test_given_a_store_that_turns_the_maps_read_away_then_init_is_worth_another_
         raise PartlyRead("ThrottlingException", {}, [])
 
     monkeypatch.setattr(bootstrap, "initialise", throttled)
-    assert init.run(check=check, settings=settings({})) == EXIT_TRY_LATER
+    assert init_command.run(check=check, settings=settings({})) == EXIT_TRY_LATER
     assert capsys.readouterr().err == "store: ThrottlingException; try again\n"
 
 
@@ -196,7 +196,7 @@ def test_given_an_endpoint_without_a_scheme_then_it_is_refused_as_a_setting(
     assert "dynamodb.endpoint_url: String should match pattern" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("run", [main.run, init.run])
+@pytest.mark.parametrize("run", [main.run, init_command.run])
 def test_given_an_open_connection_that_nobody_allowed_then_nothing_starts(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Callable[[], int]
 ) -> None:

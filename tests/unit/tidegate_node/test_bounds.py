@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidegate_core.engine.clock_tolerance import CLOCK_OFF_MS_MAX
 from tidegate_core.engine.membership_lease import MAP_TRUSTED_MS
 from tidegate_core.messages.message_scheduler import CLOCKS_APART_MS
-from tidegate_core.shard.map_transition import HAND_OVER_MS, LOOK_MS
+from tidegate_core.shard.map_transition import CHECK_MS, HAND_OVER_MS
 from tidegate_core.shard.outages.outage_time import OUTAGE_GRACE_MS
 from tidegate_kafka.clients.settings import KafkaSettings
 from tidegate_node.assigned_partitions import SWITCH_MS
@@ -26,7 +26,7 @@ def test_given_two_clocks_that_may_be_gone_by_then_what_a_predecessor_may_have_s
 
 
 def test_given_a_holder_that_hands_over_in_order_then_nobody_raises_its_position_before() -> None:
-    assert READ_EVERY_S * 1_000 + SWITCH_MS + LOOK_MS < HAND_OVER_MS
+    assert READ_EVERY_S * 1_000 + SWITCH_MS + CHECK_MS < HAND_OVER_MS
 
 
 def test_given_a_map_that_is_read_late_then_it_is_trusted_on() -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from tidegate_core.engine.actor_inputs import Input
 from tidegate_core.engine.membership_lease import MAP_TRUSTED_MS
-from tidegate_core.rows.effects import Ask, NotProduced, Produced
+from tidegate_core.rows.effects import EffectRequest, NotProduced, Produced
 from tidegate_core.rows.schema_version import NEWEST
-from tidegate_node.assigned_partitions import Holdings
+from tidegate_node.assigned_partitions import AssignedPartitions
 from tidegate_node.liveness.health_server import HealthServer
 from tidegate_node.liveness.heartbeat import Verdict
 from tidegate_node.liveness.heartbeat_loop import HeartbeatLoop
@@ -83,7 +83,7 @@ class ServingActor:
     def __init__(self) -> None:
         self.is_serving = False
 
-    def step(self, now: int, incoming: Input) -> list[Ask]:
+    def step(self, now: int, incoming: Input) -> list[EffectRequest]:
         self.is_serving = True
         return []
 
@@ -105,7 +105,7 @@ class World:
         # Nobody reads the map here.
         around.map_guard.read(around.facts.cluster.version, around.clock.monotonic_ms() + DAY_MS)
         loop = asyncio.get_running_loop()
-        self.holdings = Holdings(around.facts, around.standing_still, around.clock, around.notes, loop)
+        self.holdings = AssignedPartitions(around.facts, around.standing_still, around.clock, around.notes, loop)
         self.membership, reader, guarded, plain = (
             FakeClient(name, self.order) for name in ("membership", "reader", "guarded", "plain")
         )

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.unit.tidegate_node.watched_driver import ScriptedActor, Watched
-from tidegate_core.engine.actor_inputs import Begin, Drain, Input, LogRecord, Poked, RecordsArrived, Tick
+from tidegate_core.engine.actor_inputs import Begin, Drain, Input, LogRecord, RecordsArrived, Tick, Woken
 from tidegate_core.rows.effects import (
-    Answer,
-    Ask,
     Drained,
     Effect,
+    EffectRequest,
+    EffectResult,
     EndOffsets,
     Items,
     LaunchOrder,
@@ -36,7 +36,7 @@ from tidegate_core.rows.effects import (
     Write,
 )
 from tidegate_core.rows.store_operations import Batch, Item, Key, Put
-from tidegate_core.shard.events.subscription_index import EventIndex
+from tidegate_core.shard.events.subscription_index import SubscriptionIndex
 from tidegate_node.partition_driver import REBUILDS_MAX, partition_actor
 from tidegate_ports.bus import Settled
 from tidegate_ports.launcher import Ended
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 async def test_given_inputs_then_they_are_taken_in_order(around: Surroundings, until: Any) -> None:
     watched = Watched(around, ScriptedActor)
-    pokes = [Poked(number) for number in range(1_000)]
+    pokes = [Woken(number) for number in range(1_000)]
 
     for each in pokes:
         watched.driver.give(each)
@@ -63,23 +63,23 @@ async def test_given_records_that_the_former_actor_had_asked_for_then_the_next_o
     topic, topic_id = around.facts.requests.name, around.facts.requests.id
     late, own = (RecordsArrived(topic, 1, (LogRecord(offset, 0, None, None),), topic_id) for offset in (103, 100))
 
-    def script(incoming: Input) -> list[Ask]:
+    def script(incoming: Input) -> list[EffectRequest]:
         if isinstance(incoming, Tick):
             raise ValueError("a bug")
-        return [Ask(0, StartReading(topic, 1, 100, "b", 4))] if isinstance(incoming, Poked) else []
+        return [EffectRequest(0, StartReading(topic, 1, 100, "b", 4))] if isinstance(incoming, Woken) else []
 
     watched = Watched(around, lambda: ScriptedActor(script))
-    watched.driver.give(Poked(1))
+    watched.driver.give(Woken(1))
     watched.driver.give(Tick())
     await until(lambda: len(watched.actors) == 2, "it is built anew")
 
     watched.driver.give(late)
-    watched.driver.give(Poked(1))
+    watched.driver.give(Woken(1))
     await until(lambda: len(watched.actors[1].given) == 2, "it recovers and reads")
     watched.driver.give(own)
 
     await until(lambda: len(watched.actors[1].given) == 3, "its records")
-    assert watched.actors[1].given == [Begin(), Poked(1), own]
+    assert watched.actors[1].given == [Begin(), Woken(1), own]
 
 
 async def test_given_records_in_the_queue_when_their_reading_ends_then_the_actor_is_not_given_them(
@@ -88,10 +88,10 @@ async def test_given_records_in_the_queue_when_their_reading_ends_then_the_actor
     """A drain forgets what was read and not begun; to go on with what waited behind it would skip that."""
     topic, topic_id = around.facts.requests.name, around.facts.requests.id
 
-    def script(incoming: Input) -> list[Ask]:
+    def script(incoming: Input) -> list[EffectRequest]:
         if isinstance(incoming, Begin):
-            return [Ask(0, StartReading(topic, 1, 100, topic_id, 4))]
-        return [Ask(0, StopReading(topic, 1))] if isinstance(incoming, Drain) else []
+            return [EffectRequest(0, StartReading(topic, 1, 100, topic_id, 4))]
+        return [EffectRequest(0, StopReading(topic, 1))] if isinstance(incoming, Drain) else []
 
     watched = Watched(around, lambda: ScriptedActor(script))
     before, behind = (RecordsArrived(topic, 1, (LogRecord(offset, 0, None, None),), topic_id) for offset in (100, 101))
@@ -100,16 +100,16 @@ async def test_given_records_in_the_queue_when_their_reading_ends_then_the_actor
     watched.driver.give(before)
     watched.drain()
     watched.driver.give(behind)
-    watched.driver.give(Poked(1))
+    watched.driver.give(Woken(1))
 
-    await until(lambda: actor.given[-1] == Poked(1), "all that was in the queue")
-    assert actor.given == [Begin(), before, Drain(), Poked(1)]
+    await until(lambda: actor.given[-1] == Woken(1), "all that was in the queue")
+    assert actor.given == [Begin(), before, Drain(), Woken(1)]
 
 
 async def test_given_an_input_from_inside_a_step_then_it_waits_for_its_turn(around: Surroundings, until: Any) -> None:
     watched: Watched
 
-    def script(incoming: Input) -> list[Ask]:
+    def script(incoming: Input) -> list[EffectRequest]:
         if isinstance(incoming, Begin):
             asyncio.get_running_loop().call_soon(watched.driver.give, Tick())
             watched.driver.give(Tick())
@@ -123,19 +123,19 @@ async def test_given_an_input_from_inside_a_step_then_it_waits_for_its_turn(arou
 
 
 async def test_given_an_effect_then_its_answer_comes_back_under_its_token(around: Surroundings, until: Any) -> None:
-    def script(incoming: Input) -> list[Ask]:
+    def script(incoming: Input) -> list[EffectRequest]:
         if isinstance(incoming, Begin):
             return [
-                Ask(7, Read((Key("MAP", "MAP"),))),
-                Ask(0, Produce("t", None, b"x")),
-                Ask(0, Notice("serving", {"a": 1})),
+                EffectRequest(7, Read((Key("MAP", "MAP"),))),
+                EffectRequest(0, Produce("t", None, b"x")),
+                EffectRequest(0, Notice("serving", {"a": 1})),
             ]
         return []
 
     watched = Watched(around, lambda: ScriptedActor(script))
 
     await until(lambda: len(watched.actors[0].given) == 2, "the answer")
-    assert watched.actors[0].given[1] == Answer(7, Items({}))
+    assert watched.actors[0].given[1] == EffectResult(7, Items({}))
     await until(lambda: around.bus.produced, "the record")
     assert around.notes.said == [("serving", {"a": 1})]
 
@@ -145,8 +145,8 @@ async def test_given_messages_that_go_together_then_they_leave_in_that_step_and_
 ) -> None:
     records = (Produce("sink", None, b"1", guarded=True), Produce("sink", None, b"2", guarded=True))
 
-    def script(incoming: Input) -> list[Ask]:
-        return [Ask(7, ProduceMany(records))] if isinstance(incoming, Begin) else []
+    def script(incoming: Input) -> list[EffectRequest]:
+        return [EffectRequest(7, ProduceMany(records))] if isinstance(incoming, Begin) else []
 
     def leaves(_: Produce) -> None:
         given_by_then.append(list(watched.actors[0].given))
@@ -157,7 +157,7 @@ async def test_given_messages_that_go_together_then_they_leave_in_that_step_and_
 
     await until(lambda: len(watched.actors[0].given) == 2, "the answer")
     assert given_by_then == [[Begin()], [Begin()]]
-    assert watched.actors[0].given[1] == Answer(7, ManyProduced([Produced(), Produced()]))
+    assert watched.actors[0].given[1] == EffectResult(7, ManyProduced([Produced(), Produced()]))
 
 
 @pytest.mark.parametrize("gone", ["the topic partition", "whoever asked"])
@@ -174,16 +174,20 @@ async def test_given_a_topic_partition_that_was_given_away_or_a_life_that_was_fe
     if gone == "the topic partition":
         around.bus.owns = frozenset({0})
 
-    def script(incoming: Input) -> list[Ask]:
-        return [Ask(number, each) for number, each in enumerate(wanted, 1)] if isinstance(incoming, Poked) else []
+    def script(incoming: Input) -> list[EffectRequest]:
+        return (
+            [EffectRequest(number, each) for number, each in enumerate(wanted, 1)]
+            if isinstance(incoming, Woken)
+            else []
+        )
 
     watched = Watched(around, lambda: ScriptedActor(script))
     (actor,) = watched.actors
     actor.forgets = gone == "whoever asked"
-    watched.driver.give(Poked(1))
+    watched.driver.give(Woken(1))
 
-    await until(lambda: sum(isinstance(each, Answer) for each in actor.given) == len(wanted), "all are answered")
-    answers = {each.token: each.result for each in actor.given if isinstance(each, Answer)}
+    await until(lambda: sum(isinstance(each, EffectResult) for each in actor.given) == len(wanted), "all are answered")
+    answers = {each.token: each.result for each in actor.given if isinstance(each, EffectResult)}
     assert [type(answers[number]) for number in (2, 3, 4)] == [NotProduced, Unavailable, NotSubmitted]
     assert isinstance(answers[1], ManyProduced)
     assert [type(each) for each in answers[1].outcomes] == [NotProduced]
@@ -198,8 +202,8 @@ async def test_given_messages_of_an_actor_that_is_dropped_then_their_outcomes_ar
 
     monkeypatch.setattr(around.bus, "produce_many", lambda _, told: settled.append(told))
 
-    def script(incoming: Input) -> list[Ask]:
-        return [Ask(7, ProduceMany((Produce("sink", None, b"1"),)))] if isinstance(incoming, Begin) else []
+    def script(incoming: Input) -> list[EffectRequest]:
+        return [EffectRequest(7, ProduceMany((Produce("sink", None, b"1"),)))] if isinstance(incoming, Begin) else []
 
     watched = Watched(around, lambda: ScriptedActor(script))
     await until(lambda: settled, "it is with the broker's client")
@@ -211,12 +215,12 @@ async def test_given_messages_of_an_actor_that_is_dropped_then_their_outcomes_ar
     settled[1]([NotProduced("refused", "too large")])
 
     await until(lambda: len(watched.actors[-1].given) == 2, "the answer")
-    assert watched.actors[-1].given[1] == Answer(7, ManyProduced([NotProduced("refused", "too large")]))
+    assert watched.actors[-1].given[1] == EffectResult(7, ManyProduced([NotProduced("refused", "too large")]))
     assert watched.actors[0].given == [Begin()]
 
 
 async def test_given_a_wake_then_the_tick_comes_when_the_wall_clock_says_so(around: Surroundings, until: Any) -> None:
-    def script(incoming: Input) -> list[Ask]:
+    def script(incoming: Input) -> list[EffectRequest]:
         if isinstance(incoming, Begin):
             watched.actors[0].wake = around.clock.now_ms() + 30
         return []
@@ -237,25 +241,28 @@ async def test_given_a_step_that_raises_then_the_actor_is_built_anew_and_old_ans
 ) -> None:
     broken = True
 
-    def script(incoming: Input) -> list[Ask]:
+    def script(incoming: Input) -> list[EffectRequest]:
         nonlocal broken
         if isinstance(incoming, Begin):
-            return [Ask(1, Watch("r", 1)), Ask(0, StartReading(around.facts.events.name, 5, 3, "b", 8))]
-        if isinstance(incoming, Poked) and broken:
+            return [
+                EffectRequest(1, Watch("r", 1)),
+                EffectRequest(0, StartReading(around.facts.events.name, 5, 3, "b", 8)),
+            ]
+        if isinstance(incoming, Woken) and broken:
             broken = False
             raise ValueError("a bug")
         return []
 
     around.launcher.ended = Ended(0)
     watched = Watched(around, lambda: ScriptedActor(script))
-    watched.driver.give(Poked(1))
+    watched.driver.give(Woken(1))
 
     await until(lambda: len(watched.actors) == 2, "the second actor")
     await until(lambda: len(watched.actors[1].given) == 2, "its own answer")
     ((failure, too_many),) = watched.failures
     assert str(failure) == "a bug"
     assert not too_many
-    assert [type(given) for given in watched.actors[1].given] == [Begin, Answer]
+    assert [type(given) for given in watched.actors[1].given] == [Begin, EffectResult]
     assert ("unassign", around.facts.events.name, 5) in around.bus.calls
 
 
@@ -267,7 +274,7 @@ async def test_given_an_effect_that_raises_then_it_is_a_bug_of_the_actor_as_well
         raise RuntimeError("an adapter's bug")
 
     around.bus.on_produce = explode
-    watched = Watched(around, lambda: ScriptedActor(lambda _: [Ask(3, Produce("t", None, b""))]))
+    watched = Watched(around, lambda: ScriptedActor(lambda _: [EffectRequest(3, Produce("t", None, b""))]))
 
     await until(lambda: len(watched.actors) == 2, "the second actor")
     assert [str(failure) for failure, _ in watched.failures] == ["an adapter's bug"]
@@ -296,7 +303,7 @@ async def test_given_too_many_bugs_within_a_minute_then_it_says_so_and_stops(
 ) -> None:
     monkeypatch.setattr("tidegate_node.partition_driver.REBUILD_PAUSE_FIRST_MS", 0)
 
-    def script(_: Input) -> list[Ask]:
+    def script(_: Input) -> list[EffectRequest]:
         raise ValueError("again")
 
     watched = Watched(around, lambda: ScriptedActor(script))
@@ -311,7 +318,7 @@ async def test_given_bugs_that_are_far_apart_then_it_goes_on(
 ) -> None:
     monkeypatch.setattr("tidegate_node.partition_driver.REBUILD_PAUSE_FIRST_MS", 0)
 
-    def script(_: Input) -> list[Ask]:
+    def script(_: Input) -> list[EffectRequest]:
         if len(watched.failures) < 2 * REBUILDS_MAX:
             around.clock.pass_ms(20_000)
             raise ValueError("now and then")
@@ -324,10 +331,10 @@ async def test_given_bugs_that_are_far_apart_then_it_goes_on(
 
 
 async def test_given_a_drain_then_it_calls_back_once_the_actor_has_ended(around: Surroundings, until: Any) -> None:
-    def script(incoming: Input) -> list[Ask]:
+    def script(incoming: Input) -> list[EffectRequest]:
         if isinstance(incoming, Drain):
             watched.actors[0].has_ended = True
-            return [Ask(0, Drained(1))]
+            return [EffectRequest(0, Drained(1))]
         return []
 
     watched = Watched(around, lambda: ScriptedActor(script))
@@ -348,7 +355,7 @@ async def test_given_a_drain_while_there_is_no_actor_then_it_calls_back_at_once(
         watched.drain()
         drained_at_once.append(watched.drained)
 
-    def script(_: Input) -> list[Ask]:
+    def script(_: Input) -> list[EffectRequest]:
         # Right behind the bug: the next actor is built in a quarter of a second, for which this loop may stand still.
         asyncio.get_running_loop().call_soon(drain)
         raise ValueError("a bug")
@@ -362,7 +369,7 @@ async def test_given_a_drain_while_there_is_no_actor_then_it_calls_back_at_once(
 
 
 async def test_given_an_actor_that_ends_by_itself_then_it_is_said(around: Surroundings, until: Any) -> None:
-    def script(_: Input) -> list[Ask]:
+    def script(_: Input) -> list[EffectRequest]:
         watched.actors[0].has_ended = True
         return []
 
@@ -397,7 +404,7 @@ async def test_given_the_core_s_actor_then_a_request_is_applied_and_its_receipt_
     for facts in (topic, around.facts.events):
         ends = {f"{facts.id}/{number}": 0 for number in range(facts.topic_partitions)}
         around.bus.ends_by_topic[facts.name] = EndOffsets(ends)
-    index = EventIndex()
+    index = SubscriptionIndex()
     drivers = []
     for number in range(4):
         make = partition_actor(partial(around.facts.holding, number, number + 1), index)

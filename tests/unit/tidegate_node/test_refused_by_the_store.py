@@ -8,10 +8,10 @@ from typing import NoReturn
 import pytest
 
 from tidegate_node import bootstrap
-from tidegate_node.commands import init_command as init
-from tidegate_node.commands.audit import audit_command as audit
-from tidegate_node.commands.grow import grow_command as grow
-from tidegate_node.commands.migrate import migrate_command as migrate
+from tidegate_node.commands import init_command
+from tidegate_node.commands.audit import audit_command
+from tidegate_node.commands.grow import grow_command
+from tidegate_node.commands.migrate import migrate_command
 from tidegate_ports.store import StoreRequestInvalid
 
 REFUSAL = "ValidationException: The provided key element does not match the schema"
@@ -37,10 +37,10 @@ def _foreign_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "run",
     [
-        pytest.param(init.run, id="init"),
-        pytest.param(lambda: grow.run(8), id="partitions grow"),
-        pytest.param(migrate.run, id="migrate"),
-        pytest.param(audit.run, id="audit"),
+        pytest.param(init_command.run, id="init"),
+        pytest.param(lambda: grow_command.run(8), id="partitions grow"),
+        pytest.param(migrate_command.run, id="migrate"),
+        pytest.param(audit_command.run, id="audit"),
     ],
 )
 def test_given_tables_of_somebody_else_then_78_says_what_the_store_refuses(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tidegate_core.engine.actor_inputs import Input, Tick
-from tidegate_core.rows.effects import Ask
+from tidegate_core.rows.effects import EffectRequest
 from tidegate_node.partition_driver import DriverEvents, PartitionDriver
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class ScriptedActor:
     """Notes what it is given and answers each input with what the script says."""
 
-    def __init__(self, script: Callable[[Input], list[Ask]] = lambda _: []) -> None:
+    def __init__(self, script: Callable[[Input], list[EffectRequest]] = lambda _: []) -> None:
         self.script = script
         self.given: list[Input] = []
         self.at: list[int] = []
@@ -28,7 +28,7 @@ class ScriptedActor:
         self.inside = False
         self.forgets = False
 
-    def step(self, now: int, incoming: Input) -> list[Ask]:
+    def step(self, now: int, incoming: Input) -> list[EffectRequest]:
         assert not self.inside
         self.inside = True
         self.given.append(incoming)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_pipelines import input_data as source
+from tidegate_pipelines import input_data
 from tidegate_pipelines.input_data import SourceMissing, unpacked
 
 
@@ -24,6 +24,6 @@ def test_given_no_package_then_the_error_says_how_to_get_it(tmp_path: Path, monk
 
 
 def test_given_an_edition_without_the_files_then_it_is_as_good_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "PACKAGE", "json")
+    monkeypatch.setattr(input_data, "PACKAGE", "json")
     with pytest.raises(SourceMissing):
         unpacked(Path("unused"))

@@ -6,8 +6,7 @@ import pytest
 
 from tests.support.builders import every, on_run_of
 from tests.unit.tidegate_simulator.simulated import a_schedule, happenings, ran
-from tidegate_simulator import TimeStandsStill
-from tidegate_simulator import virtual_cluster as world
+from tidegate_simulator import TimeStandsStill, virtual_cluster
 
 BEGUN = {"at": "2026-01-01T00:01:00Z", "type": "schedule.trigger", "namespace": "flights", "name": "a"}
 CIRCLE = (a_schedule("a", on_run_of("b")), a_schedule("b", on_run_of("a")))
@@ -15,7 +14,7 @@ CIRCLE = (a_schedule("a", on_run_of("b")), a_schedule("b", on_run_of("a")))
 
 @pytest.fixture(autouse=True)
 def few_circles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(world, "CIRCLES_MAX", 50)
+    monkeypatch.setattr(virtual_cluster, "CIRCLES_MAX", 50)
 
 
 def test_given_a_circle_of_two_without_duration_then_it_is_named_and_the_simulation_ends() -> None:

@@ -13,7 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from tidegate_telemetry import idle_connections as connections
+from tidegate_telemetry import idle_connections
 from tidegate_telemetry.idle_connections import ImpatientProtocol
 
 ASKED = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -67,8 +67,8 @@ async def connected(
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEAD_S_MAX", PATIENCE_S)
-    monkeypatch.setattr(connections, "TAKEN_S_MAX", PATIENCE_S)
+    monkeypatch.setattr(idle_connections, "HEAD_S_MAX", PATIENCE_S)
+    monkeypatch.setattr(idle_connections, "TAKEN_S_MAX", PATIENCE_S)
 
 
 @pytest.mark.parametrize("said", [b"", ASKED[:10]], ids=["nothing", "half a head"])
@@ -83,7 +83,7 @@ def from_the_request_on(monkeypatch: pytest.MonkeyPatch, patience_s: float) -> A
     """Answers slowly; a server that has such a request has this much patience with what follows it."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        monkeypatch.setattr(connections, "HEAD_S_MAX", patience_s)
+        monkeypatch.setattr(idle_connections, "HEAD_S_MAX", patience_s)
         await slow(scope, receive, send)
 
     return app
@@ -92,7 +92,7 @@ def from_the_request_on(monkeypatch: pytest.MonkeyPatch, patience_s: float) -> A
 async def test_given_half_a_head_behind_an_answer_then_the_connection_is_closed_as_well(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connections, "HEAD_S_MAX", NEVER_S)
+    monkeypatch.setattr(idle_connections, "HEAD_S_MAX", NEVER_S)
     async with connected(from_the_request_on(monkeypatch, PATIENCE_S)) as (reader, writer):
         writer.write(ASKED)
         assert b"ok" in await reader.readuntil(b"ok")

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from tidegate_core.explain.audit.message_tallies import ClosedTally, MessageFacts, MessageRow, Named
 from tidegate_core.language.requests.receipts import ReceiptStatus
 from tidegate_core.language.values.log_position import Position
-from tidegate_core.messages.recurring.retry_rows import is_summons
+from tidegate_core.messages.recurring.retry_rows import is_wake_row
 from tidegate_core.messages.wire.due_queue import NOWHERE
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
-from tidegate_core.rows.message import Guard, HeldMessage, Message, MessageTimer
+from tidegate_core.rows.message import HeldMessage, Message, MessageFence, MessageTimer
 from tidegate_core.rows.receipt import StoredReceipt
 from tidegate_core.rows.recurring_message import Interval, Recurring
 from tidegate_core.rows.schedule_generation import PastGeneration
@@ -39,7 +39,7 @@ def read_messages(reader: Reader, shard: int, namespace: str | None) -> MessageF
     held = frozenset((row.id, row.version) for row in reader.records(HeldMessage, shard, "H#"))
     timers: dict[Named, list[MessageTimer]] = {}
     for item in reader.rows(shard, "D#", f"D#{keys.LAST}"):
-        if not is_summons(item):
+        if not is_wake_row(item):
             timer = from_item(MessageTimer, item)
             timers.setdefault((timer.id, timer.version), []).append(timer)
     rows = {(str(item["id"]), str(item["version"])): item for item in _messages(reader, shard, namespace)}
@@ -54,7 +54,7 @@ def read_messages(reader: Reader, shard: int, namespace: str | None) -> MessageF
         namespace=namespace,
         rows={named: _row(item) for named, item in rows.items()},
         timers=timers,
-        guards={guard.id: guard for guard in reader.records(Guard, shard, "G#")},
+        guards={guard.id: guard for guard in reader.records(MessageFence, shard, "G#")},
         held=held,
         tallies=_tallies(reader, shard, present),
         answers=_answers(reader, shard),

@@ -18,7 +18,7 @@ from tidegate_core.rows.ledger import LedgerPlace, LedgerRow, RunEnd
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.rows.schedule_generation import PastGeneration
-from tidegate_core.rows.scope_suspension import NO_CONTROLS, StoredControls
+from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, StoredSuspensions
 from tidegate_core.rows.store_operations import Item, Key, Page, RangeRead, Table
 from tidegate_ports.store import Store, StoreUnavailable
 
@@ -119,5 +119,5 @@ def _ledger(reader: Reader, shard: int, ref: str, window: Window) -> list[Ledger
 
 def _controls(reader: Reader) -> Any:
     """Last of all: what was suspended before the window's end is in it."""
-    item = reader.item(keys.CONTROLS_KEY)
-    return NO_CONTROLS if item is None else from_item(StoredControls, item).controls
+    item = reader.item(keys.SUSPENSIONS_KEY)
+    return NO_SUSPENSIONS if item is None else from_item(StoredSuspensions, item).controls

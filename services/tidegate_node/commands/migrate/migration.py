@@ -16,7 +16,7 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Committed, Refused, Unavailable
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.keys import SCHEMA_KEY
-from tidegate_core.rows.node_status import PAGES_MAX, NodeCard, all_cards, owner_of
+from tidegate_core.rows.node_status import PAGES_MAX, NodeStatus, all_cards, owner_of
 from tidegate_core.rows.schema_version import THIS_RELEASE, Readable, StoreSchema
 from tidegate_core.rows.store_operations import Item, RangeRead, Transaction
 from tidegate_core.writes.row_migration import MOVES, Move, Place, move_schema, range_of
@@ -128,7 +128,7 @@ class Migration:
                     "; ".join(reasons if not late else [f"nodes {', '.join(late)} still write an older version"])
                 )
 
-    def _cards(self) -> list[NodeCard]:
+    def _cards(self) -> list[NodeStatus]:
         """All of them: behind those of processes that fell one after another may be that of one that lives."""
         items: list[Item] = []
         after: str | None = None
@@ -138,7 +138,7 @@ class Migration:
             items += page.items
             after = page.next_after
             if after is None:
-                return [from_item(NodeCard, item) for item in items]
+                return [from_item(NodeStatus, item) for item in items]
         raise NotYet(
             f"more than {len(items)} cards of processes: some of them may live and are not seen; those of the dead go within a day"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tidegate_core.explain.audit.audit_shard import Asked
+from tidegate_core.explain.audit.audit_shard import AuditQuery
 from tidegate_core.explain.audit.findings import KINDS, Findings, Unjudged, summed
 from tidegate_core.explain.audit.shard_snapshot import Window
 from tidegate_core.language.values.instants import format_instant
@@ -23,7 +23,7 @@ SHOWN_MAX: Final = 100
 """Differences that are written line by line; a document has them all."""
 
 
-def asked_for(window: Window, now: int) -> tuple[Asked, list[Unjudged]]:
+def asked_for(window: Window, now: int) -> tuple[AuditQuery, list[Unjudged]]:
     """Returns what can be asked of a window, and what of it lies beyond what is kept."""
     ledger, rows = (now - days * DAY_S * 1_000 for days in (LEDGER_DAYS, ROW_DAYS))
     beyond = []
@@ -41,7 +41,7 @@ def asked_for(window: Window, now: int) -> tuple[Asked, list[Unjudged]]:
                 f"it lies before {format_instant(rows)}: their rows are kept {ROW_DAYS} days", "messages", is_grave=True
             )
         )
-    return Asked(
+    return AuditQuery(
         Window(max(window.begin, ledger), window.end), Window(max(window.begin, rows), window.end), now
     ), beyond
 

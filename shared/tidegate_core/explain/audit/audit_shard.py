@@ -14,7 +14,7 @@ from tidegate_core.explain.audit.shard_snapshot import ShardFacts, Window
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AuditQuery:
     """What an audit is about.
 
     Attributes:
@@ -29,7 +29,7 @@ class Asked:
 
 
 def judge_shard(
-    facts: ShardFacts, messages: MessageFacts | None, seen: Mapping[str, Seen] | None, asked: Asked
+    facts: ShardFacts, messages: MessageFacts | None, seen: Mapping[str, Seen] | None, asked: AuditQuery
 ) -> Findings:
     """Returns what is wrong with a shard.
 

@@ -16,10 +16,10 @@ from tidegate_core.explain.audit.message_tallies import MessageFacts, Named, is_
 from tidegate_core.explain.audit.shard_snapshot import ShardFacts, Window
 from tidegate_core.language.targets.message_target import MessageTarget
 from tidegate_core.language.values.instants import format_instant
-from tidegate_core.messages.recurring.fire_series import Fire, Series
+from tidegate_core.messages.recurring.fire_series import Fire, FireSeries
 from tidegate_core.rows.message import FIRST_VERSION, MessageName, public_id
 from tidegate_core.rows.recurring_message import Interval, fire_id
-from tidegate_core.rows.scope_suspension import Controls
+from tidegate_core.rows.scope_suspension import ScopeSuspensions
 from tidegate_core.shard.spec_cache import parsed
 
 WALKED_MAX: Final = 1_000_000
@@ -92,7 +92,7 @@ class SinkFacts:
     """
 
     messages: MessageFacts
-    controls: Controls
+    controls: ScopeSuspensions
     sent_to: Mapping[tuple[str, int], str]
 
     def topics(self) -> frozenset[str]:
@@ -173,7 +173,7 @@ class _Comparison:
         wide = WideSuspends.of(self._of.controls, ref.split("/", 1)[0])
         namespace, schedule = ref.split("/", 1)
         # What a request has ended before its acknowledgement came may be there all the same.
-        for fire in Series(namespace, schedule, interval).cancelled((window.begin, "", "")):
+        for fire in FireSeries(namespace, schedule, interval).cancelled((window.begin, "", "")):
             yield _id_of(facts, fire)
         for walked, fire in enumerate(_fires(ref, interval, window)):
             name = _id_of(facts, fire)
@@ -230,7 +230,7 @@ class _Comparison:
 def _fires(ref: str, interval: Interval, window: Window) -> Iterator[Fire]:
     """Yields what is to be sent in a window, as if there had been no outage."""
     namespace, name = ref.split("/", 1)
-    for fire in Series(namespace, name, interval).behind((window.begin, "", "")):
+    for fire in FireSeries(namespace, name, interval).behind((window.begin, "", "")):
         if fire.nominal > window.end:
             return
         yield fire

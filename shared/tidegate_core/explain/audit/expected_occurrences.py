@@ -19,7 +19,7 @@ from tidegate_core.language.values.instants import Instant
 from tidegate_core.rows import keys
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.schedule_generation import PastGeneration
-from tidegate_core.rows.scope_suspension import SPANS_KEPT, Controls
+from tidegate_core.rows.scope_suspension import SPANS_KEPT, ScopeSuspensions
 from tidegate_core.shard.schedule_state import fires
 from tidegate_core.shard.spec_cache import parsed
 
@@ -61,13 +61,13 @@ class WideSuspends:
         ends: Of the spans that are over.
     """
 
-    controls: Controls
+    controls: ScopeSuspensions
     namespace: str
     forgotten: int
     ends: tuple[int, ...]
 
     @classmethod
-    def of(cls, controls: Controls, namespace: str) -> WideSuspends:
+    def of(cls, controls: ScopeSuspensions, namespace: str) -> WideSuspends:
         scopes = [scope for scope in controls.scopes if scope.namespace in (None, namespace)]
         begins = (scope.spans[0][0] for scope in scopes if len(scope.spans) == SPANS_KEPT)
         forgotten = max([forgotten_before(controls), *begins])
@@ -247,7 +247,7 @@ def expected_of(
     ref: str,
     generations: Sequence[Generation],
     spec_of: Callable[[int], str | None],
-    controls: Controls,
+    controls: ScopeSuspensions,
     window: Window,
 ) -> Expected:
     """Returns what the generations of a schedule had to make in a window. Others than those of time triggers make nothing."""

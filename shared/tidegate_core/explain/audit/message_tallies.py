@@ -21,7 +21,7 @@ from tidegate_core.language.values.log_position import Position
 from tidegate_core.messages.one_shot.cancellation import CANCEL_MARK
 from tidegate_core.messages.wire.due_queue import NOTHING, Place
 from tidegate_core.messages.wire.message_record import delivered_as
-from tidegate_core.rows.message import Guard, MessageName, MessageTimer, public_id
+from tidegate_core.rows.message import MessageFence, MessageName, MessageTimer, public_id
 from tidegate_core.rows.recurring_message import Interval
 from tidegate_core.shard.map_transition import Positions
 from tidegate_core.writes.message_delivery import Tally
@@ -82,7 +82,7 @@ class MessageFacts:
     namespace: str | None = None
     rows: Mapping[Named, MessageRow] = field(default_factory=dict)
     timers: Mapping[Named, Sequence[MessageTimer]] = field(default_factory=dict)
-    guards: Mapping[str, Guard] = field(default_factory=dict)
+    guards: Mapping[str, MessageFence] = field(default_factory=dict)
     held: frozenset[Named] = frozenset()
     tallies: Sequence[ClosedTally] = ()
     intervals: Sequence[tuple[str, Interval]] = ()

@@ -11,7 +11,7 @@ from tidegate_core.rows.ledger import LedgerPlace, LedgerRow, RunEnd
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.schedule_generation import PastGeneration
-from tidegate_core.rows.scope_suspension import NO_CONTROLS, Controls
+from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, ScopeSuspensions
 
 
 class Window(NamedTuple):
@@ -38,7 +38,7 @@ class ShardFacts:
 
     shard: int
     namespace: str | None = None
-    controls: Controls = NO_CONTROLS
+    controls: ScopeSuspensions = NO_SUSPENSIONS
     states: Sequence[ScheduleState] = ()
     specs: Mapping[tuple[str, int], str] = field(default_factory=dict)
     past: Sequence[PastGeneration] = ()

@@ -11,7 +11,7 @@ from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.node_status import owner_of
 from tidegate_core.rows.outage import outages_of
 from tidegate_core.rows.run import Run
-from tidegate_core.rows.scope_suspension import NO_CONTROLS, Controls, StoredControls
+from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, ScopeSuspensions, StoredSuspensions
 from tidegate_core.rows.store_operations import Item, RangeRead
 from tidegate_core.runs.run_lifecycle import BEFORE_GATE
 from tidegate_core.shard.outages.outage_recorder import SERVED, sign_name
@@ -22,8 +22,8 @@ HEADS_MAX: Final = 50
 """Rows that are looked at: the earliest of a kind is among the first, but for other kinds and ended runs before it."""
 
 
-def controls_of(item: Item | None) -> Controls:
-    return NO_CONTROLS if item is None else from_item(StoredControls, item).controls
+def suspensions_of(item: Item | None) -> ScopeSuspensions:
+    return NO_SUSPENSIONS if item is None else from_item(StoredSuspensions, item).controls
 
 
 def heads(shard: int, progress: Item | None, now: int) -> tuple[RangeRead, RangeRead, RangeRead]:
@@ -46,7 +46,7 @@ def shard_signs(
     sign: Item | None,
     *,
     topic_partition: int,
-    controls: Controls,
+    controls: ScopeSuspensions,
     messages: Sequence[Item] = (),
     timers: Sequence[Item] = (),
     runs: Sequence[Item] = (),

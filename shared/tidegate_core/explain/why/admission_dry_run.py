@@ -22,11 +22,11 @@ from tidegate_core.rows.job import Job
 from tidegate_core.rows.ledger import LedgerRow
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.schedule import ScheduleState
-from tidegate_core.rows.scope_suspension import NO_CONTROLS
+from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS
 from tidegate_core.rows.store_operations import Item, Key
-from tidegate_core.shard.job_order import by_class, place_in_line
+from tidegate_core.shard.job_order import by_class, queue_position
 from tidegate_core.shard.schedule_state import stopped, version_of
-from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT, Memory
+from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT, ShardCache
 from tidegate_core.shard.spec_cache import parsed
 from tidegate_core.writes.read_cache import View
 from tidegate_core.writes.unit_of_work import NotAtHand, UnitOfWork
@@ -103,11 +103,11 @@ def in_line(facts: Facts) -> list[Job]:
         definition = definitions.get(version_of(facts.state, version))
         return "medium" if definition is None else parsed(definition.spec).priority
 
-    placed = sorted((job for job in facts.jobs if job.state == PENDING_CONSTRAINT), key=place_in_line)
+    placed = sorted((job for job in facts.jobs if job.state == PENDING_CONSTRAINT), key=queue_position)
     return by_class(placed, priority_of)
 
 
-def look_at(views: Views, facts: Facts, job: Job) -> Look:
+def dry_run(views: Views, facts: Facts, job: Job) -> Look:
     """Looks at one job as if it were alone, as if nothing of the schedule as a whole stood still. Raises NotAtHand."""
     return _look(views, facts, [job])[job.id]
 
@@ -137,12 +137,12 @@ def _look(views: Views, facts: Facts, jobs: Sequence[Job]) -> dict[str, Look]:
     return looks
 
 
-def _decided(views: Views, facts: Facts, jobs: Sequence[Job], memory: Memory) -> UnitOfWork:
+def _decided(views: Views, facts: Facts, jobs: Sequence[Job], memory: ShardCache) -> UnitOfWork:
     """Returns what the decision would write."""
     for _ in range(DECIDED_AGAIN_MAX):
         view = views()
         view.learn(*_rows(facts, jobs))
-        unit = UnitOfWork(view, facts.shard, _NO_EPOCH, NO_CONTROLS)
+        unit = UnitOfWork(view, facts.shard, _NO_EPOCH, NO_SUSPENSIONS)
         try:
             AdmitNext(facts.ref, memory, _nobody, waiting_actions=ANY_NUMBER).decide(unit, facts.now)
         except NotAtHand as need:
@@ -159,13 +159,13 @@ def _nobody(goes_on: bool) -> None:
     """Nobody waits for what is never written."""
 
 
-def _memory(facts: Facts, jobs: Iterable[Job]) -> Memory:
-    memory = Memory(facts.shard, facts.shards)
+def _memory(facts: Facts, jobs: Iterable[Job]) -> ShardCache:
+    memory = ShardCache(facts.shard, facts.shards)
     memory.outages_are(facts.outages)
     records: list[Job | Run] = [*jobs, *facts.runs]
     for record in records:
         key = record.key(facts.shard)
-        memory.learn(key, to_item(record, key))
+        memory.apply_row(key, to_item(record, key))
     return memory
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidegate_core.commands.schedule_commands import to_come
+from tidegate_core.commands.schedule_commands import first_future_instant
 from tidegate_core.explain.why.admission_dry_run import Views, line_of
 from tidegate_core.explain.why.job_reasons import asks_for_a_job, first_of, of_evidence, of_job, of_schedule
 from tidegate_core.explain.why.ledger_reasons import of_ledger
 from tidegate_core.explain.why.occurrence_reasons import at_instant, being_made, max_fires, not_found_yet
-from tidegate_core.explain.why.query_time import Asked, asked
+from tidegate_core.explain.why.query_time import QueryTime, asked
 from tidegate_core.explain.why.reason import Explanation, Reason, further
 from tidegate_core.explain.why.run_reasons import of_run, why_it_ended
 from tidegate_core.explain.why.schedule_reasons import standing
@@ -51,7 +51,7 @@ def why_schedule(views: Views, facts: Facts) -> Explanation:
     return Explanation(f"schedule {facts.ref}", facts.now, tuple(reasons))
 
 
-def why_schedule_at(views: Views, facts: Facts, question: Asked) -> Explanation:
+def why_schedule_at(views: Views, facts: Facts, question: QueryTime) -> Explanation:
     """Says what became of an instant, or why nothing did.
 
     Args:
@@ -66,7 +66,7 @@ def why_schedule_at(views: Views, facts: Facts, question: Asked) -> Explanation:
     return Explanation(f"schedule {facts.ref}", question.instants[0], reasons, question.local)
 
 
-def question_of(facts: Facts, text: str) -> Asked:
+def question_of(facts: Facts, text: str) -> QueryTime:
     """Returns what is asked about: a local time is meant on the wall clock of the version that was in force. Raises ValueError."""
     zone = "UTC"
     read = asked(text, zone)
@@ -76,7 +76,7 @@ def question_of(facts: Facts, text: str) -> Asked:
     return asked(text, zone)
 
 
-def _zone_of(trigger: TimeTrigger | EventTrigger, ref: str, read: Asked) -> str | None:
+def _zone_of(trigger: TimeTrigger | EventTrigger, ref: str, read: QueryTime) -> str | None:
     """Returns the zone in which people read what was asked about, None where no clock of the trigger says so."""
     if read.wall is None:
         return zone_of(trigger, read.instants[0], ref)
@@ -138,7 +138,7 @@ def _trigger(facts: Facts) -> list[Reason]:
     assert isinstance(trigger, TimeTrigger)
     following = state.following
     if facts.controls.covers(state.namespace):
-        following = to_come(trigger, facts.ref, state, facts.now, Search.of_a_decision())
+        following = first_future_instant(trigger, facts.ref, state, facts.now, Search.of_a_decision())
     if spec.sends_messages:
         following = trigger.seek(max(facts.now, state.activated_at) - 1, facts.ref, Search.of_a_decision())
     if following.is_bound:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidegate_core.explain.why.admission_dry_run import Line, Look, Views, line_of, look_at
+from tidegate_core.explain.why.admission_dry_run import Line, Look, Views, dry_run, line_of
 from tidegate_core.explain.why.codes import CODES
 from tidegate_core.explain.why.reason import Reason
 from tidegate_core.explain.why.run_reasons import of_run
@@ -18,7 +18,7 @@ from tidegate_core.language.triggers.trigger import EventTrigger
 from tidegate_core.language.values.instants import Instant, format_instant
 from tidegate_core.rows.evidence import Evidence
 from tidegate_core.rows.job import Job
-from tidegate_core.shard.schedule_state import fires, is_of_before, launches, version_of
+from tidegate_core.shard.schedule_state import fires, is_of_ended_generation, launches, version_of
 from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT
 
 
@@ -41,7 +41,7 @@ def of_job(views: Views, facts: Facts, job: Job, line: Line | None = None) -> li
     look = line.look_of(job)
     if not look.was_reached:
         reasons += _behind(job, line)
-        look = look_at(views, facts, job)
+        look = dry_run(views, facts, job)
     reasons += look.holds
     return [_about(reason, job) for reason in reasons or [_decided(look)]]
 
@@ -84,7 +84,7 @@ def of_evidence(facts: Facts, evidence: Evidence) -> Reason:
     """Returns what the trigger waits for, in its own words; of evidence that an update or a delete ends page by page, that it does."""
     if facts.state.status == "deleted":
         return _being_ended("cancelled/schedule_deleted", evidence)
-    if is_of_before(facts.state, evidence):
+    if is_of_ended_generation(facts.state, evidence):
         is_former = version_of(facts.state, evidence.version) != facts.state.version
         return _being_ended("cancelled/superseded" if is_former else "cancelled/suspended", evidence)
     # Of its own version: an update takes over, or ends, what there is in several transactions.

@@ -14,7 +14,7 @@ from tidegate_core.language.values.states import Disposition, disposition_text
 from tidegate_core.rows.ledger import LedgerRow
 
 
-def in_spite(reason: Reason, forced: str | None) -> Reason:
+def ignored_constraints(reason: Reason, forced: str | None) -> Reason:
     """Returns the reason with what was ignored; `forced` as of `Run` and `LedgerRow`."""
     if forced is None:
         return reason
@@ -37,7 +37,7 @@ def of_ledger(row: LedgerRow) -> Reason:
         values["state"] = row.state or ""
         when = "" if row.ended_at is None else f" at {format_instant(row.ended_at)}"
         text = f"launched as run {row.job_id}, which ended as {row.state}{when}"
-        return in_spite(Reason(code, f"{text}: {detail}" if detail else text, None, values), row.forced)
+        return ignored_constraints(Reason(code, f"{text}: {detail}" if detail else text, None, values), row.forced)
     values["job"] = row.job_id
     if row.covered is not None and row.covered_from is not None:
         values["covered"] = row.covered

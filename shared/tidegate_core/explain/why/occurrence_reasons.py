@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate_core.commands.schedule_commands import to_come
+from tidegate_core.commands.schedule_commands import first_future_instant
 from tidegate_core.explain.why.admission_dry_run import Views
 from tidegate_core.explain.why.job_reasons import of_evidence, of_job
 from tidegate_core.explain.why.ledger_reasons import of_ledger
-from tidegate_core.explain.why.query_time import Asked
+from tidegate_core.explain.why.query_time import QueryTime
 from tidegate_core.explain.why.reason import Reason
 from tidegate_core.explain.why.schedule_reasons import standing, suspended_at, unserved
 from tidegate_core.explain.why.schedule_snapshot import Facts
@@ -32,7 +32,7 @@ COUNTED_MAX = 1_000
 LEDGER_KEPT_MS = LEDGER_DAYS * 24 * 3_600_000
 
 
-def at_instant(views: Views, facts: Facts, asked: Asked) -> list[Reason]:
+def at_instant(views: Views, facts: Facts, asked: QueryTime) -> list[Reason]:
     """Returns at least one reason for what became of the instant. Raises NotAtHand."""
     reasons = _at(views, facts, asked, asked.instants[0])
     for instant in asked.instants[1:]:
@@ -41,7 +41,7 @@ def at_instant(views: Views, facts: Facts, asked: Asked) -> list[Reason]:
     return reasons
 
 
-def _at(views: Views, facts: Facts, asked: Asked, instant: Instant) -> list[Reason]:
+def _at(views: Views, facts: Facts, asked: QueryTime, instant: Instant) -> list[Reason]:
     spec = facts.spec_at(instant)
     told = _told(views, facts, instant)
     if spec is not None and isinstance(spec.trigger, TimeTrigger):
@@ -93,7 +93,7 @@ def _before_it(facts: Facts) -> list[Reason]:
 
 
 def _of_time(
-    views: Views, facts: Facts, spec: ScheduleSpec, asked: Asked, instant: Instant, told: list[Reason]
+    views: Views, facts: Facts, spec: ScheduleSpec, asked: QueryTime, instant: Instant, told: list[Reason]
 ) -> list[Reason]:
     trigger = spec.trigger
     assert isinstance(trigger, TimeTrigger)
@@ -159,7 +159,7 @@ def _last_before(facts: Facts, spec: ScheduleSpec, instant: Instant) -> Instant 
     """Returns the last occurrence that `max_fires` allows, if that lies before the instant; None if not, or too far off to count."""
     trigger, search = spec.trigger, Search.of_a_decision()
     assert isinstance(trigger, TimeTrigger)
-    following = to_come(trigger, facts.ref, facts.state, facts.now, search)
+    following = first_future_instant(trigger, facts.ref, facts.state, facts.now, search)
     left = trigger.fires_left(facts.state.fires)
     if left is None or left > COUNTED_MAX:
         return None

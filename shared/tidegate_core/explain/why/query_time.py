@@ -18,7 +18,7 @@ _DAY_SECONDS = 86_400
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryTime:
     """What was asked about.
 
     Attributes:
@@ -35,7 +35,7 @@ class Asked:
     local: str
 
 
-def asked(text: str, zone: str) -> Asked:
+def asked(text: str, zone: str) -> QueryTime:
     """Returns what a text asks about.
 
     Args:
@@ -52,7 +52,7 @@ def asked(text: str, zone: str) -> Asked:
             # An instant that cannot be is none of another form.
             other = "" if "lies outside" in str(error) else ", nor a local time such as 2026-03-29T02:30"
             raise ValueError(f"{error}{other}") from error
-        return Asked((instant,), None, None, local_text(instant, zone))
+        return QueryTime((instant,), None, None, local_text(instant, zone))
     try:
         wall = from_datetime(datetime.fromisoformat(text).replace(tzinfo=UTC)) // 1000
     except ValueError as error:
@@ -60,7 +60,7 @@ def asked(text: str, zone: str) -> Asked:
     return of_wall(wall, zone)
 
 
-def of_wall(wall: int, zone: str) -> Asked:
+def of_wall(wall: int, zone: str) -> QueryTime:
     """Returns when a zone's clock shows a local time, in wall seconds. Raises ValueError: before 1970 by UTC."""
     known = zone_named(zone)
     first = _segment_before(known, wall)
@@ -74,10 +74,10 @@ def of_wall(wall: int, zone: str) -> Asked:
             gap = segment
         segment = known.segment_at(segment.end)
     if found:
-        return Asked(tuple(found), wall, None, f"{_wall_text(wall)} {zone}")
+        return QueryTime(tuple(found), wall, None, f"{_wall_text(wall)} {zone}")
     if gap is None:
         raise ValueError("lies before 1970-01-01T00:00:00Z: ask about a later time")
-    return Asked((gap.start * 1000,), wall, gap, f"{_wall_text(wall)} {zone}, which does not exist")
+    return QueryTime((gap.start * 1000,), wall, gap, f"{_wall_text(wall)} {zone}, which does not exist")
 
 
 def _segment_before(zone: Zone, wall: int) -> Segment:

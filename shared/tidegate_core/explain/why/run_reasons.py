@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tidegate_core.explain.why.ledger_reasons import in_spite
+from tidegate_core.explain.why.ledger_reasons import ignored_constraints
 from tidegate_core.explain.why.reason import Reason
 from tidegate_core.language.constraints.constraint import Compared
 from tidegate_core.language.values.instants import Instant, format_instant
@@ -14,7 +14,7 @@ from tidegate_core.rows.setbacks import told
 
 def of_run(run: Run, now: Instant) -> Reason:
     """Returns what an open run waits for, and what it goes in spite of."""
-    return in_spite(_waits_for(run, now), run.forced)
+    return ignored_constraints(_waits_for(run, now), run.forced)
 
 
 def _waits_for(run: Run, now: Instant) -> Reason:

@@ -14,7 +14,7 @@ from tidegate_core.rows.ledger import LedgerRow
 from tidegate_core.rows.outage import Outage
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.schedule import Definition, ScheduleState
-from tidegate_core.rows.scope_suspension import NO_CONTROLS, Controls
+from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, ScopeSuspensions
 from tidegate_core.shard.spec_cache import parsed
 from tidegate_core.shard.timer_rows import pending_reminder
 
@@ -38,7 +38,7 @@ class Facts:
     now: Instant
     state: ScheduleState
     definitions: tuple[Definition, ...]
-    controls: Controls = NO_CONTROLS
+    controls: ScopeSuspensions = NO_SUSPENSIONS
     outages: tuple[Outage, ...] = ()
     last_sign: Instant | None = None
     jobs: tuple[Job, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from tidegate_core.explain.why.query_time import Asked, is_jump, of_wall
+from tidegate_core.explain.why.query_time import QueryTime, is_jump, of_wall
 from tidegate_core.explain.why.reason import Reason
 from tidegate_core.language.constraints.constraint import Compared
 from tidegate_core.language.time.zones import Segment
@@ -16,7 +16,7 @@ from tidegate_core.language.triggers.trigger import TimeTrigger
 from tidegate_core.language.values.instants import Instant, as_datetime, format_instant
 
 
-def unnamed(trigger: TimeTrigger, ref: str, asked: Asked, instant: Instant) -> list[Reason]:
+def unnamed(trigger: TimeTrigger, ref: str, asked: QueryTime, instant: Instant) -> list[Reason]:
     """Returns why the trigger does not name the instant that was asked about; the first of its specs that could say so."""
     parts = (*trigger.specs, trigger) if isinstance(trigger, TimesTrigger) else (trigger,)
     if asked.gap is not None and asked.wall is not None:

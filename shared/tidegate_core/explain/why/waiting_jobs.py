@@ -15,7 +15,7 @@ from tidegate_core.explain.why.schedule_snapshot import Facts
 from tidegate_core.language.constraints.constraint import Compared
 from tidegate_core.language.values.instants import Instant, format_instant
 from tidegate_core.rows.job import Job
-from tidegate_core.shard.schedule_state import kept_from
+from tidegate_core.shard.schedule_state import oldest_kept_generation
 
 
 def waits_for(facts: Facts, job: Job, line: Sequence[Job], *, has_all: bool) -> str:
@@ -41,7 +41,7 @@ def _undecided(job: Job) -> Reason:
 
 
 def _before(facts: Facts, job: Job, line: Sequence[Job], has_all: bool) -> list[Reason]:
-    first_kept = kept_from(facts.state)
+    first_kept = oldest_kept_generation(facts.state)
     ahead = [each for each in takewhile(lambda each: each.id != job.id, line) if each.generation >= first_kept]
     if not ahead:
         return []

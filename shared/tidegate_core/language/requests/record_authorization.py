@@ -23,7 +23,7 @@ OWN_TOPICS: Final = frozenset(
 NAMESPACE_HINT: Final = "write it into that namespace's topic, or change the nodes' setting namespaces"
 
 
-def refuse_forged_request(request: Request, allowed: tuple[str, ...], requests_topic: str) -> None:
+def authorize_request(request: Request, allowed: tuple[str, ...], requests_topic: str) -> None:
     """Passes what a request may ask for.
 
     Args:
@@ -47,7 +47,7 @@ def refuse_forged_request(request: Request, allowed: tuple[str, ...], requests_t
         )
 
 
-def refuse_forged_events(events: Iterable[Event], allowed: tuple[str, ...], events_topic: str) -> None:
+def authorize_events(events: Iterable[Event], allowed: tuple[str, ...], events_topic: str) -> None:
     """Passes events of namespaces that the topic is for. Raises RefusedRecord."""
     namespaces = dict.fromkeys([event.namespace for event in events])
     if "*" in allowed and OWN_NAMESPACE not in namespaces:

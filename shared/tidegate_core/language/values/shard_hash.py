@@ -39,7 +39,7 @@ def schedule_shard(namespace: str, name: str, shard_count: int) -> int:
     return shard_of(namespace, name, shard_count=shard_count)
 
 
-def controls_shard(shard_count: int) -> int:
+def suspensions_shard(shard_count: int) -> int:
     """Returns the home shard of the wide controls: one part only, so that no schedule or message has the same parts."""
     return shard_of("controls", shard_count=shard_count)
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tidegate_core.engine.actor_context import InvalidAsk
+from tidegate_core.engine.actor_context import InvalidEffect
 from tidegate_core.engine.operations import Operation
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.receipts import Receipt, ReceiptStatus
@@ -14,7 +14,7 @@ from tidegate_core.language.requests.requests import MessageCancel, MessageSend
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.language.values.problems import Problem, RefusedRecord
 from tidegate_core.language.values.shard_hash import PRINTED_ID
-from tidegate_core.messages.one_shot.create_lookup import Sending
+from tidegate_core.messages.one_shot.create_lookup import PendingCreate
 from tidegate_core.messages.one_shot.create_writer import (
     cannot_be_kept,
     produce,
@@ -27,9 +27,9 @@ from tidegate_core.messages.one_shot.message_fence import (
     raise_to,
     raised_over,
     read_guards,
-    take_back,
-    take_out,
+    remove_from_queue,
     versions_of,
+    withdraw,
 )
 from tidegate_core.messages.wire.message_record import refused_letter_of, tell_dead_lettered
 from tidegate_core.messages.wire.row_expiry import write
@@ -37,18 +37,18 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.item_codec import from_item, to_item
-from tidegate_core.rows.message import FOR_EVER, Guard, Message, MessageName
+from tidegate_core.rows.message import FOR_EVER, Message, MessageFence, MessageName
 from tidegate_core.rows.receipt import RECEIPT_DAYS, StoredReceipt, expiry, subject_of, used_otherwise
 from tidegate_core.rows.store_operations import Delete, Put
 
 if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import DeliveryPlane
+    from tidegate_core.messages.message_scheduler import MessageScheduler
 
 CANCEL_MARK = "\x1f"
 """In front of a cancel's id in the guard that it has raised: ids hold no such character, so no send's is like it."""
 
 
-def apply_inboxed(plane: DeliveryPlane, rows: Sequence[InboxRow]) -> Operation[list[tuple[InboxRow, RefusedRecord]]]:
+def apply_inboxed(plane: MessageScheduler, rows: Sequence[InboxRow]) -> Operation[list[tuple[InboxRow, RefusedRecord]]]:
     """Applies inbox rows of kind `M`, in order; at the end everything they asked for is durable, and answered.
 
     Cancels are answered together: behind an outage there are many, and a broker whose acknowledgements get lost takes seconds for each.
@@ -57,7 +57,7 @@ def apply_inboxed(plane: DeliveryPlane, rows: Sequence[InboxRow]) -> Operation[l
         Those that are to be buried, each with the reason.
     """
     refusals: list[tuple[InboxRow, RefusedRecord]] = []
-    sends: list[Sending] = []
+    sends: list[PendingCreate] = []
     answers: list[tuple[str, bytes]] = []
     by_origin = {Position.parse(row.origin): row for row in rows}
 
@@ -74,13 +74,13 @@ def apply_inboxed(plane: DeliveryPlane, rows: Sequence[InboxRow]) -> Operation[l
             refusals.append((row, refused))
             continue
         if isinstance(request, MessageSend):
-            sends.append(Sending(request, Position.parse(row.origin), replay=True))
+            sends.append(PendingCreate(request, Position.parse(row.origin), replay=True))
             continue
         assert isinstance(request, MessageCancel)
         yield from send()
         try:
             answers.append((yield from _answer(plane, request, row.origin)))
-        except InvalidAsk as error:
+        except InvalidEffect as error:
             plane.host.failed("cancel", row.origin, error)
             refusals.append((row, cannot_be_kept(request, error)))
     yield from send()
@@ -88,7 +88,7 @@ def apply_inboxed(plane: DeliveryPlane, rows: Sequence[InboxRow]) -> Operation[l
     return refusals
 
 
-def bury(plane: DeliveryPlane, row: InboxRow, refused: RefusedRecord) -> Operation[None]:
+def dead_letter(plane: MessageScheduler, row: InboxRow, refused: RefusedRecord) -> Operation[None]:
     """Nothing is dropped silently: a dead letter, and the sender is told where the request's id can be read."""
     yield from produce(plane, [refused_letter_of(plane.host, row.request, Position.parse(row.origin), refused)])
     tell_dead_lettered(plane.host, row.origin, refused.error_class, str(refused))
@@ -104,7 +104,7 @@ def bury(plane: DeliveryPlane, row: InboxRow, refused: RefusedRecord) -> Operati
         yield from publish_receipts(plane, [receipt])
 
 
-def _answer(plane: DeliveryPlane, request: MessageCancel, origin: str) -> Operation[tuple[str, bytes]]:
+def _answer(plane: MessageScheduler, request: MessageCancel, origin: str) -> Operation[tuple[str, bytes]]:
     """Returns the request id and its receipt: of a repeat what is stored, whichever release wrote it, else what the cancel comes to, stored
     before anybody hears of it.
     """
@@ -143,7 +143,7 @@ def _answer(plane: DeliveryPlane, request: MessageCancel, origin: str) -> Operat
 
 
 def _answered_before(
-    plane: DeliveryPlane, request: MessageCancel, guard: Guard, *, is_theirs: bool
+    plane: MessageScheduler, request: MessageCancel, guard: MessageFence, *, is_theirs: bool
 ) -> Operation[ReceiptStatus | None]:
     """Returns what the cancel that raised the guard was answered, if it had an id and said what became of the message.
 
@@ -187,11 +187,11 @@ class _Meant(NamedTuple):
 
     name: MessageName
     is_printed: bool
-    guard: Guard | None
+    guard: MessageFence | None
     versions: list[Message]
 
 
-def _look_up(plane: DeliveryPlane, request: MessageCancel, origin: str) -> Operation[_Meant]:
+def _look_up(plane: MessageScheduler, request: MessageCancel, origin: str) -> Operation[_Meant]:
     by_request, *printed = named(request)
     guards = yield from read_guards(plane, [name.id for name in (by_request, *printed)])
     meant = yield from _as_stored(plane, request, by_request, guards)
@@ -203,7 +203,7 @@ def _look_up(plane: DeliveryPlane, request: MessageCancel, origin: str) -> Opera
 
 
 def _as_stored(
-    plane: DeliveryPlane, request: MessageCancel, name: MessageName, guards: Mapping[str, Guard]
+    plane: MessageScheduler, request: MessageCancel, name: MessageName, guards: Mapping[str, MessageFence]
 ) -> Operation[_Meant]:
     guard = guards.get(name.id)
     versions = yield from versions_of(plane, name.id, guard)
@@ -220,7 +220,7 @@ def _was_sent_under_its_id(message: Message, request: MessageCancel, name: Messa
 
 
 def _cancel(
-    plane: DeliveryPlane, request: MessageCancel, origin: str
+    plane: MessageScheduler, request: MessageCancel, origin: str
 ) -> Operation[tuple[ReceiptStatus, tuple[Problem, ...]]]:
     """First the guard, then what it covers: whoever loads a row after this reads the guard. `rejected` has touched nothing: its id was used
     for the send of what it names.
@@ -266,7 +266,7 @@ def _cancel(
         plane.host.operations.raise_(plane.changed)
     taken = [message for message in covered if message.version not in late]
     # Without a pause: by the time at which it is known what is held back, what was taken out may be forgotten, and look as if sent.
-    fates = {message.version: take_out(plane, message) for message in taken}
+    fates = {message.version: remove_from_queue(plane, message) for message in taken}
     # Also of what an earlier guard covers: the replacement that raised it may have fallen before it came to that.
     held = yield from plane.holding.discard(
         [message for message in versions if message.version < live_from and message.version not in late]
@@ -279,7 +279,7 @@ def _cancel(
         if (
             held[message.version]
             if message.version in held
-            else not take_back(plane, message, fates[message.version], counted=again or behind)
+            else not withdraw(plane, message, fates[message.version], counted=again or behind)
         )
     ]
     timers = [Delete(keys.message_timer(plane.shard, each.slot, each.id, each.version)) for each in taken]
@@ -289,12 +289,12 @@ def _cancel(
     return ReceiptStatus.TOO_LATE if is_late else ReceiptStatus.CANCELLED, ()
 
 
-def _came_too_late(guard: Guard | None, message: Message) -> bool:
+def _came_too_late(guard: MessageFence | None, message: Message) -> bool:
     """Whether an earlier cancel came too late for it: it is still to be delivered, for all that its guard says."""
     return guard is not None and message.version in guard.late
 
 
-def _too_late(plane: DeliveryPlane, covered: Sequence[Message]) -> Operation[frozenset[str]]:
+def _too_late(plane: MessageScheduler, covered: Sequence[Message]) -> Operation[frozenset[str]]:
     """Returns the versions for which a cancel comes too late. Its guard leaves them alone, and says so: whoever was told `too_late` finds
     them delivered, or among the dead letters.
     """

@@ -12,16 +12,16 @@ from tidegate_core.language.requests.requests import MessageSend
 from tidegate_core.language.values.instants import Instant
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.language.values.problems import RefusedRecord
-from tidegate_core.messages.one_shot.message_fence import counts, refuse, versions_of
+from tidegate_core.messages.one_shot.message_fence import counts, fence_version, versions_of
 from tidegate_core.messages.wire.row_expiry import outlives
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read
 from tidegate_core.rows.item_codec import from_item
-from tidegate_core.rows.message import Guard, Message, MessageName
+from tidegate_core.rows.message import Message, MessageFence, MessageName
 from tidegate_core.rows.store_operations import Item, Key
 
 if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import DeliveryPlane
+    from tidegate_core.messages.message_scheduler import MessageScheduler
 
 STANDS_IN = "+"
 """Between the two positions in the version of a create that takes the place of a repeat of itself: such a text comes behind that
@@ -30,7 +30,7 @@ repeat's version and before that of any later record.
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
+class PendingCreate:
     """A create on its way into the plane.
 
     Attributes:
@@ -47,7 +47,7 @@ class Sending:
 class Unkept:
     """A create that the store will never take, as its dead letter has it: nothing of it will be sent."""
 
-    sending: Sending
+    sending: PendingCreate
     refused: RefusedRecord
 
 
@@ -64,11 +64,11 @@ class Create:
         is_answered_elsewhere: Its sender is told by the receipt of another record of the request, which is still to come.
     """
 
-    sending: Sending
+    sending: PendingCreate
     name: MessageName
     version: str
     answered: str | None
-    guard: Guard | None = None
+    guard: MessageFence | None = None
     present: bool = False
     others: list[Message] = field(default_factory=list)
     mine: Message | None = None
@@ -137,7 +137,7 @@ class Create:
         return [other for other in self.others if other.version >= self.live_from or other.version in late]
 
 
-def name_of(plane: DeliveryPlane, sending: Sending) -> tuple[MessageName, str]:
+def name_of(plane: MessageScheduler, sending: PendingCreate) -> tuple[MessageName, str]:
     """Returns name and version: keyed creates are versioned by their position, others by their topic."""
     request, position = sending.request, sending.position
     if request.key is not None:
@@ -146,15 +146,15 @@ def name_of(plane: DeliveryPlane, sending: Sending) -> tuple[MessageName, str]:
     return name, plane.version_without_key(position.topic_id)
 
 
-def look_up(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
+def look_up(plane: MessageScheduler, creates: Sequence[Create]) -> Operation[None]:
     """A create without any id needs no look-up, unless a predecessor may have written it (replay)."""
     wanted: dict[Key, Create] = {}
     for create in creates:
         if create.name.keyed:
-            wanted[keys.message_presence(plane.shard, create.name.id)] = create
+            wanted[keys.message_key_row(plane.shard, create.name.id)] = create
         if create.name.keyed or create.sending.request.id is not None or create.sending.replay:
             # Without any id too, where it may have been written: then its printed id may have been cancelled.
-            wanted[keys.message_guard(plane.shard, create.name.id)] = create
+            wanted[keys.message_fence(plane.shard, create.name.id)] = create
         for version in _versions_looked_up(plane, create):
             wanted[keys.message(plane.shard, create.name.id, version)] = create
     if not wanted:
@@ -166,7 +166,7 @@ def look_up(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
         if item is None:
             continue
         if key.sk.startswith("G#"):
-            create.guard = from_item(Guard, item)
+            create.guard = from_item(MessageFence, item)
         elif key.sk.startswith("K#"):
             create.present = True
         elif (message := _counting(plane, item)) is None:
@@ -192,7 +192,7 @@ def look_up(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
             yield from _stand_apart(plane, create)
 
 
-def _versions_looked_up(plane: DeliveryPlane, create: Create) -> Sequence[str]:
+def _versions_looked_up(plane: MessageScheduler, create: Create) -> Sequence[str]:
     """Without a key a record of each requests topic that there was may have made the message."""
     if create.name.keyed or create.sending.request.id is None:
         return [create.version] if create.sending.replay else []
@@ -200,17 +200,17 @@ def _versions_looked_up(plane: DeliveryPlane, create: Create) -> Sequence[str]:
     return tuple(dict.fromkeys([*plane.versions_without_key.values(), create.version]))
 
 
-def _stand_in(plane: DeliveryPlane, create: Create) -> Operation[None]:
+def _stand_in(plane: MessageScheduler, create: Create) -> Operation[None]:
     """A repeat of it, later in its topic, raised the guard as a replacement and went with that topic, unpassed: this one, which
     was passed, is the request now. What a former owner wrote of either is covered or does not count, whenever it comes, so it has a
     version of its own in that one's place.
     """
     if create.may_outlast_its_guard(plane.host.now):
-        yield from refuse(plane, create.name.id, create.version, create.guard)
+        yield from fence_version(plane, create.name.id, create.version, create.guard)
     yield from _give_version(plane, create, f"{create.live_from}{STANDS_IN}{create.origin}")
 
 
-def _look_at_all(plane: DeliveryPlane, create: Create) -> Operation[None]:
+def _look_at_all(plane: MessageScheduler, create: Create) -> Operation[None]:
     """Where its topic's version of the id was refused, for good, for the message of another topic, whose rows may have expired since then,
     what it makes has a version of its own.
     """
@@ -220,7 +220,7 @@ def _look_at_all(plane: DeliveryPlane, create: Create) -> Operation[None]:
         yield from _give_version(plane, create, f"{create.version}{STANDS_IN}{create.origin}")
 
 
-def _outlives_its_topic(plane: DeliveryPlane, create: Create) -> bool:
+def _outlives_its_topic(plane: MessageScheduler, create: Create) -> bool:
     """Whether it is the first record of its id that counts, and others that share its version may have gone with their topic."""
     if create.name.keyed or create.sending.request.id is None or create.version < create.live_from:
         return False
@@ -228,15 +228,15 @@ def _outlives_its_topic(plane: DeliveryPlane, create: Create) -> bool:
     return is_first and plane.elsewhere.was_made_anew(create.sending.position)
 
 
-def _stand_apart(plane: DeliveryPlane, create: Create) -> Operation[None]:
+def _stand_apart(plane: MessageScheduler, create: Create) -> Operation[None]:
     """What a former owner wrote of a record that is gone may come yet, over its rows: it would pass for that one, which does not count.
     So its topic's version is refused for good, and it has one of its own.
     """
-    yield from refuse(plane, create.name.id, create.version, create.guard)
+    yield from fence_version(plane, create.name.id, create.version, create.guard)
     yield from _give_version(plane, create, f"{create.version}{STANDS_IN}{create.origin}")
 
 
-def _give_version(plane: DeliveryPlane, create: Create, version: str) -> Operation[None]:
+def _give_version(plane: MessageScheduler, create: Create, version: str) -> Operation[None]:
     if create.mine is not None and create.mine.origin == create.origin:
         create.left_behind.append(create.mine)
     create.version = create.answered = version
@@ -247,17 +247,17 @@ def _give_version(plane: DeliveryPlane, create: Create, version: str) -> Operati
     create.mine = None if item is None else _counting(plane, item)
 
 
-def _others_in_store(plane: DeliveryPlane, create: Create) -> Operation[list[Message]]:
+def _others_in_store(plane: MessageScheduler, create: Create) -> Operation[list[Message]]:
     versions = yield from versions_of(plane, create.name.id, create.guard)
     return [each for each in versions if each.origin != create.origin]
 
 
-def _counting(plane: DeliveryPlane, item: Item) -> Message | None:
+def _counting(plane: MessageScheduler, item: Item) -> Message | None:
     mine = from_item(Message, item)
     return None if plane.elsewhere.is_gone(mine.origin) else mine
 
 
-def judge(create: Create) -> None:
+def classify(create: Create) -> None:
     """Decides what the create is: new, a repeat, too old, or a replacement."""
     request_id = create.sending.request.id
     repeated = next((other for other in create.others if other.request_id == request_id), None)

@@ -7,31 +7,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tidegate_core.engine.actor_context import InvalidAsk, InvalidWrite
+from tidegate_core.engine.actor_context import InvalidEffect, InvalidWrite
 from tidegate_core.engine.operations import Operation
 from tidegate_core.language.requests.receipts import Receipt, ReceiptStatus
 from tidegate_core.language.requests.requests import MessageCancel, MessageSend
 from tidegate_core.language.values.problems import Problem, RefusedRecord
-from tidegate_core.messages.one_shot.create_lookup import Create, Sending, Unkept, judge, look_up, name_of
-from tidegate_core.messages.one_shot.message_fence import raise_to, read_guards, refuse, take_back, take_out
-from tidegate_core.messages.wire.due_queue import Slotted, Stage
+from tidegate_core.messages.one_shot.create_lookup import Create, PendingCreate, Unkept, classify, look_up, name_of
+from tidegate_core.messages.one_shot.message_fence import (
+    fence_version,
+    raise_to,
+    read_guards,
+    remove_from_queue,
+    withdraw,
+)
+from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
 from tidegate_core.messages.wire.message_record import WIRE_PATIENCE_MS
 from tidegate_core.messages.wire.row_expiry import presence_expiry, row_expiry, write
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import NotProduced, Produce, Refused
 from tidegate_core.rows.item_codec import from_item, to_item
-from tidegate_core.rows.message import Guard, Message, MessageTimer, Presence, public_id
+from tidegate_core.rows.message import Message, MessageFence, MessageKeyRow, MessageTimer, public_id
 from tidegate_core.rows.store_operations import Delete, Put
 
 if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import DeliveryPlane
+    from tidegate_core.messages.message_scheduler import MessageScheduler
 
 RETRY_MS = 200
 UNSENT = (Stage.READY, Stage.WRITTEN)
-WIRE_LOOK_MS = 10
+WIRE_CHECK_MS = 10
 
 
-def send_messages(plane: DeliveryPlane, messages: Sequence[Sending]) -> Operation[list[Unkept]]:
+def send_messages(plane: MessageScheduler, messages: Sequence[PendingCreate]) -> Operation[list[Unkept]]:
     """Makes creates durable, and returns those that the store will never take. Two of one key are never in the same round."""
     unkept: list[Unkept] = []
     for group in _rounds(plane, messages):
@@ -39,11 +45,11 @@ def send_messages(plane: DeliveryPlane, messages: Sequence[Sending]) -> Operatio
     return unkept
 
 
-def _send_together(plane: DeliveryPlane, creates: list[Create]) -> Operation[list[Unkept]]:
+def _send_together(plane: MessageScheduler, creates: list[Create]) -> Operation[list[Unkept]]:
     """In company at first; where the store does not take that, one of them is to blame."""
     try:
         yield from _send_round(plane, creates)
-    except InvalidAsk as error:
+    except InvalidEffect as error:
         if len(creates) == 1:
             return [_unkept(plane, creates[0].sending, error)]
     else:
@@ -54,12 +60,12 @@ def _send_together(plane: DeliveryPlane, creates: list[Create]) -> Operation[lis
     return unkept
 
 
-def _unkept(plane: DeliveryPlane, sending: Sending, error: InvalidAsk) -> Unkept:
+def _unkept(plane: MessageScheduler, sending: PendingCreate, error: InvalidEffect) -> Unkept:
     plane.host.failed("messages", sending.position.text(), error)
     return Unkept(sending, cannot_be_kept(sending.request, error))
 
 
-def cannot_be_kept(request: MessageSend | MessageCancel, error: InvalidAsk) -> RefusedRecord:
+def cannot_be_kept(request: MessageSend | MessageCancel, error: InvalidEffect) -> RefusedRecord:
     """Returns the refusal of a request that the store will never take."""
     return RefusedRecord(
         [Problem("", "cannot be kept", str(error))],
@@ -71,7 +77,7 @@ def cannot_be_kept(request: MessageSend | MessageCancel, error: InvalidAsk) -> R
     )
 
 
-def _rounds(plane: DeliveryPlane, messages: Sequence[Sending]) -> list[list[Create]]:
+def _rounds(plane: MessageScheduler, messages: Sequence[PendingCreate]) -> list[list[Create]]:
     rounds: list[list[Create]] = []
     last_round: dict[str, int] = {}
     for sending in messages:
@@ -84,15 +90,15 @@ def _rounds(plane: DeliveryPlane, messages: Sequence[Sending]) -> list[list[Crea
     return rounds
 
 
-def _send_round(plane: DeliveryPlane, creates: list[Create]) -> Operation[None]:
+def _send_round(plane: MessageScheduler, creates: list[Create]) -> Operation[None]:
     yield from look_up(plane, creates)
     for create in creates:
-        judge(create)
+        classify(create)
     yield from _raise_guards(plane, [create for create in creates if create.replaces])
     # Before its rows are there: who hears no receipt takes the message row for it.
     yield from _wait_for_the_wire(plane, [create for create in creates if create.replaces])
     yield from _finish_earlier(plane, creates)
-    yield from _cover_refused(plane, [create for create in creates if not plane.inboxed.leans(create)])
+    yield from _cover_refused(plane, [create for create in creates if not plane.inboxed.depends_on_log(create)])
     rows = Rows()
     for create in creates:
         if create.status is ReceiptStatus.ACCEPTED and not _is_on_its_way(plane, create, rows.actions):
@@ -107,7 +113,7 @@ def _send_round(plane: DeliveryPlane, creates: list[Create]) -> Operation[None]:
     yield from _answer(plane, creates)
 
 
-def _write_rows(plane: DeliveryPlane, rows: Rows) -> Operation[None]:
+def _write_rows(plane: MessageScheduler, rows: Rows) -> Operation[None]:
     """Makes rows durable, and has their messages wait for their time. Raises InvalidWrite."""
     try:
         if rows.actions:
@@ -130,14 +136,14 @@ def _write_rows(plane: DeliveryPlane, rows: Rows) -> Operation[None]:
         plane.settle(row)
 
 
-def _give_back(plane: DeliveryPlane, rows: Sequence[Slotted]) -> None:
+def _give_back(plane: MessageScheduler, rows: Sequence[QueuedMessage]) -> None:
     """Whoever of them is not to blame makes its rows again."""
     for row in rows:
         plane.slots.let_go(row)
         plane.close(row, Stage.GONE)
 
 
-def _wait_for_the_wire(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
+def _wait_for_the_wire(plane: MessageScheduler, creates: Sequence[Create]) -> Operation[None]:
     """An older version that is with the broker's client arrives before its replacement is acknowledged, not after."""
 
     def on_their_way() -> bool:
@@ -149,28 +155,28 @@ def _wait_for_the_wire(plane: DeliveryPlane, creates: Sequence[Create]) -> Opera
 
     give_up = plane.host.now + WIRE_PATIENCE_MS
     while on_their_way() and plane.host.now < give_up:
-        yield from plane.host.sleep(WIRE_LOOK_MS)
+        yield from plane.host.sleep(WIRE_CHECK_MS)
 
 
-def _raise_guards(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
+def _raise_guards(plane: MessageScheduler, creates: Sequence[Create]) -> Operation[None]:
     """The only conditional write of a replacement: from now on older versions are not loaded, by whomever."""
     for create in creates:
         request_id = create.sending.request.id
         verdict = yield from raise_to(plane, create.name.id, create.version, create.guard, create.others, request_id)
         if isinstance(verdict, Refused):
             item = verdict.failed[0][1]
-            if item is not None and from_item(Guard, item).live_from > create.version:
+            if item is not None and from_item(MessageFence, item).live_from > create.version:
                 create.status, create.answered, create.replaces = ReceiptStatus.SUPERSEDED, None, False
                 continue
-        fates = {other.version: take_out(plane, other) for other in create.alive}
+        fates = {other.version: remove_from_queue(plane, other) for other in create.alive}
         # Also what an earlier try of this replacement covered: what is held back has no end of its own.
         held = yield from plane.holding.discard([other for other in create.others if other.version < create.version])
         for other in create.alive:
             if other.version not in held:
-                take_back(plane, other, fates[other.version], counted=False)
+                withdraw(plane, other, fates[other.version], counted=False)
 
 
-def _finish_earlier(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
+def _finish_earlier(plane: MessageScheduler, creates: Sequence[Create]) -> Operation[None]:
     """What a guard covers already may be held back still: the replacement that raised it fell before it came to that, and is
     refused when it is done again, because what is accepted now is younger. A cancel is not: it answers by what it finds.
     """
@@ -180,7 +186,7 @@ def _finish_earlier(plane: DeliveryPlane, creates: Sequence[Create]) -> Operatio
             yield from plane.holding.discard([other for other in create.others if other.version < create.live_from])
 
 
-def _cover_refused(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
+def _cover_refused(plane: MessageScheduler, creates: Sequence[Create]) -> Operation[None]:
     """Rows that a former owner wrote of what is refused now may still be on their way: the guard has to cover them.
 
     Without a key records of one topic have one version, which is the accepted one's as well.
@@ -188,11 +194,11 @@ def _cover_refused(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation
     for create in creates:
         is_refused = create.sending.replay and create.status is not ReceiptStatus.ACCEPTED
         if is_refused and create.may_outlast_its_guard(plane.host.now):
-            yield from refuse(plane, create.name.id, create.version, create.guard)
+            yield from fence_version(plane, create.name.id, create.version, create.guard)
             _give_up_rows(plane, create.name.id, create.version)
 
 
-def refuse_repeats(plane: DeliveryPlane, repeats: Sequence[Create]) -> Operation[None]:
+def refuse_repeats(plane: MessageScheduler, repeats: Sequence[Create]) -> Operation[None]:
     """The records that these repeat are passed, so that these will never be first ones."""
     guards = yield from read_guards(plane, {repeat.name.id for repeat in repeats})
     for repeat in repeats:
@@ -215,12 +221,12 @@ class Rows:
     """
 
     actions: list[Put | Delete] = field(default_factory=list)
-    made: list[Slotted] = field(default_factory=list)
+    made: list[QueuedMessage] = field(default_factory=list)
     shared_timers: list[Put | Delete] = field(default_factory=list)
-    shared: list[Slotted] = field(default_factory=list)
+    shared: list[QueuedMessage] = field(default_factory=list)
 
 
-def _make_rows(plane: DeliveryPlane, create: Create, rows: Rows) -> None:
+def _make_rows(plane: MessageScheduler, create: Create, rows: Rows) -> None:
     """Adds the row in memory, and its writes."""
     request, position = create.sending.request, create.sending.position
     nominal = create.nominal
@@ -261,7 +267,7 @@ def _make_rows(plane: DeliveryPlane, create: Create, rows: Rows) -> None:
     timers.append(Put(timer.key(shard), to_item(timer, timer.key(shard))))
     actions.append(Put(message.key(shard), to_item(message, message.key(shard))))
     if create.name.keyed:
-        presence = Presence(id=create.name.id, expires_at=presence_expiry(position.append_time))
+        presence = MessageKeyRow(id=create.name.id, expires_at=presence_expiry(position.append_time))
         actions.append(Put(presence.key(shard), to_item(presence, presence.key(shard))))
     older = create.alive if create.replaces else ()
     actions.extend(Delete(keys.message_timer(shard, each.slot, each.id, each.version)) for each in older)
@@ -275,14 +281,14 @@ def _is_written_behind_its_message(create: Create) -> bool:
     return not create.has_its_own_version
 
 
-def _slot_of(plane: DeliveryPlane, create: Create, nominal: int) -> int:
+def _slot_of(plane: MessageScheduler, create: Create, nominal: int) -> int:
     """A replayed create keeps its slot while no checkpoint covers it."""
-    if create.mine is not None and not plane.is_passed(create.mine.slot, create.name.id, create.version):
+    if create.mine is not None and not plane.is_checkpointed(create.mine.slot, create.name.id, create.version):
         return create.mine.slot
     return plane.checkpoints.slot_for(nominal)
 
 
-def _is_on_its_way(plane: DeliveryPlane, create: Create, actions: list[Put | Delete]) -> bool:
+def _is_on_its_way(plane: MessageScheduler, create: Create, actions: list[Put | Delete]) -> bool:
     """Whether a row of this version at another slot is being sent, or was: two owners wrote of a replayed create, or of two
     records of one request, and this one must not send both. Adds the removal of the other one's timer row.
     """
@@ -294,7 +300,7 @@ def _is_on_its_way(plane: DeliveryPlane, create: Create, actions: list[Put | Del
     return True
 
 
-def _unmake_rows(plane: DeliveryPlane, mine: Message, actions: list[Put | Delete], *, is_covered: bool) -> None:
+def _unmake_rows(plane: MessageScheduler, mine: Message, actions: list[Put | Delete], *, is_covered: bool) -> None:
     """Removes what a former owner wrote for a create that is refused now, because a repeat of it was accepted meanwhile.
 
     Such rows have not been sent: whoever sends waits until the create's position, or its inbox row, says that it is done. But for what
@@ -307,14 +313,14 @@ def _unmake_rows(plane: DeliveryPlane, mine: Message, actions: list[Put | Delete
         actions.append(Delete(keys.message(plane.shard, mine.id, mine.version)))
 
 
-def _give_up_rows(plane: DeliveryPlane, message_id: str, version: str, but_at: int | None = None) -> None:
+def _give_up_rows(plane: MessageScheduler, message_id: str, version: str, but_at: int | None = None) -> None:
     """Rows in memory of what a former owner wrote are not sent; `but_at` is the slot that holds."""
     for row in plane.slots.of(message_id):
         if row.version == version and row.slot != but_at and row.stage in UNSENT:
             plane.close(row, Stage.GONE)
 
 
-def _remember(plane: DeliveryPlane, timer: MessageTimer, message: Message) -> Slotted:
+def _remember(plane: MessageScheduler, timer: MessageTimer, message: Message) -> QueuedMessage:
     """The owner's own rows go straight to memory when their place may have been read already; until they are acknowledged
     no checkpoint passes them, wherever they lie.
     """
@@ -323,7 +329,9 @@ def _remember(plane: DeliveryPlane, timer: MessageTimer, message: Message) -> Sl
         plane.slots.discard(row)  # It was given up for some reason, and here it is made again.
         row = None
     if row is None:
-        row = Slotted(timer.slot, timer.id, timer.version, timer.origin, timer.attempt, Stage.WRITING, size=timer.size)
+        row = QueuedMessage(
+            timer.slot, timer.id, timer.version, timer.origin, timer.attempt, Stage.WRITING, size=timer.size
+        )
         if timer.slot <= plane.window.taking_through:
             plane.payloads.keep(row, message)
             plane.slots.add(row)
@@ -334,7 +342,7 @@ def _remember(plane: DeliveryPlane, timer: MessageTimer, message: Message) -> Sl
 # -- answers --------------------------------------------------------------------------------------------------------------
 
 
-def _answer(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
+def _answer(plane: MessageScheduler, creates: Sequence[Create]) -> Operation[None]:
     """Receipts: refusals and replacements always, plain acceptance when it was asked for (SEMANTICS 18)."""
     receipts: list[Receipt] = []
     for create in creates:
@@ -353,17 +361,17 @@ def _answer(plane: DeliveryPlane, creates: Sequence[Create]) -> Operation[None]:
     yield from publish_receipts(plane, receipts)
 
 
-def publish_receipts(plane: DeliveryPlane, receipts: Sequence[Receipt]) -> Operation[None]:
+def publish_receipts(plane: MessageScheduler, receipts: Sequence[Receipt]) -> Operation[None]:
     yield from publish_answers(plane, [(each.request_id, each.to_json()) for each in receipts])
 
 
-def publish_answers(plane: DeliveryPlane, answers: Sequence[tuple[str, bytes]]) -> Operation[None]:
+def publish_answers(plane: MessageScheduler, answers: Sequence[tuple[str, bytes]]) -> Operation[None]:
     """As `publish_receipts`, of receipts as they are stored: each with its request id."""
     topic = plane.host.holding.receipts_topic
     yield from produce(plane, [Produce(topic, request_id.encode(), receipt) for request_id, receipt in answers])
 
 
-def produce(plane: DeliveryPlane, records: Sequence[Produce]) -> Operation[None]:
+def produce(plane: MessageScheduler, records: Sequence[Produce]) -> Operation[None]:
     """Produces something of our own until each record is acknowledged, or refused for good."""
     left = records
     while left:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.operations import Operation
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.rows.message import MessageTimer
@@ -21,7 +21,7 @@ from tidegate_core.shard.map_transition import Positions, former_positions, read
 from tidegate_core.writes.fencing import cursor_of
 
 
-class ReadElsewhere:
+class FormerOwnerRows:
     """One per delivery plane.
 
     Args:
@@ -30,7 +30,7 @@ class ReadElsewhere:
             was dealt with.
     """
 
-    def __init__(self, host: Host, positions: Positions) -> None:
+    def __init__(self, host: ActorContext, positions: Positions) -> None:
         self._host = host
         self._positions = dict(positions)
         self._look_at_inbox: Callable[[], Operation[None]] | None = None

@@ -14,30 +14,30 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from tidegate_core.engine.actor_context import Fenced, InvalidWrite
-from tidegate_core.engine.mutex import Turn
+from tidegate_core.engine.mutex import Mutex
 from tidegate_core.engine.operations import Operation
 from tidegate_core.messages.one_shot.held_payloads import HeldPayloads
 from tidegate_core.messages.one_shot.message_fence import CANCELLED, read_guards
-from tidegate_core.messages.wire.due_queue import Slotted, Stage
+from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
 from tidegate_core.messages.wire.message_record import WIRE_PATIENCE_MS
 from tidegate_core.messages.wire.row_expiry import row_expiry, write
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, ReadRange, Refused
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.message import HeldMessage, Message, MessageTimer
-from tidegate_core.rows.scope_suspension import NO_CONTROLS, Controls
+from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, ScopeSuspensions
 from tidegate_core.rows.store_operations import Delete, Page, RangeRead, Transaction
 from tidegate_core.writes.fencing import whole
-from tidegate_core.writes.scope_suspension import hold_messages, let_go_messages
+from tidegate_core.writes.scope_suspension import hold_messages, release_messages
 
 if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import DeliveryPlane
+    from tidegate_core.messages.message_scheduler import MessageScheduler
 
 MOVED_TOGETHER = 30
 """Messages in one transaction: two actions each, and 8 MB at most while their payloads are in memory."""
-LET_GO_AHEAD_MAX = 5_000
+RELEASE_AHEAD_MAX = 5_000
 """Messages that are let go and not delivered yet: the others wait in the store, not in memory."""
-LOOK_MS = 10
+CHECK_MS = 10
 
 
 class Move(Protocol):
@@ -46,22 +46,22 @@ class Move(Protocol):
     def __call__(self, shard: int, epoch: int, moves: int, *, token: str) -> Transaction: ...
 
 
-class Holding:
+class HeldMessages:
     """One per delivery plane.
 
     Attributes:
         controls: Present wide controls; set before anything is sent, and at each change.
     """
 
-    def __init__(self, plane: DeliveryPlane) -> None:
-        self.controls = NO_CONTROLS
+    def __init__(self, plane: MessageScheduler) -> None:
+        self.controls = NO_SUSPENSIONS
         self._plane = plane
         self._moving: dict[tuple[str, str], bool] = {}
         """What is on its way from one place to another, and whether somebody may have sent it before."""
         self._empty_under: int | None = None
-        self._let_go: deque[Slotted] = deque()
+        self._let_go: deque[QueuedMessage] = deque()
         self._moves: int | None = None
-        self._turn = Turn(plane.host, f"held {plane.shard}")
+        self._turn = Mutex(plane.host, f"held {plane.shard}")
         self._payloads = HeldPayloads(plane)
 
     def covered(self, namespace: str) -> bool:
@@ -74,7 +74,7 @@ class Holding:
         """
         return self.controls.has_dropped(namespace, due)
 
-    def begin(self, controls: Controls, done: int) -> Operation[bool]:
+    def begin(self, controls: ScopeSuspensions, done: int) -> Operation[bool]:
         """Before anything is loaded or sent.
 
         Args:
@@ -113,16 +113,16 @@ class Holding:
 
     # -- in the way of a delivery -------------------------------------------------------------------------------------
 
-    def parted(
-        self, rows: Sequence[tuple[Slotted, Message]]
-    ) -> tuple[list[tuple[Slotted, Message]], list[tuple[Slotted, Message]]]:
+    def split_held(
+        self, rows: Sequence[tuple[QueuedMessage, Message]]
+    ) -> tuple[list[tuple[QueuedMessage, Message]], list[tuple[QueuedMessage, Message]]]:
         """Returns what may be sent, and what is held back instead; the caller sends without a pause in between."""
         free = [each for each in rows if not self.covered(each[1].namespace)]
         covered = [each for each in rows if self.covered(each[1].namespace)] if len(free) < len(rows) else []
         self._moving.update(((row.id, row.version), row.maybe_sent) for row, _ in covered)
         return free, covered
 
-    def hold(self, rows: Sequence[tuple[Slotted, Message]]) -> Operation[None]:
+    def hold(self, rows: Sequence[tuple[QueuedMessage, Message]]) -> Operation[None]:
         """Moves rows that are due out of the checkpoint's way; each of them is GONE then. Raises InvalidWrite."""
         try:
             for first in range(0, len(rows), MOVED_TOGETHER):
@@ -131,7 +131,7 @@ class Holding:
             self._have_moved((row.id, row.version) for row, _ in rows)
             raise
 
-    def _hold_group(self, group: Sequence[tuple[Slotted, Message]]) -> Operation[None]:
+    def _hold_group(self, group: Sequence[tuple[QueuedMessage, Message]]) -> Operation[None]:
         # What is held back has no end: its payload must not have one either. Repeated or late it says the same.
         yield from self._payloads.keep([message for _, message in group], for_ever=True)
         held = [_held(row, message) for row, message in group]
@@ -142,20 +142,20 @@ class Holding:
 
     # -- a change of the controls -------------------------------------------------------------------------------------
 
-    def on_their_way(self) -> list[Slotted]:
+    def on_their_way(self) -> list[QueuedMessage]:
         """Returns what may have been handed to the broker's client before the controls changed."""
         return [row for row in self._plane.slots if row.stage is Stage.SENDING]
 
-    def settle(self, rows: Collection[Slotted]) -> Operation[None]:
+    def settle(self, rows: Collection[QueuedMessage]) -> Operation[None]:
         """Waits, not for ever, until what was on its way has arrived, or is held back (I7)."""
         give_up = self._plane.host.now + WIRE_PATIENCE_MS
         while self._plane.host.now < give_up and any(self._may_be_covered(row) for row in rows):
-            yield from self._plane.host.sleep(LOOK_MS)
+            yield from self._plane.host.sleep(CHECK_MS)
 
-    def _may_be_covered(self, row: Slotted) -> bool:
+    def _may_be_covered(self, row: QueuedMessage) -> bool:
         return row.stage is Stage.SENDING and (row.message is None or self.covered(row.message.namespace))
 
-    def let_go(self) -> Operation[bool]:
+    def release(self) -> Operation[bool]:
         """Gives everything that is held back, and not covered any more, a slot: as soon as possible.
 
         Returns:
@@ -227,7 +227,7 @@ class Holding:
         for place in places:
             plane.slots.hold(place)  # No checkpoint passes it while it is being written.
         try:
-            yield from self._commit(partial(let_go_messages, timers=timers))
+            yield from self._commit(partial(release_messages, timers=timers))
         except InvalidWrite:
             for place in places:
                 plane.slots.let_go(place)
@@ -239,17 +239,17 @@ class Holding:
             if before is not None and plane.slots.get(timer.id, timer.version, timer.slot) is before:
                 # It was held back from this very place, and no checkpoint has passed that yet.
                 plane.slots.discard(before)
-            plane.take_loaded(timer, from_store=False)
+            plane.add_loaded_row(timer, from_store=False)
             taken = plane.slots.get(timer.id, timer.version, timer.slot)
             self._let_go.extend([taken] if taken is not None else [])
         plane.host.operations.raise_(plane.changed)
 
-    def _until_there_is_room(self, controls: Controls) -> Operation[None]:
-        while len(self._let_go) > LET_GO_AHEAD_MAX and self.controls is controls:
+    def _until_there_is_room(self, controls: ScopeSuspensions) -> Operation[None]:
+        while len(self._let_go) > RELEASE_AHEAD_MAX and self.controls is controls:
             if self._let_go[0].stage.is_closed:
                 self._let_go.popleft()
             else:
-                yield from self._plane.host.sleep(LOOK_MS)
+                yield from self._plane.host.sleep(CHECK_MS)
 
     def keep_endless(self) -> Operation[None]:
         """Sees to it, for good, that what is held back can be sent however long the suspension lasts."""
@@ -326,10 +326,10 @@ class Holding:
     def _until_still(self, named: Collection[tuple[str, str]]) -> Operation[None]:
         """Waits until none of these is on its way from one place to another."""
         while not self._moving.keys().isdisjoint(named):
-            yield from self._plane.host.sleep(LOOK_MS)
+            yield from self._plane.host.sleep(CHECK_MS)
 
 
-def _held(row: Slotted, message: Message) -> HeldMessage:
+def _held(row: QueuedMessage, message: Message) -> HeldMessage:
     return HeldMessage(
         id=row.id,
         version=row.version,
@@ -355,5 +355,7 @@ def _timer(row: HeldMessage, slot: int) -> MessageTimer:
     )
 
 
-def _placeholder(timer: MessageTimer) -> Slotted:
-    return Slotted(timer.slot, timer.id, timer.version, timer.origin, timer.attempt, Stage.WRITING, size=timer.size)
+def _placeholder(timer: MessageTimer) -> QueuedMessage:
+    return QueuedMessage(
+        timer.slot, timer.id, timer.version, timer.origin, timer.attempt, Stage.WRITING, size=timer.size
+    )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidegate_core.engine.mutex import Turn
+from tidegate_core.engine.mutex import Mutex
 from tidegate_core.engine.operations import Operation
 from tidegate_core.messages.wire.row_expiry import row_expiry, write
 from tidegate_core.rows import keys
@@ -19,13 +19,13 @@ from tidegate_core.rows.message import HeldMessage, Message
 from tidegate_core.rows.store_operations import Page, Put, RangeRead
 
 if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import DeliveryPlane
+    from tidegate_core.messages.message_scheduler import MessageScheduler
 
 LOOKED_AT_TOGETHER = 30
 """8 MB at most while they are in memory."""
-FIRST_LOOK_MS = 10 * 60_000
+FIRST_CHECK_MS = 10 * 60_000
 """After a take-over: what a former owner had sent has come by then, however late."""
-LOOK_AGAIN_MS = 7 * 86_400_000
+CHECK_AGAIN_MS = 7 * 86_400_000
 """Far below the 30 days after which a payload with an end is gone."""
 GROUPS_APART_MS = 1_000
 """A million messages held back in a shard are gone through in nine hours."""
@@ -34,7 +34,7 @@ GROUPS_APART_MS = 1_000
 class HeldPayloads:
     """One per delivery plane."""
 
-    def __init__(self, plane: DeliveryPlane) -> None:
+    def __init__(self, plane: MessageScheduler) -> None:
         self._plane = plane
 
     def give_an_end(self, held: Sequence[HeldMessage]) -> Operation[None]:
@@ -50,7 +50,7 @@ class HeldPayloads:
         if puts:
             yield from write(plane.host, "kept", puts)
 
-    def keep_endless(self, turn: Turn, may_hold: Callable[[], bool]) -> Operation[None]:
+    def keep_endless(self, turn: Mutex, may_hold: Callable[[], bool]) -> Operation[None]:
         """Looks, for good, whether the payloads of what is held back have no end: a row of a former owner's that comes late has one, and lies
         over that without.
 
@@ -59,14 +59,14 @@ class HeldPayloads:
             may_hold: Whether anything may be held back.
         """
         host, name = self._plane.host, f"shard {self._plane.shard}"
-        pause = FIRST_LOOK_MS + host.jitter(f"held {self._plane.shard}", FIRST_LOOK_MS)
+        pause = FIRST_CHECK_MS + host.jitter(f"held {self._plane.shard}", FIRST_CHECK_MS)
         while True:
             yield from host.sleep(pause, routine=True)
             if may_hold():
                 yield from host.safely("keep_endless", name, self._look_for_ends(turn))
-            pause = LOOK_AGAIN_MS
+            pause = CHECK_AGAIN_MS
 
-    def _look_for_ends(self, turn: Turn) -> Operation[None]:
+    def _look_for_ends(self, turn: Mutex) -> Operation[None]:
         after: str | None = ""
         while after is not None:
             after = yield from turn.of(self._take_ends_away(after))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tidegate_core.engine.actor_context import InvalidWrite
 from tidegate_core.engine.operations import Operation, Signal
 from tidegate_core.language.values.problems import RefusedRecord
-from tidegate_core.messages.one_shot.cancellation import apply_inboxed, bury
+from tidegate_core.messages.one_shot.cancellation import apply_inboxed, dead_letter
 from tidegate_core.messages.one_shot.create_writer import refuse_repeats
 from tidegate_core.messages.one_shot.uncommitted_creates import Waiting
 from tidegate_core.rows.inbox import InboxRow
@@ -17,7 +17,7 @@ from tidegate_core.rows.store_operations import Key
 from tidegate_core.writes.message_delivery import remove_inboxed
 
 if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import DeliveryPlane
+    from tidegate_core.messages.message_scheduler import MessageScheduler
     from tidegate_core.messages.one_shot.create_lookup import Create
     from tidegate_core.rows.message import Message
 
@@ -27,7 +27,7 @@ INBOXED_TOGETHER_MAX = 40
 _Row: TypeAlias = tuple[InboxRow, Callable[[Key], None]]
 
 
-class Inboxed:
+class InboxMessages:
     """One per delivery plane.
 
     Args:
@@ -36,7 +36,7 @@ class Inboxed:
         again: Has `apply` called once more, in its turn.
     """
 
-    def __init__(self, plane: DeliveryPlane, waiting: Waiting, again: Callable[[], None]) -> None:
+    def __init__(self, plane: MessageScheduler, waiting: Waiting, again: Callable[[], None]) -> None:
         self._plane = plane
         self._waiting = waiting
         self._again = again
@@ -51,7 +51,7 @@ class Inboxed:
         self._rows.extend((row, gone) for row in rows)
         self._again()
 
-    def leans(self, repeat: Create) -> bool:
+    def depends_on_log(self, repeat: Create) -> bool:
         """Of two records of one request the later one made nothing. What came through the inbox stays there until the other one
         is durable: should its topic be made anew before, nobody will ever read it, and the repeat is the first one.
 
@@ -91,7 +91,7 @@ class Inboxed:
 
     def _bury(self, taken: _Row, refused: RefusedRecord) -> Operation[None]:
         """Its row goes behind its dead letter."""
-        yield from bury(self._plane, taken[0], refused)
+        yield from dead_letter(self._plane, taken[0], refused)
         yield from self._remove([taken])
 
     def _remove_in_time(self, taken: Sequence[_Row]) -> Operation[None]:

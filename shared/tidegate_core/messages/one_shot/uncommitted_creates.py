@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.language.values.log_position import Position
-from tidegate_core.messages.wire.due_queue import Place, Slotted, Stage
+from tidegate_core.messages.wire.due_queue import Place, QueuedMessage, Stage
 
 
 class Waiting:
@@ -18,11 +18,11 @@ class Waiting:
         position: Durable position of the own requests topic partition.
     """
 
-    def __init__(self, host: Host, position: int) -> None:
+    def __init__(self, host: ActorContext, position: int) -> None:
         self._host = host
         self._position = position
         self._inboxed: set[str] = set()
-        self._rows: deque[Slotted] = deque()
+        self._rows: deque[QueuedMessage] = deque()
 
     def expect(self, origin: str) -> None:
         """A create lies in the inbox: what it makes, or made already, waits until that row is gone."""
@@ -36,7 +36,7 @@ class Waiting:
         """Whether the create lies in the own topic partition, at or behind its position."""
         return isinstance(self._reason(origin), int)
 
-    def take(self, row: Slotted) -> None:
+    def take(self, row: QueuedMessage) -> None:
         """Makes a row that is written READY, or has it wait."""
         row.waits_for = self._reason(row.origin)
         row.stage = Stage.READY if row.waits_for is None else Stage.WRITTEN
@@ -51,12 +51,12 @@ class Waiting:
         self._inboxed.discard(origin)
         self._release(lambda row: row.waits_for == origin)
 
-    def before(self, place: Place) -> Iterator[Slotted]:
+    def before(self, place: Place) -> Iterator[QueuedMessage]:
         """Returns the rows that wait and lie before the place."""
         return (row for row in self._rows if row.stage is Stage.WRITTEN and row.place < place)
 
     def _reason(self, origin: str) -> int | str | None:
-        """Returns what must be durable first (see `Slotted.waits_for`)."""
+        """Returns what must be durable first (see `QueuedMessage.waits_for`)."""
         if origin in self._inboxed:
             # Also of the own topic partition: under another map it was handed over from there to the owner of then.
             return origin
@@ -66,8 +66,8 @@ class Waiting:
             return position.offset if position.offset >= self._position else None
         return None
 
-    def _release(self, may_fire: Callable[[Slotted], bool]) -> None:
-        still: deque[Slotted] = deque()
+    def _release(self, may_fire: Callable[[QueuedMessage], bool]) -> None:
+        still: deque[QueuedMessage] = deque()
         for row in self._rows:
             if row.stage is Stage.WRITTEN and may_fire(row):
                 row.waits_for = None

@@ -7,9 +7,9 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Protocol
 
 from tidegate_core.engine.operations import Operation
-from tidegate_core.messages.recurring.fire_series import Fire, Series
+from tidegate_core.messages.recurring.fire_series import Fire, FireSeries
 from tidegate_core.messages.wire.delivery_retries import RETRY_LAST_MS
-from tidegate_core.messages.wire.due_queue import NOTHING, Place, Slotted, Stage
+from tidegate_core.messages.wire.due_queue import NOTHING, Place, QueuedMessage, Stage
 from tidegate_core.messages.wire.message_record import delivered_as
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, ReadRange
@@ -19,7 +19,7 @@ from tidegate_core.rows.store_operations import Page, RangeRead
 from tidegate_core.writes.message_delivery import Tally
 
 if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import DeliveryPlane
+    from tidegate_core.messages.message_scheduler import MessageScheduler
 
 ENDED_MAX = 100_000
 """Schedules in memory whose earlier generations this owner has ended, the latest ones (10 MB): rows of longer ago are gone."""
@@ -28,19 +28,19 @@ ENDED_MAX = 100_000
 class Adds(Protocol):
     """Puts a fire among the rows."""
 
-    def __call__(self, fire: Fire, stage: Stage, ended: Tally) -> Slotted: ...
+    def __call__(self, fire: Fire, stage: Stage, ended: Tally) -> QueuedMessage: ...
 
 
 class EndedFires:
     """One per shard."""
 
-    def __init__(self, plane: DeliveryPlane, add: Adds) -> None:
+    def __init__(self, plane: MessageScheduler, add: Adds) -> None:
         self._plane = plane
         self._add = add
         self._generations: dict[str, int] = {}
         self._moved: frozenset[tuple[str, str]] = frozenset()
 
-    def read_moved(self, ended: Sequence[Series], position: Place) -> Operation[None]:
+    def read_moved(self, ended: Sequence[FireSeries], position: Place) -> Operation[None]:
         """Learns which of the fires of ended intervals the broker refused: their rows count what became of them."""
         fires = [fire for series in ended for fire in (*series.behind(position), *series.cancelled(position))]
         if not fires:
@@ -85,16 +85,16 @@ class EndedFires:
         if len(self._generations) > ENDED_MAX:
             del self._generations[next(iter(self._generations))]
 
-    def cover(self, row: Slotted) -> bool:
+    def cover(self, row: QueuedMessage) -> bool:
         """Whether the row is of a generation that was ended."""
         return row.occurrence is not None and row.occurrence.generation <= self._generations.get(row.occurrence.ref, -1)
 
-    def withdraw(self, row: Slotted) -> None:
+    def withdraw(self, row: QueuedMessage) -> None:
         """The row will not be sent; counted by the checkpoint that passes it, so that a successor counts it, or nobody."""
         self._plane.close(row, Stage.GONE, Tally(cancelled=1 if row.occurrence is None else row.occurrence.covered))
         self._plane.checkpoints.tell(row.slot)
 
-    def cut(self, series: Series, waiting: Slotted | None) -> None:
+    def cut(self, series: FireSeries, waiting: QueuedMessage | None) -> None:
         """A request has ended the interval: what waits is cancelled, and all that was due behind it.
 
         In one piece, 8 µs for each, because the row that tells of them has to be there before a checkpoint can pass them. They
@@ -109,7 +109,7 @@ class EndedFires:
         if last is not None:
             self._close_at(last, ended)
 
-    def count(self, series: Series, behind: Place) -> None:
+    def count(self, series: FireSeries, behind: Place) -> None:
         """A predecessor saw all of this come to its end, and fell before a checkpoint told: it is counted, not sent again.
 
         In one piece, as `cut`: it is what was acknowledged since the last checkpoint, and what was due then.

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from tidegate_core.language.triggers import TimeTrigger, Trigger
 from tidegate_core.language.triggers.search import STEPS_PER_SEARCH, Next, Search
 from tidegate_core.messages.wire.due_queue import Place
-from tidegate_core.messages.wire.lru_cache import Kept
+from tidegate_core.messages.wire.lru_cache import LruCache
 from tidegate_core.rows import keys
 from tidegate_core.rows.outage import Outage
 from tidegate_core.rows.recurring_message import Interval, fire_id, series_id
@@ -121,7 +121,7 @@ def gaps_of(outages: Sequence[Outage]) -> list[Gap]:
 
 
 _TRIGGERS: Final[TypeAdapter[Any]] = TypeAdapter(Trigger)
-_KEPT: Final = Kept[str, TimeTrigger](TRIGGERS_KEPT_CHARACTERS)
+_KEPT: Final = LruCache[str, TimeTrigger](TRIGGERS_KEPT_CHARACTERS)
 
 
 def _trigger(text: str) -> TimeTrigger:
@@ -134,7 +134,7 @@ def _trigger(text: str) -> TimeTrigger:
 
 
 @dataclass(frozen=True)
-class Series:
+class FireSeries:
     """All fires of one interval, in the order of their places.
 
     Attributes:

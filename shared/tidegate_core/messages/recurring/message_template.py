@@ -11,8 +11,8 @@ from tidegate_core.engine.operations import Operation
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.targets.message_target import MessageTarget
 from tidegate_core.messages.recurring.fire_series import Fire
-from tidegate_core.messages.wire.due_queue import Slotted, Stage
-from tidegate_core.messages.wire.lru_cache import Kept
+from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
+from tidegate_core.messages.wire.lru_cache import LruCache
 from tidegate_core.messages.wire.row_expiry import row_expiry
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read
@@ -22,7 +22,7 @@ from tidegate_core.rows.schedule import Definition
 from tidegate_core.rows.store_operations import Item, Key
 
 if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import DeliveryPlane
+    from tidegate_core.messages.message_scheduler import MessageScheduler
 
 BYTES_KEPT_MAX: Final = 4_000_000
 """Of templates in memory per shard; others are read again for each fire."""
@@ -57,11 +57,11 @@ class Template:
 class Templates:
     """What recurring messages deliver, as far as it is kept in memory."""
 
-    def __init__(self, plane: DeliveryPlane) -> None:
+    def __init__(self, plane: MessageScheduler) -> None:
         self._plane = plane
-        self._kept = Kept[Key, Template](BYTES_KEPT_MAX)
+        self._kept = LruCache[Key, Template](BYTES_KEPT_MAX)
 
-    def load(self, rows: Sequence[Slotted]) -> Operation[None]:
+    def load(self, rows: Sequence[QueuedMessage]) -> Operation[None]:
         """Gives rows their messages; reads definitions that are not in memory, and what a predecessor may have moved."""
         wanted = {row: row.fire for row in rows if row.fire is not None and row.message is None}
         for row in wanted:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tidegate_core.messages.recurring.fire_series import Fire, Series
+from tidegate_core.messages.recurring.fire_series import Fire, FireSeries
 from tidegate_core.messages.wire.due_queue import Place
 from tidegate_core.rows.recurring_message import Interval, Recurring
 
 
-class Belongs(NamedTuple):
+class Placement(NamedTuple):
     """Where a record belongs.
 
     Attributes:
@@ -25,12 +25,12 @@ class Belongs(NamedTuple):
 
 
 def belongs_of(
-    spans: Sequence[tuple[Interval, Series]],
+    spans: Sequence[tuple[Interval, FireSeries]],
     record: Recurring,
     position: Place,
     searched: Mapping[int, int],
     far_from: int,
-) -> Belongs:
+) -> Placement:
     """Returns where a record of these intervals belongs.
 
     Ended intervals are kept until all of theirs is certainly done, so that a successor counts what this owner has seen and no checkpoint
@@ -49,10 +49,10 @@ def belongs_of(
     ]
     first = following[0] if following else None
     is_near = any(not span.is_open for span, _ in kept) or (first is not None and first.slot <= far_from)
-    return Belongs([span for span, _ in kept], first, is_near)
+    return Placement([span for span, _ in kept], first, is_near)
 
 
-def _has_more(series: Series, position: Place) -> bool:
+def _has_more(series: FireSeries, position: Place) -> bool:
     return series.after(position) is not None or any(True for _ in series.cancelled(position))
 
 

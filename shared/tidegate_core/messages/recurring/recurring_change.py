@@ -11,22 +11,22 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.targets.message_target import MessageTarget
-from tidegate_core.messages.recurring.fire_series import Fire, Series
-from tidegate_core.messages.recurring.recurring_queue import RecurringSource
-from tidegate_core.messages.wire.due_queue import Slotted, Stage
+from tidegate_core.messages.recurring.fire_series import Fire, FireSeries
+from tidegate_core.messages.recurring.recurring_queue import RecurringQueue
+from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
 from tidegate_core.messages.wire.message_record import WIRE_PATIENCE_MS, not_sent
 from tidegate_core.messages.wire.timer_window import place_of
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
-from tidegate_core.rows.recurring_message import Interval, Recurring, Summons, series_id
+from tidegate_core.rows.recurring_message import Interval, Recurring, WakeRow, series_id
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.rows.store_operations import Key
 from tidegate_core.writes.unit_of_work import NotAtHand, UnitOfWork
 
-WIRE_LOOK_MS: Final = 10
+WIRE_CHECK_MS: Final = 10
 MISSED_TOLD_MAX: Final = 1_000
 """Fires that were missed, and are counted: some 50 ms of the lane, once."""
 
@@ -39,7 +39,7 @@ def record_of(unit: UnitOfWork, namespace: str, name: str) -> Recurring:
     return found or Recurring(namespace=namespace, name=name)
 
 
-def write_record(unit: UnitOfWork, source: RecurringSource, before: Recurring, spans: list[Interval]) -> bool:
+def write_record(unit: UnitOfWork, source: RecurringQueue, before: Recurring, spans: list[Interval]) -> bool:
     """Writes the record where it belongs, and removes it from where it was; False when it is there as it should be.
 
     Its own revision begins anew whenever it comes back to a place, so the same transaction has to write the schedule's state,
@@ -53,7 +53,7 @@ def write_record(unit: UnitOfWork, source: RecurringSource, before: Recurring, s
     if record == before and is_stored_near == belongs.is_near:
         return False
     if before.summons is not None:
-        unit.forget_row(summons_of(before, before.summons).key(unit.shard))
+        unit.forget_row(wake_row_of(before, before.summons).key(unit.shard))
     if not belongs.spans:
         unit.delete(near)
         unit.delete(far)
@@ -62,7 +62,7 @@ def write_record(unit: UnitOfWork, source: RecurringSource, before: Recurring, s
         unit.delete(far)
     else:
         if first is not None:
-            summons = summons_of(before, first)
+            summons = wake_row_of(before, first)
             unit.set_row(summons, summons.key(unit.shard))
         unit.put(record, far)
         unit.delete(near)
@@ -77,10 +77,10 @@ def consume(unit: UnitOfWork, namespace: str, name: str) -> None:
         unit.put(state, key)
 
 
-def summons_of(record: Recurring, slot: int) -> Summons:
+def wake_row_of(record: Recurring, slot: int) -> WakeRow:
     """Returns the row that brings a far record near."""
     namespace, name = record.namespace, record.name
-    return Summons(slot=slot, id=series_id(namespace, name), namespace=namespace, name=name)
+    return WakeRow(slot=slot, id=series_id(namespace, name), namespace=namespace, name=name)
 
 
 def opened_interval(state: ScheduleState, definition: Definition, begin: int, first: int) -> Interval:
@@ -116,7 +116,7 @@ class PlaceRecord:
     """
 
     ref: str
-    source: RecurringSource
+    source: RecurringQueue
     summons: Key | None = None
     name: str = "recurring"
 
@@ -150,7 +150,7 @@ class PlaceRecord:
         """What came due while nobody could deal with the record lies behind the position, and was never sent: the last of it comes now,
         unless the schedule leaves out what was missed; those before it are told.
         """
-        series = Series(record.namespace, record.name, span)  # Without gaps: each instant is told of by itself.
+        series = FireSeries(record.namespace, record.name, span)  # Without gaps: each instant is told of by itself.
         missed: list[Fire] = []
         fire = series.after((record.summons or 0, "", ""))
         while fire is not None and not fire.is_bound and fire.slot < begin and len(missed) < MISSED_TOLD_MAX:
@@ -174,7 +174,7 @@ class RecurringChange:
         since: What the request opens counts from here on: the present, and behind all that a checkpoint may come to cover.
     """
 
-    def __init__(self, source: RecurringSource, lane: Lane, namespace: str, name: str) -> None:
+    def __init__(self, source: RecurringQueue, lane: ShardWriter, namespace: str, name: str) -> None:
         self.since = source.plane.checkpoints.slot_for(lane.host.now)
         self._source = source
         self._slots = source.plane.slots
@@ -182,7 +182,7 @@ class RecurringChange:
         self._namespace = namespace
         self._name = name
         self.ref = keys.schedule_ref(namespace, name)
-        self._mark = Slotted(self.since, "", "", "", 0, Stage.WRITING)
+        self._mark = QueuedMessage(self.since, "", "", "", 0, Stage.WRITING)
 
     def begin(self) -> Operation[None]:
         """Holds the schedule, and waits for what is on the wire.
@@ -194,9 +194,9 @@ class RecurringChange:
         self._hold_position()
         give_up = self._lane.host.now + WIRE_PATIENCE_MS
         while self._lane.host.now < give_up and any(row.stage is Stage.SENDING for row in self._rows()):
-            yield from self._lane.give_way()
-            yield from self._lane.host.sleep(WIRE_LOOK_MS)
-        yield from self._source.plane.next_attempts.learn_all(self._lane.give_way)
+            yield from self._lane.yield_turn()
+            yield from self._lane.host.sleep(WIRE_CHECK_MS)
+        yield from self._source.plane.next_attempts.learn_all(self._lane.yield_turn)
         yield from self._lane.fetch(NotAtHand(keys=keys.recurring_of(self._lane.shard, self._namespace, self._name)))
 
     def _hold_position(self) -> None:
@@ -292,7 +292,7 @@ class RecurringChange:
             due = [fire.count for fire in series.cancelled(source.taken_through(record, ended, source.promised))]
         return sum(taken) + again + sum(due)
 
-    def _rows(self) -> list[Slotted]:
+    def _rows(self) -> list[QueuedMessage]:
         return self._source.open_rows(self.ref)
 
     def _stored(self) -> Recurring:

@@ -12,26 +12,26 @@ from typing import TYPE_CHECKING
 
 from tidegate_core.engine.operations import Operation
 from tidegate_core.messages.recurring.cancelled_fires import EndedFires
-from tidegate_core.messages.recurring.fire_series import Fire, Series, version_of
+from tidegate_core.messages.recurring.fire_series import Fire, FireSeries, version_of
 from tidegate_core.messages.recurring.message_template import Templates
-from tidegate_core.messages.recurring.record_placement import Belongs, belongs_of
+from tidegate_core.messages.recurring.record_placement import Placement, belongs_of
 from tidegate_core.messages.recurring.refused_fires import RefusedFires
-from tidegate_core.messages.recurring.retry_rows import is_summons
-from tidegate_core.messages.recurring.wake_rows import Summoned
+from tidegate_core.messages.recurring.retry_rows import is_wake_row
+from tidegate_core.messages.recurring.wake_rows import WakeRows
 from tidegate_core.messages.wire.delivery_retries import RETRY_FIRST_MS
-from tidegate_core.messages.wire.due_queue import NOTHING, Occurrence, Place, Slotted, Stage
+from tidegate_core.messages.wire.due_queue import NOTHING, Occurrence, Place, QueuedMessage, Stage
 from tidegate_core.messages.wire.message_record import not_sent
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.message import Message
 from tidegate_core.rows.outage import Outage
-from tidegate_core.rows.recurring_message import Interval, Recurring, Summons, series_id
+from tidegate_core.rows.recurring_message import Interval, Recurring, WakeRow, series_id
 from tidegate_core.rows.store_operations import Item, Key
 from tidegate_core.writes.message_delivery import Tally
 
 if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import DeliveryPlane
+    from tidegate_core.messages.message_scheduler import MessageScheduler
 
-PLACED_LOOK_MS = 10_000
+PLACED_CHECK_MS = 10_000
 """How often those whose record may belong elsewhere by now are looked at: it is a matter of cost alone."""
 FIRST_ATTEMPT = 1
 SEARCH_PAUSE_MS = 50
@@ -48,11 +48,11 @@ class _Near:
     """
 
     record: Recurring
-    series: Series | None = None
-    next: Slotted | None = None
+    series: FireSeries | None = None
+    next: QueuedMessage | None = None
 
     @property
-    def bound(self) -> Slotted | None:
+    def bound(self) -> QueuedMessage | None:
         """What waits, where it is no fire, but how far was searched for one."""
         row = self.next
         return row if row is not None and row.stage is Stage.WRITTEN else None
@@ -63,18 +63,18 @@ class _Near:
         return None if self.series is None else self.series.interval.generation
 
 
-class RecurringSource:
+class RecurringQueue:
     """One per shard."""
 
-    def __init__(self, plane: DeliveryPlane) -> None:
+    def __init__(self, plane: MessageScheduler) -> None:
         self.plane = plane
         self._near: dict[str, _Near] = {}
         self._read: list[Recurring] = []
-        self._open: dict[str, dict[Slotted, None]] = {}
+        self._open: dict[str, dict[QueuedMessage, None]] = {}
         self._displaced: dict[str, None] = {}
         self._templates = Templates(plane)
         self._place: Callable[[str, Key | None], None] | None = None
-        self.summoned = Summoned(plane)
+        self.summoned = WakeRows(plane)
         self.ended = EndedFires(plane, self.add)
         self.refused = RefusedFires(plane)
         self._sent_through = 0
@@ -115,8 +115,8 @@ class RecurringSource:
             self._forget(name)
         elif kind == "C" and item is not None:
             self._take_in(from_item(Recurring, item), self.promised)
-        elif kind == "D" and item is not None and is_summons(item):
-            self.summoned.learn(from_item(Summons, item))
+        elif kind == "D" and item is not None and is_wake_row(item):
+            self.summoned.learn(from_item(WakeRow, item))
 
     @property
     def position(self) -> Place:
@@ -128,8 +128,8 @@ class RecurringSource:
         """What a successor may find done."""
         return self.plane.checkpoints.promised
 
-    def series_of(self, record: Recurring, interval: Interval) -> Series:
-        return Series(record.namespace, record.name, interval, self.plane.checkpoints.durable.gaps)
+    def series_of(self, record: Recurring, interval: Interval) -> FireSeries:
+        return FireSeries(record.namespace, record.name, interval, self.plane.checkpoints.durable.gaps)
 
     def _take_in(self, record: Recurring, behind: Place) -> None:
         before = self._near.get(record.ref)
@@ -204,17 +204,17 @@ class RecurringSource:
             self._await_next(near, (row.slot, "", ""))
             self.plane.host.operations.raise_(self.plane.changed)
 
-    def add(self, fire: Fire, stage: Stage, ended: Tally = NOTHING) -> Slotted:
+    def add(self, fire: Fire, stage: Stage, ended: Tally = NOTHING) -> QueuedMessage:
         """Puts a fire among the rows."""
         slot, series, version = fire.place
         origin, size = fire.interval.origin, fire.interval.size
-        row = Slotted(slot, series, version, origin, FIRST_ATTEMPT, stage, size=size, ended=ended)
+        row = QueuedMessage(slot, series, version, origin, FIRST_ATTEMPT, stage, size=size, ended=ended)
         row.fire, row.occurrence = fire, Occurrence(fire.ref, fire.interval.generation, fire.count)
         is_new = self.plane.slots.add(row)
         assert is_new  # Else nobody would take it, and nothing would follow on it.
         return row
 
-    def taken(self, rows: Sequence[Slotted]) -> None:
+    def taken(self, rows: Sequence[QueuedMessage]) -> None:
         """Rows were taken to be sent: what follows on a fire takes its place at once."""
         for row in rows:
             if row.occurrence is None:
@@ -227,7 +227,7 @@ class RecurringSource:
             if near is not None and near.next is row:
                 self._await_next(near, row.place)
 
-    def closed(self, row: Slotted) -> None:
+    def closed(self, row: QueuedMessage) -> None:
         """An occurrence has come to its end. With the last open one its schedule goes: else each that ever fired would be kept."""
         assert row.occurrence is not None
         ref = row.occurrence.ref
@@ -238,19 +238,19 @@ class RecurringSource:
             if not rows:
                 del self._open[ref]
 
-    def waiting(self, ref: str) -> Slotted | None:
+    def waiting(self, ref: str) -> QueuedMessage | None:
         """Returns the first fire that was not taken, or how far was searched for it; None where there is none, or it is far."""
         near = self._near.get(ref)
         return None if near is None else near.next
 
-    def open_rows(self, ref: str) -> list[Slotted]:
+    def open_rows(self, ref: str) -> list[QueuedMessage]:
         """Returns what was taken, or waits, and has not come to its end."""
         waiting = self.waiting(ref)
         rows = [*self._open.get(ref, ()), *([] if waiting is None else [waiting])]
         return [row for row in rows if not row.stage.is_closed]
 
     @staticmethod
-    def due(row: Slotted, message: Message) -> int:
+    def due(row: QueuedMessage, message: Message) -> int:
         """Returns when an occurrence became due."""
         # Its own rows begin when the broker refused it: it was due by then, however long ago its instant was.
         return max(message.nominal, message.slot - RETRY_FIRST_MS) if row.fire is None else row.fire.due
@@ -320,7 +320,7 @@ class RecurringSource:
     def keep_placed(self) -> Operation[None]:
         """Has records moved out, or removed, whose last fires are durably done and whose next one is far or never."""
         while True:
-            yield from self.plane.host.sleep(PLACED_LOOK_MS, routine=True)
+            yield from self.plane.host.sleep(PLACED_CHECK_MS, routine=True)
             for ref in list(self._displaced):
                 near = self._near.get(ref)
                 belongs = None if near is None else self.belongs(near.record, near.record.spans())
@@ -333,7 +333,7 @@ class RecurringSource:
                     if near.bound is not None:
                         self.plane.host.operations.start(self._search_on(ref))
 
-    def belongs(self, record: Recurring, spans: Sequence[Interval]) -> Belongs:
+    def belongs(self, record: Recurring, spans: Sequence[Interval]) -> Placement:
         """Returns where a record of these intervals belongs, by what is certainly done."""
         near = self._near.get(record.ref)
         searched = near.bound.slot if near is not None and near.bound is not None else 0
@@ -357,6 +357,6 @@ class RecurringSource:
 
     # -- payloads -----------------------------------------------------------------------------------------------------
 
-    def load(self, rows: Sequence[Slotted]) -> Operation[None]:
+    def load(self, rows: Sequence[QueuedMessage]) -> Operation[None]:
         """Gives fires their messages."""
         yield from self._templates.load(rows)

@@ -12,7 +12,7 @@ from tidegate_core.messages.wire.due_queue import Occurrence, Place
 from tidegate_core.rows.message import MessageTimer
 
 if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import DeliveryPlane
+    from tidegate_core.messages.message_scheduler import MessageScheduler
 
 WAITING_MAX = 100_000
 """Next attempts in memory (20 MB), where ten tries of a message last 20 min. Of what is beyond, a receipt does not say that it is withdrawn;
@@ -23,7 +23,7 @@ the tally does.
 class RefusedFires:
     """One per shard. A predecessor's rows that are not loaded yet come with `NextAttempts.learn_all`."""
 
-    def __init__(self, plane: DeliveryPlane) -> None:
+    def __init__(self, plane: MessageScheduler) -> None:
         self._plane = plane
         self._by_ref: dict[str, dict[Place, Occurrence]] = {}
         self._known = 0

@@ -6,38 +6,38 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tidegate_core.engine.operations import Operation
-from tidegate_core.messages.recurring.retry_rows import is_summons
-from tidegate_core.messages.wire.due_queue import Slotted, Stage
+from tidegate_core.messages.recurring.retry_rows import is_wake_row
+from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
 from tidegate_core.messages.wire.timer_window import place_of
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
-from tidegate_core.rows.recurring_message import Summons
+from tidegate_core.rows.recurring_message import WakeRow
 from tidegate_core.rows.store_operations import Item, Key
 
 if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import DeliveryPlane
+    from tidegate_core.messages.message_scheduler import MessageScheduler
 
 
 LEFT_AFTER_MS: Final = 120_000
 """After its slot: a row that is taken as it comes near waits for the lane by then, or is dealt with."""
 
 
-class Summoned:
+class WakeRows:
     """One per shard: the summons that the lane has not come to yet. No checkpoint passes their places before it has."""
 
-    def __init__(self, plane: DeliveryPlane) -> None:
+    def __init__(self, plane: MessageScheduler) -> None:
         self._plane = plane
-        self._waiting: dict[Key, tuple[str, Slotted]] = {}
+        self._waiting: dict[Key, tuple[str, QueuedMessage]] = {}
         self._place: Callable[[str, Key | None], None] | None = None
         self._place_alone: Callable[[str, Key], Operation[None]] | None = None
 
     def begin(
         self, place: Callable[[str, Key | None], None], place_alone: Callable[[str, Key], Operation[None]]
     ) -> None:
-        """Says how the lane is asked; see `RecurringSource.begin`."""
+        """Says how the lane is asked; see `RecurringQueue.begin`."""
         self._place, self._place_alone = place, place_alone
 
-    def learn(self, summons: Summons) -> None:
+    def learn(self, summons: WakeRow) -> None:
         """The lane has written it."""
         # It may come so late that the window was extended past it; what lies behind is loaded in its turn.
         if summons.slot <= self._plane.window.taking_through:
@@ -46,10 +46,10 @@ class Summoned:
     def take_from(self, items: Sequence[Item]) -> None:
         """Takes the summons out of a page."""
         for item in items:
-            if is_summons(item):
-                self._take(from_item(Summons, item))
+            if is_wake_row(item):
+                self._take(from_item(WakeRow, item))
 
-    def _take(self, summons: Summons) -> None:
+    def _take(self, summons: WakeRow) -> None:
         """A far record's time comes near: no checkpoint passes this place before it is in memory."""
         ref, key = keys.schedule_ref(summons.namespace, summons.name), summons.key(self._plane.shard)
         self._ask(ref, key, summons.slot)
@@ -59,7 +59,7 @@ class Summoned:
         if key in self._waiting:
             return
         _, series, version = place_of(key.sk)
-        row = Slotted(slot, series, version, "", 0, Stage.WRITTEN, size=0)
+        row = QueuedMessage(slot, series, version, "", 0, Stage.WRITTEN, size=0)
         if self._plane.slots.add(row) and self._place is not None:
             self._waiting[key] = (ref, row)
             self._place(ref, key)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from tidegate_core.engine.actor_context import Fenced, Host, InvalidWrite
+from tidegate_core.engine.actor_context import ActorContext, Fenced, InvalidWrite
 from tidegate_core.engine.operations import Operation, Signal
-from tidegate_core.messages.wire.due_queue import EVERYWHERE, NOTHING, NOWHERE, Place, Slots, Slotted, end_of
+from tidegate_core.messages.wire.due_queue import EVERYWHERE, NOTHING, NOWHERE, DueQueue, Place, QueuedMessage, end_of
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Refused
 from tidegate_core.rows.message import Message
@@ -24,7 +24,7 @@ from tidegate_core.writes.message_delivery import Progress, Tally, checkpoint
 CHECKPOINT_AFTER_FIRES = 1_000
 CHECKPOINT_AFTER_MS = 5_000
 """I8's bound: at most this much repeats after a crash."""
-BLOCKED_LOOK_MS = 500
+BLOCKED_CHECK_MS = 500
 """How soon a checkpoint is tried again while sending waits for it."""
 TALLY_MS = 120_000
 """How long one tally counts at least: closing it costs three write units more than a checkpoint without."""
@@ -32,7 +32,7 @@ TALLY_DAYS = 90
 """Closed tallies are kept as long as the ledger."""
 
 
-Wanted: TypeAlias = tuple[Slotted, Message]
+Wanted: TypeAlias = tuple[QueuedMessage, Message]
 """A row that is to be sent, and its message."""
 
 
@@ -55,10 +55,10 @@ class Checkpoints:
 
     def __init__(
         self,
-        host: Host,
+        host: ActorContext,
         shard: int,
         progress: Progress,
-        slots: Slots,
+        slots: DueQueue,
         loaded_through: Callable[[], Place],
         changed: Signal,
     ) -> None:
@@ -134,7 +134,7 @@ class Checkpoints:
         """A group will be sent, or end without."""
         self._arm(CHECKPOINT_AFTER_MS)
 
-    def sending(self, rows: Sequence[Slotted]) -> None:
+    def sending(self, rows: Sequence[QueuedMessage]) -> None:
         """The rows are being handed to the broker's client, now."""
         now = self._host.now
         for row in rows:
@@ -214,7 +214,7 @@ class Checkpoints:
         if self._ended_since >= CHECKPOINT_AFTER_FIRES:
             self._start()
         elif self._uncovered or self._counted != NOTHING:
-            self._arm(BLOCKED_LOOK_MS if self._is_exceeded() else CHECKPOINT_AFTER_MS)
+            self._arm(BLOCKED_CHECK_MS if self._is_exceeded() else CHECKPOINT_AFTER_MS)
 
     def _move(self, place: Place | None) -> Operation[None]:
         slot, text = self.durable.slot, self.durable.id
@@ -227,7 +227,7 @@ class Checkpoints:
         stored = NOTHING if closed else tally
         transaction = checkpoint(self._shard, self.durable, slot, text, stored, closed, self._host.token())
         try:
-            verdict = yield from self._host.commit_for_good(transaction)
+            verdict = yield from self._host.commit_until_settled(transaction)
         except InvalidWrite as error:
             self._host.failed("checkpoint", f"shard {self._shard}", error)
             self._counted = self._counted.plus(counted)

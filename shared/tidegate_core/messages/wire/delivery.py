@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING
 
 from tidegate_core.engine.operations import Operation
 from tidegate_core.messages.wire.delivery_retries import refused
-from tidegate_core.messages.wire.due_queue import Slotted, Stage
+from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
 from tidegate_core.messages.wire.message_record import delivered_as, id_of, not_sent, record_of
 from tidegate_core.rows.effects import Produced
 from tidegate_core.rows.message import Message
 from tidegate_core.writes.message_delivery import Tally
 
 if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import DeliveryPlane
+    from tidegate_core.messages.message_scheduler import MessageScheduler
 
 PAUSE_MS = 200
 """Pause of a group after the guard lapsed or the broker did not answer."""
 
 
-def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
+def deliver(plane: MessageScheduler, rows: Sequence[QueuedMessage]) -> Operation[None]:
     """Delivers a group; each row ends as DONE, GONE (withdrawn, held back, or moved to another slot) or READY again."""
     yield from plane.load_payloads(rows)
-    wanted, covered = plane.holding.parted(_in_order(plane, _without_held(plane, rows)))
+    wanted, covered = plane.holding.split_held(_in_order(plane, _without_held(plane, rows)))
     wanted, too_many = plane.checkpoints.parted(wanted)
     put_back(plane, [row for row, _ in too_many])
     for row, _ in wanted:
@@ -39,8 +39,8 @@ def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
     outcomes = yield from plane.host.produce_once(
         [record_of(message, row.attempt, each) for (row, message), each in zip(wanted, ids, strict=True)]
     )
-    problems: list[tuple[Slotted, Message, str]] = []
-    unanswered: list[Slotted] = []
+    problems: list[tuple[QueuedMessage, Message, str]] = []
+    unanswered: list[QueuedMessage] = []
     for (row, message), delivered_id, outcome in zip(wanted, ids, outcomes, strict=True):
         if isinstance(outcome, Produced):
             plane.close(row, Stage.DONE, delivered_as(delivered_id, message.covered_count))
@@ -60,7 +60,7 @@ def deliver(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Operation[None]:
         put_back(plane, unanswered)
 
 
-def _without_held(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Sequence[Slotted]:
+def _without_held(plane: MessageScheduler, rows: Sequence[QueuedMessage]) -> Sequence[QueuedMessage]:
     """Puts back what was taken before a request held its schedule, or asked it back: that waits for what was handed over by then, and
     for no more.
     """
@@ -71,9 +71,9 @@ def _without_held(plane: DeliveryPlane, rows: Sequence[Slotted]) -> Sequence[Slo
     return [row for row in rows if row.place not in held]
 
 
-def _in_order(plane: DeliveryPlane, rows: Sequence[Slotted]) -> list[tuple[Slotted, Message]]:
+def _in_order(plane: MessageScheduler, rows: Sequence[QueuedMessage]) -> list[tuple[QueuedMessage, Message]]:
     """Ends what is not to be sent any more, and returns the others as they are to be sent."""
-    wanted: list[tuple[Slotted, Message]] = []
+    wanted: list[tuple[QueuedMessage, Message]] = []
     for row in rows:
         message = row.message
         if message is None:
@@ -92,7 +92,7 @@ def _in_order(plane: DeliveryPlane, rows: Sequence[Slotted]) -> list[tuple[Slott
     return sorted(wanted, key=lambda each: (each[1].nominal, each[0].origin))
 
 
-def put_back(plane: DeliveryPlane, rows: Iterable[Slotted]) -> None:
+def put_back(plane: MessageScheduler, rows: Iterable[QueuedMessage]) -> None:
     """Due again, unless they were replaced or cancelled while they were with the broker's client (I7)."""
     for row in rows:
         if plane.has_ended(row):

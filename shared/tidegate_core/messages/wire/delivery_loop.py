@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate_core.engine.actor_context import InvalidAsk
+from tidegate_core.engine.actor_context import InvalidEffect
 from tidegate_core.engine.operations import Operation
 from tidegate_core.messages.wire.delivery import deliver, put_back
-from tidegate_core.messages.wire.due_queue import EVERYWHERE, Place, Slotted, Stage
+from tidegate_core.messages.wire.due_queue import EVERYWHERE, Place, QueuedMessage, Stage
 
 if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import DeliveryPlane
+    from tidegate_core.messages.message_scheduler import MessageScheduler
 
 FIRED_TOGETHER = 500
 INVALID_PAUSE_MS = 60_000
@@ -22,7 +22,7 @@ GROUPS_UNDER_WAY_MAX = 20
 class Firing:
     """One per shard; `plane.changed` wakes it."""
 
-    def __init__(self, plane: DeliveryPlane) -> None:
+    def __init__(self, plane: MessageScheduler) -> None:
         self._plane = plane
         self._groups = 0
         self._armed = 0
@@ -58,7 +58,7 @@ class Firing:
                 return False
         return True
 
-    def _take_due(self, through: Place) -> list[Slotted]:
+    def _take_due(self, through: Place) -> list[QueuedMessage]:
         """Returns a group that is to be delivered; it counts as under way from here on."""
         plane = self._plane
         most = plane.checkpoints.most(FIRED_TOGETHER)
@@ -71,11 +71,11 @@ class Firing:
         plane.recurring.taken(rows)
         return rows
 
-    def _deliver(self, rows: list[Slotted]) -> Operation[None]:
+    def _deliver(self, rows: list[QueuedMessage]) -> Operation[None]:
         plane = self._plane
         try:
             yield from deliver(plane, rows)
-        except InvalidAsk as error:
+        except InvalidEffect as error:
             # Moved to its next slot, or held back, a row would be one that the store does not take: it keeps its place.
             plane.host.failed("deliver", f"shard {plane.shard}", error)
             yield from plane.host.sleep(INVALID_PAUSE_MS)

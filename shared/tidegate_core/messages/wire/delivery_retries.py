@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidegate_core.engine.operations import Operation
-from tidegate_core.messages.wire.due_queue import Slotted, Stage
+from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
 from tidegate_core.messages.wire.message_record import dead_letter_of, tell_dead_lettered
 from tidegate_core.messages.wire.row_expiry import row_expiry
 from tidegate_core.rows import keys
@@ -23,14 +23,14 @@ from tidegate_core.rows.message import Message, MessageTimer
 from tidegate_core.writes.message_delivery import Tally, retry
 
 if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import DeliveryPlane
+    from tidegate_core.messages.message_scheduler import MessageScheduler
 
 ATTEMPTS_MAX = 10
 """Deliveries that the broker refuses before the message is a dead letter: 20 min with the pauses below, however late the
 message was when the first one came."""
 RETRY_FIRST_MS = 5_000
 RETRY_LAST_MS = 300_000
-LETTER_RETRY_MS = 200
+DEAD_LETTER_RETRY_MS = 200
 RETRIED_TOGETHER = 40
 """Refused messages in one transaction: two actions each, beside the check, and 2.7 MB at most if all are fires: so much a schedule
 may have (`SCHEDULE_BYTES_MAX`). The store takes 100 actions and 4 MB."""
@@ -41,10 +41,10 @@ def pause_after(attempt: int) -> int:
     return min(RETRY_FIRST_MS << (attempt - 1), RETRY_LAST_MS)
 
 
-def refused(plane: DeliveryPlane, problems: Sequence[tuple[Slotted, Message, str]]) -> Operation[None]:
+def refused(plane: MessageScheduler, problems: Sequence[tuple[QueuedMessage, Message, str]]) -> Operation[None]:
     """Deals with the rows of a group that the broker refused; the checkpoint waits until each is moved or buried."""
-    again: list[tuple[Slotted, Message]] = []
-    dead: list[tuple[Slotted, Message, str]] = []
+    again: list[tuple[QueuedMessage, Message]] = []
+    dead: list[tuple[QueuedMessage, Message, str]] = []
     for row, message, problem in problems:
         plane.host.note("message_refused", shard=plane.shard, id=row.id, attempt=row.attempt, problem=problem)
         if plane.has_ended(row):
@@ -58,13 +58,13 @@ def refused(plane: DeliveryPlane, problems: Sequence[tuple[Slotted, Message, str
     yield from _move(plane, again)
 
 
-def _move(plane: DeliveryPlane, refused: Sequence[tuple[Slotted, Message]]) -> Operation[None]:
+def _move(plane: MessageScheduler, refused: Sequence[tuple[QueuedMessage, Message]]) -> Operation[None]:
     """Has each leave its place once the row of its next attempt is durable. Raises InvalidWrite: then those that did not keep theirs."""
     for first in range(0, len(refused), RETRIED_TOGETHER):
         yield from plane.retry_turn.of(_move_together(plane, refused[first : first + RETRIED_TOGETHER]))
 
 
-def _move_together(plane: DeliveryPlane, group: Sequence[tuple[Slotted, Message]]) -> Operation[None]:
+def _move_together(plane: MessageScheduler, group: Sequence[tuple[QueuedMessage, Message]]) -> Operation[None]:
     ended = [row for row, message in group if plane.has_ended(row) or plane.is_dropped(row, message)]
     for row in ended:
         # While it waited for its turn; at its new place it would look as if it had been due after a resume.
@@ -85,7 +85,7 @@ def _move_together(plane: DeliveryPlane, group: Sequence[tuple[Slotted, Message]
         _move_on(plane, row, timer)
 
 
-def _move_on(plane: DeliveryPlane, row: Slotted, timer: MessageTimer) -> None:
+def _move_on(plane: MessageScheduler, row: QueuedMessage, timer: MessageTimer) -> None:
     """The row at its new place is durable: from here on that one is it."""
     # Where the store was asked for its new place before it answered, it is there by now: then what became of it is counted there.
     is_there = plane.slots.get(timer.id, timer.version, timer.slot) is not None
@@ -97,7 +97,7 @@ def _move_on(plane: DeliveryPlane, row: Slotted, timer: MessageTimer) -> None:
     plane.take_moved(timer)
 
 
-def _next_timer(row: Slotted, message: Message, slot: int) -> MessageTimer:
+def _next_timer(row: QueuedMessage, message: Message, slot: int) -> MessageTimer:
     return MessageTimer(
         slot=slot,
         id=message.id,
@@ -117,7 +117,7 @@ def _first_row(message: Message, slot: int) -> Message:
     return replace(message, slot=slot, expires_at=row_expiry(slot))
 
 
-def _bury(plane: DeliveryPlane, dead: Sequence[tuple[Slotted, Message, str]]) -> Operation[None]:
+def _bury(plane: MessageScheduler, dead: Sequence[tuple[QueuedMessage, Message, str]]) -> Operation[None]:
     left = list(dead)
     while left:
         letters = [
@@ -138,4 +138,4 @@ def _bury(plane: DeliveryPlane, dead: Sequence[tuple[Slotted, Message, str]]) ->
             plane.close(each[0], Stage.DONE, Tally(dead=each[1].covered_count))
         left = unanswered
         if left:
-            yield from plane.host.sleep(LETTER_RETRY_MS)
+            yield from plane.host.sleep(DEAD_LETTER_RETRY_MS)

@@ -74,7 +74,7 @@ class Occurrence(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Slotted:
+class QueuedMessage:
     """One timer row in memory, or a fire that follows from a schedule and has none.
 
     Attributes:
@@ -115,7 +115,7 @@ class Slotted:
         return (self.slot, self.id, self.version)
 
 
-class Slots:
+class DueQueue:
     """The rows in memory.
 
     Attributes:
@@ -133,9 +133,9 @@ class Slots:
         self.late_fires_wait = False
         self.gap_end = 0
         self._next_slot: int | None = None
-        self._rows: dict[Place, Slotted] = {}
-        self._by_id: dict[str, list[Slotted]] = {}
-        self._writing: dict[Place, Slotted] = {}
+        self._rows: dict[Place, QueuedMessage] = {}
+        self._by_id: dict[str, list[QueuedMessage]] = {}
+        self._writing: dict[Place, QueuedMessage] = {}
         self._due: list[Place] = []
         self._passing: list[Place] = []
         self._bare: list[Place] = []
@@ -143,10 +143,10 @@ class Slots:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __iter__(self) -> Iterator[Slotted]:
+    def __iter__(self) -> Iterator[QueuedMessage]:
         return iter(self._rows.values())
 
-    def add(self, row: Slotted) -> bool:
+    def add(self, row: QueuedMessage) -> bool:
         """Takes a row in; False when it is there already."""
         if row.place in self._rows:
             return False
@@ -159,14 +159,14 @@ class Slots:
             heapq.heappush(self._bare, row.place)
         return True
 
-    def get(self, message_id: str, version: str, slot: int) -> Slotted | None:
+    def get(self, message_id: str, version: str, slot: int) -> QueuedMessage | None:
         return self._rows.get((slot, message_id, version))
 
-    def of(self, message_id: str) -> list[Slotted]:
+    def of(self, message_id: str) -> list[QueuedMessage]:
         """Returns the rows of a message, of any version."""
         return list(self._by_id.get(message_id, ()))
 
-    def discard(self, row: Slotted) -> None:
+    def discard(self, row: QueuedMessage) -> None:
         """Forgets a closed row whose place is taken anew."""
         if self._rows.get(row.place) is row:
             self._forget(row)
@@ -179,7 +179,7 @@ class Slots:
 
     def take_due(
         self, now: int, most: int, through: Place = EVERYWHERE, room: int = MAX_PAYLOAD_BYTES**2
-    ) -> list[Slotted]:
+    ) -> list[QueuedMessage]:
         """Takes rows that are ready and due, earliest first; they are `SENDING` from then on. Due rows that are not ready stay.
 
         Args:
@@ -188,7 +188,7 @@ class Slots:
             through: No row behind this place.
             room: Bytes of payloads that may be loaded for them; the first one that does not fit ends it.
         """
-        taken: list[Slotted] = []
+        taken: list[QueuedMessage] = []
         waiting: list[Place] = []
         fires_wait = False
         due, rows, ready = self._due, self._rows, Stage.READY  # Looked up once: of a burst each row passes here.
@@ -217,23 +217,23 @@ class Slots:
             heapq.heappush(self._due, place)
         return taken
 
-    def is_held(self, row: Slotted) -> bool:
+    def is_held(self, row: QueuedMessage) -> bool:
         """Whether it is a fire of a schedule that a request holds, or a message whose cancel is being decided."""
         if row.occurrence is not None:
             return row.occurrence.ref in self.held
         return (row.id, row.version) in self.asked_back
 
-    def _is_late_fire(self, row: Slotted, now: int) -> bool:
+    def _is_late_fire(self, row: QueuedMessage, now: int) -> bool:
         """In the order of places: so nothing is sent behind what was not."""
         is_waiting = row.fire is not None and row.stage is Stage.READY and not self.is_held(row)
         return is_waiting and row.slot < max(now - LATE_MS, self.gap_end)
 
-    def put_back(self, row: Slotted) -> None:
+    def put_back(self, row: QueuedMessage) -> None:
         """A row that was taken and not sent after all."""
         row.stage = Stage.READY
         heapq.heappush(self._due, row.place)
 
-    def unloaded(self, horizon: int, most: int, room: int) -> list[Slotted]:
+    def unloaded(self, horizon: int, most: int, room: int) -> list[QueuedMessage]:
         """Returns rows with slots up to `horizon` whose payload is neither in memory nor on its way, earliest first.
 
         Each is named once: one that is given back without its payload is loaded when it is sent.
@@ -243,7 +243,7 @@ class Slots:
             most: Rows.
             room: Bytes of payloads.
         """
-        wanted: list[Slotted] = []
+        wanted: list[QueuedMessage] = []
         waiting: list[Place] = []
         while self._bare and self._bare[0][0] <= horizon and len(wanted) < most:
             row = self._rows.get(self._bare[0])
@@ -262,7 +262,7 @@ class Slots:
 
     # -- the checkpoint -----------------------------------------------------------------------------------------------
 
-    def hold(self, row: Slotted) -> None:
+    def hold(self, row: QueuedMessage) -> None:
         """Nothing passes the row's place while it is being written, whether it is in memory or too far ahead for that."""
         self._writing[row.place] = row
 
@@ -271,7 +271,7 @@ class Slots:
         """Whether something that is being written, or decided, keeps the position from passing what was sent behind it."""
         return bool(self._writing or self.asked_back)
 
-    def let_go(self, row: Slotted) -> None:
+    def let_go(self, row: QueuedMessage) -> None:
         """The row's writes are acknowledged."""
         self._writing.pop(row.place, None)
 
@@ -304,7 +304,7 @@ class Slots:
         """Whether there is no row at all up to this place."""
         return min(min(self._writing, default=EVERYWHERE), *self._passing[:1], EVERYWHERE) > through
 
-    def _forget(self, row: Slotted) -> None:
+    def _forget(self, row: QueuedMessage) -> None:
         del self._rows[row.place]
         self.loaded -= row.from_store
         siblings = self._by_id[row.id]

@@ -19,13 +19,13 @@ from tidegate_core.rows.message import Message, MessageTimer
 from tidegate_core.rows.store_operations import Item, Page, RangeRead
 
 if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import DeliveryPlane
+    from tidegate_core.messages.message_scheduler import MessageScheduler
 
 
 class NextAttempts:
     """One per delivery plane. Those of predecessors are read when they are first asked for: none of them comes after the fence."""
 
-    def __init__(self, plane: DeliveryPlane) -> None:
+    def __init__(self, plane: MessageScheduler) -> None:
         self._plane = plane
         self._known: dict[tuple[str, str], MessageTimer] = {}
         self._are_read = False

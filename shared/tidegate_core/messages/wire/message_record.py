@@ -7,7 +7,7 @@ import json
 from functools import lru_cache
 from typing import Final
 
-from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.language.values.problems import RefusedRecord
@@ -60,20 +60,20 @@ def _instant(instant: int) -> bytes:
     return format_instant(instant).encode()
 
 
-def dead_letter_of(host: Host, shard: int, message: Message, attempt: int, problem: str) -> Produce:
+def dead_letter_of(host: ActorContext, shard: int, message: Message, attempt: int, problem: str) -> Produce:
     """Returns the message as it would have been delivered, with where to, and the place of the request that made it."""
     record = record_of(message, attempt, id_of(shard, message))
     error = _error_headers(host, message.topic, Position.parse(message.origin), UNDELIVERABLE, problem)
     return Produce(host.holding.requests_dlq_topic, record.key, record.value, (*record.headers, *error))
 
 
-def refused_letter_of(host: Host, request: bytes, origin: Position, refused: RefusedRecord) -> Produce:
+def refused_letter_of(host: ActorContext, request: bytes, origin: Position, refused: RefusedRecord) -> Produce:
     """Returns a request that this node cannot read."""
     error = _error_headers(host, host.holding.requests.name, origin, refused.error_class, str(refused))
     return Produce(host.holding.requests_dlq_topic, None, request, error)
 
 
-def tell_dead_lettered(host: Host, origin: str, error_class: str, problem: str, **more: str) -> None:
+def tell_dead_lettered(host: ActorContext, origin: str, error_class: str, problem: str, **more: str) -> None:
     """Tells, and so has counted, that what stands at `origin` on the requests topic has a dead letter."""
     at = Position.parse(origin)
     host.note(
@@ -88,7 +88,7 @@ def tell_dead_lettered(host: Host, origin: str, error_class: str, problem: str, 
 
 
 def _error_headers(
-    host: Host, topic: str, origin: Position, error_class: str, problem: str
+    host: ActorContext, topic: str, origin: Position, error_class: str, problem: str
 ) -> tuple[tuple[str, bytes], ...]:
     return (
         ("tidegate.error.topic", topic.encode()),
@@ -107,7 +107,7 @@ def delivered_as(delivered_id: str, covered: int = 1) -> Tally:
     return Tally(delivered=1, digest=int.from_bytes(digest, "big") % DIGEST_MODULUS, coalesced=covered - 1)
 
 
-def not_sent(host: Host, ref: str, reason: str, occurrences: int, first: int, last: int) -> None:
+def not_sent(host: ActorContext, ref: str, reason: str, occurrences: int, first: int, last: int) -> None:
     """Tells that occurrences of a recurring message came to their end without a delivery; a successor may tell of it again.
 
     Args:

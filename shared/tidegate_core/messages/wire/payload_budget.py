@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.operations import Operation
-from tidegate_core.messages.wire.due_queue import Slotted
+from tidegate_core.messages.wire.due_queue import QueuedMessage
 from tidegate_core.messages.wire.timer_window import WINDOW_MS
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read
@@ -35,7 +35,7 @@ class Payloads:
         bytes_held: Sum of what the rows hold.
     """
 
-    def __init__(self, host: Host, shard: int) -> None:
+    def __init__(self, host: ActorContext, shard: int) -> None:
         self._host = host
         self._shard = shard
         self.bytes_held = 0
@@ -50,30 +50,30 @@ class Payloads:
         """Bytes for what is due later."""
         return PAYLOADS_AHEAD_BYTES_MAX - self.bytes_held
 
-    def keep(self, row: Slotted, message: Message) -> None:
+    def keep(self, row: QueuedMessage, message: Message) -> None:
         """Keeps the payload of a row that was just made, when it is near and there is room; else it is read again."""
         if row.slot <= self._host.now + WINDOW_MS and row.size <= self.room_ahead:
             self.give(row, message)
 
-    def hold(self, row: Slotted) -> None:
+    def hold(self, row: QueuedMessage) -> None:
         """Sets room aside for a payload that will be loaded."""
         if row.held == 0:
             self._hold(row, row.size)
 
-    def drop(self, row: Slotted) -> None:
+    def drop(self, row: QueuedMessage) -> None:
         """Gives back what the row holds."""
         self.bytes_held -= row.held
         row.held = 0
         row.message = None
 
-    def drop_if_scarce(self, row: Slotted) -> None:
+    def drop_if_scarce(self, row: QueuedMessage) -> None:
         """For rows that wait again: they must not hold the half that belongs to what is being sent."""
         if self.room_ahead < 0:
             self.drop(row)
 
-    def load(self, rows: Sequence[Slotted]) -> Operation[list[Slotted]]:
+    def load(self, rows: Sequence[QueuedMessage]) -> Operation[list[QueuedMessage]]:
         """Reads the message rows of timer rows; returns the rows that have none (their create never became durable)."""
-        waiting_for: dict[Key, list[Slotted]] = {}
+        waiting_for: dict[Key, list[QueuedMessage]] = {}
         for row in rows:
             # One may have ended while fires that were named with it waited for their definitions: it will never give anything back.
             if row.message is None and not row.stage.is_closed:
@@ -83,7 +83,7 @@ class Payloads:
             return []
         answer = yield from self._host.read_for_good(Read(tuple(waiting_for)))
         assert isinstance(answer, Items)
-        missing: list[Slotted] = []
+        missing: list[QueuedMessage] = []
         for key, waiting in waiting_for.items():
             item = answer.found.get(key)
             for row in waiting:
@@ -95,11 +95,11 @@ class Payloads:
                     self.give(row, from_item(Message, item))
         return missing
 
-    def give(self, row: Slotted, message: Message) -> None:
+    def give(self, row: QueuedMessage, message: Message) -> None:
         """The row has its payload."""
         row.message = message
         self._hold(row, len(message.payload))
 
-    def _hold(self, row: Slotted, size: int) -> None:
+    def _hold(self, row: QueuedMessage, size: int) -> None:
         self.bytes_held += size - row.held
         row.held = size

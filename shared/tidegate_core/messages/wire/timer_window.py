@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tidegate_core.engine.actor_context import Host, InvalidWrite
+from tidegate_core.engine.actor_context import ActorContext, InvalidWrite
 from tidegate_core.engine.operations import Operation
-from tidegate_core.messages.wire.due_queue import Place, Slots
+from tidegate_core.messages.wire.due_queue import DueQueue, Place
 from tidegate_core.messages.wire.row_expiry import row_expiry, write
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, ReadRange
@@ -21,7 +21,7 @@ WINDOW_MS = 60_000
 ROWS_MAX = 100_000
 """Rows in memory that came from the store (50 MB): a backlog is loaded as it is delivered. The shard's own new rows come on
 top, as many as are sent within the window."""
-ROOM_LOOK_MS = 200
+ROOM_CHECK_MS = 200
 """How often a full memory is looked at again."""
 LAG_MS = 7 * 86_400_000
 """A quarter of the rows' time to live: what is so late is written again before it is served, lest it expire meanwhile."""
@@ -49,9 +49,9 @@ class Window:
 
     def __init__(
         self,
-        host: Host,
+        host: ActorContext,
         shard: int,
-        slots: Slots,
+        slots: DueQueue,
         progress: Progress,
         take: Callable[[Sequence[Item]], Operation[None]],
     ) -> None:
@@ -85,7 +85,7 @@ class Window:
             if ahead > WINDOW_MS // 2:
                 yield from self._host.sleep(ahead - WINDOW_MS // 2, routine=True)
             elif self._slots.loaded > ROWS_MAX // 2:
-                yield from self._host.sleep(ROOM_LOOK_MS)
+                yield from self._host.sleep(ROOM_CHECK_MS)
             else:
                 yield from self.extend()
 
@@ -97,7 +97,7 @@ def place_of(sort_key: str) -> Place:
     return (int(slot), message_id, version)
 
 
-def renew(host: Host, shard: int, timers: Sequence[MessageTimer]) -> Operation[None]:
+def renew(host: ActorContext, shard: int, timers: Sequence[MessageTimer]) -> Operation[None]:
     """Writes rows that are very late once more, with a new time to live, before they are served (DESIGN 5)."""
     late = [timer for timer in timers if timer.slot + LAG_MS < host.now]
     if not late:

@@ -9,10 +9,10 @@ from tidegate_core.messages.recurring.recurring_change import (
     consume,
     opened_interval,
     record_of,
-    summons_of,
+    wake_row_of,
     write_record,
 )
-from tidegate_core.messages.recurring.recurring_queue import RecurringSource
+from tidegate_core.messages.recurring.recurring_queue import RecurringQueue
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Notice
 from tidegate_core.rows.recurring_message import Recurring
@@ -24,11 +24,11 @@ from tidegate_core.writes.unit_of_work import UnitOfWork
 
 def gone_of(record: Recurring, shard: int) -> list[Key]:
     """Returns the row that has to be there to bring a far record near, if there is to be one."""
-    return [] if record.summons is None else [summons_of(record, record.summons).key(shard)]
+    return [] if record.summons is None else [wake_row_of(record, record.summons).key(shard)]
 
 
 @dataclass(frozen=True, slots=True)
-class MendRecurring:
+class RestoreRecurring:
     """Writes what is not there of an active schedule that sends messages, and says so.
 
     The owner's own memory has the record as it was. After a take-over nobody has: then what comes from now on is sent, and what fell due
@@ -39,7 +39,7 @@ class MendRecurring:
     """
 
     ref: str
-    source: RecurringSource
+    source: RecurringQueue
     stale: tuple[Key, ...] = ()
     name: str = "mend_recurring"
 
@@ -62,7 +62,7 @@ class MendRecurring:
         for key in gone_of(record, unit.shard):
             if unit.item(key) is None:
                 assert record.summons is not None
-                unit.set_row(summons_of(record, record.summons), key)
+                unit.set_row(wake_row_of(record, record.summons), key)
                 consume(unit, record.namespace, record.name)
                 unit.after(Notice("recurring_row_missing", {"schedule": self.ref, "row": "D", "at": record.summons}))
 

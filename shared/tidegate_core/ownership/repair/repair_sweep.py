@@ -11,21 +11,21 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Lane
-from tidegate_core.messages.recurring.recurring_queue import RecurringSource
-from tidegate_core.ownership.repair.recurring_repair import MendRecurring, gone_of
-from tidegate_core.ownership.repair.subscription_repair import Relisten
+from tidegate_core.engine.shard_writer import ShardWriter
+from tidegate_core.messages.recurring.recurring_queue import RecurringQueue
+from tidegate_core.ownership.repair.recurring_repair import RestoreRecurring, gone_of
+from tidegate_core.ownership.repair.subscription_repair import RestoreSubscriptions
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, ReadRange
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.recurring_message import Recurring
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.rows.store_operations import Key, Page, RangeRead
-from tidegate_core.shard.events.subscriptions import HeardLeaf, heard_leaves, unheard
+from tidegate_core.shard.events.subscriptions import SubscribedLeaf, heard_leaves, missing_rows
 from tidegate_core.shard.schedule_state import fires
 from tidegate_core.shard.spec_cache import parsed
 
-LOOK_MS: Final = 600_000
+CHECK_MS: Final = 600_000
 """Between two pages: a shard of 25 such schedules is gone through in ten minutes, one of 1,000 in seven hours."""
 PAGE: Final = 25
 """Schedules of one look: some 50 reads at one event key each, so about 310 an hour for each shard at most."""
@@ -37,14 +37,14 @@ class _LivesBy(NamedTuple):
     """What a version of a schedule needs beside its timer rows."""
 
     version: int
-    heard: tuple[HeardLeaf, ...]
+    heard: tuple[SubscribedLeaf, ...]
     sends: bool
 
 
-class StandingSweep:
+class RepairSweep:
     """One per shard."""
 
-    def __init__(self, lane: Lane, recurring: RecurringSource) -> None:
+    def __init__(self, lane: ShardWriter, recurring: RecurringQueue) -> None:
         self._lane = lane
         self._host = lane.host
         self._recurring = recurring
@@ -54,7 +54,7 @@ class StandingSweep:
     def serve(self) -> Operation[None]:
         """Looks for good, one look after the other; ends with the holding."""
         while True:
-            pause = LOOK_MS + self._host.jitter(f"standing {self._lane.shard}", LOOK_MS // 5)
+            pause = CHECK_MS + self._host.jitter(f"standing {self._lane.shard}", CHECK_MS // 5)
             yield from self._host.sleep(pause, routine=True)
             yield from self._host.safely("sweep_standing", f"shard {self._lane.shard}", self._look())
 
@@ -68,9 +68,9 @@ class StandingSweep:
         by_ref = {keys.schedule_ref(state.namespace, state.name): state for state in states}
         for ref, state in by_ref.items():
             known = self._known.get(ref)
-            if known is not None and known.heard and (yield from unheard(self._lane, state, known.heard)):
+            if known is not None and known.heard and (yield from missing_rows(self._lane, state, known.heard)):
                 # It may have been changed between the reads: the procedure looks again.
-                self._lane.add(Relisten(ref))
+                self._lane.add(RestoreSubscriptions(ref))
         sending = {ref: state for ref, state in by_ref.items() if ref in self._known and self._known[ref].sends}
         yield from self._look_at_records(sending)
 
@@ -127,6 +127,6 @@ class StandingSweep:
             is_open = record is not None and record.is_open_for(state.generation)
             if not is_open or (ref in summons and summons[ref] not in there):
                 stale = (*places[ref], *([summons[ref]] if ref in summons else ()))
-                self._lane.add(MendRecurring(ref, self._recurring, stale))
+                self._lane.add(RestoreRecurring(ref, self._recurring, stale))
             elif ref in summons and self._recurring.summoned.is_left(summons[ref]):
                 self._recurring.summoned.again(ref, summons[ref])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Notice, Read, ReadRange
 from tidegate_core.rows.item_codec import from_item
@@ -21,7 +21,7 @@ from tidegate_core.rows.timer import TimerRow
 from tidegate_core.shard.timer_rows import nominal_row, tick_row
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
-LOOK_MS: Final = 60_000
+CHECK_MS: Final = 60_000
 """Between two pages: a shard of 1,000 schedules is gone through in ten minutes, for two reads a minute."""
 PAGE: Final = 100
 """As many as one read of their rows takes."""
@@ -30,7 +30,7 @@ PAGE: Final = 100
 class TimerSweep:
     """One per shard."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: ShardWriter) -> None:
         self._lane = lane
         self._host = lane.host
         self._after: str | None = None
@@ -38,7 +38,7 @@ class TimerSweep:
     def serve(self) -> Operation[None]:
         """Looks for good, one look after the other; ends with the holding."""
         while True:
-            pause = LOOK_MS + self._host.jitter(f"timers {self._lane.shard}", LOOK_MS // 5)
+            pause = CHECK_MS + self._host.jitter(f"timers {self._lane.shard}", CHECK_MS // 5)
             yield from self._host.sleep(pause, routine=True)
             yield from self._host.safely("sweep_timers", f"shard {self._lane.shard}", self._look())
 

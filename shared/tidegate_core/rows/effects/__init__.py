@@ -1,6 +1,6 @@
 """What an actor asks of its driver, and what the driver answers. Values only: tests compare them, logs print them.
 
-An effect goes out as `Ask(token, effect)`; its one answer comes back as `Answer(token, result)`. The answer that belongs to
+An effect goes out as `EffectRequest(token, effect)`; its one answer comes back as `EffectResult(token, result)`. The answer that belongs to
 an effect is named in the effect's docstring. A driver never decides: it retries what its port may retry, and answers.
 """
 
@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from tidegate_core.rows.effects.actor_status import Membership, Notice, ProveMembership
-from tidegate_core.rows.effects.bus import ManyProduced, NotProduced, Outcome, Poke, Produce, Produced, ProduceMany
+from tidegate_core.rows.effects.bus import ManyProduced, NotProduced, Outcome, Produce, Produced, ProduceMany, WakeUp
 from tidegate_core.rows.effects.launcher import (
     DUPLICATE,
     Cancel,
-    Gone,
     Inspect,
     Inspected,
     LaunchOrder,
@@ -22,6 +21,7 @@ from tidegate_core.rows.effects.launcher import (
     LookedUp,
     Lookup,
     NotSubmitted,
+    ProgramEnded,
     SampleLoad,
     Submit,
     SubmitFailed,
@@ -46,26 +46,25 @@ from tidegate_core.rows.effects.topics import (
     FindGaps,
     Gaps,
     ReadEndOffsets,
+    ReturnCredits,
     StartReading,
     StopReading,
-    Taken,
 )
 from tidegate_core.rows.store_operations import Page
 
 __all__ = [
     "DUPLICATE",
     "STORE_ANSWERS",
-    "Answer",
-    "Ask",
     "Cancel",
     "Commit",
     "Committed",
     "Drained",
     "Effect",
+    "EffectRequest",
+    "EffectResult",
     "EndOffsets",
     "FindGaps",
     "Gaps",
-    "Gone",
     "Inspect",
     "Inspected",
     "Invalid",
@@ -80,24 +79,25 @@ __all__ = [
     "NotSubmitted",
     "Notice",
     "Outcome",
-    "Poke",
     "Produce",
     "ProduceMany",
     "Produced",
+    "ProgramEnded",
     "ProveMembership",
     "Read",
     "ReadEndOffsets",
     "ReadRange",
     "Refused",
     "Result",
+    "ReturnCredits",
     "SampleLoad",
     "StartReading",
     "StopReading",
     "Submit",
     "SubmitFailed",
     "Submitted",
-    "Taken",
     "Unavailable",
+    "WakeUp",
     "Watch",
     "Write",
     "Written",
@@ -112,7 +112,7 @@ Effect: TypeAlias = (
     | FindGaps
     | Produce
     | ProduceMany
-    | Poke
+    | WakeUp
     | Submit
     | Lookup
     | Watch
@@ -121,7 +121,7 @@ Effect: TypeAlias = (
     | SampleLoad
     | StartReading
     | StopReading
-    | Taken
+    | ReturnCredits
     | Drained
     | Notice
     | ProveMembership
@@ -143,7 +143,7 @@ Result: TypeAlias = (
     | SubmitFailed
     | NotSubmitted
     | LookedUp
-    | Gone
+    | ProgramEnded
     | Inspected
     | LoadSampled
     | Membership
@@ -155,7 +155,7 @@ STORE_ANSWERS: Final = (Items, Page, Committed, Refused, Invalid, Written)
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class EffectRequest:
     """An effect with the token under which its answer is awaited; token 0 = no answer is awaited."""
 
     token: int
@@ -163,7 +163,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class EffectResult:
     """What came of the effect with this token."""
 
     token: int

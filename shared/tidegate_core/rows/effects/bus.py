@@ -75,7 +75,7 @@ class ManyProduced:
 
 
 @dataclass(frozen=True, slots=True)
-class Poke:
+class WakeUp:
     """Tells whoever owns the shard that there is something for it. Lost ones cost latency only; no answer.
 
     Attributes:

@@ -94,7 +94,7 @@ class LookedUp:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Tell me once nothing of the attempt is left. Answer, maybe much later: `Gone`, or `LookedUp` with `unknown` where the launcher cannot
+    """Tell me once nothing of the attempt is left. Answer, maybe much later: `ProgramEnded`, or `LookedUp` with `unknown` where the launcher cannot
     say it any more.
     """
 
@@ -103,11 +103,11 @@ class Watch:
 
 
 DUPLICATE = "duplicate"
-"""`Gone.error_class` of what did not run, because another driver of the attempt had passed the start gate."""
+"""`ProgramEnded.error_class` of what did not run, because another driver of the attempt had passed the start gate."""
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class ProgramEnded:
     """The whole process group (or pod, or application) is gone, where its launcher can see it.
 
     Attributes:

@@ -72,7 +72,7 @@ class StopReading:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ReturnCredits:
     """`count` delivered records were dealt with: their credits go back to the reader. `next_offset` is the durable
     position; that of the requests topic is committed as a hint for lag tools.
     """

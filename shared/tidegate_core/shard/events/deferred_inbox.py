@@ -19,7 +19,7 @@ second. What came in a longer pause between them came before the receipt: it may
 """
 
 
-class LeftRows:
+class DeferredRows:
     """Those of one shard. They lie in the store as before; what is known of them here a successor finds out anew."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class LeftRows:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def controls_are(self, version: int, read_at: Instant) -> None:
+    def suspensions_changed(self, version: int, read_at: Instant) -> None:
         """A read of the wide controls that began then has brought this version: what moves them on from it comes later."""
         self._version, self._read_at = version, read_at
 

@@ -5,7 +5,7 @@ yet reads the ends of its topic later (`sources_home`), and nothing below those 
 another request, once this one had arrived (`readings`). A user's topic that does not answer holds up nobody: it is left out,
 beside the events topic, without which no request can be.
 
-A lane asks for half a second. What is not told by then raises `Untold`: the request lets the lane's decisions go on while it
+A lane asks for half a second. What is not told by then raises `TopicsUnanswered`: the request lets the lane's decisions go on while it
 finds out, for seconds, and begins anew with what that has told. That a topic is silent or missing is kept for a minute, in which
 it costs nobody anything. Where it is the events topic the request stands aside until that tells, however long it takes: what the store alone
 decides goes on, and so do other requests, an emergency stop among them.
@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from tidegate_core.engine.actor_context import Host
-from tidegate_core.engine.decision import StandsAside
+from tidegate_core.engine.actor_context import ActorContext
+from tidegate_core.engine.decision import Deferred
 from tidegate_core.engine.end_offset_cache import MISSING, SILENT
 from tidegate_core.engine.operations import Operation, Signal
 from tidegate_core.rows import keys
@@ -26,7 +26,7 @@ from tidegate_core.rows.effects import EndOffsets, Items, Read, ReadEndOffsets
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.source_list import NO_SOURCES, Sources, StoredSources
 
-LANE_PATIENCE_MS: Final = 500
+WRITER_PATIENCE_MS: Final = 500
 """So long a lane stands still for topics that do not answer at once; a broker that is well needs milliseconds."""
 SILENT_AFTER_MS: Final = 5_000
 """A request waits for it: longer than a change of leaders takes."""
@@ -36,7 +36,7 @@ EVENTS_AGAIN_MS: Final = 1_000
 GIVE_WAY_MS: Final = 20
 
 
-class Untold(Exception):
+class TopicsUnanswered(Exception):
     """These users' topics have not answered at once."""
 
     def __init__(self, topics: Sequence[str]) -> None:
@@ -44,7 +44,7 @@ class Untold(Exception):
         self.topics = tuple(topics)
 
 
-def present_sources(host: Host) -> Operation[Sources]:
+def present_sources(host: ActorContext) -> Operation[Sources]:
     """Reads all sources as they are now."""
     found = yield from host.read_for_good(Read((keys.SOURCES_KEY,)))
     assert isinstance(found, Items)
@@ -52,7 +52,9 @@ def present_sources(host: Host) -> Operation[Sources]:
     return NO_SOURCES if item is None else from_item(StoredSources, item).sources
 
 
-def log_ends(host: Host, namespaces: Iterable[str] | None, arrived: int) -> Operation[dict[str, dict[str, int]]]:
+def read_end_offsets(
+    host: ActorContext, namespaces: Iterable[str] | None, arrived: int
+) -> Operation[dict[str, dict[str, int]]]:
     """Returns the ends by topic, each by `<topic id>/<topic partition>`, all asked after a request had arrived.
 
     A source's topic that is known not to answer is left out: of its records the append time tells, as of those of a topic
@@ -64,7 +66,7 @@ def log_ends(host: Host, namespaces: Iterable[str] | None, arrived: int) -> Oper
         arrived: Number of the last reading that had begun by then.
 
     Raises:
-        StandsAside: The events topic did not answer at once.
+        Deferred: The events topic did not answer at once.
         Untold: Some topics did not answer at once: find out (`find_out`), and begin anew.
     """
     sources = yield from present_sources(host)
@@ -74,28 +76,28 @@ def log_ends(host: Host, namespaces: Iterable[str] | None, arrived: int) -> Oper
     return ends
 
 
-def _own_ends_at_once(host: Host, after: int) -> Operation[dict[str, dict[str, int]]]:
-    """Returns the ends of the events topic as a reading found them that began later than that one. Raises StandsAside where they are not told
+def _own_ends_at_once(host: ActorContext, after: int) -> Operation[dict[str, dict[str, int]]]:
+    """Returns the ends of the events topic as a reading found them that began later than that one. Raises Deferred where they are not told
     within half a second.
     """
     events = host.holding.events_topic
     known = host.readings.ends(events, after)
-    if known is None and host.readings.untold(events, after, host.now) is None:
-        known = (yield from ends_within(host, [events], LANE_PATIENCE_MS)).get(events)
+    if known is None and host.readings.fallback(events, after, host.now) is None:
+        known = (yield from ends_within(host, [events], WRITER_PATIENCE_MS)).get(events)
         if known is None:
             host.readings.found_out(events, host.readings.begin(), host.now, SILENT)
     if known is None:
-        raise StandsAside(f"no ends of {events}", partial(_until_told, host, events))
+        raise Deferred(f"no ends of {events}", partial(_until_told, host, events))
     return {events: known}
 
 
-def _until_told(host: Host, events: str) -> Operation[None]:
+def _until_told(host: ActorContext, events: str) -> Operation[None]:
     while events not in (yield from ends_within(host, [events], SILENT_AFTER_MS)):
         yield from host.sleep(EVENTS_AGAIN_MS)
 
 
 def ends_at_once(
-    host: Host, topics: Mapping[str, int], about: str | None = None
+    host: ActorContext, topics: Mapping[str, int], about: str | None = None
 ) -> Operation[dict[str, dict[str, int]]]:
     """Returns the ends of users' topics; empty ones of a topic that is not there, none of one that is known not to answer.
 
@@ -111,21 +113,21 @@ def ends_at_once(
     wanted: list[str] = []
     for topic, after in topics.items():
         ends = host.readings.ends(topic, after)
-        what = host.readings.untold(topic, after, None if topic == about else host.now)
+        what = host.readings.fallback(topic, after, None if topic == about else host.now)
         if ends is not None:
             known[topic] = ends
         elif what == MISSING:
             known[topic] = {}
         elif what is None:
             wanted.append(topic)
-    known |= yield from ends_within(host, wanted, LANE_PATIENCE_MS)
+    known |= yield from ends_within(host, wanted, WRITER_PATIENCE_MS)
     untold = [topic for topic in wanted if topic not in known]
     if untold:
-        raise Untold(untold)
+        raise TopicsUnanswered(untold)
     return known
 
 
-def find_out(host: Host, topics: Sequence[str], meanwhile: Callable[[], Operation[None]]) -> Operation[None]:
+def find_out(host: ActorContext, topics: Sequence[str], meanwhile: Callable[[], Operation[None]]) -> Operation[None]:
     """Asks topics for 5 s at most, and keeps in mind what they tell, or that they do not.
 
     Args:
@@ -149,7 +151,7 @@ def find_out(host: Host, topics: Sequence[str], meanwhile: Callable[[], Operatio
             host.readings.found_out(topic, number, host.now, MISSING)
 
 
-def ends_within(host: Host, topics: Sequence[str], patience_ms: int) -> Operation[dict[str, dict[str, int]]]:
+def ends_within(host: ActorContext, topics: Sequence[str], patience_ms: int) -> Operation[dict[str, dict[str, int]]]:
     """Asks topics side by side, and returns the ends of those that answer so soon."""
     told: dict[str, dict[str, int]] = {}
     if not topics:
@@ -170,7 +172,7 @@ def ends_within(host: Host, topics: Sequence[str], patience_ms: int) -> Operatio
 
 
 def _ask(
-    host: Host, topic: str, give_up: int, told: dict[str, dict[str, int]], answered: Callable[[], None]
+    host: ActorContext, topic: str, give_up: int, told: dict[str, dict[str, int]], answered: Callable[[], None]
 ) -> Operation[None]:
     """Asks once, and again until then while there is no answer."""
     while True:
@@ -179,7 +181,7 @@ def _ask(
         answer = yield ReadEndOffsets(topic, may_be_missing=topic != host.holding.events_topic)
         if isinstance(answer, EndOffsets):
             told[topic] = dict(answer.offsets)
-            host.readings.told(topic, number, answer.offsets)
+            host.readings.store(topic, number, answer.offsets)
         if topic in told or host.now >= give_up:
             answered()
             return

@@ -7,7 +7,7 @@ from bisect import insort
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
-from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.operations import Operation
 from tidegate_core.language.events.events import CustomEvent
 from tidegate_core.language.events.trigger_facts import Fact, RunFact
@@ -207,7 +207,7 @@ def upstream_of(entries: Sequence[Entry]) -> Entry | None:
 CHUNKS_PER_BATCH: Final = 1_000
 
 
-def clean_up(host: Host, shard: int, row: TimerRow) -> Operation[None]:
+def clean_up(host: ActorContext, shard: int, row: TimerRow) -> Operation[None]:
     """Removes the chunks of evidence that ended long ago; the row goes last, so that a successor does the rest."""
     chunks = range(int(row.detail or "0"))
     for first in chunks[::CHUNKS_PER_BATCH]:

@@ -15,7 +15,7 @@ KEPT_MS = 10 * 60_000
 """What waits for more than is known here waits once more."""
 
 
-class Through(NamedTuple):
+class CountedThrough(NamedTuple):
     """What is settled of a schedule.
 
     Attributes:
@@ -27,14 +27,14 @@ class Through(NamedTuple):
     unread: tuple[str, ...] = ()
 
 
-NOTHING = Through()
+NOTHING = CountedThrough()
 
 
-class Settled:
+class LowWatermarks:
     """Of one shard; a successor finds out anew."""
 
     def __init__(self) -> None:
-        self._through: dict[str, Through] = {}
+        self._through: dict[str, CountedThrough] = {}
         self._waiting: dict[str, Instant] = {}
         self._asked: dict[str, Instant] = {}
         self._beginning: set[str] = set()
@@ -44,7 +44,7 @@ class Settled:
         """Says who finds out for those of a namespace that wait; called where nobody does yet, or up to an earlier instant only."""
         self._begin = begin
 
-    def through(self, ref: str) -> Through:
+    def through(self, ref: str) -> CountedThrough:
         """Returns what is known of a schedule, `<ns>/<name>`."""
         return self._through.get(ref, NOTHING)
 
@@ -56,7 +56,7 @@ class Settled:
         for ref in refs:
             if instant >= self.through(ref).instant:
                 self._through.pop(ref, None)
-                self._through[ref] = Through(instant, tuple(unread))  # Latest last.
+                self._through[ref] = CountedThrough(instant, tuple(unread))  # Latest last.
         while self._through and next(iter(self._through.values())).instant <= instant - KEPT_MS:
             del self._through[next(iter(self._through))]
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from tidegate_core.language.events.trigger_facts import RunFact, ScheduleGone, fact_from_json
 from tidegate_core.language.values.states import RunState
 from tidegate_core.rows import keys
-from tidegate_core.rows.effects import Poke
+from tidegate_core.rows.effects import WakeUp
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.outbox import OutboxRow
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.shard.events.subscription_index import Listener
+from tidegate_core.shard.events.subscription_index import Subscription
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 LISTENERS_PER_PAGE = 80
@@ -40,7 +40,7 @@ def gone_row(state: ScheduleState, asked_at: int | None, now: int) -> OutboxRow:
     return OutboxRow(run_id=state.incarnation, attempt=0, state=GONE, record="", fact=fact.canonical_json())
 
 
-def news_of(row: OutboxRow) -> RunFact | ScheduleGone:
+def event_of_row(row: OutboxRow) -> RunFact | ScheduleGone:
     """Returns what an outbox row tells."""
     if row.state == GONE:
         return ScheduleGone.model_validate_json(row.fact)
@@ -50,7 +50,7 @@ def news_of(row: OutboxRow) -> RunFact | ScheduleGone:
 
 
 @dataclass(frozen=True, slots=True)
-class Distribute:
+class FanOut:
     """Writes the next page of inbox rows for one terminal state.
 
     Attributes:
@@ -58,7 +58,7 @@ class Distribute:
     """
 
     key: Key
-    listeners: Sequence[Listener]
+    listeners: Sequence[Subscription]
     shard: int
     gone: Callable[[], None]
     stale: tuple[Key, ...] = ()
@@ -75,7 +75,7 @@ class Distribute:
             return
         if row.matched:
             return
-        news = news_of(row)
+        news = event_of_row(row)
         wanted = self._by_schedule(news, row.page)
         # What a former loss of the program has told may lie there still, or be taken in just now: there may be thousands of them.
         lay = unit.set_row if row.state == RunState.LOST else unit.put_new
@@ -87,29 +87,29 @@ class Distribute:
                 break
             shard = listeners[0].row.shard
             lay(inbox, inbox.key(shard))
-            unit.after(Poke(shard))
+            unit.after(WakeUp(shard))
             page, served = ref, served + 1
         unit.put(replace(row, page=page, matched=served == len(wanted)), self.key)
 
-    def _by_schedule(self, news: RunFact | ScheduleGone, after: str) -> dict[str, list[Listener]]:
+    def _by_schedule(self, news: RunFact | ScheduleGone, after: str) -> dict[str, list[Subscription]]:
         """Returns the listeners that hear it, by schedule, in the order of the pages; `after` is the last one served.
 
         All leaves and generations of a schedule share one inbox row: while an update is under way rows of both generations
         are in the index, and the owner counts for the one that is present when it takes the row, so once (I3).
         """
-        wanted: dict[str, list[Listener]] = {}
+        wanted: dict[str, list[Subscription]] = {}
         for listener in sorted(self.listeners, key=lambda each: (_ref(each), each.row.key().sk)):
             if _hears(listener, news) and _ref(listener) > after:
                 wanted.setdefault(_ref(listener), []).append(listener)
         return wanted
 
 
-def is_heard_by_none(row: OutboxRow, listeners: Sequence[Listener]) -> bool:
+def has_no_subscriber(row: OutboxRow, listeners: Sequence[Subscription]) -> bool:
     """Whether none of those who listen hears what the row tells, and none has before."""
-    return not row.page and not any(_hears(listener, news_of(row)) for listener in listeners)
+    return not row.page and not any(_hears(listener, event_of_row(row)) for listener in listeners)
 
 
-def _hears(listener: Listener, news: RunFact | ScheduleGone) -> bool:
+def _hears(listener: Subscription, news: RunFact | ScheduleGone) -> bool:
     if isinstance(news, ScheduleGone):
         return _loses(listener, news)
     if news.state is RunState.RUNNING and not listener.row.starts:
@@ -117,7 +117,7 @@ def _hears(listener: Listener, news: RunFact | ScheduleGone) -> bool:
     return news.admitted_at >= listener.row.told_from - ACTIVATION_SLACK_MS
 
 
-def _loses(listener: Listener, news: ScheduleGone) -> bool:
+def _loses(listener: Subscription, news: ScheduleGone) -> bool:
     """Whoever was activated later waits for what comes under the name.
 
     Which came first is told by the broker's clock, for requests that follow each other within a second as well. The nodes'
@@ -128,7 +128,7 @@ def _loses(listener: Listener, news: ScheduleGone) -> bool:
     return news.at >= listener.row.told_from - ACTIVATION_SLACK_MS
 
 
-def _matched(listeners: Sequence[Listener], fact: str, at: int, origin: str) -> list[dict[str, object]]:
+def _matched(listeners: Sequence[Subscription], fact: str, at: int, origin: str) -> list[dict[str, object]]:
     matched: list[dict[str, object]] = [
         {
             "leaf": listener.row.leaf,
@@ -144,11 +144,11 @@ def _matched(listeners: Sequence[Listener], fact: str, at: int, origin: str) -> 
     return matched
 
 
-def _ref(listener: Listener) -> str:
+def _ref(listener: Subscription) -> str:
     return keys.schedule_ref(listener.row.namespace, listener.row.name)
 
 
-def _inbox_row(row: OutboxRow, listeners: Sequence[Listener], news: RunFact | ScheduleGone, now: int) -> InboxRow:
+def _inbox_row(row: OutboxRow, listeners: Sequence[Subscription], news: RunFact | ScheduleGone, now: int) -> InboxRow:
     at = (news.ended_at or now) if isinstance(news, RunFact) else news.at
     origin = f"{row.run_id}.{row.attempt:04d}.{row.state}"
     matched = _matched(listeners, row.fact, at, origin)

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.operations import Operation
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, ReadRange
@@ -21,7 +21,7 @@ from tidegate_core.rows.subscription import IndexRow
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class Subscription:
     """One leaf of one schedule version that listens to an event key.
 
     Attributes:
@@ -32,27 +32,27 @@ class Listener:
 
     row: IndexRow
     offsets: Mapping[str, int]
-    beside: tuple[Listener, ...] = ()
+    beside: tuple[Subscription, ...] = ()
 
-    def hears(self, topic_id: str, topic_partition: int, offset: int, append_time: int) -> bool:
+    def accepts(self, topic_id: str, topic_partition: int, offset: int, append_time: int) -> bool:
         """Events below the activation's end offsets never count. Those of topic partitions that are newer than it, or that no
         broker told of yet, count when they came after the request. One row that hears is enough: of a late one's ends it is not
         known whether they were read before the receipt.
         """
         first = self.offsets.get(f"{topic_id}/{topic_partition}")
         heard = append_time >= self.row.asked_at if first is None else offset >= first
-        return heard or any(each.hears(topic_id, topic_partition, offset, append_time) for each in self.beside)
+        return heard or any(each.accepts(topic_id, topic_partition, offset, append_time) for each in self.beside)
 
 
-class EventIndex:
+class SubscriptionIndex:
     """Shared by all partition actors of a node; each asks through its own host."""
 
     def __init__(self) -> None:
         self._versions: dict[int, int] = {}
-        self._listeners: dict[int, dict[str, tuple[Listener, ...]]] = {}
+        self._listeners: dict[int, dict[str, tuple[Subscription, ...]]] = {}
         self._vectors: dict[int, dict[str, Mapping[str, int]]] = {}
 
-    def match(self, host: Host, event_keys: Iterable[str]) -> Operation[dict[str, tuple[Listener, ...]]]:
+    def match(self, host: ActorContext, event_keys: Iterable[str]) -> Operation[dict[str, tuple[Subscription, ...]]]:
         """Returns the listeners of each key, as of versions read after this call."""
         wanted = sorted(set(event_keys))
         shards = sorted({keys.index_shard_of(event_key) for event_key in wanted})
@@ -64,7 +64,7 @@ class EventIndex:
                 yield from self._load(host, shard, version)
         return {event_key: self._listeners[keys.index_shard_of(event_key)].get(event_key, ()) for event_key in wanted}
 
-    def _load(self, host: Host, shard: int, version: int) -> Operation[None]:
+    def _load(self, host: ActorContext, shard: int, version: int) -> Operation[None]:
         rows: list[IndexRow] = []
         after: str | None = None
         while True:
@@ -82,7 +82,9 @@ class EventIndex:
         self._vectors[shard] = vectors
         self._versions[shard] = version
 
-    def _load_vectors(self, host: Host, shard: int, rows: list[IndexRow]) -> Operation[dict[str, Mapping[str, int]]]:
+    def _load_vectors(
+        self, host: ActorContext, shard: int, rows: list[IndexRow]
+    ) -> Operation[dict[str, Mapping[str, int]]]:
         """Returns the vectors of these rows. One that is gone was removed with its row, which was read before that."""
         known = self._vectors.get(shard, {})
         named = sorted({row.vector for row in rows if row.vector is not None})
@@ -98,15 +100,15 @@ class EventIndex:
 
 def _by_event_key(
     rows: Iterable[IndexRow], vectors: Mapping[str, Mapping[str, int]]
-) -> dict[str, tuple[Listener, ...]]:
+) -> dict[str, tuple[Subscription, ...]]:
     """Returns who listens to which event key: one for each leaf of an activation, however many owners wrote of it."""
-    by_leaf: dict[tuple[str, str, str, str, int, int], list[Listener]] = {}
+    by_leaf: dict[tuple[str, str, str, str, int, int], list[Subscription]] = {}
     for row in rows:
         if row.vector is None or row.vector in vectors:
             offsets = {} if row.vector is None else vectors[row.vector]
             leaf = (row.event_key, row.namespace, row.name, row.incarnation, row.generation, row.leaf)
-            by_leaf.setdefault(leaf, []).append(Listener(row, offsets))
-    by_key: dict[str, list[Listener]] = {}
+            by_leaf.setdefault(leaf, []).append(Subscription(row, offsets))
+    by_key: dict[str, list[Subscription]] = {}
     for (event_key, *_), (first, *others) in by_leaf.items():
         by_key.setdefault(event_key, []).append(replace(first, beside=tuple(others)))
     return {event_key: tuple(listeners) for event_key, listeners in by_key.items()}

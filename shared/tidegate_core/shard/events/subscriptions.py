@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tidegate_core.engine.actor_context import RETRY_FIRST_MS
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.requests.requests import ScheduleApply, ScheduleRequest
 from tidegate_core.language.triggers.trigger import EventTrigger
@@ -24,7 +24,7 @@ from tidegate_core.rows.item_codec import from_item, to_item
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.rows.store_operations import Batch, Delete, Put, Transaction, Update
 from tidegate_core.rows.subscription import IndexRow
-from tidegate_core.shard.events.end_offsets import as_vector, log_ends
+from tidegate_core.shard.events.end_offsets import as_vector, read_end_offsets
 from tidegate_core.shard.events.subscription_index import vector_item
 from tidegate_core.shard.spec_cache import parsed
 
@@ -36,13 +36,13 @@ RUNS = "run/"
 """What the event keys of runs begin with: they are told by their owners and not read from a topic."""
 
 
-def listen(
-    lane: Lane, state: ScheduleState, spec: ScheduleSpec, arrived: int, asked_at: int | None = None
+def subscribe(
+    lane: ShardWriter, state: ScheduleState, spec: ScheduleSpec, arrived: int, asked_at: int | None = None
 ) -> Operation[None]:
     """Writes the index rows and raises their versions, before the state moves and long before the receipt.
 
     So whoever reads an event that was produced after the receipt reads a version that makes it see these rows. Those of
-    a request that then fails go again (`unlisten_in_vain`).
+    a request that then fails go again (`unsubscribe_failed`).
 
     Args:
         lane: Of the schedule's shard.
@@ -58,14 +58,14 @@ def listen(
         yield from listen_again(lane, rows)
 
 
-def unlisten(lane: Lane, state: ScheduleState) -> Operation[None]:
+def unsubscribe(lane: ShardWriter, state: ScheduleState) -> Operation[None]:
     """Removes the rows of all earlier generations, and has every reader of the index see that they are gone; until then their matches are
     dropped by the owner.
 
     Found in the index and not remembered, so that a successor can do it for a request that is answered already.
     """
     heard = yield from _rows_of_before(lane, state)
-    # Before the rows, which alone tell a successor of them: whoever reads a row without a vector goes by append times (`Listener.hears`).
+    # Before the rows, which alone tell a successor of them: whoever reads a row without a vector goes by append times (`Subscription.accepts`).
     # Leaves of one trigger share a vector.
     vectors = {row.vector for rows in heard.values() for row in rows if row.vector is not None}
     if vectors:
@@ -80,7 +80,7 @@ def unlisten(lane: Lane, state: ScheduleState) -> Operation[None]:
             yield from _raise_version(lane, keys.index_shard_of(event_key), gone)
 
 
-def unlisten_in_vain(lane: Lane, request: ScheduleRequest, state: ScheduleState | None) -> Operation[None]:
+def unsubscribe_failed(lane: ShardWriter, request: ScheduleRequest, state: ScheduleState | None) -> Operation[None]:
     """Removes the rows of a request that came to nothing although it had been made out to listen: by an owner that fell behind that, for
     one that decides otherwise, or before its write was refused.
 
@@ -113,12 +113,12 @@ def unlisten_in_vain(lane: Lane, request: ScheduleRequest, state: ScheduleState 
                 yield from lane.host.sleep(RETRY_FIRST_MS)
 
 
-def _rows_of(lane: Lane, event_key: str, namespace: str, name: str) -> Operation[list[IndexRow]]:
+def _rows_of(lane: ShardWriter, event_key: str, namespace: str, name: str) -> Operation[list[IndexRow]]:
     pk, low, high = keys.index_rows_of(event_key, namespace, name)
     return [from_item(IndexRow, item) for item in (yield from lane.read_range(low, high, pk))]
 
 
-def _rows_of_before(lane: Lane, state: ScheduleState) -> Operation[dict[str, list[IndexRow]]]:
+def _rows_of_before(lane: ShardWriter, state: ScheduleState) -> Operation[dict[str, list[IndexRow]]]:
     """Returns the rows of earlier generations by their event keys."""
     heard: dict[str, list[IndexRow]] = {}
     for event_key in (yield from _event_keys(lane, state)):
@@ -127,7 +127,7 @@ def _rows_of_before(lane: Lane, state: ScheduleState) -> Operation[dict[str, lis
     return heard
 
 
-def _event_keys(lane: Lane, state: ScheduleState) -> Operation[list[str]]:
+def _event_keys(lane: ShardWriter, state: ScheduleState) -> Operation[list[str]]:
     """Returns what the present version and the one before it listen to; earlier ones had their turn before."""
     versions = [version for version in (state.version - 1, state.version) if version > 0]
     wanted = tuple(keys.definition(lane.shard, state.namespace, state.name, version) for version in versions)
@@ -138,7 +138,7 @@ def _event_keys(lane: Lane, state: ScheduleState) -> Operation[list[str]]:
     return sorted({leaf.event_key(state.namespace) for leaf in leaves} - {""})
 
 
-class HeardLeaf(NamedTuple):
+class SubscribedLeaf(NamedTuple):
     """A leaf of a trigger that hears something.
 
     Attributes:
@@ -151,17 +151,17 @@ class HeardLeaf(NamedTuple):
     starts: bool | None
 
 
-def heard_leaves(spec: ScheduleSpec) -> tuple[HeardLeaf, ...]:
+def heard_leaves(spec: ScheduleSpec) -> tuple[SubscribedLeaf, ...]:
     """Returns what a schedule hears; a leaf of time hears nothing."""
     if not isinstance(spec.trigger, EventTrigger):
         return ()
     keyed = [(number, leaf, leaf.event_key(spec.namespace)) for number, leaf in enumerate(spec.trigger.leaves())]
     return tuple(
-        HeardLeaf(number, event_key, leaf.hears_starts or None) for number, leaf, event_key in keyed if event_key
+        SubscribedLeaf(number, event_key, leaf.hears_starts or None) for number, leaf, event_key in keyed if event_key
     )
 
 
-def _index_rows(lane: Lane, state: ScheduleState, spec: ScheduleSpec, arrived: int) -> Operation[list[IndexRow]]:
+def _index_rows(lane: ShardWriter, state: ScheduleState, spec: ScheduleSpec, arrived: int) -> Operation[list[IndexRow]]:
     heard = heard_leaves(spec)
     vector = None
     if any(not leaf.event_key.startswith(RUNS) for leaf in heard):
@@ -169,7 +169,7 @@ def _index_rows(lane: Lane, state: ScheduleState, spec: ScheduleSpec, arrived: i
     return [_row(lane, state, leaf, vector) for leaf in heard]
 
 
-def _row(lane: Lane, state: ScheduleState, leaf: HeardLeaf, vector: str | None) -> IndexRow:
+def _row(lane: ShardWriter, state: ScheduleState, leaf: SubscribedLeaf, vector: str | None) -> IndexRow:
     return IndexRow(
         event_key=leaf.event_key,
         namespace=state.namespace,
@@ -185,10 +185,10 @@ def _row(lane: Lane, state: ScheduleState, leaf: HeardLeaf, vector: str | None) 
     )
 
 
-def unheard(lane: Lane, state: ScheduleState, heard: Sequence[HeardLeaf]) -> Operation[list[IndexRow]]:
+def missing_rows(lane: ShardWriter, state: ScheduleState, heard: Sequence[SubscribedLeaf]) -> Operation[list[IndexRow]]:
     """Returns the rows of the present generation that are not there, or whose vector is gone, as they are to be written anew.
 
-    They have the vector of the leaves beside them. Where none is left the append times tell what came after the last request (`Listener.hears`).
+    They have the vector of the leaves beside them. Where none is left the append times tell what came after the last request (`Subscription.accepts`).
     """
     rows: list[IndexRow] = []
     for event_key in sorted({leaf.event_key for leaf in heard}):
@@ -205,15 +205,15 @@ def unheard(lane: Lane, state: ScheduleState, heard: Sequence[HeardLeaf]) -> Ope
     return [_row(lane, state, leaf, vector) for leaf in heard if leaf.number not in hears]
 
 
-def listen_again(lane: Lane, rows: Sequence[IndexRow]) -> Operation[None]:
+def listen_again(lane: ShardWriter, rows: Sequence[IndexRow]) -> Operation[None]:
     """Writes rows that were gone, and has every reader of the index see them."""
     yield from lane.host.write_for_good(Batch("index", tuple(Put(row.key(), to_item(row, row.key())) for row in rows)))
     yield from _raise_versions(lane, rows)
 
 
-def _activation_vector(lane: Lane, state: ScheduleState, arrived: int) -> Operation[str]:
+def _activation_vector(lane: ShardWriter, state: ScheduleState, arrived: int) -> Operation[str]:
     """Stores end offsets that were read after the request had arrived: events below never count, those after the receipt always do."""
-    ends = yield from log_ends(lane.host, [state.namespace], arrived)
+    ends = yield from read_end_offsets(lane.host, [state.namespace], arrived)
     # A request that comes to nothing has the generation of the next one, and its vector goes: it is none of that one's.
     owner = f"{keys.schedule_ref(state.namespace, state.name)}#{state.generation}#{state.position}"
     vector_id, key, item = vector_item(owner, as_vector(ends))
@@ -221,17 +221,17 @@ def _activation_vector(lane: Lane, state: ScheduleState, arrived: int) -> Operat
     return vector_id
 
 
-def _raise_versions(lane: Lane, rows: Sequence[IndexRow]) -> Operation[None]:
+def _raise_versions(lane: ShardWriter, rows: Sequence[IndexRow]) -> Operation[None]:
     for index_shard in sorted({keys.index_shard_of(row.event_key) for row in rows}):
         yield from _raise_version(lane, index_shard)
 
 
-def _raise_version(lane: Lane, index_shard: int, with_it: Sequence[Delete] = ()) -> Operation[None]:
+def _raise_version(lane: ShardWriter, index_shard: int, with_it: Sequence[Delete] = ()) -> Operation[None]:
     update, token = _raised(lane, index_shard)
-    yield from lane.host.commit_for_good(Transaction("raise_index", (*with_it, update), token, update.key))
+    yield from lane.host.commit_until_settled(Transaction("raise_index", (*with_it, update), token, update.key))
 
 
-def _raised(lane: Lane, index_shard: int) -> tuple[Update, str]:
+def _raised(lane: ShardWriter, index_shard: int) -> tuple[Update, str]:
     """Returns what raises a version, and its token."""
     key, token = keys.index_version(index_shard), lane.host.token()
     # ADD without a condition: repeated or late ones raise it once more, which costs a reader one query.

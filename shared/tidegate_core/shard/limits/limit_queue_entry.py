@@ -22,19 +22,19 @@ from typing import Final, NamedTuple
 
 from tidegate_core.language.definitions.priority import Priority, class_of, order_of
 from tidegate_core.rows import keys
-from tidegate_core.rows.effects import Poke
+from tidegate_core.rows.effects import WakeUp
 from tidegate_core.rows.job import Job
-from tidegate_core.rows.shared_limit import Waiter
+from tidegate_core.rows.shared_limit import QueueEntry
 from tidegate_core.rows.store_operations import Key
 from tidegate_core.rows.timer import TimerRow
-from tidegate_core.writes.limit_permits import home_of, key_of, key_text, mark_queue
+from tidegate_core.writes.limit_permits import key_of, key_text, mark_queue, owner_shard_of
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 IDLE_MS: Final = 3_600_000
 """An item is looked at one to two hours after it was used: long past any late repeat. All uses of an hour share a row."""
 
 
-def look_later(unit: UnitOfWork, limit: Key, after: int, home: int) -> None:
+def schedule_idle_check(unit: UnitOfWork, limit: Key, after: int, home: int) -> None:
     """Has the limit's home look whether it is idle, in the transaction that may make its item; of a key's limits only.
 
     Args:
@@ -60,7 +60,7 @@ KEEP_OFFER_MS = 4_000
 NEVER = 1 << 62
 
 
-class Need(NamedTuple):
+class LimitRequest(NamedTuple):
     """A shared limit that a job has to have a permit of.
 
     Attributes:
@@ -77,7 +77,7 @@ class Need(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class QueueEntries:
     """What a job has written about its waiting.
 
     Attributes:
@@ -99,25 +99,27 @@ class Place:
 class _Asked(NamedTuple):
     """A limit, where the job's row in its queue lies, and the row if there is one."""
 
-    need: Need
+    need: LimitRequest
     key: Key
-    row: Waiter | None
+    row: QueueEntry | None
 
     @property
-    def has_had_the_word(self) -> bool:
+    def was_granted(self) -> bool:
         return self.need.offered or (self.row is not None and bool(self.row.aside))
 
 
-def wait_for(unit: UnitOfWork, job: Job, needs: Iterable[Need], priority: Priority, shards: int, now: int) -> Place:
+def wait_for(
+    unit: UnitOfWork, job: Job, needs: Iterable[LimitRequest], priority: Priority, shards: int, now: int
+) -> QueueEntries:
     """Writes the rows that the job has to have now, and removes those that it must not have any more."""
 
-    def row_of(need: Need) -> Waiter:
+    def row_of(need: LimitRequest) -> QueueEntry:
         return row_for(job, need.limit, need.most, priority, now)
 
     known: list[_Asked] = []
     for need in sorted(needs):
-        key = row_of(need).key(home_of(need.limit, shards))
-        known.append(_Asked(need, key, unit.record(Waiter, key) if key_text(key) in job.asked else None))
+        key = row_of(need).key(owner_shard_of(need.limit, shards))
+        known.append(_Asked(need, key, unit.record(QueueEntry, key) if key_text(key) in job.asked else None))
     before, last = _in_turn(known)
     asked = tuple(key_text(each.key) for each in (*before, *last))
     for text in job.asked:
@@ -142,13 +144,13 @@ def wait_for(unit: UnitOfWork, job: Job, needs: Iterable[Need], priority: Priori
         wrote = True
     look_again = now + (KEEP_OFFER_MS if keeps else ASK_AGAIN_MS)
     due = look_again if keeps else NEVER
-    return Place(replace(job, asked=asked), tuple(joined), look_again, due, tuple(moved), wrote)
+    return QueueEntries(replace(job, asked=asked), tuple(joined), look_again, due, tuple(moved), wrote)
 
 
-def row_for(job: Job, limit: Key, most: int, priority: Priority, now: int) -> Waiter:
+def row_for(job: Job, limit: Key, most: int, priority: Priority, now: int) -> QueueEntry:
     """Returns the job's row in the queue of a limit, as it is while the job does not stand aside."""
     order = order_of(class_of(priority, catch_up=bool(job.catch_up)), job.waits_since)
-    return Waiter(limit=limit.pk, job_id=job.id, satisfied_at=job.waits_since, order=order, most=most, asked_at=now)
+    return QueueEntry(limit=limit.pk, job_id=job.id, satisfied_at=job.waits_since, order=order, most=most, asked_at=now)
 
 
 def leave(unit: UnitOfWork, job: Job) -> Job:
@@ -158,18 +160,18 @@ def leave(unit: UnitOfWork, job: Job) -> Job:
     return replace(job, asked=())
 
 
-def mark(unit: UnitOfWork, places: Sequence[Place], shards: int, now: int) -> None:
+def mark(unit: UnitOfWork, places: Sequence[QueueEntries], shards: int, now: int) -> None:
     """Marks the queues that jobs have joined, each once, and tells their homes; those in which they moved as well."""
     joined = {limit: place.job.id for place in places for limit in place.joined}
     for limit, job_id in joined.items():
         # Unique: whoever sees an older mark has not seen this row.
         unit.apply(mark_queue(limit, f"{job_id}@{now}"))
-        look_later(unit, limit, now, home_of(limit, shards))
+        schedule_idle_check(unit, limit, now, owner_shard_of(limit, shards))
     for limit in {**joined, **{limit: "" for place in places for limit in place.moved}}:
-        unit.after(Poke(home_of(limit, shards), limit.pk))
+        unit.after(WakeUp(owner_shard_of(limit, shards), limit.pk))
 
 
-def _has_moved(row: Waiter, written: Waiter) -> bool:
+def _has_moved(row: QueueEntry, written: QueueEntry) -> bool:
     """Whether its home has to know of it: what is offered to it, or to others, is another matter now.
 
     An update that carries jobs on may have changed how many runs their limit lets run.
@@ -179,7 +181,7 @@ def _has_moved(row: Waiter, written: Waiter) -> bool:
 
 def _in_turn(known: Sequence[_Asked]) -> tuple[list[_Asked], list[_Asked]]:
     """Returns those in which it stands aside, and those in which it does not: what it waits for, and words that it keeps."""
-    before = list(takewhile(lambda each: each.has_had_the_word, known))
+    before = list(takewhile(lambda each: each.was_granted, known))
     if len(before) == len(known):
         return [], before  # Words for all, but for those that it has handed back.
     missing, *behind = known[len(before) :]
@@ -189,4 +191,4 @@ def _in_turn(known: Sequence[_Asked]) -> tuple[list[_Asked], list[_Asked]]:
     return before, [missing]
 
 
-__all__ = ["ASK_AGAIN_MS", "KEEP_OFFER_MS", "Need", "Place", "leave", "mark", "row_for", "wait_for"]
+__all__ = ["ASK_AGAIN_MS", "KEEP_OFFER_MS", "LimitRequest", "QueueEntries", "leave", "mark", "row_for", "wait_for"]

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tidegate_core.engine.actor_context import Fenced, Host
+from tidegate_core.engine.actor_context import ActorContext, Fenced
 from tidegate_core.engine.decision import Procedure
-from tidegate_core.engine.mutex import Turn
+from tidegate_core.engine.mutex import Mutex
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, Refused
 from tidegate_core.rows.outage import Outage, gaps_of, outages_of, with_gap
@@ -35,7 +35,7 @@ def sign_name(map_version: int, topic_partition: int) -> str:
     return str(topic_partition) if map_version == FIRST_VERSION else f"{map_version}:{topic_partition}"
 
 
-def read_signs(host: Host, leases: Mapping[int, Item | None]) -> Operation[dict[int, int]]:
+def read_signs(host: ActorContext, leases: Mapping[int, Item | None]) -> Operation[dict[int, int]]:
     """Reads up to when the owners that these leases name have served their shards; by shard, for `last_sign`.
 
     A process that lost a topic partition may live on and serve others, so each has a sign of its own, and under each map. Without one it
@@ -60,7 +60,7 @@ def read_signs(host: Host, leases: Mapping[int, Item | None]) -> Operation[dict[
     return signs
 
 
-def sign_of_life(
+def heartbeat_row(
     owner: str,
     node: str,
     now: int,
@@ -109,7 +109,7 @@ class RecurringFires(Protocol):
         """These are the gaps, written down."""
 
 
-class OutageWatch:
+class OutageRecorder:
     """What an owner knows of its shard's outages.
 
     Args:
@@ -123,7 +123,7 @@ class OutageWatch:
         known: The facts, written down all of them.
     """
 
-    def __init__(self, host: Host, shard: int, epoch: int, known: Sequence[Outage], complete: int) -> None:
+    def __init__(self, host: ActorContext, shard: int, epoch: int, known: Sequence[Outage], complete: int) -> None:
         self.known = tuple(known)
         self._opened: Callable[[], None] | None = None
         self._learners: Sequence[Callable[[tuple[Outage, ...]], None]] = ()
@@ -133,7 +133,7 @@ class OutageWatch:
         self._epoch = epoch
         self._complete: int | None = complete
         self._since: int | None = None
-        self._turn = Turn(host, f"outage {shard}")
+        self._turn = Mutex(host, f"outage {shard}")
 
     def connect(
         self,
@@ -149,9 +149,9 @@ class OutageWatch:
         """The shard is recovered: from now on it is served. Until then it was not, however long ago it was acquired."""
         complete, self._complete = self._complete, None
         if complete is not None and self._host.now - complete >= OUTAGE_GRACE_MS:
-            self.away_since(complete)
+            self.unserved_since(complete)
 
-    def away_since(self, instant: int) -> None:
+    def unserved_since(self, instant: int) -> None:
         """The store has not answered since, or this process stood still: when it is over, that is a fact. It began earlier where the shard was
         not served yet.
         """
@@ -195,7 +195,7 @@ class OutageWatch:
                 fires.gap_ends(end)
                 gaps = tuple(with_gap(gaps, whole(progress, "fired_slot"), before, known, fires.sent_through))
                 recorded = record_outages(self._shard, self._epoch, before, known, self._host.token(), gaps=gaps)
-                if isinstance((yield from self._host.commit_for_good(recorded)), Refused):
+                if isinstance((yield from self._host.commit_until_settled(recorded)), Refused):
                     continue  # It has another owner now, or the fact is there: the item says which.
                 self._host.note("outage", shard=self._shard, begin=self._since, end=end)
             self._learn(known)
@@ -214,9 +214,9 @@ class OutageWatch:
 class WriteDownOutage(Procedure):
     """Has the fact written although nothing else is to be decided: a shard may be idle for days."""
 
-    watch: OutageWatch
+    watch: OutageRecorder
     about: str
     name: str = "outage"
 
-    def run(self, lane: Lane) -> Operation[None]:
+    def run(self, lane: ShardWriter) -> Operation[None]:
         yield from self.watch.settle()

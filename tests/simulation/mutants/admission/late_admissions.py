@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tests.simulation.mutants.mutant import Mutant, Patch, operation_returning
 from tests.simulation.mutants.sketch.replacements import NOTHING_LATE
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 
 LATE_ADMISSIONS = (
     Mutant(
         "no void",
         "a transaction whose first send is on its way counts as refused, and takes effect when nobody expects it",
         breaks="I1",
-        patches=(Patch(Lane, "_void", operation_returning(False)),),
+        patches=(Patch(ShardWriter, "_void", operation_returning(False)),),
         beside=(NOTHING_LATE,),
         killed_by="unit/tidegate_core/admission/test_admission_not_through.py::test_given_an_admission_that_gets_no_answer_then_there_is_one_run_and_one_permit[applied]",
     ),

@@ -12,15 +12,14 @@ from typing import Any, Final
 
 from tests.simulation.mutants.clauses.weakened_conditions import without
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
-from tidegate_core.admission import admit, permits
-from tidegate_core.admission import limit_coordinator as home_limits
+from tidegate_core.admission import admit, limit_coordinator, permits
 from tidegate_core.rows import keys
 from tidegate_core.rows.job import Job
-from tidegate_core.rows.shared_limit import SharedLimit, Waiter
+from tidegate_core.rows.shared_limit import QueueEntry, SharedLimit
 from tidegate_core.rows.store_operations import Action, Applied, Put, RawOutcome, Transaction, Update
-from tidegate_core.shard import shard_cache as memory
+from tidegate_core.shard import shard_cache
 from tidegate_core.shard.job_order import Place
-from tidegate_core.writes import limit_permits as limits
+from tidegate_core.writes import limit_permits
 from tidegate_memory.store import MemoryStore
 
 BOUND: Final = "(attribute_not_exists(#in_use) OR #in_use < :most)"
@@ -37,7 +36,7 @@ def echoing(transact: Callable[..., RawOutcome], store: MemoryStore, transaction
 
 
 HEARD_TWICE: Final = Patch(MemoryStore, "transact", around(echoing))
-EACH_IN_AN_ITEM: Final = Patch(limits, "HOLDERS_INLINE_MAX", instead(0))
+EACH_IN_AN_ITEM: Final = Patch(limit_permits, "HOLDERS_INLINE_MAX", instead(0))
 
 
 def keeping_the_word(take: Callable[..., tuple[Action, ...]], *arguments: Any, **named: Any) -> tuple[Action, ...]:
@@ -63,12 +62,12 @@ def who_has_the_word_passes(limit: SharedLimit, job_id: str, most: int) -> bool:
 
 
 def pretending_to_have_the_word(
-    take: Callable[..., tuple[Action, ...]], permit: limits.Permit, most: int, *, offered: bool = False
+    take: Callable[..., tuple[Action, ...]], permit: limit_permits.Permit, most: int, *, offered: bool = False
 ) -> tuple[Action, ...]:
     return take(permit, most, offered=True)
 
 
-def offering_to_all(state: SharedLimit, waiters: Sequence[Waiter]) -> list[str]:
+def offering_to_all(state: SharedLimit, waiters: Sequence[QueueEntry]) -> list[str]:
     return [waiter.job_id for waiter in waiters if waiter.job_id not in state.offered]
 
 
@@ -77,8 +76,8 @@ def offering_to_the_last(next_offers: Callable[..., list[str]]) -> Any:
 
 
 def of_two_at_most(
-    take: Callable[..., permits.Held], unit: Any, wanted: Sequence[permits.Wanted], *more: Any
-) -> permits.Held:
+    take: Callable[..., permits.GrantedPermits], unit: Any, wanted: Sequence[permits.RequiredLimit], *more: Any
+) -> permits.GrantedPermits:
     shared = [each for each in wanted if each.limit.is_shared]
     return take(unit, [each for each in wanted if each not in shared[2:]], *more)
 
@@ -87,7 +86,7 @@ def first_come(job: Job) -> Place:
     return (False, not job.force_overlap, job.waits_since, job.nominal, job.id)
 
 
-def keeping_its_slot(state: SharedLimit, waiters: Sequence[Waiter]) -> list[Waiter]:
+def keeping_its_slot(state: SharedLimit, waiters: Sequence[QueueEntry]) -> list[QueueEntry]:
     first = next((waiter.job_id for waiter in waiters if waiter.aside), None)
     return [waiter for waiter in waiters if not waiter.aside or waiter.job_id == first]
 
@@ -127,7 +126,7 @@ LIMITS: Final = (
         breaks="I4",
         patches=(
             without("permit_offered", clauses=f"{NO_HOLDER} AND {HAS_WORD}", values=(":run",)),
-            Patch(home_limits, "next_offers", instead(offering_to_all)),
+            Patch(limit_coordinator, "next_offers", instead(offering_to_all)),
             Patch(SharedLimit, "lets_pass", instead(who_has_the_word_passes)),
         ),
         killed_by=Seeds(within=3, trap="queues"),
@@ -186,14 +185,14 @@ LIMITS: Final = (
         "left queue",
         "jobs that abort end for ever because of somebody who waited once",
         breaks="order",
-        patches=(Patch(admit, "has_its_turn", returning(False)),),
+        patches=(Patch(admit, "would_be_granted", returning(False)),),
         killed_by="unit/tidegate_core/admission/test_abandoned_queue.py::test_given_that_the_poke_of_joining_was_lost_and_the_queue_left_then_a_job_that_aborts_starts",
     ),
     Mutant(
         "lapse",
         "an offer to a job that is gone keeps its slot for ever",
         breaks="liveness",
-        patches=(Patch(home_limits, "lapsed_offers", returning([])),),
+        patches=(Patch(limit_coordinator, "lapsed_offers", returning([])),),
         killed_by=Seeds(within=6, trap="queues"),
     ),
     Mutant(
@@ -207,14 +206,14 @@ LIMITS: Final = (
         "last first",
         "who came last is offered the next slot",
         breaks="order",
-        patches=(Patch(home_limits, "next_offers", offering_to_the_last),),
+        patches=(Patch(limit_coordinator, "next_offers", offering_to_the_last),),
         killed_by=Seeds(within=4, trap="queues"),
     ),
     Mutant(
         "missed before due",
         "a job of an instant that was missed stands before those that are due now, and holds the schedule's place for as long as it waits",
         breaks="order",
-        patches=(Patch(memory, "place_in_line", instead(first_come)),),
+        patches=(Patch(shard_cache, "queue_position", instead(first_come)),),
         killed_by=f"{LINE_TESTS}::test_given_a_missed_job_that_waits_for_a_busy_group_then_the_one_that_is_due_now_takes_its_place[queue]",
     ),
     Mutant(
@@ -228,7 +227,7 @@ LIMITS: Final = (
         "kept from the urgent",
         "the job that keeps a slot for later keeps it from those of a higher class as well",
         breaks="order",
-        patches=(Patch(home_limits, "in_line", instead(keeping_its_slot)),),
+        patches=(Patch(limit_coordinator, "in_line", instead(keeping_its_slot)),),
         killed_by="unit/tidegate_core/admission/test_limit_coordinator.py::test_given_a_job_that_keeps_a_slot_for_later_then_it_does_so_from_nobody_of_a_higher_class[its word is the only slot]",
     ),
 )

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tests.simulation.mutants.mutant import Mutant, Patch, instead, returning
-from tidegate_core.admission import admit
-from tidegate_core.admission import overlap_rules as overlap
+from tidegate_core.admission import admit, overlap_rules
 from tidegate_core.admission.admit import AdmitNext
 from tidegate_core.admission.pending_timeout import Late
-from tidegate_core.commands import apply_request as request
-from tidegate_core.commands import end_pending as ending
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.commands import apply_request, end_pending
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.evidence import match as count
 from tidegate_core.evidence import watermark
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.receipt import StoredReceipt
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.shard.limits import limit_queue_entry as asking
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.limits import limit_queue_entry
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 SHARED_LIMITS_TESTS = "unit/tidegate_core/admission/test_shared_limits.py"
@@ -36,7 +34,7 @@ def asking_for_what_it_ignores(after_pending_timeout: Callable[..., Late]) -> Ca
     return lambda *arguments: after_pending_timeout(*arguments)._replace(is_forced=False)
 
 
-def whenever_it_was_given(lane: Lane, key: Key) -> StoredReceipt | None:
+def whenever_it_was_given(lane: ShardWriter, key: Key) -> StoredReceipt | None:
     item = lane.view.item(key) if lane.view.knows(key) else None
     stored = None if item is None else from_item(StoredReceipt, item)
     return stored if stored is not None and stored.settled else None
@@ -54,28 +52,28 @@ RULES_OF_LONG_WAITS = (
         "runs without a permit",
         "what an older version let go without a bound counts for nothing when an update bounds the runs",
         breaks="I4",
-        patches=(Patch(Memory, "without_permit", returning(())),),
+        patches=(Patch(ShardCache, "without_permit", returning(())),),
         killed_by="unit/tidegate_core/admission/test_shard_overlap.py::test_given_an_update_that_bounds_the_runs_then_those_that_are_open_count[queue-constraints0-1-carry]",
     ),
     Mutant(
         "patience in an outage",
         "the time-out of a pair waits by the clock for what nobody can read, and an outage ends it",
         breaks="I3",
-        patches=(Patch(watermark, "LOOKS_APART_MS_MAX", instead(EVERY_TIME)),),
+        patches=(Patch(watermark, "CHECKS_APART_MS_MAX", instead(EVERY_TIME)),),
         killed_by="unit/tidegate_core/evidence/test_expiry.py::test_given_a_time_out_in_an_outage_then_what_came_before_it_is_still_waited_for[a process that stands still]",
     ),
     Mutant(
         "limit of before",
         "jobs that an update carries on wait in their queue for the limit of before",
         breaks="liveness",
-        patches=(Patch(asking, "_has_moved", instead(lambda row, written: row.aside != written.aside)),),
+        patches=(Patch(limit_queue_entry, "_has_moved", instead(lambda row, written: row.aside != written.aside)),),
         killed_by=f"{SHARED_LIMITS_TESTS}::test_given_an_update_that_carries_what_waits_then_its_rows_bear_the_new_limit[raised-of_limit]",
     ),
     Mutant(
         "merged over a gap",
         "jobs on either side of one that has ended by itself are merged, and its data are those of another one",
         breaks="I7",
-        patches=(Patch(overlap, "_adjoin", returning(True)),),
+        patches=(Patch(overlap_rules, "_adjoin", returning(True)),),
         killed_by="unit/tidegate_core/admission/test_overlap_rules.py::test_given_a_gap_between_data_intervals_then_jobs_on_either_side_are_not_merged[coalesce]",
     ),
     Mutant(
@@ -110,21 +108,21 @@ RULES_OF_LONG_WAITS = (
         "a read for each repeat",
         "repeats of what is answered come as fast as a slow store is read, and who has no answer yet stands behind them",
         breaks="liveness",
-        patches=(Patch(request, "_answer_at_hand", returning(None)),),
+        patches=(Patch(apply_request, "_answer_at_hand", returning(None)),),
         killed_by=f"{REPEATS_TESTS}::test_given_many_repeats_of_what_was_answered_then_who_stands_behind_them_is_answered_soon[its owner]",
     ),
     Mutant(
         "answers for ever",
         "an owner that has little to do answers an id that is used again from what has expired",
         breaks="answers",
-        patches=(Patch(request, "_answer_at_hand", instead(whenever_it_was_given)),),
+        patches=(Patch(apply_request, "_answer_at_hand", instead(whenever_it_was_given)),),
         killed_by=f"{REPEATS_TESTS}::test_given_an_id_that_is_used_again_when_its_answer_is_gone_then_it_is_a_first_request",
     ),
     Mutant(
         "runs by name",
         "of a schedule with more open runs than the view holds each is read by name, and no page of its stop is ever decided",
         breaks="liveness",
-        patches=(Patch(ending, "runs_of", instead(each_by_its_name)),),
+        patches=(Patch(end_pending, "runs_of", instead(each_by_its_name)),),
         killed_by="unit/tidegate_core/runs/test_very_many_runs.py::test_given_very_many_open_runs_then_a_stop_is_answered[delete-more0]",
     ),
 )

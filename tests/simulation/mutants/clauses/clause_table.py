@@ -170,7 +170,7 @@ KILLED_BY: Final[Mapping[str, Mapping[str, str]]] = {
         "attribute_not_exists(#moves)": f"I8: {_HOLD_AGAIN}[the first hold]",
         "#moves = :moves_seen": f"I8: {_HOLD_AGAIN}[a later hold]",
     },
-    "guard_older": {
+    "fence_older": {
         "attribute_not_exists(#live_from) OR #live_from < :version": f"I5: {_DELIVERY}_a_guard_then_it_only_rises[older]",
         "attribute_not_exists(#live_from)": f"I7: {_DELIVERY}_a_guard_then_it_only_rises[first]",
         "#live_from < :version": f"I7: {_DELIVERY}_a_guard_then_it_only_rises[newer]",

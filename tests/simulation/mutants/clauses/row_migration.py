@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, instead, returning
-from tidegate_core.commands import schedule_commands as control
-from tidegate_core.explain import migration_blockers as gate
+from tidegate_core.commands import schedule_commands
+from tidegate_core.explain import migration_blockers
 from tidegate_core.firing import fire
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.schema_version import StoreSchema
@@ -32,7 +32,7 @@ MIGRATION = (
         breaks="I6",
         patches=(
             Patch(fire, "as_all_read_it", instead(leaving_bounds)),
-            Patch(control, "as_all_read_it", instead(leaving_bounds)),
+            Patch(schedule_commands, "as_all_read_it", instead(leaving_bounds)),
         ),
         beside=(Patch(unit_of_work, "newer_fields", instead(lambda record, version: iter(()))),),
         killed_by=f"{STORIES}::"
@@ -42,7 +42,7 @@ MIGRATION = (
         "leases unread",
         "a stopped node of an older release is not counted, and goes on before another node has taken over its shards",
         breaks="I6",
-        patches=(Patch(gate, "_by_owner", returning({})),),
+        patches=(Patch(migration_blockers, "_by_owner", returning({})),),
         killed_by=Seeds(within=30, directed=(6,), trap="two_releases"),
     ),
 )

@@ -80,7 +80,7 @@ CONDITIONS = (
         "message guard",
         "a late replacement lowers the guard that a younger one has raised",
         breaks="I5",
-        patches=(without("guard_older", values=(":version",)),),
+        patches=(without("fence_older", values=(":version",)),),
         killed_by=Seeds(within=4, trap="echoes"),
     ),
     Mutant(

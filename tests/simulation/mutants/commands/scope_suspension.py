@@ -7,14 +7,14 @@ from typing import Any
 
 from tests.simulation.mutants.clauses.weakened_conditions import without
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
-from tidegate_core.commands.scope_commands import Spread
-from tidegate_core.commands.shard_suspension import EndCovered, ShardControls
-from tidegate_core.commands.upstream_deleted import UpstreamGone
+from tidegate_core.commands.scope_commands import SuspensionRollout
+from tidegate_core.commands.shard_suspension import EndSuspendedWork, ShardSuspension
+from tidegate_core.commands.upstream_deleted import RemoveUpstream
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Lane
-from tidegate_core.messages.one_shot.held_messages import Holding
-from tidegate_core.rows.scope_suspension import Controls
-from tidegate_core.shard.events.deferred_inbox import LeftRows
+from tidegate_core.engine.shard_writer import ShardWriter
+from tidegate_core.messages.one_shot.held_messages import HeldMessages
+from tidegate_core.rows.scope_suspension import ScopeSuspensions
+from tidegate_core.shard.events.deferred_inbox import DeferredRows
 from tidegate_core.writes.read_cache import View
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
@@ -22,29 +22,35 @@ EVENTS_HEARD_LATE_TESTS = "unit/tidegate_core/evidence/test_events_heard_late.py
 
 
 def deciding_from_the_first(
-    init: Callable[..., None], unit: UnitOfWork, view: View, shard: int, epoch: int, controls: Controls, *others: Any
+    init: Callable[..., None],
+    unit: UnitOfWork,
+    view: View,
+    shard: int,
+    epoch: int,
+    controls: ScopeSuspensions,
+    *others: Any,
 ) -> None:
     """An owner goes on deciding from the controls that it began with."""
     first = view.__dict__.setdefault("first_controls", controls)
     init(unit, view, shard, epoch, first, *others)
 
 
-def waiting_for_nobody(_: Spread, wanted: int) -> Generator[Any, Any, int]:
+def waiting_for_nobody(_: SuspensionRollout, wanted: int) -> Generator[Any, Any, int]:
     yield from ()
     return wanted
 
 
-def by_age_alone(may_count: Callable[[LeftRows, int, int], bool]) -> Any:
+def by_age_alone(may_count: Callable[[DeferredRows, int, int], bool]) -> Any:
     """What is known and not carried yet says nothing."""
     return lambda rows, carried, appended: may_count(rows, rows._version, appended)
 
 
-def behind_all_that_waits(lane: Lane, *works: Any) -> None:
+def behind_all_that_waits(lane: ShardWriter, *works: Any) -> None:
     for work in works:
         lane.add(work)
 
 
-def at_once(gone: UpstreamGone, lane: Lane) -> Operation[None]:
+def at_once(gone: RemoveUpstream, lane: ShardWriter) -> Operation[None]:
     yield from gone._receipt_once_told(lane)
     gone.done()
 
@@ -65,35 +71,35 @@ CONTROLS = (
         "deaf plane",
         "messages of a suspended namespace are sent",
         breaks="I7",
-        patches=(Patch(Holding, "covered", returning(False)),),
+        patches=(Patch(HeldMessages, "covered", returning(False)),),
         killed_by=Seeds(within=3, trap="wide_controls"),
     ),
     Mutant(
         "early receipt",
         "a suspend is acknowledged before all shards have stopped",
         breaks="I7",
-        patches=(Patch(Spread, "_done_by_all", instead(waiting_for_nobody)),),
+        patches=(Patch(SuspensionRollout, "_done_by_all", instead(waiting_for_nobody)),),
         killed_by=Seeds(within=2, trap="wide_controls"),
     ),
     Mutant(
         "left before the gate",
         "a wide suspend leaves what is pending alone, and runs before the gate start",
         breaks="I7",
-        patches=(Patch(EndCovered, "_jobs_and_runs", returning([])),),
+        patches=(Patch(EndSuspendedWork, "_jobs_and_runs", returning([])),),
         killed_by=Seeds(within=75, directed=(8,), trap="wide_controls"),
     ),
     Mutant(
         "span is a miss",
         "occurrences are made of instants at which all was suspended",
         breaks="I7",
-        patches=(Patch(Controls, "suspended_until", returning(None)),),
+        patches=(Patch(ScopeSuspensions, "suspended_until", returning(None)),),
         killed_by=Seeds(within=2, trap="wide_controls"),
     ),
     Mutant(
         "span without end",
         "while a wide suspend goes on cursors pass instants that its resume, of which the shard has not heard, has let go",
         breaks="I1",
-        patches=(Patch(Controls, "suspended_since", returning(None)),),
+        patches=(Patch(ScopeSuspensions, "suspended_since", returning(None)),),
         killed_by=Seeds(within=2, trap="wide_controls"),
     ),
     Mutant(
@@ -107,35 +113,35 @@ CONTROLS = (
         "half a control",
         "a successor does not go on with what its predecessor had begun",
         breaks="liveness",
-        patches=(Patch(ShardControls, "recover", returning(None)),),
+        patches=(Patch(ShardSuspension, "recover", returning(None)),),
         killed_by=Seeds(within=4, directed=(1,), trap="wide_controls"),
     ),
     Mutant(
         "row of the span",
         "while a wide suspend goes on events are dropped that its resume, of which the shard has not heard, lets count",
         breaks="I3",
-        patches=(Patch(LeftRows, "may_count", returning(False)),),
+        patches=(Patch(DeferredRows, "may_count", returning(False)),),
         killed_by=f"{EVENTS_HEARD_LATE_TESTS}::test_given_an_event_between_a_resume_and_its_arrival_then_it_counts",
     ),
     Mutant(
         "age of a row",
         "a resume that is known, and that the lease does not carry for minutes, finds the events gone that it lets count",
         breaks="I3",
-        patches=(Patch(LeftRows, "may_count", by_age_alone),),
+        patches=(Patch(DeferredRows, "may_count", by_age_alone),),
         killed_by=f"{EVENTS_HEARD_LATE_TESTS}::test_given_a_shard_that_is_not_done_with_the_suspend_for_minutes_then_what_came_behind_the_resume_counts",
     ),
     Mutant(
         "rows of the span first",
         "what was left in a wide suspend is counted behind what came later",
         breaks="order",
-        patches=(Patch(Lane, "add_first", instead(behind_all_that_waits)),),
+        patches=(Patch(ShardWriter, "add_first", instead(behind_all_that_waits)),),
         killed_by=f"{EVENTS_HEARD_LATE_TESTS}::test_given_rows_that_were_left_then_they_come_before_what_comes_behind_the_resume",
     ),
     Mutant(
         "upstream gone in a span",
         "a schedule that is gone is told of before ends of its runs that wait for the end of a wide suspend",
         breaks="I3",
-        patches=(Patch(UpstreamGone, "run", instead(at_once)),),
+        patches=(Patch(RemoveUpstream, "run", instead(at_once)),),
         killed_by=f"{EVENTS_HEARD_LATE_TESTS}::test_given_an_upstream_that_is_deleted_meanwhile_then_its_end_of_before_counts_first",
     ),
 )

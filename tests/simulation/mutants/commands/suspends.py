@@ -8,17 +8,13 @@ from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tidegate_core.admission import admit
-from tidegate_core.commands import park_pending as parking
-from tidegate_core.commands import release_backlog as releasing
-from tidegate_core.commands import run_commands as by_id
-from tidegate_core.commands import schedule_commands as control
-from tidegate_core.commands import suspend_resume as suspending
+from tidegate_core.commands import park_pending, release_backlog, run_commands, schedule_commands, suspend_resume
 from tidegate_core.commands.request_answer import Outcome
-from tidegate_core.evidence import accumulator as gathering
+from tidegate_core.evidence import accumulator
 from tidegate_core.evidence import match as count
-from tidegate_core.firing import misfires as missed
+from tidegate_core.firing import misfires
 from tidegate_core.language.requests.receipts import Receipt
-from tidegate_core.messages.recurring.fire_series import Series
+from tidegate_core.messages.recurring.fire_series import FireSeries
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
@@ -58,14 +54,14 @@ SUSPENDS = (
         "no reasons",
         "a manual run is refused, while its schedule is suspended or has a full queue, and nobody says why",
         breaks="answers",
-        patches=(Patch(by_id, "answer", around(saying_no_more)),),
+        patches=(Patch(run_commands, "answer", around(saying_no_more)),),
         killed_by=Seeds(within=3),
     ),
     Mutant(
         "left unparked",
         "hold and freeze leave runs before the gate alone",
         breaks="I7",
-        patches=(Patch(parking, "stands_still", returning(False)),),
+        patches=(Patch(park_pending, "clocks_stopped", returning(False)),),
         killed_by=Seeds(within=90, directed=(5,)),
     ),
     Mutant(
@@ -79,7 +75,7 @@ SUSPENDS = (
         "old kept",
         "an update that restarts leaves jobs of older versions to be launched",
         breaks="I7",
-        patches=(Patch(control, "_restarted", keeping_the_old),),
+        patches=(Patch(schedule_commands, "_restarted", keeping_the_old),),
         killed_by=Seeds(within=18, directed=(0,)),
     ),
     Mutant(
@@ -93,56 +89,62 @@ SUSPENDS = (
         "span made up for",
         "an update makes up for instants at which all was suspended",
         breaks="I7",
-        patches=(Patch(missed, "after_apply", forgetting_whose_it_is),),
+        patches=(Patch(misfires, "after_apply", forgetting_whose_it_is),),
         killed_by="unit/tidegate_core/commands/test_updates_after_wide_suspends.py::test_given_an_update_between_a_resume_and_the_first_fire_behind_it_then_nothing_of_the_span_is_made[all]",
     ),
     Mutant(
         "backlog by the last change",
         "an update that comes before a release of the backlog is through has it cut what was made since the resume",
         breaks="I1",
-        patches=(Patch(releasing, "backlog_through", instead(lambda state: state.changed_at)),),
+        patches=(Patch(release_backlog, "backlog_through", instead(lambda state: state.changed_at)),),
         killed_by=f"{RELEASE_NOT_THROUGH_TESTS}::test_given_an_update_before_the_release_is_through_then_what_was_made_since_the_resume_is_no_backlog[False-carry]",
     ),
     Mutant(
         "taken up by what is cut",
         "a job that a resume has cut, and not ended yet, takes up an event that comes, and it ends with it",
         breaks="I3",
-        patches=(Patch(gathering, "is_cut", returning(False)),),
+        patches=(Patch(accumulator, "is_cut", returning(False)),),
         killed_by=f"{RELEASE_NOT_THROUGH_TESTS}::test_given_an_event_before_the_release_is_through_then_what_is_cut_does_not_take_it_up[False]",
     ),
     Mutant(
         "cut forgotten",
         "a resume of all takes back what an earlier one has cut, and not ended yet",
         breaks="I7",
-        patches=(Patch(suspending, "_with_cut", around(forgetting_the_cut)),),
+        patches=(Patch(suspend_resume, "_with_cut", around(forgetting_the_cut)),),
         killed_by=f"{RELEASE_NOT_THROUGH_TESTS}::test_given_another_suspend_and_a_resume_of_all_before_the_release_is_through_then_what_was_cut_ends_all_the_same[False-hold]",
     ),
     Mutant(
         "cut of the former",
         "what an update makes that restarts waits for the cut of a backlog that has ended with the former version",
         breaks="liveness",
-        patches=(Patch(control, "_restarted", waiting_for_the_cut),),
+        patches=(Patch(schedule_commands, "_restarted", waiting_for_the_cut),),
         killed_by=f"{RELEASE_NOT_THROUGH_TESTS}::test_given_a_restart_before_the_release_is_through_then_the_new_version_waits_for_nothing_of_it",
     ),
     Mutant(
         "in the kept one's place",
         "what a new version counts takes the place of the evidence of a job that goes on under the former one, before that is sealed",
         breaks="I1",
-        patches=(Patch(gathering.Gathering, "_sealed", returning(False)),),
+        patches=(Patch(accumulator.EvidenceAccumulator, "_sealed", returning(False)),),
         killed_by="unit/tidegate_core/commands/test_update_modes.py::test_given_an_event_before_the_pages_of_an_update_are_through_then_the_old_job_keeps_what_it_has[finish_old-1m]",
     ),
     Mutant(
         "dropped and counted",
         "evidence that a suspend has dropped, and not ended yet, counts on behind the resume, and a run starts with it",
         breaks="I7",
-        patches=(Patch(gathering, "is_of_before", instead(lambda state, evidence: evidence.version != state.version)),),
+        patches=(
+            Patch(
+                accumulator,
+                "is_of_ended_generation",
+                instead(lambda state, evidence: evidence.version != state.version),
+            ),
+        ),
         killed_by="unit/tidegate_core/commands/test_end_not_through.py::test_given_evidence_of_before_then_what_comes_behind_the_end_counts_by_itself[False-drop]",
     ),
     Mutant(
         "late ones at one place",
         "messages that are late behind the end of a suspension have one place, and the first of them alone is sent",
         breaks="I1",
-        patches=(Patch(Series, "_late", instead(property(lambda series: ()))),),
+        patches=(Patch(FireSeries, "_late", instead(property(lambda series: ()))),),
         killed_by="simulation/stories/commands/test_suspends.py::test_given_the_end_of_a_suspension_when_its_messages_are_late_then_each_of_them_is_sent",
     ),
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tidegate_core.evidence import at_least_every
-from tidegate_core.evidence.accumulator import Gathering
+from tidegate_core.evidence.accumulator import EvidenceAccumulator
 from tidegate_core.evidence.at_least_every import AtLeastEvery
 from tidegate_core.firing import fire
 from tidegate_core.language.triggers.trigger import EventTrigger
@@ -38,7 +38,7 @@ def making_a_job_of_nothing(unit: UnitOfWork, job: Job, *told: object) -> None:
     unit.put_new(job, job.key(unit.shard))
 
 
-def adding_it_unnoticed(gathering: Gathering, job: Job) -> None:
+def adding_it_unnoticed(gathering: EvidenceAccumulator, job: Job) -> None:
     gathering._unit.put_new(job, job.key(gathering._unit.shard))
 
 
@@ -54,7 +54,7 @@ REMINDERS = (
         "reminded amid jobs",
         "reminders ignore when the last job was made",
         breaks="I1",
-        patches=(Patch(Gathering, "add_job", instead(adding_it_unnoticed)),),
+        patches=(Patch(EvidenceAccumulator, "add_job", instead(adding_it_unnoticed)),),
         killed_by=Seeds(within=30),
     ),
     Mutant(

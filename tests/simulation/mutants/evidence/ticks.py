@@ -6,13 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
-from tidegate_core.evidence import accumulator as gathering
-from tidegate_core.evidence import at_least_every
-from tidegate_core.evidence import expiry as expire
-from tidegate_core.evidence import tick_instances as instances
-from tidegate_core.evidence import tick_latching as latch_ticks
-from tidegate_core.evidence.accumulator import Gathering, Groups
-from tidegate_core.evidence.match import CountEvents
+from tidegate_core.evidence import accumulator, at_least_every, expiry, tick_instances, tick_latching
+from tidegate_core.evidence.accumulator import EvidenceAccumulator, Groups
+from tidegate_core.evidence.match import MatchEvents
 from tidegate_core.evidence.tick_instances import Instances
 from tidegate_core.language.triggers.composite.ticks import Tick
 from tidegate_core.language.triggers.trigger import EventTrigger
@@ -22,8 +18,8 @@ from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key
 from tidegate_core.shard.events.evidence_log import on_the_clock
-from tidegate_core.shard.events.low_watermark import Settled
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.events.low_watermark import LowWatermarks
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.shard.timer_rows import move_row, nominal_row
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
@@ -51,7 +47,10 @@ def leaving_the_cursor(take: Callable[..., tuple[ScheduleState, list[Tick]]]) ->
 
 
 def counting_before_the_ticks(
-    fold_all: Callable[[Gathering, Groups, int], int | None], self: Gathering, groups: Groups, through: int
+    fold_all: Callable[[EvidenceAccumulator, Groups, int], int | None],
+    self: EvidenceAccumulator,
+    groups: Groups,
+    through: int,
 ) -> int | None:
     return fold_all(self, groups, 0 if groups else through)
 
@@ -64,15 +63,15 @@ def by_its_clock_alone(entry: Any) -> tuple[int, int]:
     return on_the_clock(entry), 0
 
 
-def row_by_row(ref: str, rows: Iterable[tuple[Key, InboxRow]], memory: Memory) -> list[CountEvents]:
-    return [CountEvents(ref, (key,), memory=memory) for key, _ in sorted(rows, key=lambda row: row[0].sk)]
+def row_by_row(ref: str, rows: Iterable[tuple[Key, InboxRow]], memory: ShardCache) -> list[MatchEvents]:
+    return [MatchEvents(ref, (key,), memory=memory) for key, _ in sorted(rows, key=lambda row: row[0].sk)]
 
 
 def twice_in_vain(remember: Any) -> Any:
     """What was found out is forgotten twice before it is asked for."""
     times = iter(range(2))
 
-    def remembered(settled: Settled, refs: Iterable[str], instant: Instant, unread: Sequence[str]) -> None:
+    def remembered(settled: LowWatermarks, refs: Iterable[str], instant: Instant, unread: Sequence[str]) -> None:
         if next(times, None) is None:
             remember(settled, refs, instant, unread)
 
@@ -84,7 +83,7 @@ TICKS = (
         "read apart",
         "the topic partition that is read first after an outage decides whether events that came in time are a pair",
         breaks="I3",
-        patches=(Patch(CountEvents, "_waits", returning(False)),),
+        patches=(Patch(MatchEvents, "_waits", returning(False)),),
         killed_by=f"{TESTS_OF_EVENTS_READ_APART}::test_given_what_came_in_time_and_is_read_behind_what_came_too_late_then_the_pair_is_one[1-partial]",
     ),
     Mutant(
@@ -92,9 +91,9 @@ TICKS = (
         "a deadline passes though the node has forgotten whether everything before it is counted",
         breaks="I3",
         patches=tuple(
-            Patch(each, "take_again_if_forgotten", returning(False)) for each in (expire, latch_ticks, at_least_every)
+            Patch(each, "take_again_if_forgotten", returning(False)) for each in (expiry, tick_latching, at_least_every)
         ),
-        beside=(Patch(Settled, "remember", twice_in_vain),),
+        beside=(Patch(LowWatermarks, "remember", twice_in_vain),),
         killed_by=f"{TESTS_OF_EVENTS_READ_APART}::test_given_what_came_in_time_and_is_read_behind_what_came_too_late_then_the_pair_is_one[1-partial]",
     ),
     Mutant(
@@ -102,8 +101,8 @@ TICKS = (
         "during a hold, which stops clocks, a tick of an outage comes before all earlier events",
         breaks="I3",
         patches=(
-            Patch(gathering, "moment_of", instead(by_its_clock_alone)),
-            Patch(instances, "moment_of", instead(by_its_clock_alone)),
+            Patch(accumulator, "moment_of", instead(by_its_clock_alone)),
+            Patch(tick_instances, "moment_of", instead(by_its_clock_alone)),
         ),
         killed_by=f"{STORIES}::test_given_a_tick_of_an_outage_during_a_hold_then_it_meets_what_came_before_it",
     ),
@@ -111,21 +110,21 @@ TICKS = (
         "row of the next tick",
         "a tick latches, and the next one has no timer row: the schedule ticks no more",
         breaks="I1",
-        patches=(Patch(gathering, "move_rows", instead(moving_no_row)),),
+        patches=(Patch(accumulator, "move_rows", instead(moving_no_row)),),
         killed_by=Seeds(within=2, trap="ticks"),
     ),
     Mutant(
         "cursor of ticks",
         "a tick latches and the cursor stays, so the same tick is taken again",
         breaks="I1",
-        patches=(Patch(gathering, "take_ticks", leaving_the_cursor),),
+        patches=(Patch(accumulator, "take_ticks", leaving_the_cursor),),
         killed_by=Seeds(within=2, trap="ticks"),
     ),
     Mutant(
         "ticks before events",
         "an event that is counted late does not meet the ticks before it, and expires alone",
         breaks="I3",
-        patches=(Patch(Gathering, "fold_all", around(counting_before_the_ticks)),),
+        patches=(Patch(EvidenceAccumulator, "fold_all", around(counting_before_the_ticks)),),
         killed_by=f"{TESTS_OF_TICKS_OF_COMPOSITES}::test_given_instants_that_nobody_served_then_what_came_meets_the_tick_that_it_would_have_met",
     ),
     Mutant(
@@ -147,14 +146,14 @@ TICKS = (
         "rows for which one decision had no room wait in the inbox until the shard changes hands",
         breaks="I3",
         patches=(Patch(UnitOfWork, "go_on", returning(None)),),
-        beside=(Patch(CountEvents, "_waits", returning(False)),),
+        beside=(Patch(MatchEvents, "_waits", returning(False)),),
         killed_by=f"{TESTS_OF_TICKS_OF_COMPOSITES}::test_given_ticks_of_more_windows_than_one_decision_takes_then_data_meets_that_of_its_own",
     ),
     Mutant(
         "backlog by append times",
         "an inbox is counted row by row: events that came together, in rows of two topic partitions, do not meet",
         breaks="I3",
-        patches=(Patch(inbox, "in_decisions", instead(row_by_row)),),
+        patches=(Patch(inbox, "batch_decisions", instead(row_by_row)),),
         killed_by="unit/tidegate_core/admission/test_backlogs_in_order.py::test_given_two_topic_partitions_that_span_the_same_time_then_what_came_together_meets",
     ),
 )

@@ -7,19 +7,19 @@ from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, instead, operation_returning
 from tests.support.builders import HOUR
-from tidegate_core.evidence import accumulator as gathering
+from tidegate_core.evidence import accumulator
 from tidegate_core.firing import fire
 from tidegate_core.language.triggers.search import Next
-from tidegate_core.messages.recurring.fire_series import Series
-from tidegate_core.messages.recurring.recurring_queue import RecurringSource
-from tidegate_core.ownership.repair import timer_repair as timer_sweep
+from tidegate_core.messages.recurring.fire_series import FireSeries
+from tidegate_core.messages.recurring.recurring_queue import RecurringQueue
+from tidegate_core.ownership.repair import timer_repair
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.timer import TimerRow
 from tidegate_core.shard.timer_rows import move_rows
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 TESTS = "simulation/stories/firing/test_bounded_search.py"
-WITHOUT_SWEEP = Patch(timer_sweep, "LOOK_MS", instead(365 * 24 * HOUR))
+WITHOUT_SWEEP = Patch(timer_repair, "CHECK_MS", instead(365 * 24 * HOUR))
 """The sweep would find that a timer row is missing, and write it."""
 
 
@@ -37,7 +37,7 @@ def moving_no_row_of_a_bound(unit: UnitOfWork, before: ScheduleState | None, aft
         move_rows(unit, before, after)
 
 
-def sending_it(next_of: Callable[[Series, int], Next]) -> Any:
+def sending_it(next_of: Callable[[FireSeries, int], Next]) -> Any:
     return lambda series, nominal: next_of(series, nominal)._replace(is_bound=False)
 
 
@@ -68,7 +68,7 @@ SEARCHES = (
         "cut search of ticks forgotten",
         "the ticks of a composite are searched up to a bound that has no timer row: it ticks no more",
         breaks="I1",
-        patches=(Patch(gathering, "move_rows", instead(moving_no_row_of_a_bound)),),
+        patches=(Patch(accumulator, "move_rows", instead(moving_no_row_of_a_bound)),),
         killed_by=f"{TESTS}::test_given_ticks_left_out_that_no_decision_passes_at_once_then_data_meets_the_tick_behind_them",
         beside=(WITHOUT_SWEEP,),
     ),
@@ -76,14 +76,14 @@ SEARCHES = (
         "cut search sends",
         "how far a recurring message was searched is taken for a fire of it",
         breaks="I1",
-        patches=(Patch(Series, "_next", sending_it),),
+        patches=(Patch(FireSeries, "_next", sending_it),),
         killed_by=f"{TESTS}::test_given_instants_left_out_that_no_search_passes_at_once_then_a_message_is_sent_at_each_other_one",
     ),
     Mutant(
         "cut search of messages forgotten",
         "nobody goes on with the search for a recurring message that ended near",
         breaks="I1",
-        patches=(Patch(RecurringSource, "_search_on", operation_returning(None)),),
+        patches=(Patch(RecurringQueue, "_search_on", operation_returning(None)),),
         killed_by=f"{TESTS}::test_given_instants_left_out_that_no_search_passes_at_once_then_a_message_is_sent_at_each_other_one",
     ),
 )

@@ -6,15 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, operation_returning, returning
-from tidegate_core.messages.one_shot import create_lookup as creates
-from tidegate_core.messages.one_shot import create_writer as sending
+from tidegate_core.messages.one_shot import create_lookup, create_writer
 from tidegate_core.messages.one_shot.create_lookup import Create
-from tidegate_core.messages.one_shot.inbox_messages import Inboxed
+from tidegate_core.messages.one_shot.inbox_messages import InboxMessages
 
 STORIES = "simulation/stories/ingest/test_lost_records.py"
 
 
-def refused_at_once(original: Any, inboxed: Inboxed, repeat: Create) -> bool:
+def refused_at_once(original: Any, inboxed: InboxMessages, repeat: Create) -> bool:
     original(inboxed, repeat)
     return False
 
@@ -30,28 +29,28 @@ RULES_OF_GONE_RECORDS = (
         "repeats gone at once",
         "a repeat leaves the inbox before the record that it repeats is passed, and that record goes with its topic",
         breaks="I1",
-        patches=(Patch(Inboxed, "leans", returning(False)),),
+        patches=(Patch(InboxMessages, "depends_on_log", returning(False)),),
         killed_by=f"{STORIES}::test_given_repeats_in_the_inbox_when_the_first_record_goes_with_its_topic_then_the_message_is_sent_once[1]",
     ),
     Mutant(
         "repeats refused at once",
         "a guard refuses a repeat for good that becomes the first record of its request; the next repeat does not see it",
         breaks="I8",
-        patches=(Patch(Inboxed, "leans", around(refused_at_once)),),
+        patches=(Patch(InboxMessages, "depends_on_log", around(refused_at_once)),),
         killed_by=f"{STORIES}::test_given_repeats_in_the_inbox_when_the_first_record_goes_with_its_topic_then_the_message_is_sent_once[2]",
     ),
     Mutant(
         "nobody stands in",
         "a guard outlives the replacement that raised it and went with its topic, and covers the record that stayed",
         breaks="I1",
-        patches=(Patch(creates, "_stand_in", operation_returning(None)),),
+        patches=(Patch(create_lookup, "_stand_in", operation_returning(None)),),
         killed_by=f"{STORIES}::test_given_a_record_in_the_inbox_when_the_repeat_that_replaced_goes_with_its_topic_then_the_record_is_sent_in_its_place[unseen]",
     ),
     Mutant(
         "leaning on rows alone",
         "a record leaves the inbox for a repeat that has a guard and no rows yet, and that repeat goes with its topic",
         breaks="I1",
-        patches=(Patch(sending, "judge", around(on_rows_alone)),),
+        patches=(Patch(create_writer, "classify", around(on_rows_alone)),),
         killed_by=f"{STORIES}::test_given_a_record_in_the_inbox_when_the_repeat_that_replaced_goes_with_its_topic_then_the_record_is_sent_in_its_place[seen by an owner in between]",
     ),
 )

@@ -8,13 +8,12 @@ from typing import Any
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, operation_returning, returning
 from tidegate_core.engine.actor_inputs import RecordsArrived
 from tidegate_core.evidence import watermark
-from tidegate_core.ingest import event_decoding as event_reading
-from tidegate_core.ingest import source_mapping as mapping
+from tidegate_core.ingest import event_decoding, source_mapping
 from tidegate_core.ingest.event_decoding import SourceEvents
-from tidegate_core.ownership import evidence_deadlines as deadlines
+from tidegate_core.ownership import evidence_deadlines
 from tidegate_core.ownership.partition_actor import PartitionActor
 from tidegate_core.rows.source_list import Source, Sources
-from tidegate_core.shard.events.subscription_index import Listener
+from tidegate_core.shard.events.subscription_index import Subscription
 
 Opened = list[tuple[Source, Mapping[str, int]]]
 
@@ -43,7 +42,7 @@ def naming_open_ones_only(sources: Sources, namespaces: object) -> tuple[str, ..
 
 
 def hearing_what_nobody_named(
-    listener: Listener, topic_id: str, topic_partition: int, offset: int, append_time: int
+    listener: Subscription, topic_id: str, topic_partition: int, offset: int, append_time: int
 ) -> bool:
     return offset >= listener.offsets.get(f"{topic_id}/{topic_partition}", 0)
 
@@ -67,7 +66,7 @@ RULES_OF_SOURCES = (
         "one wait for all namespaces",
         "time-outs of every namespace of a shard wait five minutes for one source that nobody reads",
         breaks="liveness",
-        patches=(Patch(deadlines, "_by_namespace", instead(all_in_one)),),
+        patches=(Patch(evidence_deadlines, "_by_namespace", instead(all_in_one)),),
         killed_by=f"{STORIES}::test_given_an_unread_source_when_a_time_out_of_another_namespace_passes_then_it_does_not_wait",
     ),
     Mutant(
@@ -81,14 +80,14 @@ RULES_OF_SOURCES = (
         "one id for a list",
         "all elements of a record's list have the id of their record, so that one of them counts",
         breaks="I3",
-        patches=(Patch(mapping, "_identity", without_its_place),),
+        patches=(Patch(source_mapping, "_identity", without_its_place),),
         killed_by=Seeds(within=12, trap="sources"),
     ),
     Mutant(
         "one place for a list",
         "all elements of a record's list have one tag in the page, so that who takes over takes them for one event",
         breaks="I3",
-        patches=(Patch(event_reading, "_place_tag", returning("0000")),),
+        patches=(Patch(event_decoding, "_place_tag", returning("0000")),),
         killed_by="unit/tidegate_core/commands/test_source_lists.py::test_given_a_crash_after_each_effect_then_each_element_counts_once[ids by place]",
     ),
     Mutant(
@@ -103,7 +102,7 @@ RULES_OF_SOURCES = (
         "an activation does not name the topic of a source that is being opened",
         breaks="I3",
         patches=(Patch(Sources, "topics_of", instead(naming_open_ones_only)),),
-        beside=(Patch(Listener, "hears", instead(hearing_what_nobody_named)),),
+        beside=(Patch(Subscription, "accepts", instead(hearing_what_nobody_named)),),
         killed_by=f"{STORIES}::test_given_a_source_that_is_being_opened_when_a_schedule_is_activated_then_earlier_records_do_not_count",
     ),
     Mutant(

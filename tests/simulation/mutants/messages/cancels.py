@@ -10,18 +10,17 @@ from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, retu
 from tidegate_core.engine.actor_inputs import LogRecord
 from tidegate_core.ingest.request_ingest import RequestIngest
 from tidegate_core.messages import message_scheduler as plane
-from tidegate_core.messages.message_scheduler import DeliveryPlane
-from tidegate_core.messages.one_shot import cancellation as cancelling
-from tidegate_core.messages.one_shot import message_fence as guarding
-from tidegate_core.messages.one_shot.message_fence import Guards
-from tidegate_core.messages.wire import delivery_retries as retrying
+from tidegate_core.messages.message_scheduler import MessageScheduler
+from tidegate_core.messages.one_shot import cancellation, message_fence
+from tidegate_core.messages.one_shot.message_fence import MessageFences
+from tidegate_core.messages.wire import delivery_retries
 from tidegate_core.rows.message import Message, MessageTimer
 
 LONG_AGO_MS = 10**12
 
 
-def by_its_time(plane: DeliveryPlane, message: Message) -> bool:
-    return plane.is_passed(message.nominal, message.id, message.version)
+def by_its_time(plane: MessageScheduler, message: Message) -> bool:
+    return plane.is_checkpointed(message.nominal, message.id, message.version)
 
 
 def as_if_unsent(original: Callable[..., MessageTimer]) -> Any:
@@ -49,7 +48,7 @@ RULES_OF_CANCELS = (
         "guards in memory",
         "a cancel that comes while a page is loaded is not known to whoever takes the page in",
         breaks="I7",
-        patches=(Patch(Guards, "cover", returning(False)),),
+        patches=(Patch(MessageFences, "cover", returning(False)),),
         killed_by="unit/tidegate_core/messages/one_shot/test_cancellation.py::test_given_a_message_that_is_due_while_its_payload_is_read_then_its_cancel_takes_it_back",
     ),
     Mutant(
@@ -63,21 +62,21 @@ RULES_OF_CANCELS = (
         "maybe sent before its slot",
         "a message that its owner may have sent, and had moved to a later slot, is a successor's to cancel",
         breaks="I7",
-        patches=(Patch(retrying, "_next_timer", as_if_unsent),),
+        patches=(Patch(delivery_retries, "_next_timer", as_if_unsent),),
         killed_by="unit/tidegate_core/messages/one_shot/test_moved_rows.py::test_given_a_delivery_without_an_answer_and_a_refused_one_then_a_successor_answers_its_cancel_too_late",
     ),
     Mutant(
         "too late, and withdrawn",
         "a cancel is answered too_late, its guard covers the message all the same, and a send that fails then is not tried again",
         breaks="I8",
-        patches=(Patch(cancelling, "raise_to", around(covering_all)),),
+        patches=(Patch(cancellation, "raise_to", around(covering_all)),),
         killed_by="unit/tidegate_core/messages/one_shot/test_cancelling_too_late.py::test_given_a_send_that_fails_after_its_cancel_was_too_late_then_it_is_delivered_once_it_can_be[the topic does not exist-by id]",
     ),
     Mutant(
         "of before, or passed",
         "a message that lies beyond what is loaded is taken for sent, because its time has passed",
         breaks="I8",
-        patches=(Patch(guarding, "_is_passed", instead(by_its_time)),),
+        patches=(Patch(message_fence, "_is_passed", instead(by_its_time)),),
         killed_by="unit/tidegate_core/messages/one_shot/test_cancellation.py::test_given_a_message_of_the_past_beyond_what_is_loaded_then_its_cancel_takes_it_back",
     ),
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from tests.simulation.mutants.mutant import Mutant, Patch, instead, returning
 from tidegate_core.messages import message_scheduler as plane
-from tidegate_core.messages.one_shot import create_lookup as creates
+from tidegate_core.messages.one_shot import create_lookup
 from tidegate_core.messages.one_shot.create_lookup import Create
 from tidegate_core.rows.message import FIRST_VERSION
 
@@ -25,7 +25,7 @@ RULES_OF_LATE_COPIES = (
         "versions of its own topic",
         "a repeat in the topic that followed does not see the message that the topic before has made",
         breaks="I8",
-        patches=(Patch(creates, "_versions_looked_up", instead(lambda plane, create: [create.version])),),
+        patches=(Patch(create_lookup, "_versions_looked_up", instead(lambda plane, create: [create.version])),),
         killed_by=f"{TESTS}::test_given_three_topics_then_each_repeat_meets_the_first_record_that_was_read[False]",
     ),
     Mutant(
@@ -39,7 +39,7 @@ RULES_OF_LATE_COPIES = (
         "one version with what is gone",
         "late rows of a record that went with its topic replace those of its repeat, of that very topic, which was passed",
         breaks="I1",
-        patches=(Patch(creates, "_outlives_its_topic", returning(False)),),
+        patches=(Patch(create_lookup, "_outlives_its_topic", returning(False)),),
         killed_by=f"{TESTS}::test_given_late_rows_of_a_record_that_is_gone_then_they_replace_nothing_of_its_repeat_in_the_inbox[it is sent-both rows]",
     ),
 )

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, operation_returning, returning
-from tidegate_core.messages.message_scheduler import DeliveryPlane
-from tidegate_core.messages.one_shot import create_writer as sending
+from tidegate_core.messages.message_scheduler import MessageScheduler
+from tidegate_core.messages.one_shot import create_writer
 from tidegate_core.messages.one_shot.uncommitted_creates import Waiting
-from tidegate_core.messages.wire import delivery_retries as retrying
+from tidegate_core.messages.wire import delivery_retries
 from tidegate_core.messages.wire.checkpoints import Checkpoints
-from tidegate_core.messages.wire.due_queue import Slots
+from tidegate_core.messages.wire.due_queue import DueQueue
 from tidegate_core.rows.store_operations import Check, Delete, Put, Transaction
-from tidegate_core.shard.outages import outage_recorder as outage_watch
+from tidegate_core.shard.outages import outage_recorder
 
 
 def without_siblings(take_loaded: Callable[..., None], plane: Any, timer: Any, **named: bool) -> None:
@@ -58,21 +58,21 @@ RULES_OF_MESSAGES = (
         "late fires go on",
         "an owner that stood still sends what it missed, one by one, before it has written down that it was away",
         breaks="I1",
-        patches=(Patch(Slots, "_is_late_fire", returning(False)),),
+        patches=(Patch(DueQueue, "_is_late_fire", returning(False)),),
         killed_by="unit/tidegate_core/messages/recurring/test_recurring_silence.py::test_given_a_process_that_stood_still_then_one_delivery_stands_for_all_that_was_missed[a crash with the fact]",
     ),
     Mutant(
         "gap of a silence",
         "an owner that stood still writes down that it was away, and sends what it missed one by one",
         breaks="I1",
-        patches=(Patch(outage_watch, "with_gap", returning([])),),
+        patches=(Patch(outage_recorder, "with_gap", returning([])),),
         killed_by="unit/tidegate_core/messages/recurring/test_recurring_silence.py::test_given_more_than_may_be_sent_without_a_checkpoint_then_one_delivery_stands_for_the_rest[go on]",
     ),
     Mutant(
         "refused version",
         "rows of a create that was refused in a replay come late, and are sent",
         breaks="I8",
-        patches=(Patch(sending, "_cover_refused", operation_returning(())),),
+        patches=(Patch(create_writer, "_cover_refused", operation_returning(())),),
         killed_by="unit/tidegate_core/messages/one_shot/test_replacing.py::test_given_a_record_that_was_refused_then_rows_of_it_that_come_late_are_not_sent[older]",
     ),
     Mutant(
@@ -93,28 +93,28 @@ RULES_OF_MESSAGES = (
         "two slots",
         "rows of one message at two slots are both sent",
         breaks="I8",
-        patches=(Patch(DeliveryPlane, "take_loaded", around(without_siblings)),),
+        patches=(Patch(MessageScheduler, "add_loaded_row", around(without_siblings)),),
         killed_by="unit/tidegate_core/messages/one_shot/test_sending_replays.py::test_given_a_late_row_of_a_former_owner_at_another_slot_then_the_message_is_delivered_once",
     ),
     Mutant(
         "on the wire",
         "a replacement is acknowledged while the older version is on its way",
         breaks="I7",
-        patches=(Patch(sending, "_wait_for_the_wire", operation_returning(())),),
+        patches=(Patch(create_writer, "_wait_for_the_wire", operation_returning(())),),
         killed_by="unit/tidegate_core/messages/one_shot/test_replacing.py::test_given_an_older_version_on_the_wire_then_the_row_that_answers_for_the_newer_one_comes_behind_it",
     ),
     Mutant(
         "half a move",
         "a refused message leaves its place before its next attempt has one in the store",
         breaks="I8",
-        patches=(Patch(retrying, "retry", around(leaving_first)),),
+        patches=(Patch(delivery_retries, "retry", around(leaving_first)),),
         killed_by="unit/tidegate_core/messages/wire/test_delivery_retries.py::test_given_a_crash_between_attempts_then_the_successor_goes_on_with_the_next_one",
     ),
     Mutant(
         "retry unfenced",
         "a former owner gives a next attempt to a refused message that its successor has sent from its place",
         breaks="I8",
-        patches=(Patch(retrying, "retry", unfenced_of(stored=True)),),
+        patches=(Patch(delivery_retries, "retry", unfenced_of(stored=True)),),
         killed_by="unit/tidegate_core/messages/wire/test_delivery_retries.py::test_given_two_take_overs_within_the_pause_then_what_the_first_owner_had_sent_does_not_bring_the_message_again",
     ),
 )

@@ -8,12 +8,12 @@ from typing import Any
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, operation_returning, returning
 from tidegate_core.engine.operations import Operation
 from tidegate_core.language.requests.receipts import ReceiptStatus
-from tidegate_core.messages import message_scheduler as plane
-from tidegate_core.messages.message_scheduler import DeliveryPlane
-from tidegate_core.messages.one_shot import cancellation as cancelling
-from tidegate_core.messages.wire import delivery as delivering
+from tidegate_core.messages import message_scheduler
+from tidegate_core.messages.message_scheduler import MessageScheduler
+from tidegate_core.messages.one_shot import cancellation
+from tidegate_core.messages.wire import delivery
 from tidegate_core.messages.wire.checkpoints import Checkpoints
-from tidegate_core.messages.wire.due_queue import EVERYWHERE, Slots, Slotted, Stage
+from tidegate_core.messages.wire.due_queue import EVERYWHERE, DueQueue, QueuedMessage, Stage
 from tidegate_core.ownership.partition_actor import PartitionActor
 
 TESTS = "unit/tidegate_core/ownership/test_partition_actor.py"
@@ -32,7 +32,7 @@ def leaving_the_last_out(
         yield from write(checkpoints)
 
 
-def expiring_at_once(in_order: Callable[..., Any], sending: DeliveryPlane, rows: Sequence[Slotted]) -> Any:
+def expiring_at_once(in_order: Callable[..., Any], sending: MessageScheduler, rows: Sequence[QueuedMessage]) -> Any:
     for row in rows:
         if row.message is not None and row.message.expires is not None:
             sending.close(row, Stage.DONE)
@@ -44,7 +44,7 @@ def denying(cancel: Callable[..., Operation[tuple[ReceiptStatus, Any]]], *argume
     return ReceiptStatus.TOO_LATE if status == ReceiptStatus.CANCELLED else status, problems
 
 
-def too_early(take_due: Callable[..., list[Slotted]]) -> Any:
+def too_early(take_due: Callable[..., list[QueuedMessage]]) -> Any:
     return lambda slots, now, *rest: take_due(slots, now + EARLY_MS, *rest)
 
 
@@ -60,7 +60,7 @@ MESSAGES = (
         "load",
         "a timer row written late, after its cancel, is loaded by the next owner and sent",
         breaks="I7",
-        patches=(Patch(plane, "read_guards", operation_returning({})),),
+        patches=(Patch(message_scheduler, "read_guards", operation_returning({})),),
         killed_by=Seeds(within=120, directed=(11,), trap="echoes"),
     ),
     Mutant(
@@ -74,7 +74,7 @@ MESSAGES = (
         "unwritten create",
         "a checkpoint passes rows that are not written",
         breaks="I8",
-        patches=(Patch(Slots, "hold", returning(None)),),
+        patches=(Patch(DueQueue, "hold", returning(None)),),
         killed_by=Seeds(within=3, directed=(2,), trap="stalled_batches"),
     ),
     Mutant(
@@ -95,28 +95,28 @@ MESSAGES = (
         "sent ahead",
         "an owner hands over before its last checkpoint can pass what it has sent",
         breaks="I8",
-        patches=(Patch(DeliveryPlane, "_is_sent_ahead", returning(False)),),
+        patches=(Patch(MessageScheduler, "_is_sent_ahead", returning(False)),),
         killed_by=Seeds(within=3, trap="stalled_loads"),
     ),
     Mutant(
         "early",
         "messages are taken before their time",
         breaks="I8",
-        patches=(Patch(Slots, "take_due", too_early),),
+        patches=(Patch(DueQueue, "take_due", too_early),),
         killed_by=Seeds(within=4),
     ),
     Mutant(
         "expiry",
         "a message that may expire is never sent",
         breaks="I8",
-        patches=(Patch(delivering, "_in_order", around(expiring_at_once)),),
+        patches=(Patch(delivery, "_in_order", around(expiring_at_once)),),
         killed_by=Seeds(within=75),
     ),
     Mutant(
         "denied cancel",
         "a cancel that took a message back says that it was too late",
         breaks="I8",
-        patches=(Patch(cancelling, "_cancel", around(denying)),),
+        patches=(Patch(cancellation, "_cancel", around(denying)),),
         killed_by=Seeds(within=27, directed=(2,)),
     ),
 )

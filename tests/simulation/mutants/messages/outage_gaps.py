@@ -7,15 +7,17 @@ from collections.abc import Callable, Sequence
 from tests.simulation.mutants.mutant import Mutant, Patch, around, returning
 from tidegate_core.engine.operations import Operation
 from tidegate_core.messages.recurring.message_template import Templates
-from tidegate_core.messages.recurring.recurring_queue import RecurringSource
-from tidegate_core.messages.wire.due_queue import Slotted, Stage
+from tidegate_core.messages.recurring.recurring_queue import RecurringQueue
+from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
 from tidegate_core.rows.outage import Outage
 
 TESTS = "unit/tidegate_core/messages/recurring/test_recurring_silence.py"
 
 
 def giving_way_as_it_is_read_ahead(
-    load: Callable[[Templates, Sequence[Slotted]], Operation[None]], templates: Templates, rows: Sequence[Slotted]
+    load: Callable[[Templates, Sequence[QueuedMessage]], Operation[None]],
+    templates: Templates,
+    rows: Sequence[QueuedMessage],
 ) -> Operation[None]:
     """The next fire of a schedule takes the place of a refused fire as soon as that is read ahead."""
     yield from load(templates, rows)
@@ -27,8 +29,8 @@ def giving_way_as_it_is_read_ahead(
 
 
 def making_anew_all_that_waits(
-    outage_ends: Callable[[RecurringSource, tuple[Outage, ...]], None],
-    source: RecurringSource,
+    outage_ends: Callable[[RecurringQueue, tuple[Outage, ...]], None],
+    source: RecurringQueue,
     gaps: tuple[Outage, ...],
 ) -> None:
     held, source.plane.slots.held = source.plane.slots.held, set()
@@ -41,7 +43,7 @@ RULES_OF_GAPS = (
         "gap overtaken",
         "a fire is taken while the gap is written that it lies in, and what follows on it there is never sent",
         breaks="I1",
-        patches=(Patch(RecurringSource, "gap_ends", returning(None)),),
+        patches=(Patch(RecurringQueue, "gap_ends", returning(None)),),
         killed_by=f"{TESTS}::test_given_a_fire_that_is_no_more_than_late_then_it_is_not_taken_while_the_gap_is_written",
     ),
     Mutant(
@@ -55,7 +57,7 @@ RULES_OF_GAPS = (
         "left out of both versions",
         "what a request holds is made anew for a gap that ends meanwhile: what that leaves out is counted for both versions",
         breaks="I8",
-        patches=(Patch(RecurringSource, "outage_ends", around(making_anew_all_that_waits)),),
+        patches=(Patch(RecurringQueue, "outage_ends", around(making_anew_all_that_waits)),),
         killed_by=f"{TESTS}::test_given_a_silence_amid_a_request_then_what_is_left_out_of_it_is_told_and_counted_once[update-10-False]",
     ),
 )

@@ -6,19 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
-from tidegate_core.messages.recurring import fire_series as recurring
-from tidegate_core.messages.recurring import retry_rows as recurring_rows
+from tidegate_core.messages.recurring import fire_series, retry_rows
 from tidegate_core.messages.recurring.cancelled_fires import EndedFires
-from tidegate_core.messages.recurring.fire_series import Series
+from tidegate_core.messages.recurring.fire_series import FireSeries
 from tidegate_core.messages.recurring.message_template import Templates
 from tidegate_core.messages.recurring.recurring_change import RecurringChange
-from tidegate_core.messages.recurring.recurring_queue import RecurringSource
-from tidegate_core.messages.recurring.wake_rows import Summoned
-from tidegate_core.messages.wire.due_queue import NOTHING, Place, Slots, Stage
+from tidegate_core.messages.recurring.recurring_queue import RecurringQueue
+from tidegate_core.messages.recurring.wake_rows import WakeRows
+from tidegate_core.messages.wire.due_queue import NOTHING, DueQueue, Place, Stage
 from tidegate_core.rows.store_operations import Key
 
 
-def sending_again(ended: EndedFires, series: Series, behind: Place) -> None:
+def sending_again(ended: EndedFires, series: FireSeries, behind: Place) -> None:
     for fire in series.behind(behind):
         ended._add(fire, Stage.READY, NOTHING)
 
@@ -28,7 +27,7 @@ def going_on_from_now(_: Any) -> Any:
 
 
 def opening_at_the_boundary(
-    init: Callable[..., None], change: RecurringChange, source: RecurringSource, *others: Any
+    init: Callable[..., None], change: RecurringChange, source: RecurringQueue, *others: Any
 ) -> None:
     """What a request opens begins before what is on the wire."""
     init(change, source, *others)
@@ -40,7 +39,7 @@ RECURRING = (
         "recurring not held",
         "a schedule goes on firing while a request replaces what it fires",
         breaks="I8",
-        patches=(Patch(Slots, "is_held", returning(False)),),
+        patches=(Patch(DueQueue, "is_held", returning(False)),),
         killed_by=Seeds(within=90, directed=(6,)),
     ),
     Mutant(
@@ -61,7 +60,7 @@ RECURRING = (
         "recurring revived",
         "a message that the broker refused is tried again after its schedule was stopped",
         breaks="I7",
-        patches=(Patch(recurring_rows, "_is_live", returning(True)),),
+        patches=(Patch(retry_rows, "_is_live", returning(True)),),
         killed_by=Seeds(within=4, directed=(0,), trap="refusals"),
     ),
     Mutant(
@@ -75,14 +74,14 @@ RECURRING = (
         "recurring from now",
         "a successor goes on from the present and not from the position",
         breaks="I1",
-        patches=(Patch(RecurringSource, "position", going_on_from_now),),
+        patches=(Patch(RecurringQueue, "position", going_on_from_now),),
         killed_by=Seeds(within=18, directed=(6,)),
     ),
     Mutant(
         "recurring ids",
         "occurrences of two schedules, or of two lives of one name, have the same id",
         breaks="I8",
-        patches=(Patch(recurring, "fire_id", lambda made: lambda incarnation, nominal: made("", nominal)),),
+        patches=(Patch(fire_series, "fire_id", lambda made: lambda incarnation, nominal: made("", nominal)),),
         killed_by=Seeds(within=20, directed=(6,)),
     ),
     Mutant(
@@ -96,7 +95,7 @@ RECURRING = (
         "recurring summons",
         "nobody brings a far schedule near",
         breaks="I1",
-        patches=(Patch(Summoned, "_take", returning(None)),),
+        patches=(Patch(WakeRows, "_take", returning(None)),),
         killed_by=Seeds(within=100, directed=(22,)),
     ),
 )

@@ -8,9 +8,8 @@ from tests.simulation.mutants.messages.message_life import unfenced_of
 from tests.simulation.mutants.mutant import Mutant, Patch, instead, operation_returning
 from tidegate_core.messages.recurring.recurring_change import RecurringChange
 from tidegate_core.messages.recurring.refused_fires import RefusedFires
-from tidegate_core.messages.wire import delivery as delivering
-from tidegate_core.messages.wire import delivery_retries as retrying
-from tidegate_core.messages.wire.due_queue import Slots
+from tidegate_core.messages.wire import delivery, delivery_retries
+from tidegate_core.messages.wire.due_queue import DueQueue
 from tidegate_core.ownership.shard_actor import ShardActor
 
 
@@ -23,7 +22,7 @@ RULES_OF_RECURRING = (
         "sent under a hold",
         "a fire that was taken before a request held its schedule is handed over behind the boundary that the request saw",
         breaks="I8",
-        patches=(Patch(delivering, "_without_held", instead(lambda plane, rows: rows)),),
+        patches=(Patch(delivery, "_without_held", instead(lambda plane, rows: rows)),),
         killed_by="unit/tidegate_core/messages/recurring/test_recurring_held.py::test_given_a_fire_that_was_taken_and_not_handed_over_when_an_update_comes_then_it_is_sent_under_one_version[in the same millisecond]",
     ),
     Mutant(
@@ -37,7 +36,7 @@ RULES_OF_RECURRING = (
         "alarm behind what waits",
         "what falls due behind a message that is due and cannot be sent yet is sent when that one is",
         breaks="I1",
-        patches=(Patch(Slots, "next_slot", instead(lambda slots: slots._due[0][0] if slots._due else None)),),
+        patches=(Patch(DueQueue, "next_slot", instead(lambda slots: slots._due[0][0] if slots._due else None)),),
         killed_by="unit/tidegate_core/messages/recurring/test_recurring_fires.py::test_given_a_message_in_front_whose_create_is_not_durable_then_each_fire_behind_it_is_sent_at_its_time",
     ),
     Mutant(
@@ -58,7 +57,7 @@ RULES_OF_RECURRING = (
         "recurring unfenced",
         "a former owner gives rows to a refused fire that its successor has sent from its place",
         breaks="I8",
-        patches=(Patch(retrying, "retry", unfenced_of(stored=False)),),
+        patches=(Patch(delivery_retries, "retry", unfenced_of(stored=False)),),
         killed_by="unit/tidegate_core/messages/recurring/test_recurring_refusals.py::test_given_two_take_overs_within_the_pause_of_a_refused_fire_then_its_late_rows_do_not_bring_it_again",
     ),
 )

@@ -8,26 +8,25 @@ from collections.abc import Callable
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, operation_returning, returning
 from tidegate_core.messages import message_scheduler as plane
-from tidegate_core.messages.message_scheduler import DeliveryPlane
-from tidegate_core.messages.one_shot import cancellation as cancelling
-from tidegate_core.messages.one_shot import message_fence as guarding
-from tidegate_core.messages.one_shot.message_fence import Fate, Guards
-from tidegate_core.messages.wire import delivery_retries as retrying
-from tidegate_core.messages.wire.due_queue import Slotted, Stage
+from tidegate_core.messages.message_scheduler import MessageScheduler
+from tidegate_core.messages.one_shot import cancellation, message_fence
+from tidegate_core.messages.one_shot.message_fence import MessageFences, WithdrawalResult
+from tidegate_core.messages.wire import delivery_retries
+from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
 from tidegate_core.messages.wire.far_retries import NextAttempts
-from tidegate_core.rows.message import Guard, Message, MessageTimer
+from tidegate_core.rows.message import Message, MessageFence, MessageTimer
 
 TESTS = "unit/tidegate_core/messages/one_shot/test_cancelling_tally.py"
 NO_ROOM = Patch(plane, "ROWS_MAX", instead(0))
 """The shard keeps no row in memory that is not due yet."""
 
 
-def as_the_store_says(guards: Guards, found: Guard | None, version: str) -> bool:
+def as_the_store_says(guards: MessageFences, found: MessageFence | None, version: str) -> bool:
     return found is not None and found.covers(version)
 
 
 def withdrawn_where_it_was(
-    move_on: Callable[..., None], plane: DeliveryPlane, row: Slotted, timer: MessageTimer
+    move_on: Callable[..., None], plane: MessageScheduler, row: QueuedMessage, timer: MessageTimer
 ) -> None:
     if row.occurrence is None and plane.has_ended(row):
         plane.withdraw(row)
@@ -35,10 +34,12 @@ def withdrawn_where_it_was(
         move_on(plane, row, timer)
 
 
-def taken_for_withdrawn(take_out: Callable[..., Fate], plane: DeliveryPlane, message: Message) -> Fate:
+def taken_for_withdrawn(
+    take_out: Callable[..., WithdrawalResult], plane: MessageScheduler, message: Message
+) -> WithdrawalResult:
     fate, rows = take_out(plane, message), plane.slots.of(message.id)
     if rows and all(row.stage is Stage.GONE for row in rows):
-        return Fate(not fate.maybe_sent, fate.maybe_sent)
+        return WithdrawalResult(not fate.maybe_sent, fate.maybe_sent)
     return fate
 
 
@@ -47,7 +48,7 @@ RULES_OF_FATES = (
         "kept out by what is being raised",
         "a message that is loaded while its guard is raised is not in memory when that is known: a replacement takes it for sent",
         breaks="I8",
-        patches=(Patch(Guards, "keep_out", instead(as_the_store_says)),),
+        patches=(Patch(MessageFences, "keep_out", instead(as_the_store_says)),),
         killed_by=f"{TESTS}::test_given_a_guard_that_is_being_raised_then_it_keeps_out_what_it_covered_before_and_what_it_refuses",
     ),
     Mutant(
@@ -70,8 +71,8 @@ RULES_OF_FATES = (
         "a refused message that has left memory is answered cancelled, and counted as nothing",
         breaks="I8",
         patches=(
-            Patch(guarding, "take_out", around(taken_for_withdrawn)),
-            Patch(cancelling, "take_out", around(taken_for_withdrawn)),
+            Patch(message_fence, "remove_from_queue", around(taken_for_withdrawn)),
+            Patch(cancellation, "remove_from_queue", around(taken_for_withdrawn)),
         ),
         beside=(NO_ROOM,),
         killed_by=f"{TESTS}::test_given_a_refused_message_whose_next_attempt_has_no_room_in_memory_then_its_cancel_is_counted[not passed yet-by id]",
@@ -80,7 +81,7 @@ RULES_OF_FATES = (
         "withdrawn at both places",
         "a refused message that is loaded at its new place before its move is known is counted as cancelled twice",
         breaks="I8",
-        patches=(Patch(retrying, "_move_on", around(withdrawn_where_it_was)),),
+        patches=(Patch(delivery_retries, "_move_on", around(withdrawn_where_it_was)),),
         killed_by=f"{TESTS}::test_given_a_refused_message_that_is_loaded_at_its_next_slot_before_its_move_is_answered_then_it_is_counted_once[unsent-by id]",
     ),
 )

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead
-from tidegate_core.messages.message_scheduler import DeliveryPlane
+from tidegate_core.messages.message_scheduler import MessageScheduler
 from tidegate_core.ownership.shard_actor import ShardActor
 
 
 def of_what_is_loaded(waits_for_the_log: property) -> Any:
-    def waits(plane: DeliveryPlane) -> bool:
+    def waits(plane: MessageScheduler) -> bool:
         return not plane._is_sent_ahead() and bool(waits_for_the_log.fget and waits_for_the_log.fget(plane))
 
     return property(waits)
@@ -27,7 +27,7 @@ RULES_OF_HAND_OVERS = (
         "late fires among what is left",
         "a hand-over leaves a fire that waits for the fact of an outage, and messages after it are sent again",
         breaks="I8",
-        patches=(Patch(DeliveryPlane, "_holds_fires_up", instead(lambda plane: plane.slots.holds_position)),),
+        patches=(Patch(MessageScheduler, "_holds_fires_up", instead(lambda plane: plane.slots.holds_position)),),
         killed_by="unit/tidegate_core/messages/recurring/test_recurring_silence.py::test_given_a_silence_that_becomes_an_outage_while_a_drain_sends_what_is_left_then_nothing_is_sent_twice",
     ),
     Mutant(
@@ -41,7 +41,7 @@ RULES_OF_HAND_OVERS = (
         "log left before all is loaded",
         "a row that waits for the log is loaded when a hand-over reads no more; messages after it are sent again",
         breaks="I8",
-        patches=(Patch(DeliveryPlane, "waits_for_the_log", of_what_is_loaded),),
+        patches=(Patch(MessageScheduler, "waits_for_the_log", of_what_is_loaded),),
         killed_by="unit/tidegate_core/messages/one_shot/test_sending_hand_overs.py::test_given_such_a_row_that_is_loaded_amid_the_hand_over_then_it_waits_for_its_record_as_well",
     ),
 )

@@ -12,7 +12,7 @@ from tests.simulation.mutants.mutant import Mutant, Patch, around, instead, oper
 from tidegate_core.engine.operations import Operation
 from tidegate_core.ingest.request_ingest import RequestIngest
 from tidegate_core.ingest.topic_cursor import TopicCursor
-from tidegate_core.messages.message_scheduler import DeliveryPlane
+from tidegate_core.messages.message_scheduler import MessageScheduler
 from tidegate_core.messages.wire.checkpoints import Checkpoints
 from tidegate_core.ownership.inbox import Inbox
 from tidegate_core.ownership.shard_actor import ShardActor
@@ -62,7 +62,7 @@ HAND_OVERS = (
         "held in front of what was sent",
         "a fire that a request holds during a hand-over counts as done, and messages after it are sent again",
         breaks="I8",
-        patches=(Patch(DeliveryPlane, "_holds_fires_up", instead(lambda plane: plane.slots.late_fires_wait)),),
+        patches=(Patch(MessageScheduler, "_holds_fires_up", instead(lambda plane: plane.slots.late_fires_wait)),),
         killed_by=f"{TESTS_OF_SENDING_HAND_OVERS}::test_given_a_request_that_holds_a_schedule_amid_a_hand_over_then_that_waits_for_it_and_nothing_repeats",
     ),
     Mutant(
@@ -90,7 +90,7 @@ HAND_OVERS = (
         "records behind a drain",
         "a drain forgets unread records; a later record from a busy node's queue moves the position past them",
         breaks="I1",
-        patches=(Patch(TopicCursor, "take_no_more", instead(forgetting_alone)),),
+        patches=(Patch(TopicCursor, "stop_accepting", instead(forgetting_alone)),),
         killed_by="unit/tidegate_core/ingest/test_topic_cursor.py::test_given_records_behind_a_drain_then_the_position_does_not_pass_those_before_them[tidegate.requests-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]",
     ),
     Mutant(
@@ -111,7 +111,7 @@ HAND_OVERS = (
         "log left before it is read again",
         "a hand-over comes in the middle of a take-over; messages after a predecessor's row are sent again",
         breaks="I8",
-        patches=(Patch(DeliveryPlane, "waits_for_the_log", instead(property(lambda plane: False))),),
+        patches=(Patch(MessageScheduler, "waits_for_the_log", instead(property(lambda plane: False))),),
         killed_by=f"{TESTS_OF_SENDING_HAND_OVERS}::test_given_a_hand_over_before_the_log_is_read_again_then_it_waits_for_what_stands_before_what_was_sent",
     ),
 )

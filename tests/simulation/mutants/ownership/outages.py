@@ -11,8 +11,8 @@ from tidegate_core.firing import catch_up, fire
 from tidegate_core.ownership import acquisition
 from tidegate_core.rows.outage import Outage
 from tidegate_core.rows.store_operations import Transaction, Update
-from tidegate_core.shard.outages import outage_recorder as outage_watch
-from tidegate_core.shard.outages.outage_recorder import OutageWatch
+from tidegate_core.shard.outages import outage_recorder
+from tidegate_core.shard.outages.outage_recorder import OutageRecorder
 
 
 def knowing_nothing_new(known: Sequence[Outage], *_: int) -> tuple[Outage, ...]:
@@ -38,7 +38,7 @@ OUTAGES = (
         "fact signed over a checkpoint",
         "an owner that records an outage over its own checkpoint of unknown fate takes itself for fenced",
         breaks="I8",
-        patches=(Patch(outage_watch, "record_outages", around(signing_the_position)),),
+        patches=(Patch(outage_recorder, "record_outages", around(signing_the_position)),),
         killed_by=Seeds(within=18, trap="silence"),
     ),
     Mutant(
@@ -48,7 +48,7 @@ OUTAGES = (
         # Who recovers would see that nobody has served it since, and write the fact then.
         patches=(
             Patch(acquisition, "with_outage", instead(knowing_nothing_new)),
-            Patch(OutageWatch, "served", returning(None)),
+            Patch(OutageRecorder, "served", returning(None)),
         ),
         # Hours of instants are made one by one: elsewhere it takes a minute.
         killed_by=Seeds(within=2, directed=(1,), trap="black_out"),
@@ -57,7 +57,7 @@ OUTAGES = (
         "fact of a silence",
         "an owner that the store did not answer goes on as if nothing had happened",
         breaks="I1",
-        patches=(Patch(OutageWatch, "settle", operation_returning(None)),),
+        patches=(Patch(OutageRecorder, "settle", operation_returning(None)),),
         killed_by=Seeds(within=2, trap="silence"),
     ),
     Mutant(

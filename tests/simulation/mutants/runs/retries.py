@@ -8,15 +8,13 @@ from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tests.simulation.users.schedule_definitions import FAILURES
-from tidegate_core.commands import run_commands as by_id
-from tidegate_core.rows.effects import Gone
+from tidegate_core.commands import run_commands
+from tidegate_core.rows.effects import ProgramEnded
 from tidegate_core.rows.run import Run
-from tidegate_core.runs import attempts
+from tidegate_core.runs import attempts, run_completion, run_lifecycle
 from tidegate_core.runs import retries as retrying
-from tidegate_core.runs import run_completion as run_ends
-from tidegate_core.runs import run_lifecycle as runs
 from tidegate_core.runs.run_completion import end_before_gate
-from tidegate_core.runs.run_lifecycle import LookAtRun
+from tidegate_core.runs.run_lifecycle import CheckRun
 from tidegate_core.shard import retry_budget
 from tidegate_core.shard.retry_budget import BUDGET_WINDOW_MS
 from tidegate_core.writes.unit_of_work import UnitOfWork
@@ -33,7 +31,7 @@ def failing_with_its_host(
     message: str,
     error_class: str,
     now: int,
-    gone: Gone | None = None,
+    gone: ProgramEnded | None = None,
 ) -> None:
     if message == "host_lost":
         end_before_gate(unit, run, "failed", message, "lost", now)
@@ -42,7 +40,7 @@ def failing_with_its_host(
 
 
 def since_the_first_attempt(
-    read: Callable[[LookAtRun, UnitOfWork], Run | None], decision: LookAtRun, unit: UnitOfWork
+    read: Callable[[CheckRun, UnitOfWork], Run | None], decision: CheckRun, unit: UnitOfWork
 ) -> Run | None:
     run = read(decision, unit)
     return None if run is None else replace(run, passed_at=None)
@@ -77,7 +75,7 @@ RETRIES = (
         "given up in silence",
         "a run fails for the last time, and no dead letter says that no further attempt comes",
         breaks="dead letters",
-        patches=(Patch(run_ends, "outbox_row", lambda outbox_row: lambda run, given_up=None: outbox_row(run)),),
+        patches=(Patch(run_completion, "outbox_row", lambda outbox_row: lambda run, given_up=None: outbox_row(run)),),
         killed_by=f"{GIVEN_UP_TESTS}::test_given_a_program_that_fails_for_the_last_time_while_its_schedule_is_suspended_then_it_has_its_dead_letter",
     ),
     Mutant(
@@ -91,21 +89,21 @@ RETRIES = (
         "retry after too late",
         "a cancel answers that the run is over, but the next look at the run makes a further attempt",
         breaks="I7",
-        patches=(Patch(by_id, "conclude", returning(None)),),
+        patches=(Patch(run_commands, "conclude", returning(None)),),
         killed_by=Seeds(within=20, directed=(5,), trap=FAILURES),
     ),
     Mutant(
         "failed with its host",
         "a run fails when its host goes down before the gate, although its program never began",
         breaks="I1",
-        patches=(Patch(runs, "submit_again", around(failing_with_its_host)),),
+        patches=(Patch(run_lifecycle, "submit_again", around(failing_with_its_host)),),
         killed_by=f"{RUNS_TESTS}::test_given_a_state_and_an_observation_then_the_outcome[submitted, lost]",
     ),
     Mutant(
         "lost since its first attempt",
         "a further attempt that took long to reach the gate is marked lost as soon as it passes, and listeners are told",
         breaks="I3",
-        patches=(Patch(LookAtRun, "read", around(since_the_first_attempt)),),
+        patches=(Patch(CheckRun, "read", around(since_the_first_attempt)),),
         killed_by=f"{SHARD_RETRIES_TESTS}::test_given_a_try_that_was_long_on_its_way_to_the_gate_then_it_is_not_lost_as_soon_as_it_has_passed",
     ),
     Mutant(
@@ -119,7 +117,7 @@ RETRIES = (
         "retry of the day before",
         "after an outage an attempt begins as soon as the budget has room, even 24 h after its run's admission",
         breaks="dead letters",
-        patches=(Patch(runs, "is_too_late", returning(False)),),
+        patches=(Patch(run_lifecycle, "is_too_late", returning(False)),),
         killed_by=f"{GIVEN_UP_TESTS}::test_given_an_outage_behind_which_a_try_would_come_too_late_then_the_run_is_given_up",
     ),
     Mutant(

@@ -9,23 +9,22 @@ from tests.simulation.mutants.sketch.replacements import torn
 from tidegate_core.commands.end_pending import EndPending
 from tidegate_core.evidence import match as count
 from tidegate_core.language.triggers.latches import Latches
-from tidegate_core.ownership import evidence_deadlines as deadlines
+from tidegate_core.ownership import evidence_deadlines
 from tidegate_core.rows.effects import DUPLICATE
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.subscription import IndexRow
-from tidegate_core.runs import run_completion as run_ends
-from tidegate_core.runs import run_lifecycle as runs
-from tidegate_core.runs.run_lifecycle import RunGone
-from tidegate_core.shard.events import subscriptions as listening
+from tidegate_core.runs import run_completion, run_lifecycle
+from tidegate_core.runs.run_lifecycle import AttemptEnded
+from tidegate_core.shard.events import subscriptions
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 
 def ending_what_cannot_be_asked(unit: UnitOfWork, run: Run, _now: int) -> None:
     at = run.started_at or run.admitted_at
-    run_ends.finish(unit, replace(run, ended_at=at, outcome="failed", reason="lost"), at)
+    run_completion.finish(unit, replace(run, ended_at=at, outcome="failed", reason="lost"), at)
 
 
-def going_by_the_exit_alone(decision: RunGone, run: Run) -> bool:
+def going_by_the_exit_alone(decision: AttemptEnded, run: Run) -> bool:
     return run.external_id is not None and decision.gone.error_class != DUPLICATE
 
 
@@ -45,7 +44,7 @@ RULES_OF_RUNS = (
         "index version",
         "nodes do not read new rows of the index, because its version was not raised",
         breaks="I3",
-        patches=(Patch(listening, "_raise_versions", operation_returning(())),),
+        patches=(Patch(subscriptions, "_raise_versions", operation_returning(())),),
         killed_by=f"{INDEX_TESTS}::test_given_a_moment_between_rows_version_and_receipt_then_what_comes_after_the_receipt_counts[rows]",
     ),
     Mutant(
@@ -60,7 +59,7 @@ RULES_OF_RUNS = (
         "runs count from the request for an activation on, not from the activation on",
         breaks="I3",
         patches=(
-            Patch(count, "heard_by", lambda heard: lambda unit, state: heard(unit, replace(state, activated_at=0))),
+            Patch(count, "cutoff_of", lambda heard: lambda unit, state: heard(unit, replace(state, activated_at=0))),
         ),
         killed_by=f"{COUNT_TESTS}::test_given_a_run_admitted_before_the_activation_then_it_counts_within_the_clocks_skew_only[1001-False]",
     ),
@@ -68,7 +67,7 @@ RULES_OF_RUNS = (
         "watermark",
         "a time-out does not wait for events that were announced in time and are not read yet",
         breaks="I3",
-        patches=(Patch(deadlines, "wait_for_watermark", operation_returning(())),),
+        patches=(Patch(evidence_deadlines, "wait_for_watermark", operation_returning(())),),
         killed_by=f"{READ_APART_TESTS}::test_given_what_came_in_time_and_is_read_behind_what_came_too_late_then_the_pair_is_one[0-partial]",
     ),
     Mutant(
@@ -89,28 +88,28 @@ RULES_OF_RUNS = (
         "loser's exit",
         "the exit of a copy that the gate refused counts as the end of the run",
         breaks="I4",
-        patches=(Patch(runs, "DUPLICATE", instead("nothing is called so")),),
+        patches=(Patch(run_lifecycle, "DUPLICATE", instead("nothing is called so")),),
         killed_by=f"{COPIES_TESTS}::test_given_the_end_of_what_is_not_the_driver_then_the_run_goes_on_until_the_driver_reports[refused at the gate]",
     ),
     Mutant(
         "copy's end",
         "the end of a copy that waited at the gate on one host counts as the end of the program on another host",
         breaks="I4",
-        patches=(Patch(RunGone, "_was_the_driver", instead(going_by_the_exit_alone)),),
+        patches=(Patch(AttemptEnded, "_was_the_driver", instead(going_by_the_exit_alone)),),
         killed_by=f"{COPIES_TESTS}::test_given_the_end_of_another_hosts_copy_then_the_run_goes_on_however_that_ended[end1-b]",
     ),
     Mutant(
         "driver's exit",
         "a program that exits with the wrapper's code for a duplicate counts as a duplicate, and its run never ends",
         breaks="liveness",
-        patches=(Patch(RunGone, "_was_the_driver", instead(going_by_the_exit_alone)),),
+        patches=(Patch(AttemptEnded, "_was_the_driver", instead(going_by_the_exit_alone)),),
         killed_by=f"{COPIES_TESTS}::test_given_the_end_of_the_copy_that_passed_the_gate_then_the_run_has_ended_whatever_its_code[end0]",
     ),
     Mutant(
         "permit by time",
         "a run whose launcher cannot be asked counts as ended after a while",
         breaks="I4",
-        patches=(Patch(runs, "mark_lost", instead(ending_what_cannot_be_asked)),),
+        patches=(Patch(run_lifecycle, "mark_lost", instead(ending_what_cannot_be_asked)),),
         killed_by=f"{ADOPTION_TESTS}::test_given_a_started_run_that_nobody_can_ask_then_it_is_lost_after_the_gap_and_keeps_its_permit[unknown]",
     ),
     Mutant(

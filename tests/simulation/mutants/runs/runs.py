@@ -12,9 +12,9 @@ from tests.simulation.runner.swarm import HALF_SESSION_MS
 from tests.simulation.world import program
 from tidegate_core.admission import permits
 from tidegate_core.admission.admit import AdmitNext
-from tidegate_core.commands import schedule_commands as control
+from tidegate_core.commands import schedule_commands
 from tidegate_core.commands.end_pending import EndPending
-from tidegate_core.engine.membership_lease import Guard
+from tidegate_core.engine.membership_lease import MembershipLease
 from tidegate_core.firing import fire
 from tidegate_core.language.constraints.constraint import LimitRef
 from tidegate_core.language.triggers.on_time.every import EveryTrigger
@@ -106,7 +106,7 @@ RUNS = (
         "activation",
         "the first three instants after an activation are left out, and the receipt says so",
         breaks="I1",
-        patches=(Patch(control, "first_nominal", around(beginning_late)),),
+        patches=(Patch(schedule_commands, "first_nominal", around(beginning_late)),),
         killed_by=Seeds(within=1),
     ),
     Mutant(
@@ -148,14 +148,14 @@ RUNS = (
         "local guard",
         "a node that goes on after its session has ended produces and submits",
         breaks="I5",
-        patches=(Patch(Guard, "remaining_ms", instead(lambda guard, now: HALF_SESSION_MS)),),
+        patches=(Patch(MembershipLease, "remaining_ms", instead(lambda guard, now: HALF_SESSION_MS)),),
         killed_by=Seeds(within=20),
     ),
     Mutant(
         "commit trusted",
         "with KIP-848 a commit right after a freeze counts as proof of membership, although it proves none",
         breaks="I5",
-        patches=(Patch(Guard, "awake", returning(None)),),
+        patches=(Patch(MembershipLease, "awake", returning(None)),),
         killed_by=Seeds(within=8, trap="frozen_heartbeats"),
     ),
 )

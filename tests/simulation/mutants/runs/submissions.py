@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead
 from tests.simulation.users.misbehaving_programs import TRAP
-from tidegate_core.runs import retries as retrying
+from tidegate_core.runs import retries
 from tidegate_core.runs.run_completion import end_before_gate
-from tidegate_core.runs.run_lifecycle import BEFORE_GATE, LookAtRun, RejectRun, submit_again
+from tidegate_core.runs.run_lifecycle import BEFORE_GATE, CheckRun, RejectRun, submit_again
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 
@@ -29,7 +29,7 @@ def as_if_it_had_been_asked(decide: Callable[..., None]) -> Callable[..., None]:
     return lambda look, unit, now: decide(replace(look, is_unasked=lambda run: False), unit, now)
 
 
-def asking_once(decide: Callable[..., None], look: LookAtRun, unit: UnitOfWork, now: int) -> None:
+def asking_once(decide: Callable[..., None], look: CheckRun, unit: UnitOfWork, now: int) -> None:
     run = look.read(unit)
     if run is None or run.ended_at is not None or run.state in BEFORE_GATE or not run.cancel_requested:
         decide(look, unit, now)
@@ -54,21 +54,21 @@ SUBMISSIONS = (
         "out of line",
         "a run that waits in the queue of its node is given up, although no launcher was asked",
         breaks="I1",
-        patches=(Patch(LookAtRun, "decide", as_if_it_had_been_asked),),
+        patches=(Patch(CheckRun, "decide", as_if_it_had_been_asked),),
         killed_by=Seeds(within=12, directed=(2,), trap=TRAP),
     ),
     Mutant(
         "asked to end once",
         "a program that goes on when asked to end is never asked again, and runs for ever",
         breaks="liveness",
-        patches=(Patch(LookAtRun, "decide", around(asking_once)),),
+        patches=(Patch(CheckRun, "decide", around(asking_once)),),
         killed_by=Seeds(within=20, directed=(7,), trap=TRAP),
     ),
     Mutant(
         "user code again",
         "a program that reported an error that it would repeat is tried again",
         breaks="I2",
-        patches=(Patch(retrying, "error_of", instead(lambda run: "unknown")),),
+        patches=(Patch(retries, "error_of", instead(lambda run: "unknown")),),
         killed_by=Seeds(within=12, directed=(2,), trap=TRAP),
     ),
 )

@@ -8,22 +8,24 @@ from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead
 from tidegate_core.admission import pending_timeout
-from tidegate_core.admission.catch_up_throttle import Pacing
-from tidegate_core.engine.actor_context import Host
+from tidegate_core.admission.catch_up_throttle import CatchUpThrottle
+from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.ownership import acquisition
 from tidegate_core.ownership.partition_actor import PartitionActor
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.store_operations import Item
-from tidegate_core.runs import run_lifecycle as runs
-from tidegate_core.shard.outages.outage_recorder import SERVED, OutageWatch
+from tidegate_core.runs import run_lifecycle
+from tidegate_core.shard.outages.outage_recorder import SERVED, OutageRecorder
 
 Signs = Generator[Any, Any, dict[int, int]]
 
 
 def taking_any_sign(
-    read: Callable[[Host, Mapping[int, Item | None]], Signs], host: Host, leases: Mapping[int, Item | None]
+    read: Callable[[ActorContext, Mapping[int, Item | None]], Signs],
+    host: ActorContext,
+    leases: Mapping[int, Item | None],
 ) -> Signs:
     """The last sign of life for any shard of an owner counts for shards without a sign."""
     signs = yield from read(host, leases)
@@ -38,7 +40,11 @@ def taking_any_sign(
 
 
 def handing_on_the_turn(
-    in_turn: Callable[[Pacing, Job, int, int], Job], pacing: Pacing, job: Job, pending_timeout: int, now: int
+    in_turn: Callable[[CatchUpThrottle, Job, int, int], Job],
+    pacing: CatchUpThrottle,
+    job: Job,
+    pending_timeout: int,
+    now: int,
 ) -> Job:
     """Also to a job that was made long after the turn began."""
     mine = in_turn(pacing, job, pending_timeout, now)
@@ -53,7 +59,7 @@ def speaking_amid_its_acquires(actor: PartitionActor, now: int) -> int | None:
 
 
 def beginning_as_it_is_noticed(
-    away_since: Callable[[OutageWatch, int], None], watch: OutageWatch, instant: int
+    away_since: Callable[[OutageRecorder, int], None], watch: OutageRecorder, instant: int
 ) -> None:
     """The outage forgets until when the shard was served before."""
     complete, watch._complete = watch._complete, None
@@ -74,7 +80,7 @@ RULES_OF_OUTAGES = (
         "time-outs in an outage",
         "a run whose program could not begin during an outage is given up as soon as a node is back",
         breaks="I1",
-        patches=(Patch(runs, "served_deadline", instead(running_in_outages)),),
+        patches=(Patch(run_lifecycle, "served_deadline", instead(running_in_outages)),),
         killed_by=f"{OUTAGE_FACTS_TESTS}::test_given_a_program_that_does_not_start_then_its_time_out_runs_only_while_the_shard_is_served[600000-1]",
     ),
     Mutant(
@@ -95,7 +101,7 @@ RULES_OF_OUTAGES = (
         "begun with the silence",
         "instants missed before a store fell silent during a take-over are made one by one, whatever `catchup` says",
         breaks="I1",
-        patches=(Patch(OutageWatch, "away_since", around(beginning_as_it_is_noticed)),),
+        patches=(Patch(OutageRecorder, "unserved_since", around(beginning_as_it_is_noticed)),),
         killed_by=f"{OUTAGE_FACTS_TESTS}::test_given_a_silence_amid_a_take_over_that_was_none_so_far_then_the_outage_lasts_from_the_last_sign_of_life",
     ),
     Mutant(
@@ -109,7 +115,7 @@ RULES_OF_OUTAGES = (
         "turn handed on",
         "jobs of a second outage expire with the jobs of the first one, long before their own time-out",
         breaks="I1",
-        patches=(Patch(Pacing, "in_turn", around(handing_on_the_turn)),),
+        patches=(Patch(CatchUpThrottle, "start_turn", around(handing_on_the_turn)),),
         killed_by=f"{CATCH_UP_TESTS}::test_given_another_outage_within_a_turn_then_what_it_brings_waits_for_as_long_as_its_own_time_out_says",
     ),
 )

@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead
-from tidegate_core.commands import schedule_commands as control
+from tidegate_core.commands import schedule_commands
 from tidegate_core.commands.quota_enforcement import NOT_COUNTED
 from tidegate_core.engine.operations import Operation
 from tidegate_core.language.values.problems import Problem
@@ -15,11 +15,11 @@ from tidegate_core.language.values.states import RunState
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.schedule import ScheduleCount
 from tidegate_core.rows.store_operations import Item, Key
-from tidegate_core.runs import outbox_relay as outgoing
+from tidegate_core.runs import outbox_relay
 from tidegate_core.runs.attempts import Attempts
 from tidegate_core.runs.run_lifecycle import BEFORE_GATE
-from tidegate_core.shard.events.outbox import Distribute
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.events.outbox import FanOut
+from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.writes.read_cache import View
 
 
@@ -34,7 +34,7 @@ def leaving_starts_to_looks(
 class RunsAsFound:
     """An owner's memory; a look-up of the run returns the run as it was found first."""
 
-    def __init__(self, memory: Memory, run: Run) -> None:
+    def __init__(self, memory: ShardCache, run: Run) -> None:
         self._memory, self._run, self.runs = memory, run, self
 
     def __getattr__(self, name: str) -> Any:
@@ -53,7 +53,7 @@ def as_it_was_found(adopt: Callable[[Attempts, Run], Operation[None]], attempts:
     return adopt(looking, run)
 
 
-def telling_nobody(distribute: Callable[..., Distribute]) -> Any:
+def telling_nobody(distribute: Callable[..., FanOut]) -> Any:
     """A listener is not told that the row is gone."""
     return lambda key, listeners, shard, gone: distribute(key, listeners, shard, lambda: None)
 
@@ -103,14 +103,14 @@ RULES_OF_MEMORY = (
         "row removed late",
         "a delete is never told, because it waits for a row of the outbox that a predecessor has removed",
         breaks="liveness",
-        patches=(Patch(outgoing, "Distribute", telling_nobody),),
+        patches=(Patch(outbox_relay, "FanOut", telling_nobody),),
         killed_by=f"{GONE_TESTS}::test_given_a_record_whose_removal_comes_late_then_a_delete_is_told_all_the_same",
     ),
     Mutant(
         "counted amid a delete",
         "the first count of a namespace misses a delete that comes during the count: no schedule can take its place",
         breaks="answers",
-        patches=(Patch(control, "count_after", around(writing_no_count_down)),),
+        patches=(Patch(schedule_commands, "count_after", around(writing_no_count_down)),),
         killed_by=f"{QUOTAS_TESTS}::test_given_a_delete_amid_the_first_count_then_it_is_counted_again",
     ),
     Mutant(

@@ -23,7 +23,7 @@ from tests.simulation.mutants.sketch.replacements import (
     with_random_ids,
 )
 from tests.support.harness.scripted_programs import Programs
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.firing import fire
 from tidegate_core.ownership.partition_actor import PartitionActor
 from tidegate_core.ownership.shard_actor import ShardActor
@@ -85,7 +85,7 @@ SKETCH = (
         "launch before commit",
         "a program is launched whose admission is then refused",
         breaks="I4",
-        patches=(Patch(Lane, "_commit", around(launching_before_the_commit)),),
+        patches=(Patch(ShardWriter, "_commit", around(launching_before_the_commit)),),
         killed_by=f"{STORIES}::test_given_two_shards_that_launch_at_once_then_the_limit_holds",
         beside=(UNGATED,),
     ),

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from tests.simulation.mutants.mutant import Patch, instead, operation_returning
-from tests.support.harness import scripted_programs as bench_programs
-from tidegate_core.engine.actor_context import Host
+from tests.support.harness import scripted_programs
+from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.firing.fire import FireSchedule
 from tidegate_core.language.triggers.on_time.every import EveryTrigger
 from tidegate_core.language.values.derived_ids import run_id
@@ -23,7 +23,7 @@ from tidegate_core.rows.run import Run
 from tidegate_core.rows.store_operations import Action, Key, RefusalCode, Transaction, Update
 from tidegate_core.runs.attempts import Attempts
 
-NOTHING_LATE = Patch(Lane, "_take_in_late", operation_returning(None))
+NOTHING_LATE = Patch(ShardWriter, "_take_in_late", operation_returning(None))
 """What was refused and carried out all the same is never found; beside a bug that takes for refused what was not, this would hide it."""
 
 
@@ -31,7 +31,7 @@ def torn(name: str, first: Callable[[Action], bool]) -> Patch:
     """What is one transaction is sent as two: `first`, and then the rest."""
 
     def changed(commit_for_good: Callable[..., Generator[Any, Any, Any]]) -> Any:
-        def in_two(host: Host, transaction: Transaction, until: int | None = None) -> Generator[Any, Any, Any]:
+        def in_two(host: ActorContext, transaction: Transaction, until: int | None = None) -> Generator[Any, Any, Any]:
             halves = [tuple(a for a in transaction.actions if first(a) is each) for each in (True, False)]
             if transaction.name != name or not all(halves):
                 return (yield from commit_for_good(host, transaction, until))
@@ -45,7 +45,7 @@ def torn(name: str, first: Callable[[Action], bool]) -> Patch:
 
         return in_two
 
-    return Patch(Host, "commit_for_good", changed)
+    return Patch(ActorContext, "commit_until_settled", changed)
 
 
 def with_random_ids(time_job: Callable[..., Job]) -> Any:
@@ -120,4 +120,4 @@ def asking_nobody(run: str, attempt: int, driver: str, now: int, token: str, *, 
     return Transaction("start", (Update(key, "SET #w = :w", {"#w": "w"}, {":w": token}),), token, key)
 
 
-UNGATED = Patch(bench_programs, "start_run", instead(asking_nobody))
+UNGATED = Patch(scripted_programs, "start_run", instead(asking_nobody))

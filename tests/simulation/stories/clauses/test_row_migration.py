@@ -6,18 +6,18 @@ from unittest import mock
 
 from tests.simulation.stories.stage import takes
 from tests.support.builders import HOUR, MINUTE, NOW, SECOND, Doc, a_spec, an_apply
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.two_releases import TwoReleases
 from tidegate_core.language.triggers.search import Search
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.schema_version import BOUNDS, FIRST, Readable, StoreSchema
-from tidegate_core.rows.shared_limit import Waiter
+from tidegate_core.rows.shared_limit import QueueEntry
 from tidegate_core.rows.store_operations import Delete, Put, Transaction
 from tidegate_core.writes.row_migration import MOVES
 from tidegate_memory.store import MemoryStore
 
-WAITER = Waiter(limit="LIMIT#flights#program#x", job_id="0000-one", satisfied_at=NOW, most=1, asked_at=NOW)
+WAITER = QueueEntry(limit="LIMIT#flights#program#x", job_id="0000-one", satisfied_at=NOW, most=1, asked_at=NOW)
 KEY = WAITER.key(0)
 SEVENS: Doc = {
     "type": "cron",
@@ -61,7 +61,7 @@ def test_given_a_row_that_its_owner_has_rewritten_when_its_migration_arrives_the
 
 
 def test_given_a_version_that_is_being_raised_then_an_older_node_takes_no_shard_over() -> None:
-    bench = Bench(readable=Readable(FIRST, FIRST), writes=FIRST)
+    bench = ActorHarness(readable=Readable(FIRST, FIRST), writes=FIRST)
     said = to_item(StoreSchema(closing=BOUNDS), keys.SCHEMA_KEY)
     bench.store.write([Put(keys.SCHEMA_KEY, {**said, "rev": 1})])
     bench.run(SECOND)

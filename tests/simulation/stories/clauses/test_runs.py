@@ -17,7 +17,7 @@ from tests.simulation.stories.stage import (
     writing,
 )
 from tests.support.builders import SECOND, Doc, a_request, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.rows.effects import Committed
 
 
@@ -73,7 +73,7 @@ def test_given_a_stop_that_was_acknowledged_when_a_frozen_owners_admission_arriv
     assert still_open == [], f"I7: a run was admitted after {stop['type']} was acknowledged"
 
 
-def is_counted_correctly(bench: Bench) -> bool:
+def is_counted_correctly(bench: ActorHarness) -> bool:
     limit = limit_of(bench.store)
     return bool(limit["in_use"] == len(limit["holders"]))
 

@@ -10,7 +10,7 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.message import HeldMessage, MessageTimer
 from tidegate_core.rows.store_operations import Transaction
 from tidegate_core.writes.fencing import acquire_shard
-from tidegate_core.writes.scope_suspension import hold_messages, let_go_messages
+from tidegate_core.writes.scope_suspension import hold_messages, release_messages
 from tidegate_memory.store import MemoryStore
 
 
@@ -22,7 +22,7 @@ def holds(moves: int) -> Transaction:
 def lets_go(moves: int) -> Transaction:
     slot = NOW + moves * HOUR
     timer = MessageTimer(slot=slot, id="m", version="1", origin="o", attempt=1, expires_at=0)
-    return let_go_messages(0, 1, moves, [timer], f"let go {moves}")
+    return release_messages(0, 1, moves, [timer], f"let go {moves}")
 
 
 @pytest.mark.parametrize("times_held", [pytest.param(1, id="the first hold"), pytest.param(2, id="a later hold")])

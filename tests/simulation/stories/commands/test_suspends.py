@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tests.support.builders import SECOND, a_recurring, a_request, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.language.values.instants import format_instant, parse_instant
 
 PERIOD = 10 * SECOND
 
 
 def test_given_the_end_of_a_suspension_when_its_messages_are_late_then_each_of_them_is_sent() -> None:
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_recurring(trigger=every("10s"))))
     end = (bench.now // PERIOD + 2) * PERIOD

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tests.support.builders import MINUTE, SECOND, a_request, a_spec, all_of, an_apply, an_event, every, on_data
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.recorded_effects import manifest_text
 from tidegate_core.engine.actor_inputs import Begin
 
 
 def test_given_a_tick_of_an_outage_during_a_hold_then_it_meets_what_came_before_it() -> None:
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=all_of({**every("1h"), "driver": "time"}, on_data("a")))))
     bench.run(SECOND)

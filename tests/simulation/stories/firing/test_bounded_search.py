@@ -17,7 +17,7 @@ from tests.support.builders import (
     every,
     on_data,
 )
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.language.triggers import search
 
 LEFT_OUT: list[Doc] = [{"type": "cron", "expression": "30-59 3 * * *"}, {"type": "cron", "expression": "* 4 * * *"}]
@@ -27,15 +27,15 @@ NOMINALS = [f"{minute}:30" for minute in ("02:20", "02:35", "02:50", "03:05", "0
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+def bench(monkeypatch: pytest.MonkeyPatch) -> ActorHarness:
     monkeypatch.setattr(search, "STEPS_PER_DECISION", 1)
-    made = Bench()
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
 
 def test_given_instants_left_out_that_no_decision_passes_at_once_then_a_program_runs_at_each_other_one(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.request(an_apply(a_spec(trigger=TRIGGER)))
     bench.run(3 * HOUR + 10 * MINUTE)
@@ -44,7 +44,7 @@ def test_given_instants_left_out_that_no_decision_passes_at_once_then_a_program_
 
 
 def test_given_ticks_left_out_that_no_decision_passes_at_once_then_data_meets_the_tick_behind_them(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     tick = {**TRIGGER, "ttl": "10m"}
     bench.request(an_apply(a_spec(trigger=all_of(tick, {**on_data("a"), "ttl": "1h"}))))
@@ -55,7 +55,7 @@ def test_given_ticks_left_out_that_no_decision_passes_at_once_then_data_meets_th
 
 
 def test_given_instants_left_out_that_no_search_passes_at_once_then_a_message_is_sent_at_each_other_one(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """Nothing is written of how far was searched: it waits among the rows, or summons from the store."""
     bench.request(an_apply(a_recurring(trigger=TRIGGER)))

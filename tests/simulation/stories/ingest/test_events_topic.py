@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 
 from tests.support.builders import EVENTS, MINUTE, SECOND, a_spec, all_of, an_apply, an_event, on_data
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.engine.actor_inputs import LogRecord
 from tidegate_core.ingest.topic_follower import ASK_AGAIN_MS
 
 
 def test_given_an_unread_record_when_its_topic_is_created_again_then_no_deadline_waits_for_it() -> None:
     """One topic partition has a record that nobody reads; two events 25 minutes apart come from the other one at once."""
-    bench = Bench(shards=1, event_topic_partitions=2)
+    bench = ActorHarness(shards=1, event_topic_partitions=2)
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=all_of(on_data("a"), on_data("b"), timeout="20m"))))
     bench.run(SECOND)

@@ -8,10 +8,10 @@ import pytest
 
 from tests.simulation.stories.stage import comes_through_the_inbox
 from tests.support.builders import MINUTE, SECOND, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_batch, a_commit
 from tests.support.harness.recreated_topic import recreate_requests_topic
-from tidegate_core.engine.actor_inputs import Poked
+from tidegate_core.engine.actor_inputs import Woken
 from tidegate_core.language.values.shard_hash import message_shard
 
 SHARDS = 4
@@ -20,7 +20,7 @@ REQUEST = a_send(NAME, key="k", after="15s")
 SHARD = message_shard("orders", "k", NAME, SHARDS)
 
 
-def times_sent(bench: Bench) -> int:
+def times_sent(bench: ActorHarness) -> int:
     return [json.loads(each)["of"] for each in bench.delivered()].count(NAME)
 
 
@@ -29,13 +29,13 @@ def test_given_repeats_in_the_inbox_when_the_first_record_goes_with_its_topic_th
     copies: int,
 ) -> None:
     """The first of the repeats becomes the request. The position of the first record has not moved when its topic goes."""
-    bench = Bench(shards=SHARDS)
+    bench = ActorHarness(shards=SHARDS)
     bench.run(SECOND)
     bench.hold_back(a_commit("cursor"))
     bench.request(REQUEST)
     for number in range(copies):
         comes_through_the_inbox(bench, REQUEST, bench.now + 1, SHARD, number)
-    bench.give(Poked(SHARD))
+    bench.give(Woken(SHARD))
     bench.run(SECOND)
     recreate_requests_topic(bench, 2)
     bench.run(MINUTE)
@@ -50,7 +50,7 @@ def test_given_a_record_in_the_inbox_when_the_repeat_that_replaced_goes_with_its
     """The repeat has raised the guard of a replacement, and its rows are not written. With `is_seen`, an owner in between reads
     the record behind that guard.
     """
-    bench = Bench(shards=SHARDS)
+    bench = ActorHarness(shards=SHARDS)
     bench.run(SECOND)
     first = bench.now
     bench.request(a_send("replaced", key="k", after="10s"))

@@ -8,12 +8,12 @@ from collections import Counter
 from tests.simulation.faults.small_limits import HAND_OVER_MS
 from tests.simulation.stories.stage import takes
 from tests.support.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, Doc, a_cancel, a_holding, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit
 from tests.support.harness.recreated_topic import recreate_requests_topic
 from tests.support.harness.two_owners import GUARD_LAPSED, BenchPair
 from tidegate_core.engine.actor_inputs import TopicFacts
-from tidegate_core.engine.membership_lease import MapGuard
+from tidegate_core.engine.membership_lease import MapLease
 from tidegate_core.language.values.shard_hash import message_shard
 from tidegate_core.rows.effects import Effect, NotProduced, Produce
 from tidegate_core.rows.store_operations import Transaction
@@ -73,7 +73,7 @@ def test_given_rows_of_the_old_map_when_their_record_is_read_again_after_its_tim
 
 def test_given_a_holder_that_has_not_read_the_map_for_long_then_it_sends_no_cancelled_message() -> None:
     """Another node raises its position in its place, and the owner that takes the shard under the next map cancels."""
-    pair, guard = a_pair(), MapGuard()
+    pair, guard = a_pair(), MapLease()
     guard.read(1, pair.first.now)
 
     def is_refused(effect: Effect) -> bool:
@@ -100,7 +100,7 @@ def test_given_two_nodes_that_see_different_numbers_then_one_of_them_writes_the_
 
 def test_given_a_requests_topic_that_is_created_again_and_longer_then_each_record_is_read_once() -> None:
     """The client reads on at the old position. Under the next map the whole topic is read."""
-    bench = Bench(shards=SHARDS)
+    bench = ActorHarness(shards=SHARDS)
     bench.run(SECOND)
     bench.request(unnamed("old"))
     bench.run(5 * SECOND)
@@ -123,7 +123,7 @@ def unnamed(name: str) -> Doc:
 
 def test_given_an_unread_request_when_its_topic_is_created_again_then_its_repeat_is_delivered_once() -> None:
     """The rows of the first request are written, its position is not moved, and nobody will ever read its record."""
-    bench = Bench(shards=SHARDS)
+    bench = ActorHarness(shards=SHARDS)
     bench.run(SECOND)
     bench.hold_back(a_commit("cursor"))
     bench.request(a_send("asked again", after="15s"))
@@ -135,7 +135,7 @@ def test_given_an_unread_request_when_its_topic_is_created_again_then_its_repeat
 
 
 def test_given_an_unread_request_when_its_topic_is_created_again_twice_then_it_stays_gone() -> None:
-    bench = Bench(shards=SHARDS)
+    bench = ActorHarness(shards=SHARDS)
     bench.run(SECOND)
     bench.hold_back(a_commit("cursor"))
     bench.request(a_send("gone", after="40s"))

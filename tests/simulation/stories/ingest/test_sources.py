@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tests.support.builders import MINUTE, SECOND, Doc, a_spec, all_of, an_apply, an_event, on_data
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.engine.actor_inputs import LogRecord
 from tidegate_core.rows.effects import ReadEndOffsets
 
@@ -20,8 +20,8 @@ def a_source() -> Doc:
     return {"id": "apply", "type": "source.apply", "namespace": "flights", "name": "landed", "spec": spec}
 
 
-def with_a_topic(**holding: Any) -> Bench:
-    bench = Bench(**holding)
+def with_a_topic(**holding: Any) -> ActorHarness:
+    bench = ActorHarness(**holding)
     bench.run(SECOND)
     bench.create_topic(TOPIC, topic_id="c" * 32)
     return bench

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.builders import REQUESTS, SECOND, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.rows.effects import Effect, ReadRange
 
 
@@ -13,7 +13,7 @@ def jobs_read(effect: Effect) -> bool:
 
 def test_given_records_that_arrive_while_their_reader_recovers_then_all_messages_are_sent() -> None:
     """Two are appended during recovery; the second one comes from a node's queue, of a reading that has ended."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.hold_back(jobs_read, times=1_000)
     bench.crash()

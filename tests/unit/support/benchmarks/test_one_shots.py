@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.benchmarks.rig import one_shot_messages as one_shots
+from tests.benchmarks.rig import one_shot_messages
 from tests.benchmarks.rig.cluster import Stack
 from tests.benchmarks.rig.one_shot_messages import TRIES, OneShots, TooLate, fire_one_shots
 
@@ -47,7 +47,7 @@ def fire(monkeypatch: pytest.MonkeyPatch, stack: FakeStack, late_times: int) -> 
             raise TooLate(topic)
         return {"asked_ahead_s": plan.ahead_s}
 
-    monkeypatch.setattr(one_shots, "_measured", measured)
+    monkeypatch.setattr(one_shot_messages, "_measured", measured)
     return fire_one_shots(cast(Stack, stack), PLAN)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster import kill_nemesis as module
+from tests.support.cluster import kill_nemesis
 from tests.support.cluster.evidence import ProgramRun
 from tests.support.cluster.kill_nemesis import Nemesis
 
@@ -25,8 +25,8 @@ NOW = 1_000_000
 def test_given_an_open_run_then_it_counts_only_where_it_is_still_open_at_the_kill(
     schedule: str, began_ms_ago: int, counts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "now_ms", lambda: NOW)
-    monkeypatch.setattr(module, "StoreView", lambda _: None)
+    monkeypatch.setattr(kill_nemesis, "now_ms", lambda: NOW)
+    monkeypatch.setattr(kill_nemesis, "StoreView", lambda _: None)
     run = ProgramRun("r1", 1, schedule, NOW, None, None, (), 7, NOW - began_ms_ago, 0)
     cluster: Any = SimpleNamespace(store=None)
     book: Any = SimpleNamespace(booked=[])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import tidegate_core
 from tests.simulation.faults.fault_kinds import INJECTED
-from tests.simulation.runner import fault_coverage as coverage
+from tests.simulation.runner import fault_coverage
 from tests.simulation.world.transaction_names import HARDLY_SENT, NOT_SENT_HERE, TRANSACTIONS
 
 CORE = Path(tidegate_core.__file__).parent
@@ -37,13 +37,13 @@ def test_given_productions_transactions_then_each_is_listed_or_its_absence_has_a
 
 
 def test_given_the_kinds_that_are_injected_then_each_has_its_places() -> None:
-    listed = {kind for family in coverage.FAMILIES for kind in family.kinds}
-    assert {coverage.kind_of(kind) for kind in INJECTED} == listed
+    listed = {kind for family in fault_coverage.FAMILIES for kind in family.kinds}
+    assert {fault_coverage.kind_of(kind) for kind in INJECTED} == listed
 
 
 def test_given_pairs_that_met_then_the_rare_and_the_unknown_ones_are_named() -> None:
-    met = dict.fromkeys(coverage.cells(), 1_000)
-    assert coverage.below(met, 1_000) == []
-    assert coverage.below({**met, ("late", "fire"): 999}, 1_000) == [("late", "fire")]
-    assert coverage.unlisted({**met, ("late", "new"): 1}) == [("late", "new")]
-    assert coverage.unlisted({("late", "idle"): 1, ("crash", "on idle"): 1}) == []
+    met = dict.fromkeys(fault_coverage.cells(), 1_000)
+    assert fault_coverage.below(met, 1_000) == []
+    assert fault_coverage.below({**met, ("late", "fire"): 999}, 1_000) == [("late", "fire")]
+    assert fault_coverage.unlisted({**met, ("late", "new"): 1}) == [("late", "new")]
+    assert fault_coverage.unlisted({("late", "idle"): 1, ("crash", "on idle"): 1}) == []

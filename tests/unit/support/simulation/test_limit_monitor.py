@@ -15,7 +15,7 @@ from tests.simulation.world.timeline import START, Timeline
 from tests.support.builders import NOW
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import to_item
-from tidegate_core.rows.shared_limit import Waiter
+from tidegate_core.rows.shared_limit import QueueEntry
 from tidegate_core.rows.store_operations import Action, Item, Key, Put, Transaction
 from tidegate_core.writes.limit_permits import mark_queue, offer_slots
 
@@ -27,7 +27,7 @@ CALM_MS = 5_000
 
 
 def joins(job_id: str, waits_since: int, limit: Key = LIMIT) -> tuple[Action, ...]:
-    waiter = Waiter(
+    waiter = QueueEntry(
         limit=limit.pk, job_id=job_id, satisfied_at=waits_since, order=waits_since, most=2, asked_at=waits_since
     )
     key = waiter.key(HOME)

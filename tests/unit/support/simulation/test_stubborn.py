@@ -14,7 +14,7 @@ from tests.simulation.world.node import Node
 from tests.simulation.world.program import EXIT_KILLED, EXIT_UNGATED
 from tests.simulation.world.world import World, build
 from tests.support.builders import a_run
-from tidegate_core.rows.effects import Gone, LaunchOrder, NotSubmitted, SubmitFailed, Submitted
+from tidegate_core.rows.effects import LaunchOrder, NotSubmitted, ProgramEnded, SubmitFailed, Submitted
 from tidegate_core.rows.item_codec import from_item, to_item
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.store_operations import Put
@@ -37,7 +37,7 @@ class Platform:
         self.order: LaunchOrder = launch_order(self._run, [])
         self.node = Node(self.cluster, "node0", "owner", 0)
         self.answers: list[object] = []
-        self.gone: list[Gone] = []
+        self.gone: list[ProgramEnded] = []
 
     def submit(self) -> None:
         self.cluster.launcher.submit(self.node, self.order, self.answers.append)

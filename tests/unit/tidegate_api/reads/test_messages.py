@@ -6,7 +6,7 @@ import pytest
 
 from tidegate_api.reads.messages import state_of
 from tidegate_core.rows.item_codec import to_item
-from tidegate_core.rows.message import FOR_EVER, Guard, Message
+from tidegate_core.rows.message import FOR_EVER, Message, MessageFence
 from tidegate_core.rows.store_operations import Item
 
 SLOT = 10_000
@@ -26,7 +26,7 @@ MESSAGE = Message(
 
 
 def guard(live_from: str) -> Item:
-    made = Guard(id="m", live_from=live_from)
+    made = MessageFence(id="m", live_from=live_from)
     return to_item(made, made.key(0))
 
 

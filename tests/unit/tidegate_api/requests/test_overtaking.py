@@ -21,7 +21,7 @@ from tests.unit.tidegate_api.conftest import (
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.values.derived_ids import run_id
 from tidegate_core.language.values.log_position import Position
-from tidegate_core.language.values.shard_hash import controls_shard, schedule_shard
+from tidegate_core.language.values.shard_hash import schedule_shard, suspensions_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import EndOffsets, Unavailable
 from tidegate_core.rows.inbox import InboxRow
@@ -68,7 +68,7 @@ def inbox(process: Process) -> list[Item]:
         pytest.param("DELETE", PUT_SCHEDULE, SHARD, id="delete"),
         pytest.param("POST", f"/api/v1/runs/{RUN}/cancel", 3, id="run"),
         pytest.param("POST", f"/api/v1/jobs/{JOB}/cancel", 5, id="job"),
-        pytest.param("POST", "/api/v1/firing/stop", controls_shard(SHARDS), id="stop of all"),
+        pytest.param("POST", "/api/v1/firing/stop", suspensions_shard(SHARDS), id="stop of all"),
     ],
 )
 def test_given_a_stop_behind_an_open_transaction_then_its_row_lies_in_its_shard_and_the_owner_is_poked(

@@ -27,7 +27,7 @@ from tests.unit.tidegate_api.conftest import (
 from tidegate_api.bus_clients import Bus
 from tidegate_api.requests import receipt_waiters as receipts
 from tidegate_api.requests.receipt_lookup import Sought, StoredAnswers
-from tidegate_api.requests.receipt_waiters import ReceiptDesk
+from tidegate_api.requests.receipt_waiters import ReceiptWaiters
 from tidegate_api.requests.request_submission import Timing
 from tidegate_api.routes.requests import PENDING_MS_MAX
 from tidegate_core.language.formats.parsing import parse_request
@@ -451,7 +451,7 @@ async def test_given_a_receipts_topic_that_grows_then_the_new_topic_partitions_a
 ) -> None:
     """Only those of the start were: an answer in another one came seconds late from the store, and never where it is not stored."""
     monkeypatch.setattr(receipts, "GROWTH_S", 0.01)
-    desk = ReceiptDesk(TOPICS.receipts, lambda event, **fields: None)
+    desk = ReceiptWaiters(TOPICS.receipts, lambda event, **fields: None)
     reading = asyncio.create_task(desk.keep_reading(Bus(bus, bus, bus.reader, bus.logs, bus.logs)))
     try:
         for count in (2, 4, 4, 5):

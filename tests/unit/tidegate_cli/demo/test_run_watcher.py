@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from tidegate_cli.demo import run_watcher as watch
+from tidegate_cli.demo import run_watcher
 from tidegate_cli.demo.demo_plan import plan_from
 from tidegate_cli.demo.run_watcher import Watcher
 from tidegate_client.client import Client
@@ -82,7 +82,7 @@ class FakeClient:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "LOOK_INTERVAL_S", 0)
+    monkeypatch.setattr(run_watcher, "LOOK_INTERVAL_S", 0)
 
 
 def watched(*pages: tuple[list[RunView], int] | None) -> tuple[FakeCluster, str, list[OccurrenceView]]:
@@ -126,8 +126,8 @@ def test_given_each_new_state_of_a_run_then_it_is_said_once() -> None:
 
 
 def test_given_time_is_up_then_it_says_what_is_open_and_returns_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "PATIENCE_BASE_S", 0)
-    monkeypatch.setattr(watch, "PATIENCE_PER_DAY_S", 0)
+    monkeypatch.setattr(run_watcher, "PATIENCE_BASE_S", 0)
+    monkeypatch.setattr(run_watcher, "PATIENCE_PER_DAY_S", 0)
     _, said, ledger = watched(([a_run("delays", "running", "node-1")], 3))
     assert "Time is up: 1 of 4 occurrences are undecided; open runs: delays" in said
     assert len(ledger) == 3

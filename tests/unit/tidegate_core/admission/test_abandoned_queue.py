@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_spec, an_apply, at_most, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.crash_points import crash_points
 from tests.support.harness.shard_bench import a_bench
 from tests.unit.tidegate_core.admission.test_shared_limits import FILE, a_poke, started, the_limit, trigger
-from tidegate_core.admission import abandoned_queue as left_queues
+from tidegate_core.admission import abandoned_queue
 from tidegate_core.rows.effects import Commit, Effect, ReadRange
 from tidegate_core.rows.store_operations import Key, Put, Update
 from tidegate_core.shard.limits import limit_queue_entry
@@ -20,7 +20,7 @@ NOBODY_THERE = "flights#gone@1"
 """A mark as somebody has left it who is in no queue any more."""
 
 
-def a_bench_with(limit: Doc, waits: int = 2) -> Bench:
+def a_bench_with(limit: Doc, waits: int = 2) -> ActorHarness:
     """Schedules s-0 and on share the limit; those behind the first `waits` abort."""
     bench = a_bench(Behaviour(starts_after=10, runs_for=RUNS_FOR))
     for number in range(4):
@@ -31,11 +31,11 @@ def a_bench_with(limit: Doc, waits: int = 2) -> Bench:
     return bench
 
 
-def cancelled(bench: Bench, job_id: str) -> None:
+def cancelled(bench: ActorHarness, job_id: str) -> None:
     bench.request({"id": f"cancel-{job_id}", "type": "job.cancel", "namespace": "flights", "job_id": job_id})
 
 
-def with_a_left_queue(limit: Doc) -> Bench:
+def with_a_left_queue(limit: Doc) -> ActorHarness:
     """Whoever had joined was cancelled while the limit's home was away."""
     bench = a_bench_with(limit)
     trigger(bench, "s-0")
@@ -101,7 +101,7 @@ def test_given_that_the_limit_is_full_then_nobody_looks_into_its_queue_before_a_
 
 
 def looks_into_a_queue(effect: Effect) -> bool:
-    limit = left_queues.ROWS_MAX
+    limit = abandoned_queue.ROWS_MAX
     return isinstance(effect, ReadRange) and effect.range.low.startswith("IW#") and effect.range.limit == limit
 
 
@@ -135,7 +135,7 @@ def closes(effect: Effect) -> bool:
 
 
 def test_given_a_crash_after_any_effect_then_the_job_that_aborts_starts_once() -> None:
-    def a_story(bench: Bench) -> None:
+    def a_story(bench: ActorHarness) -> None:
         trigger(bench, "s-2")
         bench.run(10 * SECOND)
 

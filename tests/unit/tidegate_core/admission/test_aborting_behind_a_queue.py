@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.crash_points import crash_points
 from tests.support.harness.shard_bench import a_bench
 from tests.unit.tidegate_core.admission.test_shared_limits import a_poke, started, trigger
-from tidegate_core.admission import abandoned_queue as left_queues
+from tidegate_core.admission import abandoned_queue
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Effect, LaunchOrder, ReadRange
 from tidegate_core.rows.shared_limit import SharedLimit
@@ -30,7 +30,7 @@ def rate_of(group: str, most: int, word: str = "wait") -> Doc:
     return {"type": "rate", "max": most, "per": "24h", "scope": "group", "group": group, "on_unmet": word}
 
 
-def a_stage(runs_for: int = 30 * SECOND) -> Bench:
+def a_stage(runs_for: int = 30 * SECOND) -> ActorHarness:
     """Programs of schedules that are called `busy` run for hours, others for half a minute."""
 
     def behaves(order: LaunchOrder) -> Behaviour:
@@ -43,13 +43,13 @@ def a_stage(runs_for: int = 30 * SECOND) -> Bench:
     return bench
 
 
-def applies(bench: Bench, name: str, *constraints: Doc, **more: Any) -> None:
+def applies(bench: ActorHarness, name: str, *constraints: Doc, **more: Any) -> None:
     spec = a_spec(name, every("100h"), constraints=list(constraints), overlap="allow", **more)
     bench.request(an_apply(spec, f"apply-{name}-{bench.now}"))
     bench.run(100)
 
 
-def asides(bench: Bench, most: int = 5, waiting: int = 1, limit: Doc | None = None, **more: Any) -> None:
+def asides(bench: ActorHarness, most: int = 5, waiting: int = 1, limit: Doc | None = None, **more: Any) -> None:
     """Jobs that need a slot of the first group, which has `most`, and one of the last, which is full for hours."""
     applies(bench, "busy", of(LAST, 1))
     applies(bench, "both", limit or of(FIRST, most), of(LAST, 1), **more)
@@ -59,11 +59,11 @@ def asides(bench: Bench, most: int = 5, waiting: int = 1, limit: Doc | None = No
     bench.run(8 * SECOND)
 
 
-def the_limit(bench: Bench, group: str = FIRST) -> SharedLimit:
+def the_limit(bench: ActorHarness, group: str = FIRST) -> SharedLimit:
     return SharedLimit.of(bench.store.peek(keys.shared_limit("flights", "group", group)))
 
 
-def ended(bench: Bench) -> list[str]:
+def ended(bench: ActorHarness) -> list[str]:
     return [entry[0] for entry in bench.ledger() if entry[0].startswith("skipped")]
 
 
@@ -188,7 +188,7 @@ def test_given_another_constraint_that_it_waits_for_then_it_is_not_ended_by_thos
 # -- the order -------------------------------------------------------------------------------------------------------------------
 
 
-def of_two_with_one_that_waits(bench: Bench, narrow: int = 2, **more: Any) -> tuple[str, str]:
+def of_two_with_one_that_waits(bench: ActorHarness, narrow: int = 2, **more: Any) -> tuple[str, str]:
     """One of the slots is free, one job waits for it, and its home does not know yet; returns that one and the next, which aborts."""
     applies(bench, "busy", of(FIRST, 2))
     applies(bench, "waits", of(FIRST, narrow))
@@ -258,11 +258,11 @@ def test_given_that_every_poke_is_lost_then_it_starts_all_the_same() -> None:
 
 
 def test_given_a_crash_after_any_effect_then_it_starts_once_and_leaves_nothing_behind() -> None:
-    def a_story(bench: Bench) -> None:
+    def a_story(bench: ActorHarness) -> None:
         trigger(bench, "aborts")
         bench.run(20 * SECOND)
 
-    def begun() -> Bench:
+    def begun() -> ActorHarness:
         bench = a_stage(runs_for=50)
         asides(bench)
         applies(bench, "aborts", of(FIRST, 5, "abort"))
@@ -332,12 +332,12 @@ def test_given_an_update_that_carries_it_then_the_bound_of_the_new_version_count
 # -- what it costs ---------------------------------------------------------------------------------------------------------------
 
 
-def looks(bench: Bench) -> list[ReadRange]:
+def looks(bench: ActorHarness) -> list[ReadRange]:
     return [effect for effect in bench.asked if looks_into_a_queue(effect) and isinstance(effect, ReadRange)]
 
 
 def looks_into_a_queue(effect: Effect) -> bool:
-    limit = left_queues.ROWS_MAX
+    limit = abandoned_queue.ROWS_MAX
     return isinstance(effect, ReadRange) and effect.range.low.startswith("IW#") and effect.range.limit == limit
 
 
@@ -354,10 +354,10 @@ def test_given_several_jobs_of_one_schedule_then_they_look_into_the_queue_togeth
 # -- long queues -----------------------------------------------------------------------------------------------------------------
 
 
-def with_a_long_queue(monkeypatch: pytest.MonkeyPatch, waiting: int = 4, most: int = 5, **more: Any) -> Bench:
+def with_a_long_queue(monkeypatch: pytest.MonkeyPatch, waiting: int = 4, most: int = 5, **more: Any) -> ActorHarness:
     """So many stand aside; two rows are read, and five where these do not tell."""
-    monkeypatch.setattr(left_queues, "ROWS_MAX", 2)
-    monkeypatch.setattr(left_queues, "LONG_ROWS_MAX", 5)
+    monkeypatch.setattr(abandoned_queue, "ROWS_MAX", 2)
+    monkeypatch.setattr(abandoned_queue, "LONG_ROWS_MAX", 5)
     bench = a_stage()
     asides(bench, most, waiting, **more)
     applies(bench, "aborts", of(FIRST, most, "abort"))
@@ -365,14 +365,14 @@ def with_a_long_queue(monkeypatch: pytest.MonkeyPatch, waiting: int = 4, most: i
     return bench
 
 
-def reads(bench: Bench) -> list[int]:
+def reads(bench: ActorHarness) -> list[int]:
     """Returns how many rows each look into the first group's queue wanted that was not its home's."""
-    low, _ = keys.waiters_of(keys.shared_limit("flights", "group", FIRST))
+    low, _ = keys.queue_entries_of(keys.shared_limit("flights", "group", FIRST))
     found = [each.range for each in bench.asked if isinstance(each, ReadRange) and each.range.low == low]
-    return [each.limit for each in found if each.limit <= left_queues.LONG_ROWS_MAX]
+    return [each.limit for each in found if each.limit <= abandoned_queue.LONG_ROWS_MAX]
 
 
-def joins_with_a_bound_that_is_reached(bench: Bench, **more: Any) -> None:
+def joins_with_a_bound_that_is_reached(bench: ActorHarness, **more: Any) -> None:
     """Somebody is in line whose turn does not come for hours, so that those behind have none either."""
     applies(bench, "busy-too", of(FIRST, 5))
     applies(bench, "narrow", of(FIRST, 1), **more)
@@ -464,7 +464,7 @@ def test_given_a_slot_that_a_low_job_keeps_for_later_then_a_job_of_a_higher_clas
 def test_given_a_crash_after_any_effect_before_a_long_queue_then_who_has_a_slot_starts_once_and_who_has_none_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def a_story(bench: Bench) -> None:
+    def a_story(bench: ActorHarness) -> None:
         trigger(bench, "aborts", "aborts")
         bench.run(20 * SECOND)
 
@@ -491,7 +491,7 @@ def test_given_a_hundred_and_more_that_wait_then_it_is_as_with_few() -> None:
         applies(bench, f"both-{number}", of(FIRST, 5), of(LAST, 1))
         trigger(bench, *[f"both-{number}"] * 8)
     bench.run(2 * MINUTE)
-    assert sum(bool(row.get("aside")) for row in bench.rows("IW#")) > left_queues.ROWS_MAX
+    assert sum(bool(row.get("aside")) for row in bench.rows("IW#")) > abandoned_queue.ROWS_MAX
     applies(bench, "aborts", of(FIRST, 5, "abort"))
     made = trigger(bench, *["aborts"] * 5)
     bench.run(10 * SECOND)

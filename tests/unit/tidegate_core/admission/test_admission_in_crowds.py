@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import tier
 from tests.support.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, at_most, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.crowds import (
     CROWD,
     FILE,
@@ -123,7 +123,7 @@ def test_given_a_run_that_never_comes_to_the_gate_then_its_slot_is_used_after_it
     assert nothing_is_held(bench)
 
 
-def in_a_row(bench: Bench, names: list[str], **more: Any) -> list[str]:
+def in_a_row(bench: ActorHarness, names: list[str], **more: Any) -> list[str]:
     """Runs schedules of one group, one at a time, by hand, a millisecond apart; returns the jobs."""
     for name in names:
         spec = a_spec(name, every("10h"), file=FILE, constraints=[of("group", 1)], **more)
@@ -136,7 +136,7 @@ def in_a_row(bench: Bench, names: list[str], **more: Any) -> list[str]:
     return made
 
 
-def stop(bench: Bench, how: str, name: str, run_id: str) -> None:
+def stop(bench: ActorHarness, how: str, name: str, run_id: str) -> None:
     match how:
         case "kill":
             if (run_id, 1) in bench._processes:

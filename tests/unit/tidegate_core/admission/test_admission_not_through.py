@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.shard_bench import a_bench
 from tidegate_core.admission.admit import ADMITTED_WITHIN_MS
 from tidegate_core.rows.effects import Commit, Effect
@@ -36,14 +36,14 @@ def a_commit(effect: Effect) -> bool:
     return isinstance(effect, Commit)
 
 
-def a_schedule(*constraints: Doc) -> Bench:
+def a_schedule(*constraints: Doc) -> ActorHarness:
     bench = a_bench(QUICK)
     bench.request(an_apply(a_spec(trigger=every("100h"), constraints=list(constraints), overlap="allow")))
     bench.run(SECOND)
     return bench
 
 
-def trigger(bench: Bench, times: int = 1) -> None:
+def trigger(bench: ActorHarness, times: int = 1) -> None:
     for number in range(times):
         bench.request(a_request("trigger", request_id=f"{bench.now}-{number}"))
 
@@ -78,7 +78,9 @@ def test_given_a_store_that_takes_no_write_until_the_window_has_closed_then_the_
     assert len(bench.started) == 1
 
 
-@pytest.mark.parametrize("lost", [Bench.lose, Bench.lose_answer_of, Bench.delay], ids=["lost", "applied", "late"])
+@pytest.mark.parametrize(
+    "lost", [ActorHarness.lose, ActorHarness.lose_answer_of, ActorHarness.delay], ids=["lost", "applied", "late"]
+)
 def test_given_an_admission_that_gets_no_answer_then_there_is_one_run_and_one_permit(
     lost: Callable[..., None],
 ) -> None:

@@ -23,7 +23,7 @@ from tests.support.builders import (
     on_data,
     some_evidence,
 )
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.decision_harness import DecisionHarness
 from tidegate_core.admission.admit import AdmitNext
 from tidegate_core.language.values.instants import parse_instant
 from tidegate_core.rows import keys
@@ -33,7 +33,7 @@ from tidegate_core.rows.ledger import LedgerRow
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.schedule import OwnLimit
 from tidegate_core.rows.store_operations import ITEM_BYTES_MAX, Key, Put, Transaction, Update
-from tidegate_core.runs.run_lifecycle import LookAtRun
+from tidegate_core.runs.run_lifecycle import CheckRun
 from tidegate_core.shard.jobs import seal
 from tidegate_core.shard.launch_values import SUBMIT_WITHIN_MS
 from tidegate_core.shard.limits.limit_queue_entry import ASK_AGAIN_MS
@@ -48,29 +48,29 @@ PROGRAM = keys.shared_limit("flights", "program", "python:/jobs/nightly.py")
 GROUP = keys.shared_limit("flights", "group", "g")
 
 
-def a_desk(*jobs: Job, spec: Doc | None = None, **state: Any) -> Desk:
-    return Desk(a_definition(spec or a_spec()), a_schedule(**state), *(jobs or (a_job(1),)))
+def a_desk(*jobs: Job, spec: Doc | None = None, **state: Any) -> DecisionHarness:
+    return DecisionHarness(a_definition(spec or a_spec()), a_schedule(**state), *(jobs or (a_job(1),)))
 
 
-def a_look(desk: Desk) -> AdmitNext:
+def a_look(desk: DecisionHarness) -> AdmitNext:
     """A decision on one job."""
     return AdmitNext(REF, desk.memory, lambda goes_on: None, most=1)
 
 
-def admit(desk: Desk, now: int = NOW, times: int = 1) -> None:
+def admit(desk: DecisionHarness, now: int = NOW, times: int = 1) -> None:
     for _ in range(times):
         desk.decide(a_look(desk), now)
 
 
-def runs(desk: Desk) -> list[str]:
+def runs(desk: DecisionHarness) -> list[str]:
     return [run.id for run in sorted(desk.records(Run, "R#"), key=lambda run: run.satisfied_at)]
 
 
-def jobs(desk: Desk) -> dict[str, str]:
+def jobs(desk: DecisionHarness) -> dict[str, str]:
     return {job.id: job.state for job in desk.records(Job, "J#")}
 
 
-def shared_limit(desk: Desk) -> Key:
+def shared_limit(desk: DecisionHarness) -> Key:
     (row,) = [item for item in desk.store.items() if str(item["pk"]).startswith("LIMIT#")]
     return Key(str(row["pk"]), str(row["sk"]))
 
@@ -427,7 +427,7 @@ def test_given_a_job_that_is_sealed_in_the_same_transaction_then_overlap_judges_
     evidence = some_evidence(job=True)
     of_events = a_job(2, id=evidence.id, trigger="data_partitions", evidence_id=evidence.id, nominal=NOW + 5)
     # Of a former version, which an update lets finish; its pages are still to come.
-    desk = Desk(a_definition(spec), a_definition(spec, 2), a_schedule(version=2, generation=2, kept_from=1))
+    desk = DecisionHarness(a_definition(spec), a_definition(spec, 2), a_schedule(version=2, generation=2, kept_from=1))
     desk.lay(
         OwnLimit(namespace="flights", name="nightly", holders=("other",)),
         evidence,
@@ -492,7 +492,7 @@ def test_given_a_run_that_ends_in_the_same_transaction_then_no_job_ends_because_
     desk.lay(run)
     if limits:
         desk.store.transact(Transaction("before", take_permit(Permit(GROUP, run.id), 1), "p", None))
-    ends, look = LookAtRun(0, run.id, lambda run: None), AdmitNext(REF, desk.memory, lambda goes_on: None)
+    ends, look = CheckRun(0, run.id, lambda run: None), AdmitNext(REF, desk.memory, lambda goes_on: None)
     with pytest.raises(TooLarge):
         desk.decide(_Together(ends, look))
     desk.decide(ends)
@@ -505,7 +505,7 @@ def test_given_a_run_that_ends_in_the_same_transaction_then_no_job_ends_because_
 class _Together:
     """A look behind another decision of its transaction."""
 
-    first: LookAtRun
+    first: CheckRun
     look: AdmitNext
     stale: tuple[Key, ...] = ()
     name: str = "look"

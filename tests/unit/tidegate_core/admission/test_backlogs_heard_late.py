@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import SECOND, Doc, a_request, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.effect_matchers import a_commit
 from tests.unit.tidegate_core.commands.test_controls_heard_late import deafly, hear, seconds_between
 from tests.unit.tidegate_core.commands.test_updates_after_wide_suspends import audited
@@ -18,13 +18,13 @@ NOT_ALL = pytest.mark.parametrize("backlog", ["none", "last", "coalesce"])
 
 
 @pytest.fixture
-def bench() -> Bench:
-    bench = Bench(behaviour=Behaviour(runs_for=100))
+def bench() -> ActorHarness:
+    bench = ActorHarness(behaviour=Behaviour(runs_for=100))
     bench.run(SECOND)
     return bench
 
 
-def unheard(bench: Bench, trigger: Doc | None = None) -> int:
+def unheard(bench: ActorHarness, trigger: Doc | None = None) -> int:
     """Suspends a schedule and all of its namespace, and resumes this again; returns when that was. No shard has heard of it."""
     bench.request(an_apply(a_spec(trigger=trigger or every("1s"), overlap="allow")))
     bench.run(3 * SECOND + SECOND // 2)
@@ -34,18 +34,18 @@ def unheard(bench: Bench, trigger: Doc | None = None) -> int:
     return deafly(bench, control("resume"))
 
 
-def hold(bench: Bench, request_id: str = "hold", **more: str) -> None:
+def hold(bench: ActorHarness, request_id: str = "hold", **more: str) -> None:
     assert ask(bench, a_request("suspend", request_id=request_id, mode="hold", **more), 0)["status"] == "accepted"
 
 
-def go_on(bench: Bench, backlog: str, request_id: str = "go on") -> int:
+def go_on(bench: ActorHarness, backlog: str, request_id: str = "go on") -> int:
     """Resumes the schedule, and returns when that was."""
     receipt = ask(bench, a_request("resume", request_id=request_id, backlog=backlog), 0)
     assert (receipt["status"], receipt["backlog"], receipt["discarded"]["jobs"]) == ("accepted", 0, [])
     return bench.now
 
 
-def told(bench: Bench, begin: int, end: int) -> dict[int, str]:
+def told(bench: ActorHarness, begin: int, end: int) -> dict[int, str]:
     """Returns what became of the instants of a span, each of which has one entry; the audit wants no others."""
     bench.run(3 * SECOND)
     found = [(nominal, what) for what, _, nominal, _ in made(bench)]
@@ -58,7 +58,7 @@ def told(bench: Bench, begin: int, end: int) -> dict[int, str]:
 @NOT_ALL
 @pytest.mark.parametrize("by", ["its owner", "a successor"])
 def test_given_a_resume_that_leaves_out_some_of_the_backlog_then_what_came_due_before_it_does_not_run(
-    bench: Bench, backlog: str, by: str
+    bench: ActorHarness, backlog: str, by: str
 ) -> None:
     """Simulation, seed 30000010: all of it ran, long after the resume was acknowledged, and none of it was counted as backlog."""
     ended = unheard(bench)
@@ -73,14 +73,16 @@ def test_given_a_resume_that_leaves_out_some_of_the_backlog_then_what_came_due_b
     assert behind == dict.fromkeys(seconds_between(resumed, resumed + 3 * SECOND), LAUNCHED)
 
 
-def test_given_all_of_the_backlog_then_all_of_it_runs(bench: Bench) -> None:
+def test_given_all_of_the_backlog_then_all_of_it_runs(bench: ActorHarness) -> None:
     ended = unheard(bench)
     resumed = go_on(bench, "all")
     hear(bench, control("resume"))
     assert told(bench, ended, resumed) == dict.fromkeys(seconds_between(ended, resumed), LAUNCHED)
 
 
-def test_given_a_second_hold_all_of_which_goes_on_then_what_the_first_resume_left_out_does_not(bench: Bench) -> None:
+def test_given_a_second_hold_all_of_which_goes_on_then_what_the_first_resume_left_out_does_not(
+    bench: ActorHarness,
+) -> None:
     ended = unheard(bench)
     first = go_on(bench, "none")
     hold(bench, "hold again")
@@ -91,7 +93,7 @@ def test_given_a_second_hold_all_of_which_goes_on_then_what_the_first_resume_lef
     assert told(bench, first, second) == dict.fromkeys(seconds_between(first, second), LAUNCHED)
 
 
-def test_given_a_hold_that_ended_before_the_resume_then_what_came_due_behind_its_end_runs(bench: Bench) -> None:
+def test_given_a_hold_that_ended_before_the_resume_then_what_came_due_behind_its_end_runs(bench: ActorHarness) -> None:
     """Nothing from `until` on was held, so none of it is backlog."""
     bench.request(an_apply(a_spec(trigger=every("1s"), overlap="allow")))
     bench.run(3 * SECOND + SECOND // 2)
@@ -115,7 +117,7 @@ def test_given_a_hold_that_ended_before_the_resume_then_what_came_due_behind_its
 @NOT_ALL
 @pytest.mark.parametrize("how", ["restart", "finish_old", "carry"])
 def test_given_an_update_behind_it_then_it_makes_up_for_nothing_that_was_left_out(
-    bench: Bench, backlog: str, how: str
+    bench: ActorHarness, backlog: str, how: str
 ) -> None:
     ended = unheard(bench)
     resumed = go_on(bench, backlog)
@@ -128,7 +130,7 @@ def test_given_an_update_behind_it_then_it_makes_up_for_nothing_that_was_left_ou
     assert told(bench, resumed, updated) == dict.fromkeys(seconds_between(resumed, updated), LAUNCHED)
 
 
-def test_given_an_instant_that_was_left_out_and_comes_with_an_update_then_it_runs(bench: Bench) -> None:
+def test_given_an_instant_that_was_left_out_and_comes_with_an_update_then_it_runs(bench: ActorHarness) -> None:
     at = bench.now + 20 * SECOND
     trigger: Doc = {"type": "at", "instant": format_instant(at)}
     ended = unheard(bench, trigger)

@@ -13,7 +13,7 @@ import pytest
 from tests.support.builders import EVENTS, MINUTE, SECOND, Doc, all_of, an_event, every, on_data
 from tests.support.harness.story_bench import DAY, Story, brought
 from tidegate_core.engine.actor_inputs import LogRecord
-from tidegate_core.evidence.match import CountEvents
+from tidegate_core.evidence.match import MatchEvents
 from tidegate_core.evidence.tick_cursor import GROUPS_OF_TICKS_MAX
 from tidegate_core.ingest.event_ingest import ROW_EVENTS_MAX
 from tidegate_core.language.values.instants import parse_instant
@@ -132,7 +132,7 @@ def test_given_late_data_of_a_long_outage_then_a_decision_reads_of_its_instances
     unread(story, 1, *((20 + 14 * number, f"late{number}", "raw") for number in range(ROW_EVENTS_MAX)))
     story.hold_back(lambda effect: isinstance(effect, StartReading) and (effect.topic, effect.topic_partition) == LATE)
     with monkeypatch.context() as before:
-        before.setattr(CountEvents, "_waits", lambda *_: False)
+        before.setattr(MatchEvents, "_waits", lambda *_: False)
         story.away(parse_instant(f"{DAY}T05:20:00Z") - story.now)
         story.run(5 * SECOND)
     assert len(story.rows("E#")) > 2 * RANGES_MAX

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.crash_points import crash_points
 from tests.support.harness.effect_matchers import a_commit
 from tests.support.harness.shard_bench import a_bench
@@ -38,28 +38,28 @@ def rate(most: int = 1, per: str = "1m", key: str = OF_EACH_INSTANT) -> Doc:
     return {"type": "rate", "max": most, "per": per, "scope": "key", "key": key}
 
 
-def applied(bench: Bench, name: str, *constraints: Doc) -> None:
+def applied(bench: ActorHarness, name: str, *constraints: Doc) -> None:
     bench.request(
         an_apply(a_spec(name, every("100h"), constraints=list(constraints), overlap="allow"), f"apply-{name}")
     )
     bench.run(SECOND)
 
 
-def trigger(bench: Bench, *names: str) -> None:
+def trigger(bench: ActorHarness, *names: str) -> None:
     for number, name in enumerate(names):
         bench.request(a_request("trigger", name, request_id=f"{name}-{bench.now}-{number}"))
         bench.run(10)
 
 
-def items(bench: Bench) -> list[Item]:
+def items(bench: ActorHarness) -> list[Item]:
     return [row for prefix in ("LIMIT", "PERMIT#") for row in bench.rows(prefix)]
 
 
-def looks(bench: Bench) -> list[Item]:
+def looks(bench: ActorHarness) -> list[Item]:
     return [row for row in bench.rows("T#") if row["kind"] == "L"]
 
 
-def a_bench_of(behaviour: Behaviour = QUICK) -> Bench:
+def a_bench_of(behaviour: Behaviour = QUICK) -> ActorHarness:
     return a_bench(behaviour)
 
 
@@ -190,7 +190,7 @@ def test_given_an_admission_between_look_and_removal_then_the_limit_stays() -> N
 
 @pytest.mark.parametrize("constraint", [limit(), rate()], ids=["limit", "rate"])
 def test_given_a_crash_after_any_effect_then_all_of_them_end_all_the_same(constraint: Doc) -> None:
-    def a_day(bench: Bench) -> None:
+    def a_day(bench: ActorHarness) -> None:
         applied(bench, "a", constraint)
         trigger(bench, "a", "a")
         bench.run(MINUTE + GONE_WITHIN_MS + MINUTE)

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support import tier
 from tests.support.builders import EVENTS, REQUESTS, SECOND, Doc, a_spec, an_apply, an_event, on_data
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.source_bench import (
     TOPIC,
     a_source,
@@ -28,7 +28,7 @@ from tests.support.harness.source_bench import (
     produce,
     sources,
 )
-from tidegate_core.commands import source_commands as sources_home
+from tidegate_core.commands import source_commands
 from tidegate_core.commands.source_commands import SOURCES_MAX
 from tidegate_core.engine.actor_inputs import LogRecord
 from tidegate_core.language.values.shard_hash import schedule_shard, sources_shard
@@ -53,15 +53,15 @@ BEHIND = next(
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.create_topic(TOPIC)
     made.store_answers_after = 1  # Else all of a backlog would be looked at in the same instant.
     made.run(SECOND)
     return made
 
 
-def readings(bench: Bench, documents: list[Doc], run: int = 20 * SECOND) -> Counter[str]:
+def readings(bench: ActorHarness, documents: list[Doc], run: int = 20 * SECOND) -> Counter[str]:
     """Puts requests into the log at once, waits until all are answered, and returns how often which topic's ends were read."""
     first = len(bench.asked)
     bench.append(REQUESTS, 0, *documents)
@@ -71,7 +71,7 @@ def readings(bench: Bench, documents: list[Doc], run: int = 20 * SECOND) -> Coun
     return Counter(each.topic for each in bench.asked[first:] if isinstance(each, ReadEndOffsets))
 
 
-def statuses(bench: Bench, documents: list[Doc]) -> Counter[str]:
+def statuses(bench: ActorHarness, documents: list[Doc]) -> Counter[str]:
     answers = bench.receipts()
     return Counter(answers[str(each["id"])]["status"] for each in documents)
 
@@ -81,13 +81,13 @@ def control(kind: str, number: int) -> Doc:
     return {"id": f"{kind}-{number}", "type": f"control.{kind}", "scope": "namespace", "namespace": namespace}
 
 
-def test_given_a_backlog_of_controls_then_their_resumes_share_a_reading(bench: Bench) -> None:
+def test_given_a_backlog_of_controls_then_their_resumes_share_a_reading(bench: ActorHarness) -> None:
     backlog = [control(kind, number) for number in range(N // 2) for kind in ("suspend", "resume")]
     assert readings(bench, backlog)[EVENTS] <= FEW
     assert statuses(bench, backlog) == {"accepted": N}
 
 
-def test_given_resumes_of_what_is_not_suspended_then_nothing_is_read_or_written_for_them(bench: Bench) -> None:
+def test_given_resumes_of_what_is_not_suspended_then_nothing_is_read_or_written_for_them(bench: ActorHarness) -> None:
     backlog = [control("resume", number) for number in range(N)]
     first = len(bench.asked)
     assert readings(bench, backlog)[EVENTS] == 0
@@ -95,30 +95,32 @@ def test_given_resumes_of_what_is_not_suspended_then_nothing_is_read_or_written_
     assert statuses(bench, backlog) == {"unchanged": N}
 
 
-def test_given_a_backlog_of_activations_then_they_share_a_reading(bench: Bench) -> None:
+def test_given_a_backlog_of_activations_then_they_share_a_reading(bench: ActorHarness) -> None:
     backlog = [an_apply(a_spec(f"s{number}", on_data()), f"a-{number}") for number in range(N)]
     assert readings(bench, backlog)[EVENTS] <= FEW * bench.holding.shards
     assert statuses(bench, backlog) == {"accepted": N}
 
 
-def test_given_a_backlog_of_applies_of_sources_then_only_those_that_are_opened_read_their_topic(bench: Bench) -> None:
+def test_given_a_backlog_of_applies_of_sources_then_only_those_that_are_opened_read_their_topic(
+    bench: ActorHarness,
+) -> None:
     backlog = [a_source_apply(a_source(f"s{number}"), f"a-{number}") for number in range(N)]
     assert readings(bench, backlog)[TOPIC] <= SOURCES_MAX + FEW
     assert statuses(bench, backlog) == {"accepted": SOURCES_MAX, "rejected": N - SOURCES_MAX}
     assert sum(each.is_open for each in sources(bench).entries) == SOURCES_MAX
 
 
-def answers_of(bench: Bench, backlog: list[Doc]) -> list[tuple[object, object]]:
+def answers_of(bench: ActorHarness, backlog: list[Doc]) -> list[tuple[object, object]]:
     answers = bench.receipts()
     return [(answers[str(each["id"])]["status"], answers[str(each["id"])].get("version")) for each in backlog]
 
 
 @pytest.mark.parametrize("seed", range(tier.at_night(12, else_=2)))
 def test_given_any_backlog_of_sources_then_it_is_answered_as_if_each_came_by_itself(
-    bench: Bench, seed: int, monkeypatch: pytest.MonkeyPatch
+    bench: ActorHarness, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With names, ids and topics that come again, of topics of several widths of which not all have room."""
-    monkeypatch.setattr(sources_home, "TOPIC_PARTITIONS_MAX", 2 * SOURCES_MAX)
+    monkeypatch.setattr(source_commands, "TOPIC_PARTITIONS_MAX", 2 * SOURCES_MAX)
     chance = Random(seed)
     backlog: list[Doc] = []
     for number in range(N // 2):
@@ -132,7 +134,7 @@ def test_given_any_backlog_of_sources_then_it_is_answered_as_if_each_came_by_its
             backlog.append(a_source_delete(name, request_id, **expected))
         if chance.random() < 0.1:
             backlog.append(backlog[chance.randrange(len(backlog))])  # It is sent twice.
-    alone = Bench()
+    alone = ActorHarness()
     alone.create_topic(TOPIC)
     for each in (bench, alone):
         for topic, width in WIDTHS.items():
@@ -150,12 +152,12 @@ def test_given_any_backlog_of_sources_then_it_is_answered_as_if_each_came_by_its
     assert open_ones(bench) == open_ones(alone)
 
 
-def open_ones(bench: Bench) -> set[tuple[str, int]]:
+def open_ones(bench: ActorHarness) -> set[tuple[str, int]]:
     assert all(each.is_open for each in sources(bench).entries if each.is_there)
     return {(each.name, each.version) for each in sources(bench).entries if each.is_open}
 
 
-def test_given_applies_of_a_topic_that_is_not_there_then_they_wait_for_the_brokers_once(bench: Bench) -> None:
+def test_given_applies_of_a_topic_that_is_not_there_then_they_wait_for_the_brokers_once(bench: ActorHarness) -> None:
     telling_late(bench, "nowhere", EndOffsets({}))
     backlog = [a_source_apply(a_source("odd", topic="nowhere"), f"a-{number}") for number in range(N)]
     assert readings(bench, backlog)["nowhere"] <= FEW
@@ -163,7 +165,7 @@ def test_given_applies_of_a_topic_that_is_not_there_then_they_wait_for_the_broke
     assert not any(each.is_there for each in sources(bench).entries)
 
 
-def test_given_applies_of_a_silent_topic_then_they_wait_for_it_once(bench: Bench) -> None:
+def test_given_applies_of_a_silent_topic_then_they_wait_for_it_once(bench: ActorHarness) -> None:
     bench.answer_with(lambda effect: reads(effect, TOPIC), None, 1_000_000)
     backlog = [a_source_apply(a_source(), f"a-{number}") for number in range(N)]
     readings(bench, backlog)
@@ -171,7 +173,7 @@ def test_given_applies_of_a_silent_topic_then_they_wait_for_it_once(bench: Bench
     assert len(bench.notices("source_topic_silent")) == 1
 
 
-def test_given_applies_of_topics_that_are_all_not_there_then_they_are_asked_side_by_side(bench: Bench) -> None:
+def test_given_applies_of_topics_that_are_all_not_there_then_they_are_asked_side_by_side(bench: ActorHarness) -> None:
     for number in range(SOURCES_MAX):
         telling_late(bench, f"nowhere-{number}", EndOffsets({}))
     topics = [f"nowhere-{number}" for number in range(SOURCES_MAX)]
@@ -180,7 +182,7 @@ def test_given_applies_of_topics_that_are_all_not_there_then_they_are_asked_side
     assert statuses(bench, backlog) == {"rejected": SOURCES_MAX}
 
 
-def test_given_a_topic_that_answers_again_then_the_applies_that_still_wait_are_accepted(bench: Bench) -> None:
+def test_given_a_topic_that_answers_again_then_the_applies_that_still_wait_are_accepted(bench: ActorHarness) -> None:
     """What was found out of it while they lay in the inbox is no longer so (review)."""
     bench.store_answers_after = 200
     well = bench.now + 8 * SECOND
@@ -197,7 +199,7 @@ def reads(effect: Effect, topic: str) -> bool:
     return isinstance(effect, ReadEndOffsets) and effect.topic == topic
 
 
-def telling_late(bench: Bench, topic: str, ends: EndOffsets) -> None:
+def telling_late(bench: ActorHarness, topic: str, ends: EndOffsets) -> None:
     """As Kafka's client does of a topic that is not there: it asks again for two seconds before it says so."""
     bench.hold_back(lambda effect: reads(effect, topic), 1_000_000)
     bench._rules[-1].act = lambda ask: bench._later(MISSING_TAKES_MS, lambda: bench._answer(ask, ends))
@@ -206,7 +208,7 @@ def telling_late(bench: Bench, topic: str, ends: EndOffsets) -> None:
 # -- what a reading must not serve ------------------------------------------------------------------------------------------
 
 
-def test_given_a_request_that_comes_while_the_ends_are_on_their_way_then_it_reads_its_own(bench: Bench) -> None:
+def test_given_a_request_that_comes_while_the_ends_are_on_their_way_then_it_reads_its_own(bench: ActorHarness) -> None:
     """An event that was acknowledged before the request was sent, and after the reading, does not count for it."""
     bench.hold_back(lambda effect: reads(effect, EVENTS), answer_only=True)
     bench.request(an_apply(a_spec("first", on_data(count=9)), "a-1"))
@@ -222,7 +224,7 @@ def test_given_a_request_that_comes_while_the_ends_are_on_their_way_then_it_read
     assert (counted(bench, "first"), counted(bench, BEHIND)) == (1, 0)
 
 
-def test_given_a_source_that_is_listed_after_a_reading_then_it_begins_at_ends_of_its_own(bench: Bench) -> None:
+def test_given_a_source_that_is_listed_after_a_reading_then_it_begins_at_ends_of_its_own(bench: ActorHarness) -> None:
     """A schedule that is activated while it is not listed names no ends of its topic: what lies there by then is no event for it."""
     moves = count(1)
     fourth = lambda effect: is_move_of_sources(effect) and next(moves) == SECOND_LISTING  # noqa: E731
@@ -251,7 +253,7 @@ def is_move_of_sources(effect: Effect) -> bool:
 
 @pytest.mark.parametrize("after", range(1, 60, 2))
 def test_given_an_owner_that_falls_amid_a_backlog_then_its_successor_answers_it_the_same(after: int) -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.create_topic(TOPIC)
     bench.run(SECOND)
     backlog = [

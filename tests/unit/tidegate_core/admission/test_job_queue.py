@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.shard_bench import a_bench, a_submit
 from tidegate_core.rows.effects import Commit, Effect, NotSubmitted
 from tidegate_core.rows.evidence import Evidence
@@ -20,12 +20,12 @@ QUICK = Behaviour(starts_after=10, runs_for=200)
 ORDER = ("pending_constraint", "pending_launch", "launched")
 
 
-def counting(bench: Bench, count: int, name: str = "nightly", **more: Any) -> None:
+def counting(bench: ActorHarness, count: int, name: str = "nightly", **more: Any) -> None:
     bench.request(an_apply(a_spec(name, on_data(count=count), overlap="allow", **more), f"apply-{name}-{bench.now}"))
     bench.run(SECOND)
 
 
-def told(bench: Bench) -> list[list[str]]:
+def told(bench: ActorHarness) -> list[list[str]]:
     """Returns the events that each run's program was told of."""
     manifests = [order.context["manifest"] for order in bench.started]
     return [sorted(str(row["event_id"]) for row in each) for each in manifests]  # type: ignore[union-attr,call-overload,index]

@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import NOW, a_job
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.decision_harness import DecisionHarness
 from tidegate_core.admission.limit_coordinator import (
     OFFER_MS,
     OFFERS_MAX,
     Queue,
+    SeenOffer,
     ServeLimit,
-    Standing,
-    handed_back,
     in_line,
     lapsed_offers,
     next_offers,
+    returned_grants,
 )
 from tidegate_core.rows import keys
-from tidegate_core.rows.effects import Poke
+from tidegate_core.rows.effects import WakeUp
 from tidegate_core.rows.item_codec import to_item
-from tidegate_core.rows.shared_limit import SharedLimit, Waiter
+from tidegate_core.rows.shared_limit import QueueEntry, SharedLimit
 from tidegate_core.rows.store_operations import Put, Transaction
 from tidegate_core.writes.limit_permits import mark_queue, offer_slots
 
@@ -30,8 +30,10 @@ A, B, C, D = (a_job(number, shard=number).id for number in (1, 2, 3, 4))
 
 def a_waiter(
     job_id: str, satisfied_at: int = NOW, most: int = 1, asked_at: int = NOW, aside: bool | None = None
-) -> Waiter:
-    return Waiter(limit=LIMIT.pk, job_id=job_id, satisfied_at=satisfied_at, most=most, asked_at=asked_at, aside=aside)
+) -> QueueEntry:
+    return QueueEntry(
+        limit=LIMIT.pk, job_id=job_id, satisfied_at=satisfied_at, most=most, asked_at=asked_at, aside=aside
+    )
 
 
 # -- who is next ------------------------------------------------------------------------------------------------------------
@@ -68,15 +70,15 @@ def test_given_a_wide_limit_then_so_many_offers_stand_that_its_item_stays_small(
     ("waiter", "standing", "lapses"),
     [
         pytest.param(None, None, True, id="the job is gone"),
-        pytest.param(None, Standing(NOW, NOW), True, id="the job is gone, soon after it was offered"),
+        pytest.param(None, SeenOffer(NOW, NOW), True, id="the job is gone, soon after it was offered"),
         pytest.param(a_waiter(A), None, False, id="seen for the first time, maybe a predecessor's"),
-        pytest.param(a_waiter(A), Standing(NOW, NOW + 1), False, id="it has time"),
-        pytest.param(a_waiter(A), Standing(NOW, NOW), True, id="its time is over"),
-        pytest.param(a_waiter(A, asked_at=NOW + 5), Standing(NOW, NOW), False, id="it said that it is still there"),
+        pytest.param(a_waiter(A), SeenOffer(NOW, NOW + 1), False, id="it has time"),
+        pytest.param(a_waiter(A), SeenOffer(NOW, NOW), True, id="its time is over"),
+        pytest.param(a_waiter(A, asked_at=NOW + 5), SeenOffer(NOW, NOW), False, id="it said that it is still there"),
     ],
 )
 def test_given_an_offer_then_it_lapses_when_nobody_takes_it_up(
-    waiter: Waiter | None, standing: Standing | None, lapses: bool
+    waiter: QueueEntry | None, standing: SeenOffer | None, lapses: bool
 ) -> None:
     waiters = {} if waiter is None else {A: waiter}
     known = {} if standing is None else {A: standing}
@@ -100,8 +102,8 @@ def test_given_jobs_that_stand_aside_then_slots_are_for_the_first_of_them_and_fo
     waiters = [a_waiter(job, most=9, aside=True if name in aside else None) for name, job in names.items()]
     everybody = SharedLimit(offered=frozenset(names.values()))
     assert [waiter.job_id for waiter in in_line(everybody, waiters)] == [names[name] for name in line]
-    assert set(handed_back(everybody, waiters)) == {*names.values()} - {names[name] for name in line}
-    assert handed_back(SharedLimit(), waiters) == []
+    assert set(returned_grants(everybody, waiters)) == {*names.values()} - {names[name] for name in line}
+    assert returned_grants(SharedLimit(), waiters) == []
 
 
 @pytest.mark.parametrize(
@@ -117,15 +119,15 @@ def test_given_a_job_that_keeps_a_slot_for_later_then_it_does_so_from_nobody_of_
 ) -> None:
     """A low job with the word for one limit waited for another one for hours, and an urgent job for the first one as long."""
     urgent, low = a_waiter(A), a_waiter(B, aside=True)
-    assert handed_back(state, [urgent, low]) == ([] if keeps else [B])
-    assert handed_back(SharedLimit(offered=frozenset({B})), [low, urgent]) == []
+    assert returned_grants(state, [urgent, low]) == ([] if keeps else [B])
+    assert returned_grants(SharedLimit(offered=frozenset({B})), [low, urgent]) == []
 
 
 # -- one look -----------------------------------------------------------------------------------------------------------------
 
 
-def a_desk(*waiters: Waiter, offered: tuple[str, ...] = (), queued: bool = True) -> Desk:
-    desk = Desk(*waiters)
+def a_desk(*waiters: QueueEntry, offered: tuple[str, ...] = (), queued: bool = True) -> DecisionHarness:
+    desk = DecisionHarness(*waiters)
     if queued:
         desk.store.transact(Transaction("test", (mark_queue(LIMIT, "mark"),), "t-q", None))
     if offered:
@@ -133,7 +135,7 @@ def a_desk(*waiters: Waiter, offered: tuple[str, ...] = (), queued: bool = True)
     return desk
 
 
-def look(desk: Desk, queue: Queue, now: int = NOW, *, reminds: bool = False) -> tuple[bool, bool]:
+def look(desk: DecisionHarness, queue: Queue, now: int = NOW, *, reminds: bool = False) -> tuple[bool, bool]:
     """Returns whether there is more to do at once, and whether anybody waits."""
     said: list[tuple[bool, bool]] = []
     desk.decide(ServeLimit(LIMIT, 0, queue, reminds, lambda goes_on, waits: said.append((goes_on, waits))), now)
@@ -141,19 +143,19 @@ def look(desk: Desk, queue: Queue, now: int = NOW, *, reminds: bool = False) -> 
     return answer
 
 
-def limit_of(desk: Desk) -> SharedLimit:
+def limit_of(desk: DecisionHarness) -> SharedLimit:
     return SharedLimit.of(desk.store.peek(LIMIT))
 
 
-def waiting(desk: Desk) -> list[str]:
-    return [waiter.job_id for waiter in desk.records(Waiter, "IW#")]
+def waiting(desk: DecisionHarness) -> list[str]:
+    return [waiter.job_id for waiter in desk.records(QueueEntry, "IW#")]
 
 
 def test_given_jobs_of_several_shards_then_the_longest_waiting_is_offered_the_slot_and_its_shard_is_poked() -> None:
     desk, queue = a_desk(a_waiter(C, NOW + 1), a_waiter(B, NOW + 2), a_waiter(A, NOW + 3)), Queue()
     assert look(desk, queue) == (False, True)
     assert limit_of(desk).offered == {C}
-    assert desk.told == [Poke(3, C)]
+    assert desk.told == [WakeUp(3, C)]
 
 
 def test_given_jobs_of_one_instant_then_their_ids_decide() -> None:
@@ -167,7 +169,7 @@ def test_given_an_offer_that_stands_then_it_is_reminded_of_at_each_tick_and_noth
     assert look(desk, queue) == (False, True)
     assert desk.told == []
     assert desk.decide(ServeLimit(LIMIT, 0, queue, True, lambda goes_on, waits: None), NOW + 1_000) is None
-    assert desk.told == [Poke(1, A)]
+    assert desk.told == [WakeUp(1, A)]
 
 
 def test_given_an_offer_that_nobody_takes_up_then_the_next_one_has_it_and_the_place_is_gone() -> None:

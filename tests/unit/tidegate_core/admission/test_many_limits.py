@@ -19,23 +19,23 @@ from tests.support.builders import (
     at_most,
     every,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
+from tests.support.harness.decision_harness import DecisionHarness
 from tidegate_core.admission.admit import ASKED_TOGETHER, AdmitNext
 from tidegate_core.rows import keys
-from tidegate_core.rows.shared_limit import Waiter
+from tidegate_core.rows.shared_limit import QueueEntry
 from tidegate_core.rows.store_operations import ACTIONS_PER_TRANSACTION_MAX, Item, Put
-from tidegate_core.shard.limits import limit_queue_entry as asking
-from tidegate_core.writes.limit_permits import home_of, key_text
+from tidegate_core.shard.limits import limit_queue_entry
+from tidegate_core.writes.limit_permits import key_text, owner_shard_of
 
 GROUPS = [at_most(50, "group", group=f"g{number}") for number in range(15)]
 KEYS = [at_most(3, "key", key=f"k{number} ${{nominal}}") for number in range(15)]
 LIMITS = pytest.mark.parametrize("limits", [pytest.param(GROUPS, id="groups"), pytest.param(KEYS, id="keys")])
 
 
-def before_the_gate(limits: list[Doc]) -> Bench:
+def before_the_gate(limits: list[Doc]) -> ActorHarness:
     """Six runs that have been admitted and have not begun."""
-    bench = Bench(behaviour=Behaviour(starts_after=None))
+    bench = ActorHarness(behaviour=Behaviour(starts_after=None))
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow", constraints=limits)))
     bench.run(62 * SECOND)
@@ -43,7 +43,7 @@ def before_the_gate(limits: list[Doc]) -> Bench:
     return bench
 
 
-def open_runs(bench: Bench) -> list[object]:
+def open_runs(bench: ActorHarness) -> list[object]:
     return [row["id"] for row in bench.rows("R#") if "ended_at" not in row]
 
 
@@ -84,10 +84,14 @@ def test_given_jobs_whose_places_in_many_queues_have_moved_then_a_look_moves_as_
     names = [f"l{number}" for number in range(15)]
     limits = sorted(keys.shared_limit("flights", scope, name) for name in names)
     constraints = [at_most(1, scope, **{scope: name}) for name in names]
-    desk = Desk(a_definition(a_spec(overlap="allow", constraints=constraints, priority="high")), a_schedule())
+    desk = DecisionHarness(
+        a_definition(a_spec(overlap="allow", constraints=constraints, priority="high")), a_schedule()
+    )
     jobs = [a_job(number) for number in range(ASKED_TOGETHER)]
     for job in jobs:
-        rows = [asking.row_for(job, limit, 1, "medium", NOW).key(home_of(limit, 4)) for limit in limits]
+        rows = [
+            limit_queue_entry.row_for(job, limit, 1, "medium", NOW).key(owner_shard_of(limit, 4)) for limit in limits
+        ]
         desk.lay(replace(job, asked=tuple(key_text(row) for row in rows)))
     for limit in limits:
         item: Item = {"pk": limit.pk, "sk": limit.sk, "in_use": int(limit == limits[-1]), "queued": "somebody"}
@@ -99,6 +103,8 @@ def test_given_jobs_whose_places_in_many_queues_have_moved_then_a_look_moves_as_
         transaction = desk.decide(look)
         assert transaction is not None
         assert len(transaction.actions) <= ACTIONS_PER_TRANSACTION_MAX
-    rows_there = desk.records(Waiter, "IW#")
-    assert len(rows_there) == sum(home_of(limit, 4) == 0 for limit in limits) * len(jobs)
-    assert {row.order for row in rows_there} == {asking.row_for(job, limits[0], 1, "high", NOW).order for job in jobs}
+    rows_there = desk.records(QueueEntry, "IW#")
+    assert len(rows_there) == sum(owner_shard_of(limit, 4) == 0 for limit in limits) * len(jobs)
+    assert {row.order for row in rows_there} == {
+        limit_queue_entry.row_for(job, limits[0], 1, "high", NOW).order for job in jobs
+    }

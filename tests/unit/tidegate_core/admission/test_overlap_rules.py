@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.builders import MINUTE, NOW, a_job, a_run, at_most, parsed_spec
-from tidegate_core.admission.overlap_rules import SETTLED_TOGETHER, Ended, settle, to_cancel
+from tidegate_core.admission.overlap_rules import SETTLED_TOGETHER, Ended, apply_policy, to_cancel
 from tidegate_core.admission.permits import limits_of
 from tidegate_core.language.definitions.overlap_policy import Overlap
 from tidegate_core.rows.job import Job
@@ -29,7 +29,7 @@ def ended(*found: Ended) -> list[tuple[str, str, str]]:
 def as_told(spec: Any, waiting: list[Job], blockers: tuple[str, ...] = (RUN,)) -> list[Job]:
     """Returns what waits on once overlap has nothing more to say, look after look."""
     while True:
-        settled = settle(spec, waiting, blockers)
+        settled = apply_policy(spec, waiting, blockers)
         if not settled.ended:
             return waiting
         gone = {each.job.id for each in settled.ended}
@@ -39,16 +39,16 @@ def as_told(spec: Any, waiting: list[Job], blockers: tuple[str, ...] = (RUN,)) -
 
 
 def test_given_skip_and_a_run_that_is_open_then_the_job_ends_and_names_it() -> None:
-    (end,) = settle(parsed_spec(overlap="skip"), jobs(1), [RUN]).ended
+    (end,) = apply_policy(parsed_spec(overlap="skip"), jobs(1), [RUN]).ended
     assert (end.disposition, end.reason, end.detail) == ("skipped", "overlap", f"still open: {RUN}")
 
 
 def test_given_skip_and_room_for_a_run_then_what_waits_for_something_else_waits_on() -> None:
-    assert settle(parsed_spec(overlap="skip"), jobs(1, 2), []).ended == ()
+    assert apply_policy(parsed_spec(overlap="skip"), jobs(1, 2), []).ended == ()
 
 
 def test_given_keep_latest_then_the_newest_takes_the_place_of_all_others() -> None:
-    settled = settle(parsed_spec(overlap="keep_latest"), jobs(1, 2, 3), [RUN])
+    settled = apply_policy(parsed_spec(overlap="keep_latest"), jobs(1, 2, 3), [RUN])
     assert ended(*settled.ended) == [(job.id, "skipped", "replaced") for job in jobs(1, 2)]
     assert {end.detail for end in settled.ended} == {f"replaced by {jobs(3)[0].id}"}
     assert settled.kept is not None
@@ -63,7 +63,7 @@ def test_given_more_than_one_look_may_end_then_the_one_that_stands_for_others_st
 ) -> None:
     """Between two looks the run may end: what is left is admitted then, and must not come behind what is younger."""
     waiting = jobs(*range(1, SETTLED_TOGETHER + 4))
-    settled = settle(parsed_spec(overlap=overlap), waiting, [RUN])
+    settled = apply_policy(parsed_spec(overlap=overlap), waiting, [RUN])
     gone = {each.job.id for each in settled.ended}
     kept = settled.kept
     assert kept is not None
@@ -74,7 +74,7 @@ def test_given_more_than_one_look_may_end_then_the_one_that_stands_for_others_st
 
 def test_given_coalesce_then_one_job_stands_for_all() -> None:
     hours = list(jobs(1, 2, 3))
-    settled = settle(parsed_spec(overlap="coalesce"), hours, [])
+    settled = apply_policy(parsed_spec(overlap="coalesce"), hours, [])
     assert ended(*settled.ended) == [(job.id, "coalesced", "overlap") for job in jobs(1, 2)]
     kept = settled.kept
     assert kept is not None
@@ -95,7 +95,7 @@ def test_given_a_job_that_stands_for_others_then_it_waits_no_longer_than_they_wo
         a_job(2, due=NOW + 2, deadline=NOW + 700, stopped=300),
         a_job(3, due=NOW + 3, deadline=NOW + 900, stopped=300),
     ]
-    kept = settle(parsed_spec(overlap=overlap), waiting, []).kept
+    kept = apply_policy(parsed_spec(overlap=overlap), waiting, []).kept
     assert kept is not None
     assert kept.deadline == NOW + 700
     assert kept.alerted
@@ -111,20 +111,20 @@ def test_given_one_that_makes_up_for_the_past_in_the_place_of_one_that_waited_th
         a_job(1, due=NOW + 1, deadline=NOW + 500, **older),
         a_job(2, due=NOW + 2, deadline=NOW + 900, catch_up=True),
     ]
-    kept = settle(parsed_spec(overlap=overlap), waiting, []).kept
+    kept = apply_policy(parsed_spec(overlap=overlap), waiting, []).kept
     assert kept is not None
     assert (kept.deadline, kept.times_out) == (NOW + 500, True)
 
 
 def test_given_one_in_the_place_of_others_that_wait_for_their_turn_then_so_does_it() -> None:
-    kept = settle(parsed_spec(overlap="coalesce"), jobs(1, 2, catch_up=True), []).kept
+    kept = apply_policy(parsed_spec(overlap="coalesce"), jobs(1, 2, catch_up=True), []).kept
     assert kept is not None
     assert not kept.times_out
 
 
 def test_given_data_intervals_then_the_merged_one_spans_them_all() -> None:
     spans = [a_job(n, due=NOW + n, interval_start=NOW + n - 1, interval_end=NOW + n) for n in (1, 2, 3)]
-    kept = settle(parsed_spec(overlap="coalesce"), spans, []).kept
+    kept = apply_policy(parsed_spec(overlap="coalesce"), spans, []).kept
     assert kept is not None
     assert (kept.interval_start, kept.interval_end) == (NOW, NOW + 3)
 
@@ -156,7 +156,7 @@ def test_given_a_gap_that_a_full_queue_need_not_reach_then_the_newest_that_adjoi
 
 def test_given_jobs_that_were_merged_before_then_counts_add_up() -> None:
     first = a_job(1, due=NOW + 9, covered=10, covered_from=NOW)
-    kept = settle(parsed_spec(overlap="coalesce"), [first, *jobs(2)], []).kept
+    kept = apply_policy(parsed_spec(overlap="coalesce"), [first, *jobs(2)], []).kept
     assert kept is not None
     assert (kept.covered, kept.covered_from) == (11, NOW)
 
@@ -168,7 +168,7 @@ def test_given_a_job_that_somebody_asked_for_then_it_is_not_merged() -> None:
 
 
 def test_given_a_queue_that_is_not_full_then_nothing_ends() -> None:
-    assert settle(parsed_spec(max_pending=3), jobs(1, 2, 3), [RUN]).ended == ()
+    assert apply_policy(parsed_spec(max_pending=3), jobs(1, 2, 3), [RUN]).ended == ()
 
 
 def test_given_a_full_queue_then_the_newest_are_merged_and_as_many_wait_as_may() -> None:
@@ -178,14 +178,14 @@ def test_given_a_full_queue_then_the_newest_are_merged_and_as_many_wait_as_may()
 
 
 def test_given_a_full_queue_that_rejects_then_the_newest_are_skipped() -> None:
-    settled = settle(parsed_spec(max_pending=3, on_overflow="reject"), jobs(1, 2, 3, 4, 5), [RUN])
+    settled = apply_policy(parsed_spec(max_pending=3, on_overflow="reject"), jobs(1, 2, 3, 4, 5), [RUN])
     assert ended(*settled.ended) == [(job.id, "skipped", "max_pending") for job in jobs(4, 5)]
 
 
 def test_given_a_full_queue_of_evidence_then_it_waits_on() -> None:
     events = jobs(1, 2, 3, trigger="events")
-    assert settle(parsed_spec(max_pending=1), events, [RUN]).ended == ()
-    assert len(settle(parsed_spec(max_pending=1, on_overflow="reject"), events, [RUN]).ended) == 2
+    assert apply_policy(parsed_spec(max_pending=1), events, [RUN]).ended == ()
+    assert len(apply_policy(parsed_spec(max_pending=1, on_overflow="reject"), events, [RUN]).ended) == 2
 
 
 @pytest.mark.parametrize("overlap", ["skip", "keep_latest", "coalesce", "cancel_running", "queue"])
@@ -207,7 +207,7 @@ def test_given_any_jobs_then_one_is_left_and_nothing_is_uncovered(overlap: Overl
 
 def test_given_many_jobs_then_one_look_ends_a_few_and_those_are_next_to_each_other() -> None:
     waiting = jobs(*range(1, 31))
-    settled = settle(parsed_spec(overlap="coalesce"), waiting, [])
+    settled = apply_policy(parsed_spec(overlap="coalesce"), waiting, [])
     assert len(settled.ended) == SETTLED_TOGETHER
     assert settled.kept is not None
     assert settled.kept.begins == waiting[-SETTLED_TOGETHER - 1].nominal

@@ -23,8 +23,8 @@ from tests.support.builders import (
     at_most,
     every,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
+from tests.support.harness.decision_harness import DecisionHarness
 from tidegate_core.admission.admit import AdmitNext
 from tidegate_core.rows.effects import Commit, Notice, Read
 from tidegate_core.rows.job import Job
@@ -35,7 +35,7 @@ from tidegate_core.rows.schedule import OwnLimit
 from tidegate_core.rows.store_operations import Key
 from tidegate_core.runs.parked_runs import park_run
 from tidegate_core.shard.outages.outage_time import OUTAGE_GRACE_MS
-from tidegate_core.writes import read_cache as view
+from tidegate_core.writes import read_cache
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 REF = "flights/nightly"
@@ -49,18 +49,18 @@ SOFT: list[Doc] = [
 DEADLINE = NOW + HOUR
 
 
-def a_desk(action: str, *constraints: Doc, jobs: int = 1, **more: Any) -> Desk:
+def a_desk(action: str, *constraints: Doc, jobs: int = 1, **more: Any) -> DecisionHarness:
     spec = a_spec(constraints=list(constraints), pending_timeout="10h", pending_timeout_action=action, **more)
     waiting = [a_job(number, deadline=DEADLINE) for number in range(1, jobs + 1)]
-    return Desk(a_definition(spec), a_schedule(), *waiting)
+    return DecisionHarness(a_definition(spec), a_schedule(), *waiting)
 
 
-def look(desk: Desk, now: int) -> list[Run]:
+def look(desk: DecisionHarness, now: int) -> list[Run]:
     desk.decide(AdmitNext(REF, desk.memory, lambda goes_on: None, most=1), now)
     return desk.records(Run, "R#")
 
 
-def the_job(desk: Desk) -> Job:
+def the_job(desk: DecisionHarness) -> Job:
     job = desk.record(Job, a_job(1).key(0))
     assert job is not None
     return job
@@ -126,7 +126,7 @@ def test_given_alert_then_it_is_told_once_and_the_job_waits_on() -> None:
 # -- outages -----------------------------------------------------------------------------------------------------------
 
 
-def waits_through(desk: Desk, outage: Outage) -> None:
+def waits_through(desk: DecisionHarness, outage: Outage) -> None:
     """The outage is a fact, and is over."""
     desk.memory.outages_are((outage,))
     look(desk, outage.end)
@@ -185,7 +185,7 @@ def test_given_an_outage_and_a_suspended_span_then_no_moment_of_both_counts_twic
 def test_given_one_that_makes_up_for_the_past_then_only_an_outage_in_its_turn_counts() -> None:
     spec = a_spec(constraints=[CLOSED], pending_timeout="1h")
     job = a_job(1, deadline=NOW + 3 * HOUR, catch_up=True, in_turn=True)
-    desk = Desk(a_definition(spec), a_schedule(), job)
+    desk = DecisionHarness(a_definition(spec), a_schedule(), job)
     desk.memory.outages_are(
         (Outage(NOW + MINUTE, NOW + HOUR), Outage(NOW + 2 * HOUR + 10 * MINUTE, NOW + 2 * HOUR + 30 * MINUTE))
     )
@@ -198,7 +198,7 @@ def test_given_one_that_makes_up_for_the_past_then_only_an_outage_in_its_turn_co
 def test_given_one_that_was_stopped_in_its_turn_then_an_outage_of_before_that_counts_as_well() -> None:
     spec = a_spec(constraints=[CLOSED], pending_timeout="1h")
     state = a_schedule(stopped_ms=HOUR, last_stops=(NOW + 150 * MINUTE, NOW + 210 * MINUTE))
-    desk = Desk(a_definition(spec), state, a_job(1, deadline=NOW + 3 * HOUR, catch_up=True, in_turn=True))
+    desk = DecisionHarness(a_definition(spec), state, a_job(1, deadline=NOW + 3 * HOUR, catch_up=True, in_turn=True))
     desk.memory.outages_are((Outage(NOW + MINUTE, NOW + HOUR), Outage(NOW + 125 * MINUTE, NOW + 145 * MINUTE)))
     look(desk, NOW + 4 * HOUR + 20 * MINUTE - 1)
     assert desk.ledger() == []
@@ -221,7 +221,7 @@ def test_given_several_suspended_spans_then_no_moment_of_an_outage_and_any_of_th
 def test_given_one_that_was_stopped_twice_in_its_turn_then_an_outage_of_before_both_counts_as_well() -> None:
     spec = a_spec(constraints=[CLOSED], pending_timeout="1h")
     spans = (NOW + 150 * MINUTE, NOW + 180 * MINUTE, NOW + 185 * MINUTE, NOW + 215 * MINUTE)
-    desk = Desk(
+    desk = DecisionHarness(
         a_definition(spec),
         a_schedule(stopped_ms=HOUR, last_stops=spans),
         a_job(1, deadline=NOW + 3 * HOUR, catch_up=True, in_turn=True),
@@ -234,7 +234,7 @@ def test_given_one_that_was_stopped_twice_in_its_turn_then_an_outage_of_before_b
 
 
 def test_given_a_job_that_was_made_right_before_a_fall_then_it_goes_behind_the_outage() -> None:
-    bench = Bench(behaviour=Behaviour(runs_for=SECOND))
+    bench = ActorHarness(behaviour=Behaviour(runs_for=SECOND))
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("10s", end="2025-11-13T02:13:35Z"), pending_timeout="5m")))
     bench.hold_back(lambda each: isinstance(each, Commit) and each.transaction.name == "admit")
@@ -253,7 +253,7 @@ def test_given_one_behind_another_whose_time_out_passed_unseen_then_it_expires_t
     assert opens % (24 * HOUR) == 12 * HOUR
     first = a_job(1, deadline=opens + 10 * MINUTE, catch_up=True, in_turn=True)
     second = a_job(2, due=opens - 2 * HOUR, deadline=opens - HOUR)
-    desk = Desk(a_definition(spec), a_schedule(), first, second)
+    desk = DecisionHarness(a_definition(spec), a_schedule(), first, second)
     for now in (opens - 90 * MINUTE, opens):
         desk.decide(AdmitNext(REF, desk.memory, lambda goes_on: None), now)
     assert [each.id for each in desk.records(Run, "R#")] == [first.id]
@@ -269,7 +269,7 @@ def test_given_a_gap_in_service_that_is_no_outage_then_who_could_go_does() -> No
 @pytest.mark.parametrize("action", ["force", "alert"])
 def test_given_a_job_that_has_waited_long_for_a_permit_then_it_runs_when_that_is_free(action: str) -> None:
     """What may be waived is no longer there, and nobody has to be told any more (review)."""
-    bench = Bench(behaviour=Behaviour(runs_for=2 * HOUR))
+    bench = ActorHarness(behaviour=Behaviour(runs_for=2 * HOUR))
     bench.passes_over_routine = True
     bench.run(SECOND)
     spec = a_spec(trigger=every("100h"), overlap="queue", pending_timeout="1h", pending_timeout_action=action)
@@ -298,7 +298,7 @@ def test_given_an_outage_while_it_was_launched_then_that_stands_still_once() -> 
     """It waited 10 minutes, then came the launch, the outage, a suspend and its resume: 50 are left (review)."""
     spec = a_spec(constraints=[CLOSED], pending_timeout="1h")
     run = a_run(1, admitted_at=NOW + 10 * MINUTE)
-    desk = Desk(a_definition(spec), a_schedule(), a_job(1, deadline=DEADLINE, state="pending_launch"), run)
+    desk = DecisionHarness(a_definition(spec), a_schedule(), a_job(1, deadline=DEADLINE, state="pending_launch"), run)
     outages = (Outage(NOW + 20 * MINUTE, NOW + 4 * HOUR),)
     desk.memory.outages_are(outages)
     back = NOW + 4 * HOUR + MINUTE
@@ -313,7 +313,7 @@ def test_given_an_outage_while_it_was_launched_then_that_stands_still_once() -> 
 @pytest.mark.parametrize(("action", "outcome"), [("abort", "expired/constraint_timeout"), ("force", "launched")])
 def test_given_a_job_behind_those_that_time_out_later_then_its_own_time_out_counts(action: str, outcome: str) -> None:
     """What was forced stands before it: asked for again and again, it kept the job from ever being looked at."""
-    bench = Bench(behaviour=Behaviour(starts_after=10, runs_for=SECOND))
+    bench = ActorHarness(behaviour=Behaviour(starts_after=10, runs_for=SECOND))
     bench.run(SECOND)
     tomorrow = {"type": "time_window", "opens": "01:00", "closes": "02:00"}
     times_out = {"pending_timeout": "1h", "pending_timeout_action": action}
@@ -330,7 +330,7 @@ def test_given_a_job_behind_those_that_time_out_later_then_its_own_time_out_coun
 
 
 def test_given_an_update_that_shortens_the_time_out_then_what_it_carried_on_keeps_nobody_behind_it() -> None:
-    bench = Bench(behaviour=Behaviour(starts_after=10, runs_for=SECOND))
+    bench = ActorHarness(behaviour=Behaviour(starts_after=10, runs_for=SECOND))
     bench.run(SECOND)
     tomorrow = {"type": "time_window", "opens": "01:00", "closes": "02:00"}
     for time_out in ("20h", "1h"):
@@ -351,8 +351,10 @@ def test_given_more_that_have_waited_too_long_than_the_view_holds_then_those_beh
     action: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Read once more: each look read them all, one by one, the last pushed the first out of the view, and the shard stood still."""
-    monkeypatch.setattr(view, "ITEMS_MAX", 60)
-    bench = Bench(shards=1, behaviour=Behaviour(starts_after=10, runs_for=10 * HOUR if action == "force" else SECOND))
+    monkeypatch.setattr(read_cache, "ITEMS_MAX", 60)
+    bench = ActorHarness(
+        shards=1, behaviour=Behaviour(starts_after=10, runs_for=10 * HOUR if action == "force" else SECOND)
+    )
     bench.run(SECOND)
     until_opened = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
     waits_for = [until_opened] if action == "alert" else [at_most(1)]

@@ -24,14 +24,14 @@ from tests.support.builders import (
     at_most,
     every,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tidegate_core.language.values.instants import parse_instant
 from tidegate_core.rows.effects import Commit, Read, ReadRange, Write
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.rows.store_operations import Put
-from tidegate_core.writes import read_cache as view
+from tidegate_core.writes import read_cache
 
 OPENS = parse_instant("2025-11-13T22:00:00Z")
 NIGHT = {"type": "time_window", "opens": "22:00", "closes": "23:59"}
@@ -43,9 +43,9 @@ AT_A_TIME = tier.at_night(50, else_=5)
 """Runs of the program that all of them share."""
 
 
-def a_backlog(schedules: int, jobs: int, behaviour: Behaviour, *constraints: Doc) -> Bench:
+def a_backlog(schedules: int, jobs: int, behaviour: Behaviour, *constraints: Doc) -> ActorHarness:
     """So many schedules with so many jobs each, as a former owner has left them; the new one has just recovered."""
-    bench = Bench(shards=1, behaviour=behaviour)
+    bench = ActorHarness(shards=1, behaviour=behaviour)
     rows: list[Put] = []
     for number in range(schedules):
         name = f"s{number:03d}"
@@ -59,14 +59,14 @@ def a_backlog(schedules: int, jobs: int, behaviour: Behaviour, *constraints: Doc
     return bench
 
 
-def calls(bench: Bench, milliseconds: int) -> int:
+def calls(bench: ActorHarness, milliseconds: int) -> int:
     """Returns how often the store is asked meanwhile."""
     bench.asked.clear()
     bench.run(milliseconds)
     return sum(isinstance(each, Read | ReadRange | Commit | Write) for each in bench.asked)
 
 
-def most_at_a_time(bench: Bench) -> int:
+def most_at_a_time(bench: ActorHarness) -> int:
     """Returns how many programs ran at the same time, at most."""
     running = most = 0
     for mark in bench.marks:
@@ -133,8 +133,8 @@ def test_given_more_to_make_up_for_than_is_kept_of_a_shard_then_what_waits_for_i
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Found in review: each look read them all, one by one; of three schedules with 1,000 each a look took a thousand reads, each time."""
-    monkeypatch.setattr(view, "ITEMS_MAX", 100)
-    bench = Bench(shards=1, behaviour=Behaviour(runs_for=50 * SECOND))
+    monkeypatch.setattr(read_cache, "ITEMS_MAX", 100)
+    bench = ActorHarness(shards=1, behaviour=Behaviour(runs_for=50 * SECOND))
     bench.run(SECOND)
     for name in ("a", "b", "c"):
         catch_up = {"mode": "all", "max_runs": 100}

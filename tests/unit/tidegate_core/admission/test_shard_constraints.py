@@ -26,7 +26,7 @@ from tests.support.builders import (
     every,
     on_data,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.shard_bench import CLOSED, OPENS, a_bench
 from tidegate_core.language.triggers import EveryTrigger
 from tidegate_core.rows.effects import Read, ReadRange, Submit
@@ -56,23 +56,23 @@ def place_of(trigger: Doc, hour: int) -> int:
     return flexible_until(EveryTrigger.model_validate(trigger), "flights/nightly", hour_of(hour))
 
 
-def applied(bench: Bench, trigger: Doc, *constraints: Doc, **more: Any) -> Bench:
+def applied(bench: ActorHarness, trigger: Doc, *constraints: Doc, **more: Any) -> ActorHarness:
     bench.request(an_apply(a_spec(trigger=trigger, constraints=list(constraints), **more)))
     bench.run(SECOND)
     return bench
 
 
-def events(bench: Bench, *names: str, apart: int = 0) -> None:
+def events(bench: ActorHarness, *names: str, apart: int = 0) -> None:
     for name in names:
         bench.event(an_event(name))
         bench.run(apart)
 
 
-def starts(bench: Bench) -> int:
+def starts(bench: ActorHarness) -> int:
     return len(bench.all_asked(Submit))
 
 
-def until(bench: Bench, instant: int) -> None:
+def until(bench: ActorHarness, instant: int) -> None:
     bench.run(instant - bench.now)
 
 
@@ -306,7 +306,7 @@ def test_given_jobs_that_wait_for_an_instant_then_nothing_is_read_of_them_before
     assert starts(bench) == jobs
 
 
-def _reads_of_an_hour(bench: Bench) -> int:
+def _reads_of_an_hour(bench: ActorHarness) -> int:
     before = len(bench.all_asked(Read)) + len(bench.all_asked(ReadRange))
     bench.run(HOUR)
     return len(bench.all_asked(Read)) + len(bench.all_asked(ReadRange)) - before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.shard_bench import CLOSED, OPENS, a_bench
 from tidegate_core.rows.effects import SampleLoad, Submit
 
@@ -11,7 +11,7 @@ SHORT = Behaviour(starts_after=10, runs_for=500)
 BUSY: Doc = {"type": "load", "below": 0.85, "resume": 0.75}
 
 
-def waiting(load: float | None, *constraints: Doc, schedules: int = 1) -> Bench:
+def waiting(load: float | None, *constraints: Doc, schedules: int = 1) -> ActorHarness:
     """One job of each schedule has just been asked for."""
     bench = a_bench(SHORT)
     bench.load = load
@@ -23,7 +23,7 @@ def waiting(load: float | None, *constraints: Doc, schedules: int = 1) -> Bench:
     return bench
 
 
-def counts(bench: Bench) -> tuple[int, int]:
+def counts(bench: ActorHarness) -> tuple[int, int]:
     """Returns how many runs were started, and how often a load was asked for."""
     return len(bench.all_asked(Submit)), len(bench.all_asked(SampleLoad))
 

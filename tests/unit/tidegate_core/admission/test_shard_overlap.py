@@ -10,8 +10,8 @@ import pytest
 
 from tests.support import tier
 from tests.support.builders import HOUR, MINUTE, NOW, SECOND, a_request, a_spec, an_apply, at_most, every
-from tests.support.harness.actor_harness import Behaviour, Bench
-from tidegate_core.commands import end_pending as ending
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
+from tidegate_core.commands import end_pending
 from tidegate_core.language.definitions.schedule_validation import schedule_warnings
 from tidegate_core.language.formats.parsing import parse_schedule
 from tidegate_core.language.triggers import TimeTrigger
@@ -25,28 +25,28 @@ LONG = Behaviour(runs_for=35 * SECOND)
 CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
 
 
-def a_bench(overlap: str, behaviour: Behaviour = LONG, **more: Any) -> Bench:
+def a_bench(overlap: str, behaviour: Behaviour = LONG, **more: Any) -> ActorHarness:
     """A schedule that fires each 10 s, with runs of 35 s."""
-    bench = Bench(shards=1, behaviour=behaviour)
+    bench = ActorHarness(shards=1, behaviour=behaviour)
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("10s"), overlap=overlap, **more)))
     return bench
 
 
-def entries(bench: Bench) -> list[LedgerRow]:
+def entries(bench: ActorHarness) -> list[LedgerRow]:
     return sorted((from_item(LedgerRow, item) for item in bench.rows("L#")), key=lambda row: row.nominal)
 
 
-def waiting(bench: Bench) -> list[Job]:
+def waiting(bench: ActorHarness) -> list[Job]:
     jobs = [from_item(Job, item) for item in bench.rows("J#")]
     return sorted((job for job in jobs if job.state == "pending_constraint"), key=lambda job: job.nominal)
 
 
-def ends(bench: Bench) -> Counter[str]:
+def ends(bench: ActorHarness) -> Counter[str]:
     return Counter(f"{row.disposition}/{row.reason}".rstrip("/") for row in entries(bench))
 
 
-def most_at_a_time(bench: Bench) -> int:
+def most_at_a_time(bench: ActorHarness) -> int:
     marks = [(row.started_at or 0, 1) for row in entries(bench) if row.started_at]
     marks += [(row.ended_at or 0, -1) for row in entries(bench) if row.started_at]
     running, most = 0, 0
@@ -197,7 +197,7 @@ def test_given_a_crash_between_any_two_effects_then_each_instant_is_accounted_fo
 
 def test_given_a_run_by_hand_then_overlap_holds_for_it_unless_it_is_forced() -> None:
     """SEMANTICS 4: a manual trigger skips the trigger only."""
-    bench = Bench(shards=1, behaviour=Behaviour(runs_for=None))
+    bench = ActorHarness(shards=1, behaviour=Behaviour(runs_for=None))
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("100h"), overlap="skip")))
     bench.request(a_request("trigger", request_id="first"))
@@ -237,7 +237,7 @@ def test_given_jobs_that_an_update_has_ended_and_cannot_remove_yet_then_a_run_by
 ) -> None:
     bench = a_bench("queue", constraints=[CLOSED], max_pending=1)
     bench.run(15 * SECOND)
-    monkeypatch.setattr(ending, "end", cannot_be_ended)
+    monkeypatch.setattr(end_pending, "end", cannot_be_ended)
     bench.request(an_apply(a_spec(trigger=every("100h"), overlap="queue", max_pending=1), "anew", on_update="restart"))
     bench.run(SECOND)
     (old,) = waiting(bench)
@@ -311,7 +311,7 @@ def test_given_a_flexible_window_then_what_is_in_the_way_ends_no_occurrence_befo
     overlap: str, more: dict[str, Any]
 ) -> None:
     """What is open at its nominal may be over by then."""
-    bench = Bench(shards=1, behaviour=Behaviour(runs_for=20 * SECOND))
+    bench = ActorHarness(shards=1, behaviour=Behaviour(runs_for=20 * SECOND))
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("10m", flexible="5m"), overlap=overlap, **more)))
     nominal = -(-bench.now // (10 * MINUTE)) * 10 * MINUTE
@@ -340,7 +340,7 @@ def test_given_overlap_that_counts_what_waits_then_a_longer_flexible_window_than
         document = a_spec(trigger=every("10m", flexible=window), **overlap)
         spec = parse_schedule(document)
         assert isinstance(spec.trigger, TimeTrigger)
-        bench = Bench(shards=1, behaviour=Behaviour(runs_for=20 * SECOND))
+        bench = ActorHarness(shards=1, behaviour=Behaviour(runs_for=20 * SECOND))
         bench.passes_over_routine = True
         bench.run(SECOND)
         bench.request(an_apply(document))
@@ -354,7 +354,7 @@ def test_given_overlap_that_counts_what_waits_then_a_longer_flexible_window_than
 # -- priorities -----------------------------------------------------------------------------------------------------------
 
 
-def a_program_of_one(bench: Bench, **priorities: str) -> None:
+def a_program_of_one(bench: ActorHarness, **priorities: str) -> None:
     for name, priority in priorities.items():
         limits = [at_most(1, "program")]
         spec = a_spec(name, every("100h"), file="/jobs/same.py", constraints=limits, overlap="allow", priority=priority)
@@ -362,7 +362,7 @@ def a_program_of_one(bench: Bench, **priorities: str) -> None:
 
 
 def test_given_a_shared_limit_then_classes_go_in_their_order_and_within_one_who_came_first() -> None:
-    bench = Bench(shards=4, behaviour=Behaviour(runs_for=2 * MINUTE))
+    bench = ActorHarness(shards=4, behaviour=Behaviour(runs_for=2 * MINUTE))
     bench.run(SECOND)
     a_program_of_one(bench, a="lowest", b="low", c="medium", d="high", e="highest", busy="medium")
     bench.run(SECOND)
@@ -379,7 +379,7 @@ def test_given_a_shared_limit_then_classes_go_in_their_order_and_within_one_who_
 
 
 def test_given_a_stream_of_higher_ones_then_a_lower_one_ages_past_them() -> None:
-    bench = Bench(shards=1, behaviour=Behaviour(runs_for=4 * MINUTE))
+    bench = ActorHarness(shards=1, behaviour=Behaviour(runs_for=4 * MINUTE))
     bench.passes_over_routine = True
     bench.run(SECOND)
     a_program_of_one(bench, low="low")
@@ -407,7 +407,7 @@ def test_given_an_update_that_bounds_the_runs_then_those_that_are_open_count(
     how: str, overlap: str, constraints: list[Any], most: int
 ) -> None:
     """Admitted under `allow` they hold no permit: what came after the update went beside them."""
-    bench = Bench(behaviour=Behaviour(starts_after=10, runs_for=10 * MINUTE))
+    bench = ActorHarness(behaviour=Behaviour(starts_after=10, runs_for=10 * MINUTE))
     bench.run(SECOND)
     bounded = a_spec(trigger=every("100h"), overlap=overlap, constraints=constraints, on_update=how)
     for request in (
@@ -431,7 +431,7 @@ def test_given_an_update_that_bounds_the_runs_then_those_that_are_open_count(
 
 
 def test_given_cancel_running_since_an_update_then_the_run_from_before_it_is_cancelled() -> None:
-    bench = Bench(behaviour=Behaviour(starts_after=10, runs_for=10 * MINUTE))
+    bench = ActorHarness(behaviour=Behaviour(starts_after=10, runs_for=10 * MINUTE))
     bench.run(SECOND)
     for overlap in ("allow", "cancel_running"):
         bench.request(an_apply(a_spec(trigger=every("100h"), overlap=overlap), f"apply-{overlap}"))

@@ -21,12 +21,12 @@ from tests.support.builders import (
     on_data,
     on_run_of,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.shard_bench import a_bench
 from tidegate_core.admission.limit_coordinator import OFFER_MS
 from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.rows import keys
-from tidegate_core.rows.effects import Commit, Effect, Poke, Read
+from tidegate_core.rows.effects import Commit, Effect, Read, WakeUp
 from tidegate_core.rows.shared_limit import SharedLimit
 from tidegate_core.rows.store_operations import Delete, Key, Put
 from tidegate_core.shard.limits.limit_queue_entry import ASK_AGAIN_MS
@@ -40,12 +40,12 @@ APART = tuple({schedule_shard("flights", name, 4): name for name in NAMES}.value
 LONG = 5 * SECOND
 
 
-def the_limit(bench: Bench) -> SharedLimit:
+def the_limit(bench: ActorHarness) -> SharedLimit:
     rows = [row for row in bench.rows("LIMIT") if str(row["pk"]).startswith("LIMIT#")]
     return SharedLimit.of(rows[0] if rows else None)
 
 
-def schedules(bench: Bench, most: int = 1, names: tuple[str, ...] = NAMES) -> None:
+def schedules(bench: ActorHarness, most: int = 1, names: tuple[str, ...] = NAMES) -> None:
     for name in names:
         limits = [at_most(most, "program")]
         spec = a_spec(name, every("10h"), file=FILE, constraints=limits, overlap="allow")
@@ -53,7 +53,7 @@ def schedules(bench: Bench, most: int = 1, names: tuple[str, ...] = NAMES) -> No
     bench.run(SECOND)
 
 
-def trigger(bench: Bench, *names: str) -> list[str]:
+def trigger(bench: ActorHarness, *names: str) -> list[str]:
     """Runs the schedules by hand, one a millisecond; returns the jobs."""
     made: list[str] = []
     for number, name in enumerate(names):
@@ -64,7 +64,7 @@ def trigger(bench: Bench, *names: str) -> list[str]:
     return made
 
 
-def started(bench: Bench) -> list[str]:
+def started(bench: ActorHarness) -> list[str]:
     return [order.run_id for order in bench.started]
 
 
@@ -75,10 +75,10 @@ def waves(runs: list[str], most: int) -> list[set[str]]:
 
 def a_poke(effect: Effect) -> bool:
     """About a queue: to the home of a limit, or to a job's shard."""
-    return isinstance(effect, Poke) and effect.run_id is not None
+    return isinstance(effect, WakeUp) and effect.run_id is not None
 
 
-def a_busy_bench(most: int = 1) -> Bench:
+def a_busy_bench(most: int = 1) -> ActorHarness:
     bench = a_bench(Behaviour(starts_after=10, runs_for=LONG))
     schedules(bench, most)
     return bench
@@ -117,7 +117,7 @@ def test_given_a_limit_that_nobody_waits_for_then_an_admission_is_one_write_and_
     assert len(bench.started) == len(NAMES)
     admissions = [each.transaction for each in bench.all_asked(Commit) if each.transaction.name == "admit"]
     assert all(sum(action.key.pk.startswith("LIMIT#") for action in each.actions) == 1 for each in admissions)
-    assert [poke for poke in bench.all_asked(Poke) if poke.run_id and poke.run_id.startswith("LIMIT#")] == []
+    assert [poke for poke in bench.all_asked(WakeUp) if poke.run_id and poke.run_id.startswith("LIMIT#")] == []
     assert bench.commits("offer") == []
 
 
@@ -280,7 +280,7 @@ def test_given_jobs_of_one_schedule_whose_window_closes_then_all_of_them_leave_t
 # -- several limits ---------------------------------------------------------------------------------------------------------
 
 
-def in_groups(bench: Bench, members: dict[str, tuple[str, ...]]) -> None:
+def in_groups(bench: ActorHarness, members: dict[str, tuple[str, ...]]) -> None:
     """Applies schedules that are in groups of one run each, named in this order."""
     for name, groups in members.items():
         limits = [at_most(1, "group", group=group) for group in groups]
@@ -345,7 +345,7 @@ def of_a_day(*names: str, **more: Any) -> list[Doc]:
     ]
 
 
-def arrives(bench: Bench, name: str, day: str) -> None:
+def arrives(bench: ActorHarness, name: str, day: str) -> None:
     for dataset in (f"{name}.a", f"{name}.b"):
         bench.event(an_event(day, dataset))
 

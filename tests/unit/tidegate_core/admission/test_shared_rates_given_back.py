@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, a_request, a_spec, an_apply, at_most, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.crash_points import crash_points
 from tests.support.harness.crowds import CROWD, FILE, SHARDS, USED_WITHIN_MS, apart, due_together
 from tests.support.harness.rates_bench import (
@@ -85,7 +85,7 @@ def test_given_a_run_that_ends_before_its_start_then_who_waits_has_its_place_at_
     assert the_rate(bench).in_use == 1
 
 
-def stop(bench: Bench, how: str, name: str, run_id: str) -> None:
+def stop(bench: ActorHarness, how: str, name: str, run_id: str) -> None:
     match how:
         case "cancel":
             bench.request({"id": "c", "type": "run.cancel", "namespace": "flights", "run_id": run_id})
@@ -121,7 +121,7 @@ def test_given_a_run_that_has_started_then_nothing_is_taken_back_whatever_become
     assert started(bench) == made[:1]
 
 
-def a_hard_day(bench: Bench) -> None:
+def a_hard_day(bench: ActorHarness) -> None:
     """Runs that start, one that is cancelled before, several that are parked, and jobs that wait for what comes of it."""
     schedules(bench, ["a"], rate(2, per="20s"), overlap="allow")
     schedules(bench, ["b", "c"], rate(2, per="20s"))
@@ -138,7 +138,7 @@ def a_hard_day(bench: Bench) -> None:
     bench.run(30 * SECOND)
 
 
-def counted_by_runs(bench: Bench) -> dict[int, int]:
+def counted_by_runs(bench: ActorHarness) -> dict[int, int]:
     """Returns how many runs say that they count until when, as far as that is still to come."""
     found: dict[int, int] = {}
     for run in bench.rows("R#"):
@@ -157,8 +157,8 @@ def counted_by_runs(bench: Bench) -> dict[int, int]:
 def test_given_a_crash_after_any_effect_then_a_rate_counts_what_its_runs_say_and_nothing_leaks(
     late_writes_after: int | None,
 ) -> None:
-    def begun_bench() -> Bench:
-        bench = Bench(behaviour=QUICK)
+    def begun_bench() -> ActorHarness:
+        bench = ActorHarness(behaviour=QUICK)
         bench.run(SECOND)
         return bench
 
@@ -177,7 +177,7 @@ def test_given_a_crash_after_any_effect_then_a_rate_counts_what_its_runs_say_and
         assert bench.rows("IW#") == [], effects
 
 
-def spans(bench: Bench) -> list[tuple[int, int]]:
+def spans(bench: ActorHarness) -> list[tuple[int, int]]:
     """Returns the admissions that the rate has to keep apart: those that came to something."""
     runs = [run for run in bench.rows("R#") if "started_at" in run]
     instants = sorted(int(str(run["admitted_at"])) for run in runs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.crowds import FILE, USED_WITHIN_MS, apart, schedule_of
 from tests.support.harness.rates_bench import a_bench, admitted, begun, rate, schedules, the_rate, trigger
 from tidegate_core.rows import keys
@@ -16,7 +16,7 @@ from tidegate_core.rows.store_operations import Transaction
 from tidegate_core.writes.rate_counters import Counted, count_admission
 
 
-def unmet(bench: Bench) -> list[Doc]:
+def unmet(bench: ActorHarness) -> list[Doc]:
     jobs = [from_item(Job, row) for row in bench.rows("J#")]
     return [json.loads(job.unmet) for job in jobs if job.unmet]
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tests.support.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, every, on_run_of
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.shard_bench import FOR_EVER, a_bench
 from tests.unit.tidegate_core.explain.why.telling import served, told, why
 from tidegate_telemetry.log_events import LOG_EVENTS
 from tidegate_telemetry.metric_names import METRICS
 
 
-def with_an_unresolved_template() -> Bench:
+def with_an_unresolved_template() -> ActorHarness:
     """A schedule whose program names an output that the upstream run has not reported."""
     bench = a_bench(Behaviour(starts_after=10, runs_for=500))
     bench.request(an_apply(a_spec(trigger=on_run_of("upstream"), args=["${upstream.outputs.rows}"])))

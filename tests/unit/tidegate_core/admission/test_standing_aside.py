@@ -8,12 +8,12 @@ import pytest
 
 from tests.support import tier
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, at_most, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.crash_points import crash_points
 from tests.support.harness.crowds import LATENCY_MS, SHARDS, apart, schedule_of
 from tidegate_core.admission.limit_coordinator import OFFERS_MAX, SERVE_MS
 from tidegate_core.rows import keys
-from tidegate_core.rows.effects import LaunchOrder, Poke
+from tidegate_core.rows.effects import LaunchOrder, WakeUp
 from tidegate_core.rows.shared_limit import SharedLimit
 
 BUSY_FOR = 20 * MINUTE
@@ -30,38 +30,38 @@ def door(most: int, name: str = "door") -> Doc:
     return at_most(most, "group", group=name)
 
 
-def a_bench(shards: int = SHARDS) -> Bench:
+def a_bench(shards: int = SHARDS) -> ActorHarness:
     """Programs run for two seconds; those of schedules that are called `busy` for long."""
 
     def behaves(order: LaunchOrder) -> Behaviour:
         return Behaviour(starts_after=10, runs_for=BUSY_FOR if schedule_of(order).startswith("busy") else SHORT)
 
-    bench = Bench(shards=shards)
+    bench = ActorHarness(shards=shards)
     bench.behaves = behaves
     bench.store_answers_after = LATENCY_MS
     bench.run(5 * SECOND)
     return bench
 
 
-def schedules(bench: Bench, names: Sequence[str], *constraints: Doc, priority: str = "medium") -> None:
+def schedules(bench: ActorHarness, names: Sequence[str], *constraints: Doc, priority: str = "medium") -> None:
     for name in names:
         spec = a_spec(name, every("10h"), constraints=list(constraints), overlap="allow", priority=priority)
         bench.request(an_apply(spec, f"apply-{name}"))
     bench.run(SECOND)
 
 
-def trigger(bench: Bench, *names: str) -> None:
+def trigger(bench: ActorHarness, *names: str) -> None:
     """Runs the schedules by hand, 50 ms apart."""
     for name in names:
         bench.request(a_request("trigger", name, request_id=f"now-{name}-{bench.now}"))
         bench.run(50)
 
 
-def ran(bench: Bench, names: Sequence[str] | None = None) -> list[str]:
+def ran(bench: ActorHarness, names: Sequence[str] | None = None) -> list[str]:
     return [name for name in map(schedule_of, bench.started) if names is None or name in names]
 
 
-def limits(bench: Bench) -> list[SharedLimit]:
+def limits(bench: ActorHarness) -> list[SharedLimit]:
     return [SharedLimit.of(row) for row in bench.rows("LIMIT") if str(row["pk"]).startswith("LIMIT#")]
 
 
@@ -168,7 +168,7 @@ def test_given_that_nothing_is_left_of_what_it_handed_back_then_it_keeps_nobody_
     assert ran(bench, [other, second]) == [other, second]
 
 
-def stop(bench: Bench, name: str) -> None:
+def stop(bench: ActorHarness, name: str) -> None:
     (run_id,) = {order.run_id for order in bench.started if schedule_of(order) == name}
     bench.request({"id": f"stop-{name}", "type": "run.cancel", "namespace": "flights", "run_id": run_id})
 
@@ -222,7 +222,7 @@ def test_given_that_every_poke_is_lost_then_they_hand_back_and_come_back_all_the
     schedules(bench, ["busy"], door(1))
     schedules(bench, names[:3], rate(6), door(1))
     schedules(bench, names[3:], rate(6))
-    bench.answer_with(lambda effect: isinstance(effect, Poke) and effect.run_id is not None, None, times=10**6)
+    bench.answer_with(lambda effect: isinstance(effect, WakeUp) and effect.run_id is not None, None, times=10**6)
     trigger(bench, "busy", *names[:3])
     bench.run(30 * SECOND)
     trigger(bench, *names[3:])
@@ -232,7 +232,7 @@ def test_given_that_every_poke_is_lost_then_they_hand_back_and_come_back_all_the
     assert ran(bench, names[:3]) == names[:3]
 
 
-def a_hard_minute(bench: Bench) -> None:
+def a_hard_minute(bench: ActorHarness) -> None:
     schedules(bench, ["busy"], door(1))
     schedules(bench, ["a", "b"], rate(3, per="40s"), door(1))
     schedules(bench, ["c", "d"], rate(3, per="40s"))
@@ -244,8 +244,8 @@ def a_hard_minute(bench: Bench) -> None:
 
 
 def test_given_a_crash_after_any_effect_then_all_of_them_run_once_and_nothing_is_left_behind() -> None:
-    def begun_bench() -> Bench:
-        bench = Bench()
+    def begun_bench() -> ActorHarness:
+        bench = ActorHarness()
         bench.behaves = lambda order: Behaviour(
             starts_after=10, runs_for=10 * SECOND if schedule_of(order) == "busy" else 50
         )

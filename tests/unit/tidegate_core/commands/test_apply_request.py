@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.support.builders import REQUESTS_ID, SECOND, Doc, a_request, a_spec, an_apply, every, on_data
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.request_bench import answer, brought_to
-from tidegate_core.engine.actor_inputs import Poked
+from tidegate_core.engine.actor_inputs import Woken
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.rows.inbox import InboxRow
@@ -19,8 +19,8 @@ from tidegate_core.rows.store_operations import Key, Put
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
@@ -48,14 +48,16 @@ def the_request(kind: str, **more: Any) -> Doc:
 
 
 @pytest.mark.parametrize(("kind", "status", "expected"), CASES)
-def test_given_a_status_then_each_request_has_its_answer(bench: Bench, kind: str, status: str, expected: str) -> None:
+def test_given_a_status_then_each_request_has_its_answer(
+    bench: ActorHarness, kind: str, status: str, expected: str
+) -> None:
     brought_to(bench, status)
     assert answer(bench, the_request(kind))["status"] == expected
 
 
 @pytest.mark.parametrize(("kind", "status", "expected"), CASES)
 def test_given_a_repeated_request_id_then_the_same_answer_comes_and_nothing_is_done_again(
-    bench: Bench, kind: str, status: str, expected: str
+    bench: ActorHarness, kind: str, status: str, expected: str
 ) -> None:
     brought_to(bench, status)
     first = answer(bench, the_request(kind), run=2 * SECOND)
@@ -67,7 +69,7 @@ def test_given_a_repeated_request_id_then_the_same_answer_comes_and_nothing_is_d
 
 @pytest.mark.parametrize("falls", [False, True], ids=["same owner", "successor"])
 def test_given_another_definition_under_an_id_that_was_used_then_it_is_refused_and_not_called_accepted(
-    bench: Bench, falls: bool
+    bench: ActorHarness, falls: bool
 ) -> None:
     """Found in review: whoever applied each version under one id was told `accepted`, with the first one's version, and nothing changed."""
     assert answer(bench, SAME)["status"] == "accepted"
@@ -82,7 +84,7 @@ def test_given_another_definition_under_an_id_that_was_used_then_it_is_refused_a
     assert answer(bench, SAME)["status"] == "accepted"
 
 
-def test_given_an_answer_that_an_older_release_stored_then_a_repeat_gets_it(bench: Bench) -> None:
+def test_given_an_answer_that_an_older_release_stored_then_a_repeat_gets_it(bench: ActorHarness) -> None:
     first = answer(bench, SAME)
     (row,) = [each for each in bench.rows("RQ#") if "definition" in each]
     key = Key(str(row["pk"]), str(row["sk"]))
@@ -92,7 +94,7 @@ def test_given_an_answer_that_an_older_release_stored_then_a_repeat_gets_it(benc
     assert answer(bench, SAME) == first
 
 
-def test_given_versions_then_they_count_up_over_updates_tombstones_and_new_lives(bench: Bench) -> None:
+def test_given_versions_then_they_count_up_over_updates_tombstones_and_new_lives(bench: ActorHarness) -> None:
     versions, incarnations = [], []
     requests = [
         an_apply(a_spec(trigger=every("1h")), "1"),
@@ -128,7 +130,7 @@ def test_given_versions_then_they_count_up_over_updates_tombstones_and_new_lives
     ],
 )
 def test_given_an_expected_version_then_it_is_compare_and_set(
-    bench: Bench, status: str, expected_version: int | str, answered: str
+    bench: ActorHarness, status: str, expected_version: int | str, answered: str
 ) -> None:
     brought_to(bench, status)
     before = bench.state_of()
@@ -139,7 +141,7 @@ def test_given_an_expected_version_then_it_is_compare_and_set(
         assert bench.state_of() == before
 
 
-def test_given_an_identical_spec_then_nothing_changes_but_the_position(bench: Bench) -> None:
+def test_given_an_identical_spec_then_nothing_changes_but_the_position(bench: ActorHarness) -> None:
     brought_to(bench, "active")
     before = bench.state_of()
     bench.run(SECOND)
@@ -152,7 +154,7 @@ def test_given_an_identical_spec_then_nothing_changes_but_the_position(bench: Be
 
 
 @pytest.mark.parametrize("kind", ["apply", "delete", "suspend", "resume"])
-def test_given_an_older_request_that_comes_later_then_it_is_superseded(bench: Bench, kind: str) -> None:
+def test_given_an_older_request_that_comes_later_then_it_is_superseded(bench: ActorHarness, kind: str) -> None:
     """From the topic partition of another holder, through the inbox: its position decides, not its arrival."""
     brought_to(bench, "active")
     before = bench.state_of()
@@ -160,13 +162,13 @@ def test_given_an_older_request_that_comes_later_then_it_is_superseded(bench: Be
     row = InboxRow(namespace="flights", name="nightly", kind="Q", origin=older, body=json.dumps(the_request(kind)))
     shard = schedule_shard("flights", "nightly", 4)
     bench.store.write([Put(row.key(shard), {**to_item(row, row.key(shard)), "rev": 1})])
-    bench.give(Poked(shard))
+    bench.give(Woken(shard))
     assert bench.status_of("it") == "superseded"
     assert bench.state_of() == before
     assert bench.rows("I#") == []
 
 
-def test_given_several_requests_in_one_batch_then_they_are_applied_in_the_order_of_the_log(bench: Bench) -> None:
+def test_given_several_requests_in_one_batch_then_they_are_applied_in_the_order_of_the_log(bench: ActorHarness) -> None:
     documents = [
         an_apply(a_spec(trigger=every("1h")), "1"),
         a_request("suspend", request_id="2"),
@@ -181,7 +183,7 @@ def test_given_several_requests_in_one_batch_then_they_are_applied_in_the_order_
     assert order == ["1", "2", "3", "4", "5"]
 
 
-def test_given_a_request_without_id_then_it_is_applied_and_its_inbox_row_goes(bench: Bench) -> None:
+def test_given_a_request_without_id_then_it_is_applied_and_its_inbox_row_goes(bench: ActorHarness) -> None:
     document = an_apply(a_spec(trigger=every("1h")))
     del document["id"]
     bench.request(document)
@@ -201,7 +203,7 @@ def test_given_a_request_id_that_was_used_for_another_request_then_it_is_rejecte
     second: Doc,
 ) -> None:
     """Else its sender would take the first one's answer for its own (SEMANTICS 17)."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     assert answer(bench, an_apply(a_spec("one"), "q"))["status"] == "accepted"
     receipt = answer(bench, second)
@@ -213,7 +215,7 @@ def test_given_a_request_id_that_was_used_for_another_request_then_it_is_rejecte
 
 
 def test_given_one_request_id_in_two_namespaces_then_both_are_applied() -> None:
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     for namespace in ("flights", "orders"):
         spec = {**a_spec("one"), "namespace": namespace}
@@ -223,7 +225,7 @@ def test_given_one_request_id_in_two_namespaces_then_both_are_applied() -> None:
 
 @pytest.mark.parametrize("months", [0, 1, 2, 30])
 def test_given_a_name_that_comes_back_long_after_its_delete_then_it_is_a_new_version_and_the_shard_goes_on(
-    bench: Bench, months: int
+    bench: ActorHarness, months: int
 ) -> None:
     """The definitions of the first life are still there, whatever TTL removed: no version may be given twice."""
     for version, kind in ((1, "apply"), (2, "delete"), (3, "apply"), (4, "delete"), (5, "apply")):
@@ -240,7 +242,7 @@ def test_given_a_name_that_comes_back_long_after_its_delete_then_it_is_a_new_ver
 
 
 def test_given_deletes_of_names_that_never_were_then_their_tombstones_go_and_a_create_begins_at_one(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """CD-015."""
     for request_id, months in (("1", 1), ("2", 2)):
@@ -255,7 +257,7 @@ def test_given_deletes_of_names_that_never_were_then_their_tombstones_go_and_a_c
 
 @pytest.mark.parametrize(("expected_version", "status"), [(1, "accepted"), (0, "conflict"), (7, "conflict")])
 def test_given_an_expected_version_then_run_now_is_compare_and_set_as_well(
-    bench: Bench, expected_version: int, status: str
+    bench: ActorHarness, expected_version: int, status: str
 ) -> None:
     brought_to(bench, "active")
     receipt = answer(bench, a_request("trigger", expected_version=expected_version), run=5 * SECOND)
@@ -263,19 +265,19 @@ def test_given_an_expected_version_then_run_now_is_compare_and_set_as_well(
     assert len(bench.started) == (1 if status == "accepted" else 0)
 
 
-def test_given_a_run_now_that_is_older_than_the_schedule_then_it_is_superseded(bench: Bench) -> None:
+def test_given_a_run_now_that_is_older_than_the_schedule_then_it_is_superseded(bench: ActorHarness) -> None:
     brought_to(bench, "active")
     older = Position(bench.now - 1, REQUESTS_ID, 1, 9).text()
     row = InboxRow(namespace="flights", name="nightly", kind="Q", origin=older, body=json.dumps(the_request("trigger")))
     shard = schedule_shard("flights", "nightly", 4)
     bench.store.write([Put(row.key(shard), {**to_item(row, row.key(shard)), "rev": 1})])
-    bench.give(Poked(shard))
+    bench.give(Woken(shard))
     bench.run(5 * SECOND)
     assert bench.status_of("it") == "superseded"
     assert bench.started == []
 
 
-def test_given_a_create_after_a_delete_of_a_name_that_never_was_then_it_is_version_one(bench: Bench) -> None:
+def test_given_a_create_after_a_delete_of_a_name_that_never_was_then_it_is_version_one(bench: ActorHarness) -> None:
     answer(bench, a_request("delete", request_id="1"))
     assert answer(bench, an_apply(a_spec(), "2", expected_version=0))["version"] == 1
     assert answer(bench, a_request("delete", request_id="3"))["version"] == 2

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.request_bench import answer
 from tests.support.harness.suspend_bench import a_bench, suspend
 from tests.unit.tidegate_core.commands.test_controls_heard_late import definition, nominals, state
@@ -16,22 +16,22 @@ from tidegate_core.explain.audit.shard_snapshot import Window
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.schedule_generation import PastGeneration
-from tidegate_core.rows.scope_suspension import NO_CONTROLS
+from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS
 
 REF = "flights/nightly"
 
 
-def apply(bench: Bench, trigger: Doc, how: str | None = None) -> None:
+def apply(bench: ActorHarness, trigger: Doc, how: str | None = None) -> None:
     spec = a_spec(trigger=trigger, overlap="allow", **({} if how is None else {"priority": "high"}))
     more: dict[str, Any] = {} if how is None else {"on_update": how}
     assert answer(bench, an_apply(spec, f"apply {how}", **more))["status"] == "accepted"
 
 
-def must(bench: Bench) -> list[int]:
+def must(bench: ActorHarness) -> list[int]:
     """Returns what the audit wants, of one life."""
     generations = generations_of(state(bench), [from_item(PastGeneration, item) for item in bench.rows("V#")])
     window = Window(0, bench.now)
-    expected = expected_of(REF, generations, lambda version: definition(bench, version), NO_CONTROLS, window)
+    expected = expected_of(REF, generations, lambda version: definition(bench, version), NO_SUSPENSIONS, window)
     assert expected.unjudged == []
     return sorted(instant for found in expected.must.values() for instant in found)
 

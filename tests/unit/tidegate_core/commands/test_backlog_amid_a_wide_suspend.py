@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.request_bench import answer
 from tests.support.harness.suspend_bench import a_bench
 from tests.unit.tidegate_core.commands.test_controls_heard_late import definition, state
@@ -26,17 +26,17 @@ def widely(kind: str, namespace: str | None = "flights") -> Doc:
     return {"id": f"{kind}-{namespace}", "type": f"control.{kind}", **scope}
 
 
-def applied(bench: Bench, **catch_up: Any) -> None:
+def applied(bench: ActorHarness, **catch_up: Any) -> None:
     bench.request(an_apply(a_spec(trigger=every("10m"), overlap="allow", catchup=catch_up)))
     bench.run(SECOND)
 
 
-def launched(bench: Bench) -> list[int]:
+def launched(bench: ActorHarness) -> list[int]:
     assert {what for what, *_ in bench.ledger()} == {"launched"}
     return [nominal for _, _, nominal, _ in bench.ledger()]
 
 
-def must(bench: Bench) -> list[int]:
+def must(bench: ActorHarness) -> list[int]:
     """Returns what the audit wants."""
     generations = generations_of(state(bench), [from_item(PastGeneration, item) for item in bench.rows("V#")])
     texts = [definition(bench, each.version) for each in generations]

@@ -23,7 +23,7 @@ from tests.support.builders import (
     every,
     on_data,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tidegate_core.language.values.shard_hash import schedule_shard
 
 IN_40_S = {"type": "time_window", "opens": "02:14", "closes": "02:13"}
@@ -33,23 +33,23 @@ SCHEDULES = tier.at_night(200, else_=40)
 
 
 @pytest.fixture
-def bench() -> Bench:
-    return Bench()
+def bench() -> ActorHarness:
+    return ActorHarness()
 
 
-def answer(bench: Bench, document: Doc, run: int = 0) -> Doc:
+def answer(bench: ActorHarness, document: Doc, run: int = 0) -> Doc:
     bench.request(document)
     bench.run(run)
     return bench.receipts()[str(document["id"])]
 
 
-def events(bench: Bench, count: int, prefix: str, dataset: str = "raw") -> None:
+def events(bench: ActorHarness, count: int, prefix: str, dataset: str = "raw") -> None:
     for number in range(count):
         bench.event(an_event(f"{prefix}-{number}", dataset))
     bench.run(100)
 
 
-def test_given_ts_04_then_an_update_obsoletes_the_half_filled_job(bench: Bench) -> None:
+def test_given_ts_04_then_an_update_obsoletes_the_half_filled_job(bench: ActorHarness) -> None:
     """TS-04: needs 5; 1 event; update the properties; 4 more; wait 10 s: no run. 1 more: a run with the new ones."""
     bench.request(an_apply(a_spec(trigger=on_data(count=5), args=["old"])))
     events(bench, 1, "before")
@@ -63,7 +63,7 @@ def test_given_ts_04_then_an_update_obsoletes_the_half_filled_job(bench: Bench) 
     assert [order.args for order in bench.started] == [("new",)]
 
 
-def test_given_ts_05_then_an_update_drops_the_job_that_waits_for_its_constraint(bench: Bench) -> None:
+def test_given_ts_05_then_an_update_drops_the_job_that_waits_for_its_constraint(bench: ActorHarness) -> None:
     """TS-05: needs 5 and a wait; 5 events; update to 3 and hardly any wait; 3 events: a run with the new properties at
     once, and the old job never runs. Rows CD-033 and CD-035.
     """
@@ -80,7 +80,7 @@ def test_given_ts_05_then_an_update_drops_the_job_that_waits_for_its_constraint(
 
 
 def test_given_ts_06_at_random_offsets_then_no_deleted_schedule_runs_whenever_its_last_event_comes(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """TS-06, at 200 offsets at night: needs 5; 4 events; DELETE; 1 more at -500 to +50 ms of it: no run, unless its fifth event was counted, and
     the program past the gate, before the delete was answered. The same name made again counts from 0.
@@ -122,7 +122,7 @@ def test_given_ts_07_at_random_offsets_then_a_run_was_claimed_before_its_delete_
     """TS-07, at 200 offsets at night: 5 events and a delay of 40 s, or a window that opens then; DELETE at -500 to +50 ms of the end of the wait. A program starts only when the
     delete's answer lists it as running. Rows CD-035 and OQ-01.
     """
-    bench = Bench(behaviour=Behaviour(starts_after=starts_after, runs_for=MINUTE))
+    bench = ActorHarness(behaviour=Behaviour(starts_after=starts_after, runs_for=MINUTE))
     chance = random.Random(7)
     names = [f"s{number}" for number in range(SCHEDULES)]
     due = bench.now + 40 * SECOND
@@ -146,7 +146,7 @@ def test_given_ts_07_at_random_offsets_then_a_run_was_claimed_before_its_delete_
 
 @pytest.mark.parametrize("blocked_by", ["window", "limit", "both"])
 def test_given_ts_08_then_the_run_starts_only_when_all_constraints_hold_at_the_same_check(
-    bench: Bench, blocked_by: str
+    bench: ActorHarness, blocked_by: str
 ) -> None:
     """TS-08: a trigger and several constraints; each flips in turn."""
     window = IN_40_S if blocked_by in {"window", "both"} else {**IN_40_S, "opens": "02:00", "closes": "01:59"}
@@ -172,7 +172,7 @@ def test_given_ts_08_then_the_run_starts_only_when_all_constraints_hold_at_the_s
     "request_", [an_apply(a_spec(trigger=on_data(count=2), args=["new"]), "it"), a_request("delete", request_id="it")]
 )
 def test_given_an_update_or_delete_then_the_half_filled_job_goes_and_all_events_are_needed_anew(
-    bench: Bench, request_: Doc
+    bench: ActorHarness, request_: Doc
 ) -> None:
     """Section 3.11 of the rows: update, disable and delete each drop the pending half-filled job."""
     bench.request(an_apply(a_spec(trigger=on_data(count=2))))
@@ -189,7 +189,7 @@ def test_given_an_update_or_delete_then_the_half_filled_job_goes_and_all_events_
 def test_given_many_schedules_suspended_at_once_while_all_are_due_then_nothing_starts_after_its_answer() -> None:
     """Row CD-035 for each mode that stops: the suspend races with 60 launches, and whoever commits first wins."""
     for mode in ("drop", "hold", "freeze"):
-        bench = Bench(behaviour=Behaviour(starts_after=120))
+        bench = ActorHarness(behaviour=Behaviour(starts_after=120))
         chance = random.Random(mode)
         names = [f"s{number}" for number in range(tier.at_night(60, else_=20))]
         for name in names:
@@ -202,14 +202,14 @@ def test_given_many_schedules_suspended_at_once_while_all_are_due_then_nothing_s
         stops.check()
 
 
-def _started(bench: Bench, name: str) -> set[str]:
+def _started(bench: ActorHarness, name: str) -> set[str]:
     return {order.run_id for order in bench.started if str(order.context["schedule"]["name"]) == name}  # type: ignore[index,call-overload]
 
 
 class _Stops:
     """Requests that stop schedules, each at its instant, with what had started of the schedule when it was answered."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: ActorHarness) -> None:
         self._bench = bench
         self._before: dict[str, set[str]] = {}
 
@@ -227,7 +227,7 @@ class _Stops:
         assert self._bench.notices("decision_failed") == []
 
 
-def _in_order(bench: Bench, acts: Sequence[tuple[int, Callable[[], None]]]) -> None:
+def _in_order(bench: ActorHarness, acts: Sequence[tuple[int, Callable[[], None]]]) -> None:
     for at, act in sorted(acts, key=lambda each: each[0]):
         bench.run(at - bench.now)
         act()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, Doc, a_request, a_spec, all_of, an_apply, an_event, every, on_data
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.unit.tidegate_core.ownership.test_scope_suspension_watch import CLOSED, ask, control, controls, made
 from tidegate_core.explain.audit.expected_occurrences import expected_of, generations_of
 from tidegate_core.explain.audit.shard_snapshot import Window
@@ -23,18 +23,18 @@ REF = "flights/nightly"
 
 
 @pytest.fixture
-def bench() -> Bench:
-    bench = Bench(behaviour=Behaviour(runs_for=100))
+def bench() -> ActorHarness:
+    bench = ActorHarness(behaviour=Behaviour(runs_for=100))
     bench.run(SECOND)
     return bench
 
 
-def deafly(bench: Bench, document: Doc, meanwhile: int = HEARD_AFTER) -> int:
+def deafly(bench: ActorHarness, document: Doc, meanwhile: int = HEARD_AFTER) -> int:
     """Asks for a control that its home carries out, and of which no shard hears for as long; returns its append time."""
     moved = len(bench.commits("move_controls"))
 
     def looks_for_it(effect: Any) -> bool:
-        is_look = isinstance(effect, Read) and effect.keys == (keys.CONTROLS_KEY,)
+        is_look = isinstance(effect, Read) and effect.keys == (keys.SUSPENSIONS_KEY,)
         return is_look and len(bench.commits("move_controls")) > moved
 
     bench.hold_back(looks_for_it, times=99)
@@ -44,13 +44,13 @@ def deafly(bench: Bench, document: Doc, meanwhile: int = HEARD_AFTER) -> int:
     return asked_at
 
 
-def hear(bench: Bench, document: Doc) -> None:
+def hear(bench: ActorHarness, document: Doc) -> None:
     bench.as_usual()
     bench.run(3 * SECOND)
     assert bench.status_of(str(document["id"])) == "accepted"
 
 
-def resume_heard_late(bench: Bench) -> tuple[int, int]:
+def resume_heard_late(bench: ActorHarness) -> tuple[int, int]:
     """Returns the true end of the span, and when its shards had heard of it."""
     deafly(bench, control("resume"))
     heard_at = bench.now
@@ -61,17 +61,17 @@ def resume_heard_late(bench: Bench) -> tuple[int, int]:
     return ended, heard_at
 
 
-def state(bench: Bench) -> ScheduleState:
+def state(bench: ActorHarness) -> ScheduleState:
     (item,) = bench.rows("S#")
     return from_item(ScheduleState, item)
 
 
-def definition(bench: Bench, version: int) -> str:
+def definition(bench: ActorHarness, version: int) -> str:
     (item,) = [item for item in bench.rows("DEF#") if item["version"] == version]
     return str(item["spec"])
 
 
-def nominals(bench: Bench, name: str = "nightly") -> list[int]:
+def nominals(bench: ActorHarness, name: str = "nightly") -> list[int]:
     return sorted(nominal for _, ref, nominal, _ in made(bench) if ref == name)
 
 
@@ -83,7 +83,7 @@ def seconds_between(begin: int, end: int) -> list[int]:
 # -- time triggers --------------------------------------------------------------------------------------------------------
 
 
-def test_given_instants_between_a_resume_and_its_arrival_then_each_of_them_is_made(bench: Bench) -> None:
+def test_given_instants_between_a_resume_and_its_arrival_then_each_of_them_is_made(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("1s"), overlap="allow")))
     ask(bench, control("suspend"))
     bench.run(MINUTE)
@@ -96,7 +96,7 @@ def test_given_instants_between_a_resume_and_its_arrival_then_each_of_them_is_ma
     assert [each for each in found if begun + SECOND <= each < ended] == []
 
 
-def test_given_instants_between_a_suspend_and_its_arrival_then_each_of_them_has_an_entry(bench: Bench) -> None:
+def test_given_instants_between_a_suspend_and_its_arrival_then_each_of_them_has_an_entry(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("1s"), overlap="allow", constraints=[CLOSED])))
     bench.run(5 * SECOND)
     begun = deafly(bench, control("suspend"))
@@ -106,7 +106,7 @@ def test_given_instants_between_a_suspend_and_its_arrival_then_each_of_them_has_
     assert {what for what, _, _, _ in made(bench)} == {"cancelled/suspended"}
 
 
-def test_given_both_are_heard_at_once_then_the_instants_behind_the_resume_are_made(bench: Bench) -> None:
+def test_given_both_are_heard_at_once_then_the_instants_behind_the_resume_are_made(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("1s"), overlap="allow")))
     bench.run(5 * SECOND)
     begun = deafly(bench, control("suspend"), 3 * SECOND)
@@ -121,7 +121,7 @@ def test_given_both_are_heard_at_once_then_the_instants_behind_the_resume_are_ma
     assert [each for each in found if each >= ended] == seconds_between(ended, found[-1] + 1)
 
 
-def test_given_a_suspended_span_then_nothing_is_written_for_its_instants(bench: Bench) -> None:
+def test_given_a_suspended_span_then_nothing_is_written_for_its_instants(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("1s"), overlap="allow")))
     ask(bench, control("suspend"))
     bench.run(2 * SECOND)
@@ -131,7 +131,7 @@ def test_given_a_suspended_span_then_nothing_is_written_for_its_instants(bench: 
     assert len(bench.commits("fire")) == commits
 
 
-def test_given_the_owner_falls_within_the_span_then_its_successor_goes_on_at_the_resume(bench: Bench) -> None:
+def test_given_the_owner_falls_within_the_span_then_its_successor_goes_on_at_the_resume(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("1s"), overlap="allow")))
     ask(bench, control("suspend"))
     bench.run(10 * SECOND)
@@ -145,7 +145,7 @@ def test_given_the_owner_falls_within_the_span_then_its_successor_goes_on_at_the
 # -- requests meanwhile ---------------------------------------------------------------------------------------------------
 
 
-def test_given_a_suspended_span_then_a_request_is_answered_with_what_is_still_to_come(bench: Bench) -> None:
+def test_given_a_suspended_span_then_a_request_is_answered_with_what_is_still_to_come(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
     ask(bench, control("suspend"))
     bench.run(10 * MINUTE)
@@ -163,7 +163,7 @@ def test_given_a_suspended_span_then_a_request_is_answered_with_what_is_still_to
 
 @pytest.mark.parametrize("request_type", ["delete", "suspend"])
 def test_given_a_request_that_a_shard_deals_with_before_it_hears_of_the_resume_then_the_generation_says_so(
-    bench: Bench, request_type: str
+    bench: ActorHarness, request_type: str
 ) -> None:
     """Both are under way at once, and it may as well have come before the resume: the audit knows."""
     bench.request(an_apply(a_spec(trigger=every("1s"), overlap="allow")))
@@ -188,7 +188,7 @@ def test_given_a_request_that_a_shard_deals_with_before_it_hears_of_the_resume_t
 # -- composites' ticks and reminders --------------------------------------------------------------------------------------
 
 
-def test_given_a_tick_between_a_resume_and_its_arrival_then_it_latches(bench: Bench) -> None:
+def test_given_a_tick_between_a_resume_and_its_arrival_then_it_latches(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=all_of(every("1m"), on_data()))))
     ask(bench, control("suspend"))
     bench.run(10 * MINUTE)
@@ -200,7 +200,9 @@ def test_given_a_tick_between_a_resume_and_its_arrival_then_it_latches(bench: Be
     assert [nominal for what, _, nominal, _ in made(bench)] == [tick]
 
 
-def test_given_a_span_of_many_ticks_then_they_are_passed_by_in_one_step_and_the_next_one_latches(bench: Bench) -> None:
+def test_given_a_span_of_many_ticks_then_they_are_passed_by_in_one_step_and_the_next_one_latches(
+    bench: ActorHarness,
+) -> None:
     bench.request(an_apply(a_spec(trigger=all_of(every("1s", driver="time"), on_data()))))
     bench.run(2 * SECOND)
     ask(bench, control("suspend"))
@@ -211,7 +213,7 @@ def test_given_a_span_of_many_ticks_then_they_are_passed_by_in_one_step_and_the_
     assert 2 <= len(bench.rows("E#")) <= 5
 
 
-def test_given_a_reminder_between_a_resume_and_its_arrival_then_it_is_dealt_with(bench: Bench) -> None:
+def test_given_a_reminder_between_a_resume_and_its_arrival_then_it_is_dealt_with(bench: ActorHarness) -> None:
     trigger = {**on_data(), "at_least_every": "1m", "allow_empty": True}
     bench.request(an_apply(a_spec(trigger=trigger)))
     bench.run(SECOND)
@@ -229,7 +231,7 @@ def test_given_a_reminder_between_a_resume_and_its_arrival_then_it_is_dealt_with
 
 
 def test_given_a_reminder_within_a_span_then_none_of_it_is_dealt_with_and_they_go_on_at_their_pace(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     trigger = {**on_data(), "at_least_every": "1m", "allow_empty": True}
     bench.request(an_apply(a_spec(trigger=trigger)))

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, a_send, a_spec, all_of, an_apply, an_event, every, on_data
-from tests.support.harness.actor_harness import Bench
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.actor_harness import ActorHarness
+from tests.support.harness.decision_harness import DecisionHarness
 from tests.support.harness.effect_matchers import a_produce
 from tests.unit.tidegate_core.ownership.test_scope_suspension_watch import control, leases
 from tidegate_core.commands.shard_suspension import EndPage
-from tidegate_core.messages.one_shot import held_messages as holding
+from tidegate_core.messages.one_shot import held_messages
 from tidegate_core.rows.effects import Commit, Effect, Invalid
 from tidegate_core.rows.evidence import Evidence, EvidenceChunk
 from tidegate_core.rows.item_codec import from_item
@@ -28,9 +28,9 @@ def is_a_page(effect: Effect) -> bool:
     return isinstance(effect, Commit) and effect.transaction.name == "end_covered"
 
 
-def waiting(trigger: dict[str, Any], *partitions: str, **more: Any) -> Bench:
+def waiting(trigger: dict[str, Any], *partitions: str, **more: Any) -> ActorHarness:
     """What has come for a schedule, in a store that takes no page of a wide suspend."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=trigger, **more)))
     for partition in partitions:
@@ -40,7 +40,7 @@ def waiting(trigger: dict[str, Any], *partitions: str, **more: Any) -> Bench:
     return bench
 
 
-def suspend_and_resume(bench: Bench, crashes: bool = True) -> None:
+def suspend_and_resume(bench: ActorHarness, crashes: bool = True) -> None:
     for kind in ("suspend", "resume"):
         bench.request(control(kind))
         bench.run(SECOND)
@@ -49,7 +49,7 @@ def suspend_and_resume(bench: Bench, crashes: bool = True) -> None:
         bench.run(SECOND)
 
 
-def told(bench: Bench) -> list[list[str]]:
+def told(bench: ActorHarness) -> list[list[str]]:
     """Returns the data partitions that each run was started for."""
     chunks = [from_item(EvidenceChunk, item) for item in bench.rows("EC#")]
     return [
@@ -111,7 +111,7 @@ def test_given_a_page_that_is_refused_then_a_control_that_comes_meanwhile_takes_
 
 def test_given_one_thing_that_cannot_end_then_the_others_do_and_other_namespaces_messages_are_let_go() -> None:
     """Found in review: the others waited with it, and so did each message that was held back in the shard, whose namespace had been resumed."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     delayed = [{"type": "delay", "after": "1h"}]
     for number in range(8):
@@ -145,8 +145,8 @@ def test_given_more_held_messages_than_are_let_go_ahead_and_no_broker_then_a_sto
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Found in review: the shard waited for the broker to take what had been let go, and programs started meanwhile in all namespaces."""
-    monkeypatch.setattr(holding, "LET_GO_AHEAD_MAX", 10)
-    bench = Bench(shards=1)
+    monkeypatch.setattr(held_messages, "RELEASE_AHEAD_MAX", 10)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
     bench.request(control("suspend", "orders"))
@@ -176,8 +176,8 @@ def test_given_more_held_messages_than_are_let_go_ahead_and_no_broker_then_a_sto
     monkeypatch: pytest.MonkeyPatch, order: str
 ) -> None:
     """Found in review: all was stopped, and who asked for it heard nothing until the broker took another namespace's messages."""
-    monkeypatch.setattr(holding, "LET_GO_AHEAD_MAX", 10)
-    bench = Bench(shards=1)
+    monkeypatch.setattr(held_messages, "RELEASE_AHEAD_MAX", 10)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
     bench.request(control("suspend", "orders"))
@@ -251,6 +251,6 @@ def test_given_a_page_that_comes_when_something_else_lies_in_the_place_then_that
         first_at=first_at,
         job=job,
     )
-    desk = Desk(evidence)
+    desk = DecisionHarness(evidence)
     desk.decide(EndPage((evidence.key(0),), lambda namespace, since: since <= 10))
     assert (desk.records(Evidence, "E#") == [evidence]) == stays

@@ -18,7 +18,7 @@ from tests.support.builders import (
     every,
     on_data,
 )
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.commands.quota_enforcement import COUNTED_FOR_MS, COUNTS_MAX
 from tidegate_core.language.definitions.quotas import Quota
 from tidegate_core.language.values.shard_hash import schedule_shard
@@ -32,19 +32,19 @@ COUNT = keys.schedule_count("flights")
 HOURLY = every("1h")
 
 
-def bench_with(quota: Quota, beside: Bench | None = None, **holding: Any) -> Bench:
-    bench = Bench(beside=beside, owner=None if beside is None else "other", quotas={"flights": quota}, **holding)
+def bench_with(quota: Quota, beside: ActorHarness | None = None, **holding: Any) -> ActorHarness:
+    bench = ActorHarness(beside=beside, owner=None if beside is None else "other", quotas={"flights": quota}, **holding)
     bench.run(SECOND)
     return bench
 
 
-def said(bench: Bench, document: Doc, run: int = SECOND) -> Doc:
+def said(bench: ActorHarness, document: Doc, run: int = SECOND) -> Doc:
     bench.request(document)
     bench.run(run)
     return bench.receipts()[str(document["id"])]
 
 
-def status(bench: Bench, document: Doc) -> str:
+def status(bench: ActorHarness, document: Doc) -> str:
     return str(said(bench, document)["status"])
 
 
@@ -52,7 +52,7 @@ def made(name: str, again: str = "", **more: Any) -> Doc:
     return an_apply(a_spec(name, HOURLY, **more), f"apply-{name}{again}")
 
 
-def counted(bench: Bench) -> int:
+def counted(bench: ActorHarness) -> int:
     return from_item(ScheduleCount, bench.store.get([COUNT])[COUNT]).schedules
 
 
@@ -60,7 +60,7 @@ def a_count(effect: Effect) -> bool:
     return isinstance(effect, Commit) and effect.transaction.name == "count_schedules"
 
 
-def in_a_shard_apart(bench: Bench, others: list[str]) -> str:
+def in_a_shard_apart(bench: ActorHarness, others: list[str]) -> str:
     """Returns a schedule's name whose shard is not that of any of these."""
     shards = bench.holding.shards
     taken = {schedule_shard("flights", name, shards) for name in others}
@@ -94,7 +94,7 @@ def test_given_a_schedule_that_sends_messages_then_it_counts_like_any_other() ->
 
 
 def test_given_schedules_of_before_the_quota_then_the_first_create_counts_them_in_all_shards() -> None:
-    before = Bench()
+    before = ActorHarness()
     before.run(SECOND)
     names = [f"s{number}" for number in range(6)]
     assert len({schedule_shard("flights", name, before.holding.shards) for name in names}) > 1
@@ -180,7 +180,7 @@ def test_given_as_many_that_hear_an_event_as_the_quota_then_another_is_rejected(
 
 def test_given_a_delete_amid_the_first_count_then_it_is_counted_again() -> None:
     """Found in review: the count had one too many, and for ten minutes nothing could be created in the place of what was deleted."""
-    before = Bench()
+    before = ActorHarness()
     before.run(SECOND)
     for number in range(4):
         assert status(before, made(f"s{number}")) == "accepted"
@@ -200,7 +200,7 @@ def test_given_a_delete_amid_the_first_count_then_it_is_counted_again() -> None:
 
 def test_given_deletes_amid_each_first_count_then_who_creates_is_told_to_try_again() -> None:
     """Found in review: it was told that the namespace is full, by a number that nobody had counted."""
-    before = Bench()
+    before = ActorHarness()
     before.run(SECOND)
     gone = [f"s{number}" for number in range(COUNTS_MAX)]
     for name in gone:
@@ -222,7 +222,7 @@ def test_given_deletes_amid_each_first_count_then_who_creates_is_told_to_try_aga
 
 
 def test_given_deletes_before_anybody_has_counted_then_a_create_counts() -> None:
-    before = Bench()
+    before = ActorHarness()
     before.run(SECOND)
     for number in range(5):
         assert status(before, made(f"s{number}")) == "accepted"

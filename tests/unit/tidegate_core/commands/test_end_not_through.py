@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, a_request, a_spec, all_of, an_apply, an_event, on_data
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.request_bench import answer
 from tests.support.harness.suspend_bench import a_bench
 from tidegate_core.ownership.quarantine import TRY_AGAIN_MS
@@ -34,7 +34,7 @@ REASONS = {
 }
 
 
-def counted(*partitions: str, trigger: dict[str, Any] | None = None) -> Bench:
+def counted(*partitions: str, trigger: dict[str, Any] | None = None) -> ActorHarness:
     """A schedule whose evidence waits for more, in a store that takes no page which ends something."""
     bench = a_bench()
     bench.request(an_apply(a_spec(trigger=trigger or THREE)))
@@ -50,25 +50,25 @@ def counted(*partitions: str, trigger: dict[str, Any] | None = None) -> Bench:
     return bench
 
 
-def ask(bench: Bench, requests: list[Any]) -> None:
+def ask(bench: ActorHarness, requests: list[Any]) -> None:
     for each in requests:
         bench.request(each)
         bench.run(SECOND)
 
 
-def ended(bench: Bench) -> list[tuple[str, str]]:
+def ended(bench: ActorHarness) -> list[tuple[str, str]]:
     rows = [from_item(LedgerRow, row) for row in bench.rows("L#")]
     return [(f"{row.disposition}/{row.reason}", row.job_id) for row in rows]
 
 
-def written_by_an_older_release(bench: Bench) -> None:
+def written_by_an_older_release(bench: ActorHarness) -> None:
     (row,) = bench.rows("E#")
     row = {name: value for name, value in row.items() if name != "generation"}
     bench.store.write([Put(Key(str(row["pk"]), str(row["sk"])), row)])
     bench.crash()
 
 
-def partitions_of(bench: Bench, evidence_id: str) -> list[str]:
+def partitions_of(bench: ActorHarness, evidence_id: str) -> list[str]:
     chunks = [from_item(EvidenceChunk, item) for item in bench.rows("EC#") if item["evidence_id"] == evidence_id]
     return [entry["partition"] for chunk in chunks for entry in json.loads(chunk.entries)]
 

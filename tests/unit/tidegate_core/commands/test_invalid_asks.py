@@ -26,9 +26,9 @@ from tests.support.builders import (
     an_event,
     on_data,
 )
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit, a_produce
-from tidegate_core.engine.actor_inputs import Poked
+from tidegate_core.engine.actor_inputs import Woken
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.language.values.shard_hash import message_shard
 from tidegate_core.messages.wire.delivery_loop import INVALID_PAUSE_MS
@@ -43,8 +43,8 @@ LETTERS = "tidegate.requests.dlq"
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
@@ -60,16 +60,16 @@ def a_write(of: str) -> Callable[[Effect], bool]:
     return match
 
 
-def failed(bench: Bench) -> list[str]:
+def failed(bench: ActorHarness) -> list[str]:
     return [str(notice.fields["name"]) for notice in bench.notices("decision_failed")]
 
 
-def delivered(bench: Bench) -> list[str]:
+def delivered(bench: ActorHarness) -> list[str]:
     return [str(each.document) for each in bench.on("out")]
 
 
 def test_given_more_ends_than_an_item_holds_then_the_request_is_refused_and_the_next_one_is_applied(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     many = EndOffsets({f"{EVENTS_ID}/{number}": 10**9 for number in range(ITEM_BYTES_MAX // 40)})
     bench.answer_with(lambda effect: isinstance(effect, ReadEndOffsets) and effect.topic == EVENTS, many)
@@ -84,7 +84,7 @@ def test_given_more_ends_than_an_item_holds_then_the_request_is_refused_and_the_
 
 
 def test_given_a_send_that_the_store_never_takes_then_it_is_a_dead_letter_and_the_others_are_delivered(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.answer_with(a_write("poisoned"), INVALID, times=100)
     sends = [a_send(f"m-{each}", payload=each, after="1s", receipt=True) for each in ("a", "poisoned", "b")]
@@ -102,7 +102,7 @@ def test_given_a_send_that_the_store_never_takes_then_it_is_a_dead_letter_and_th
 
 def test_given_a_timer_row_that_the_store_never_takes_then_the_next_try_is_no_repeat() -> None:
     """Found by a review: its message row stayed, and the sender's next try was answered `unchanged` for what nothing wakes."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     named = MessageName.of_request("orders", "m-1").id
     bench.answer_with(
@@ -127,7 +127,7 @@ def test_given_a_timer_row_that_the_store_never_takes_then_the_next_try_is_no_re
 
 
 def test_given_a_replacement_that_the_store_never_takes_then_what_comes_under_its_key_is_delivered(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.answer_with(a_write("poisoned"), INVALID, times=100)
     bench.request(a_send("m-1", key="k", payload="old", after="1m"))
@@ -143,7 +143,7 @@ def test_given_a_replacement_that_the_store_never_takes_then_what_comes_under_it
 
 
 def test_given_a_send_in_the_inbox_that_the_store_never_takes_then_it_is_a_dead_letter_and_its_row_goes(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.answer_with(a_write("poisoned"), INVALID, times=100)
     shard = message_shard("flights", None, "m-1", 4)
@@ -151,7 +151,7 @@ def test_given_a_send_in_the_inbox_that_the_store_never_takes_then_it_is_a_dead_
     body = json.dumps(a_send("m-1", payload="poisoned", receipt=True))
     row = InboxRow(namespace="flights", name="x", kind="M", origin=origin, body=body)
     bench.store.write([Put(row.key(shard), to_item(row, row.key(shard)))])
-    bench.give(Poked(shard))
+    bench.give(Woken(shard))
     bench.run(SECOND)
     assert bench.status_of("m-1") == "rejected"
     assert len(bench.on(LETTERS)) == 1
@@ -163,14 +163,14 @@ def test_given_a_send_in_the_inbox_that_the_store_never_takes_then_it_is_a_dead_
 )
 def test_given_a_topic_of_dead_letters_that_is_away_then_no_message_waits_for_one_of_the_inbox(body: Doc) -> None:
     """Found by a review: creates and cancels of the shard stood still, and their topic partition with them, until it was back."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.answer_with(a_produce(LETTERS), NotProduced("unavailable", "its leader is away"), times=1_000_000)
     bench.answer_with(a_write("poisoned"), INVALID, times=100)
     origin = Position(bench.now, REQUESTS_ID, 1, 7).text()
     row = InboxRow(namespace="orders", name="x", kind="M", origin=origin, body=json.dumps(body))
     bench.store.write([Put(row.key(0), to_item(row, row.key(0)))])
-    bench.give(Poked(0))
+    bench.give(Woken(0))
     bench.run(SECOND)
     bench.request(a_send("m-2", payload="behind it", after="1s"))
     bench.run(10 * SECOND)
@@ -185,7 +185,7 @@ def test_given_a_topic_of_dead_letters_that_is_away_then_no_message_waits_for_on
     assert bench.rows("I#") == []
 
 
-def test_given_a_cancel_that_cannot_be_kept_then_its_sender_is_told_and_its_row_goes(bench: Bench) -> None:
+def test_given_a_cancel_that_cannot_be_kept_then_its_sender_is_told_and_its_row_goes(bench: ActorHarness) -> None:
     bench.request(a_send("m-1", after="1m"))
     bench.answer_with(
         lambda effect: isinstance(effect, Write) and effect.batch.name in {"cancel", "receipt"}, INVALID, times=100
@@ -199,7 +199,7 @@ def test_given_a_cancel_that_cannot_be_kept_then_its_sender_is_told_and_its_row_
 
 
 def test_given_a_checkpoint_that_the_store_does_not_take_then_it_is_told_and_the_next_one_counts_all(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.answer_with(
         lambda effect: isinstance(effect, Commit) and effect.transaction.name == "checkpoint", INVALID, times=2
@@ -213,7 +213,7 @@ def test_given_a_checkpoint_that_the_store_does_not_take_then_it_is_told_and_the
 
 
 def test_given_a_refused_message_that_cannot_be_moved_then_it_keeps_its_place_and_is_delivered_in_the_end(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.answer_with(lambda effect: isinstance(effect, Produce) and effect.topic == "out", NotProduced("refused", "x"))
     bench.answer_with(a_commit("retry"), INVALID)
@@ -226,7 +226,7 @@ def test_given_a_refused_message_that_cannot_be_moved_then_it_keeps_its_place_an
 
 
 def test_given_a_key_that_no_item_can_have_then_its_event_is_a_dead_letter_and_the_next_one_counts(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.request(an_apply(a_spec(trigger=on_data(count=9))))
     bench.answer_with(
@@ -242,7 +242,7 @@ def test_given_a_key_that_no_item_can_have_then_its_event_is_a_dead_letter_and_t
 
 def test_given_a_record_that_cannot_be_kept_behind_a_move_then_what_that_move_passed_is_sent_in_time() -> None:
     """Found in review: a shard was not told how far the log was read, and kept what it knew to be due."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
 
     def is_poison(effect: Effect) -> bool:
@@ -299,7 +299,7 @@ def test_given_a_request_that_the_store_refuses_then_its_receipt_names_what_the_
     """Found in review: it named the words under which such requests lie in the inbox (`-/controls`), and the API, which waits for an answer
     of the request's namespace, told nobody.
     """
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.answer_with(a_commit(transaction), Invalid("scripted"), times=100)
     bench.request({"id": "r", **document})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, Doc, a_request, a_spec, an_apply, an_event, on_data, on_run_of
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_batch, a_commit
 from tests.support.harness.recorded_effects import manifest_text
 from tests.support.harness.two_owners import BenchPair
@@ -32,22 +32,22 @@ def a_look_at_the_index(effect: Effect) -> bool:
     return isinstance(effect, Read) and any(key.sk == "!VERSION" for key in effect.keys)
 
 
-def heard(bench: Bench) -> list[object]:
+def heard(bench: ActorHarness) -> list[object]:
     return [row["event_key"] for row in bench.rows("") if "event_key" in row]
 
 
-def vectors(bench: Bench) -> int:
+def vectors(bench: ActorHarness) -> int:
     return len(bench.rows("VEC"))
 
 
-def told_of(bench: Bench | BenchPair) -> list[str]:
+def told_of(bench: ActorHarness | BenchPair) -> list[str]:
     """Returns which data partitions programs were told of."""
     return [manifest_text(order) for order in bench.started]
 
 
-def refused_by_a_successor(*, before: bool = True) -> Bench:
+def refused_by_a_successor(*, before: bool = True) -> ActorHarness:
     """Its owner falls once it listens; the successor's host has no such file."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     if before:
         bench.request(FIRST)
@@ -95,7 +95,7 @@ def test_given_an_event_of_before_that_is_read_late_then_it_does_not_count_for_t
 
 @pytest.mark.parametrize("trigger", [on_data(), on_run_of("up")], ids=["data", "runs"])
 def test_given_a_state_that_the_store_does_not_take_then_nothing_of_it_is_left(trigger: Doc) -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request(FIRST)
     bench.run(SECOND)
@@ -108,7 +108,7 @@ def test_given_a_state_that_the_store_does_not_take_then_nothing_of_it_is_left(t
 
 
 def test_given_a_quota_that_another_create_has_used_up_meanwhile_then_nothing_of_it_is_left() -> None:
-    bench = Bench(quotas={"flights": Quota(schedules_max=2)})
+    bench = ActorHarness(quotas={"flights": Quota(schedules_max=2)})
     bench.run(SECOND)
     bench.request(an_apply(a_spec("a", on_data("old"))))
     bench.hold_back(a_batch("index"))
@@ -126,7 +126,7 @@ def test_given_a_quota_that_another_create_has_used_up_meanwhile_then_nothing_of
 def test_given_crashes_anywhere_then_what_is_accepted_in_the_end_is_heard_and_nothing_else_is_left(
     effects: int,
 ) -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request(FIRST)
     bench.run(SECOND)

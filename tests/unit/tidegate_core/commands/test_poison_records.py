@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import EVENTS, REQUESTS, SECOND, Doc, a_send, a_spec, an_apply, an_event, on_data
-from tests.support.harness.actor_harness import Bench
-from tidegate_core.ingest import event_decoding as event_reading
-from tidegate_core.ingest import request_ingest
+from tests.support.harness.actor_harness import ActorHarness
+from tidegate_core.ingest import event_decoding, request_ingest
 from tidegate_core.ingest.source_mapping import events_of
 from tidegate_core.language.events.events import DataPartitionEvent
 from tidegate_core.language.formats.parsing import parse_events
@@ -31,8 +30,8 @@ SOURCE: Doc = {
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.create_topic(TOPIC)
     made.run(SECOND)
     made.request({"id": "s", "type": "source.apply", "namespace": "flights", "name": "landed", "spec": SOURCE})
@@ -52,18 +51,18 @@ def failing_on(poison: str, original: Callable[..., Any]) -> Callable[..., Any]:
     return parse
 
 
-def counts(bench: Bench) -> list[object]:
+def counts(bench: ActorHarness) -> list[object]:
     return [row["counts"] for row in bench.rows("E#")]
 
 
-def letters(bench: Bench, topic: str) -> list[str]:
+def letters(bench: ActorHarness, topic: str) -> list[str]:
     return [each.headers["tidegate.error.message"] for each in bench.on(topic)]
 
 
 def test_given_an_event_that_the_parser_fails_on_then_it_is_a_dead_letter_and_the_others_count(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_reading, "parse_events", failing_on("d2", parse_events))
+    monkeypatch.setattr(event_decoding, "parse_events", failing_on("d2", parse_events))
     bench.append(EVENTS, 0, *(an_event(day) for day in ("d1", "d2", "d3")))
     bench.run(SECOND)
     assert counts(bench) == [[2]]
@@ -72,7 +71,7 @@ def test_given_an_event_that_the_parser_fails_on_then_it_is_a_dead_letter_and_th
 
 
 def test_given_an_event_whose_identity_cannot_be_told_then_it_is_a_dead_letter(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = DataPartitionEvent.dedupe_id.func  # type: ignore[attr-defined]  # a cached property
     monkeypatch.setattr(DataPartitionEvent, "dedupe_id", property(failing_on("d2", original)))
@@ -83,9 +82,9 @@ def test_given_an_event_whose_identity_cannot_be_told_then_it_is_a_dead_letter(
 
 
 def test_given_a_record_that_the_mapping_fails_on_then_it_is_a_dead_letter_of_its_source(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_reading, "events_of", failing_on("d2", events_of))
+    monkeypatch.setattr(event_decoding, "events_of", failing_on("d2", events_of))
     bench.append(TOPIC, 0, *({"day": day} for day in ("d1", "d2", "d3")))
     bench.run(SECOND)
     assert counts(bench) == [[2]]
@@ -94,7 +93,7 @@ def test_given_a_record_that_the_mapping_fails_on_then_it_is_a_dead_letter_of_it
 
 
 def test_given_a_request_that_cannot_be_placed_then_its_sender_is_told_and_the_next_one_is_applied(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(request_ingest, "message_shard", failing_on("m-2", message_shard))
     bench.append(REQUESTS, 0, *(a_send(f"m-{number}", after="1s", receipt=True) for number in (1, 2, 3)))
@@ -104,7 +103,7 @@ def test_given_a_request_that_cannot_be_placed_then_its_sender_is_told_and_the_n
     assert len(letters(bench, "tidegate.requests.dlq")) == 1
 
 
-def test_given_a_number_that_json_cannot_hold_then_the_event_is_refused(bench: Bench) -> None:
+def test_given_a_number_that_json_cannot_hold_then_the_event_is_refused(bench: ActorHarness) -> None:
     """It was kept as `Infinity`, which is no JSON: whoever reads the manifest may fail on it."""
     poison = json.dumps({"type": "custom.x", "namespace": "flights", "data": "@"}).replace('"@"', "1e999")
     bench.append(EVENTS, 0, poison.encode())

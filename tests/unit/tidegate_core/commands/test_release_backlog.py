@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import NOW, a_job, a_request, a_schedule
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.decision_harness import DecisionHarness
 from tidegate_core.commands.release_backlog import ReleasePending
 from tidegate_core.commands.request_answer import Outcome
 from tidegate_core.language.requests.receipts import Receipt, ReceiptStatus
@@ -27,7 +27,7 @@ def test_given_jobs_that_take_much_with_them_then_each_page_is_what_a_transactio
 ) -> None:
     """Review finding: a page was six jobs, whatever each of them took."""
     jobs = [a_job(number, due=NOW + number, asked=places(number), satisfied_at=NOW - 1) for number in range(JOBS)]
-    desk = Desk(a_schedule(shedding=backlog, changed_at=NOW), *jobs)
+    desk = DecisionHarness(a_schedule(shedding=backlog, changed_at=NOW), *jobs)
     request = ScheduleResume.model_validate(a_request("resume", backlog=backlog))
     receipt = Receipt.model_construct(
         request_id="q", status=ReceiptStatus.ACCEPTED, namespace="flights", name="nightly", at=NOW

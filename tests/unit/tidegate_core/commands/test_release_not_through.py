@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.request_bench import CLOSED, answer
 from tests.support.harness.suspend_bench import a_bench, suspend, waiting
 from tidegate_core.ownership.quarantine import TRY_AGAIN_MS
@@ -23,18 +23,18 @@ ONE_EACH = {**on_data(), "take": "exactly_n"}
 """What waits takes nothing up that comes later."""
 
 
-def refuse_releases(bench: Bench) -> None:
+def refuse_releases(bench: ActorHarness) -> None:
     bench.answer_with(
         lambda each: isinstance(each, Commit) and each.transaction.name == "release", Invalid("too large"), times=100
     )
 
 
-def state(bench: Bench) -> ScheduleState:
+def state(bench: ActorHarness) -> ScheduleState:
     (item,) = bench.rows("S#")
     return from_item(ScheduleState, item)
 
 
-def unreleased(bench: Bench, backlog: str, **more: Any) -> tuple[str, str]:
+def unreleased(bench: ActorHarness, backlog: str, **more: Any) -> tuple[str, str]:
     """A resume whose release the store does not take, with a job of before and one that was made since; returns both."""
     bench.request(an_apply(a_spec(trigger=ONE_EACH, overlap="allow", **more)))
     suspend(bench, "hold")

@@ -11,11 +11,11 @@ import json
 import pytest
 
 from tests.support.builders import DAY, MINUTE, REQUESTS_ID, SECOND, Doc, a_request, a_spec, an_apply, on_data
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit
 from tests.support.harness.request_bench import answer
 from tests.unit.tidegate_core.commands.test_listened_in_vain import NO_FILE, an_inspection, an_update, heard
-from tidegate_core.engine.actor_inputs import Poked
+from tidegate_core.engine.actor_inputs import Woken
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.rows.effects import Inspected, Invalid
 from tidegate_core.rows.inbox import InboxRow
@@ -28,22 +28,22 @@ APPLY = an_apply(a_spec(trigger=on_data()), "it")
 BEHIND = a_request("delete", request_id="behind")
 
 
-def a_bench() -> Bench:
-    bench = Bench(shards=1)
+def a_bench() -> ActorHarness:
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     return bench
 
 
-def lay(bench: Bench, *documents: Doc, at: int | None = None) -> None:
+def lay(bench: ActorHarness, *documents: Doc, at: int | None = None) -> None:
     """In the inbox, as another holder has read them: in this order."""
     for number, document in enumerate(documents):
         origin = Position(at or bench.now, REQUESTS_ID, 1, number).text()
         row = InboxRow(namespace="flights", name="nightly", kind="Q", origin=origin, body=json.dumps(document))
         bench.store.write([Put(row.key(0), {**to_item(row, row.key(0)), "rev": 1})])
-    bench.give(Poked(0))
+    bench.give(Woken(0))
 
 
-def receipts_of(bench: Bench, request_id: str) -> list[Doc]:
+def receipts_of(bench: ActorHarness, request_id: str) -> list[Doc]:
     documents = [sent.document for sent in bench.on("tidegate.receipts")]
     return [each for each in documents if each["request_id"] == request_id]
 
@@ -85,7 +85,7 @@ def test_given_many_repeats_then_the_driver_has_its_turns_between_them() -> None
     assert len(receipts_of(bench, "it")) == REPEATS + 1
 
 
-def owed() -> Bench:
+def owed() -> ActorHarness:
     """The answer is stored, and what was written for the request to listen could not be removed."""
     bench = a_bench()
     bench.crash_at(a_commit("raise_index"))

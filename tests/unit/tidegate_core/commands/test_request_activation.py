@@ -16,20 +16,22 @@ from tests.support.builders import (
     on_data,
     on_run_of,
 )
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.request_bench import answer
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.effects import Commit, Write
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
 
-def test_given_events_before_the_request_then_they_never_count_and_those_after_the_receipt_do(bench: Bench) -> None:
+def test_given_events_before_the_request_then_they_never_count_and_those_after_the_receipt_do(
+    bench: ActorHarness,
+) -> None:
     bench.event(an_event("before"))
     bench.request(an_apply(a_spec(trigger=on_data(count=1))))
     bench.run(SECOND)
@@ -39,7 +41,9 @@ def test_given_events_before_the_request_then_they_never_count_and_those_after_t
     assert len(bench.started) == 1
 
 
-def test_given_events_while_suspended_then_they_are_ignored_and_those_after_the_resume_count(bench: Bench) -> None:
+def test_given_events_while_suspended_then_they_are_ignored_and_those_after_the_resume_count(
+    bench: ActorHarness,
+) -> None:
     bench.request(an_apply(a_spec(trigger=on_data(count=2))))
     bench.request(a_request("suspend"))
     for day in ("a", "b", "c"):
@@ -54,7 +58,7 @@ def test_given_events_while_suspended_then_they_are_ignored_and_those_after_the_
     assert len(bench.started) == 1
 
 
-def test_given_a_suspended_span_then_its_instants_are_no_misses(bench: Bench) -> None:
+def test_given_a_suspended_span_then_its_instants_are_no_misses(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("1m"))))
     bench.request(a_request("suspend"))
     bench.run(10 * MINUTE)
@@ -63,7 +67,7 @@ def test_given_a_suspended_span_then_its_instants_are_no_misses(bench: Bench) ->
     assert [entry[0] for entry in bench.ledger()] == ["launched"]
 
 
-def test_given_an_at_inside_a_suspended_span_then_it_makes_no_occurrence(bench: Bench) -> None:
+def test_given_an_at_inside_a_suspended_span_then_it_makes_no_occurrence(bench: ActorHarness) -> None:
     at = {"type": "at", "instant": format_instant(bench.now + 5 * MINUTE)}
     bench.request(an_apply(a_spec(trigger=at)))
     bench.request(a_request("suspend"))
@@ -73,7 +77,7 @@ def test_given_an_at_inside_a_suspended_span_then_it_makes_no_occurrence(bench: 
     assert bench.ledger() == []
 
 
-def test_given_an_at_behind_a_suspended_span_then_it_fires_at_its_instant(bench: Bench) -> None:
+def test_given_an_at_behind_a_suspended_span_then_it_fires_at_its_instant(bench: ActorHarness) -> None:
     at = {"type": "at", "instant": format_instant(bench.now + 5 * MINUTE)}
     bench.request(an_apply(a_spec(trigger=at)))
     bench.request(a_request("suspend"))
@@ -83,7 +87,7 @@ def test_given_an_at_behind_a_suspended_span_then_it_fires_at_its_instant(bench:
     assert [entry[0] for entry in bench.ledger()] == ["launched"]
 
 
-def test_given_an_update_then_index_rows_of_the_older_generation_are_gone(bench: Bench) -> None:
+def test_given_an_update_then_index_rows_of_the_older_generation_are_gone(bench: ActorHarness) -> None:
     """CD-013."""
     bench.request(an_apply(a_spec(trigger=all_of(on_data("a"), on_data("b")))))
     bench.request(an_apply(a_spec(trigger=on_data("c")), "it"))
@@ -92,14 +96,14 @@ def test_given_an_update_then_index_rows_of_the_older_generation_are_gone(bench:
 
 
 @pytest.mark.parametrize("kind", ["delete", "suspend"])
-def test_given_nobody_who_listens_any_more_then_the_index_rows_are_gone(bench: Bench, kind: str) -> None:
+def test_given_nobody_who_listens_any_more_then_the_index_rows_are_gone(bench: ActorHarness, kind: str) -> None:
     bench.request(an_apply(a_spec(trigger=on_run_of("up"))))
     bench.request(a_request(kind))
     bench.run(SECOND)
     assert bench.rows("run/") == []
 
 
-def test_given_an_activation_then_index_rows_come_first_then_their_version_then_the_state(bench: Bench) -> None:
+def test_given_an_activation_then_index_rows_come_first_then_their_version_then_the_state(bench: ActorHarness) -> None:
     """CD-010, CD-011. DESIGN 7: whoever reads an event that was produced after the receipt must see the rows."""
     before = len(bench.asked)
     bench.request(an_apply(a_spec(trigger=on_data())))
@@ -118,7 +122,7 @@ def test_given_a_crash_anywhere_in_a_change_then_no_index_row_or_vector_of_befor
     kind: str, effects: int
 ) -> None:
     """CD-010, CD-014: killed at every step."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=all_of(on_data("a"), on_data("b"), on_run_of("up")))))
     change = an_apply(a_spec(trigger=on_data("c")), "it") if kind == "apply" else a_request(kind, request_id="it")

@@ -5,25 +5,25 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, Doc, a_request, a_spec, an_apply, an_event, every, on_data
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.request_bench import CLOSED, answer, brought_to
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
 
-def test_given_a_trigger_by_hand_then_a_run_comes_of_it_under_the_answered_id(bench: Bench) -> None:
+def test_given_a_trigger_by_hand_then_a_run_comes_of_it_under_the_answered_id(bench: ActorHarness) -> None:
     brought_to(bench, "active")
     receipt = answer(bench, a_request("trigger"), run=2 * SECOND)
     assert [order.run_id for order in bench.started] == [receipt["id"]]
     assert [entry[0] for entry in bench.ledger()] == ["launched"]
 
 
-def test_given_a_trigger_by_hand_then_limits_and_windows_hold(bench: Bench) -> None:
+def test_given_a_trigger_by_hand_then_limits_and_windows_hold(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("1h"), constraints=[CLOSED])))
     answer(bench, a_request("trigger"), run=5 * SECOND)
     assert bench.started == []
@@ -39,7 +39,7 @@ def test_given_a_trigger_by_hand_then_limits_and_windows_hold(bench: Bench) -> N
         pytest.param({"job_id": "0000-" + "a" * 26}, "not_found", id="unknown"),
     ],
 )
-def test_given_a_job_cancel_then_its_answer(bench: Bench, which: Doc, status: str) -> None:
+def test_given_a_job_cancel_then_its_answer(bench: ActorHarness, which: Doc, status: str) -> None:
     bench.request(an_apply(a_spec(trigger=every("1m"), constraints=[CLOSED])))
     bench.run(MINUTE)
     (job,) = bench.rows("J#")
@@ -49,7 +49,7 @@ def test_given_a_job_cancel_then_its_answer(bench: Bench, which: Doc, status: st
 
 
 def test_given_a_job_that_was_cancelled_before_then_a_second_cancel_is_too_late_and_only_in_its_namespace(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """It was `not_found`, where the documents say `too_late` and `why` knew it well."""
     bench.request(an_apply(a_spec(trigger=every("1m"), constraints=[CLOSED])))
@@ -63,7 +63,7 @@ def test_given_a_job_that_was_cancelled_before_then_a_second_cancel_is_too_late_
 
 
 def test_given_a_job_that_became_a_run_then_its_cancel_is_too_late() -> None:
-    bench = Bench(behaviour=Behaviour(runs_for=None))
+    bench = ActorHarness(behaviour=Behaviour(runs_for=None))
     bench.run(SECOND)
     brought_to(bench, "active")
     run = answer(bench, a_request("trigger"), run=SECOND)["id"]
@@ -81,7 +81,7 @@ def test_given_a_job_that_became_a_run_then_its_cancel_is_too_late() -> None:
 def test_given_a_run_cancel_then_its_answer_and_the_runs_end(
     behaviour: Behaviour, status: str, running: int, state: str
 ) -> None:
-    bench = Bench(behaviour=behaviour)
+    bench = ActorHarness(behaviour=behaviour)
     bench.run(SECOND)
     brought_to(bench, "active")
     run = answer(bench, a_request("trigger"), run=SECOND)["id"]
@@ -91,7 +91,7 @@ def test_given_a_run_cancel_then_its_answer_and_the_runs_end(
     assert [entry[3] for entry in bench.ledger()] == [state]
 
 
-def test_given_a_job_cancel_of_a_run_that_is_over_then_it_is_too_late(bench: Bench) -> None:
+def test_given_a_job_cancel_of_a_run_that_is_over_then_it_is_too_late(bench: ActorHarness) -> None:
     brought_to(bench, "active")
     run = answer(bench, a_request("trigger"), run=5 * SECOND)["id"]
     assert answer(bench, {"id": "it", "type": "job.cancel", "job_id": run})["status"] == "too_late"
@@ -99,7 +99,7 @@ def test_given_a_job_cancel_of_a_run_that_is_over_then_it_is_too_late(bench: Ben
     assert answer(bench, other)["status"] == "not_found"
 
 
-def test_given_a_job_that_gathers_evidence_then_its_cancel_says_what_ends_it(bench: Bench) -> None:
+def test_given_a_job_that_gathers_evidence_then_its_cancel_says_what_ends_it(bench: ActorHarness) -> None:
     """Found in review: `job list` shows it with its id, and its cancel answered `not_found` without a word; the job ran later."""
     bench.request(an_apply(a_spec(trigger=on_data(count=2))))
     bench.event(an_event("p1"))
@@ -110,7 +110,7 @@ def test_given_a_job_that_gathers_evidence_then_its_cancel_says_what_ends_it(ben
     assert "pending_trigger" in receipt["errors"][0]["hint"]
 
 
-def test_given_a_job_that_waits_then_a_cancel_of_its_run_says_what_ends_it(bench: Bench) -> None:
+def test_given_a_job_that_waits_then_a_cancel_of_its_run_says_what_ends_it(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("1m"), constraints=[CLOSED])))
     bench.run(MINUTE)
     (job,) = bench.rows("J#")
@@ -121,7 +121,7 @@ def test_given_a_job_that_waits_then_a_cancel_of_its_run_says_what_ends_it(bench
 
 @pytest.mark.parametrize("kind", ["job", "run"])
 def test_given_a_cancel_of_what_is_another_namespaces_then_its_receipt_names_nothing_of_it(
-    bench: Bench, kind: str
+    bench: ActorHarness, kind: str
 ) -> None:
     """Found in review: `not_found` had the name of the other namespace's schedule beside the namespace that was asked in."""
     bench.request(an_apply(a_spec(constraints=[{"type": "delay", "after": "1h"}] if kind == "job" else [])))

@@ -18,7 +18,7 @@ from tests.support.builders import (
     every,
     on_data,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.effect_matchers import a_commit
 from tests.support.harness.request_bench import CLOSED, answer
 from tidegate_core.ownership.quarantine import TRY_AGAIN_MS
@@ -26,8 +26,8 @@ from tidegate_core.rows.effects import Invalid
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
@@ -42,7 +42,7 @@ def bench() -> Bench:
 )
 @pytest.mark.parametrize("minutes", [1, 6, 7, 20])
 def test_given_pending_jobs_then_all_are_cancelled_before_the_answer(
-    bench: Bench, request_: Doc, reason: str, minutes: int
+    bench: ActorHarness, request_: Doc, reason: str, minutes: int
 ) -> None:
     bench.request(an_apply(a_spec(trigger=every("1m"), constraints=[CLOSED])))
     bench.run(minutes * MINUTE)
@@ -56,7 +56,7 @@ def test_given_pending_jobs_then_all_are_cancelled_before_the_answer(
 
 @pytest.mark.parametrize("kind", ["delete", "suspend"])
 def test_given_runs_before_and_past_the_gate_then_the_former_are_closed_and_the_latter_listed(kind: str) -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     behaviours = iter([Behaviour(runs_for=None), Behaviour(starts_after=None), Behaviour(starts_after=None)])
     bench.behaves = lambda order: next(behaviours)
@@ -72,7 +72,7 @@ def test_given_runs_before_and_past_the_gate_then_the_former_are_closed_and_the_
 @pytest.mark.parametrize("kind", ["delete", "suspend"])
 def test_given_an_acknowledged_end_then_nothing_of_it_ever_starts(kind: str) -> None:
     """I7, with a program that comes to the gate just after the acknowledgement."""
-    bench = Bench(behaviour=Behaviour(starts_after=5 * SECOND))
+    bench = ActorHarness(behaviour=Behaviour(starts_after=5 * SECOND))
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
     bench.run(28 * SECOND)
@@ -94,7 +94,7 @@ def test_given_an_end_that_is_not_through_then_another_one_is_not_acknowledged_b
     kind: str, more: Doc, page: str, status: str
 ) -> None:
     """I7 (review): it found the schedule deleted, or suspended, and was answered at once; a run of before came to the gate after that."""
-    bench = Bench(behaviour=Behaviour(starts_after=30 * SECOND, runs_for=None))
+    bench = ActorHarness(behaviour=Behaviour(starts_after=30 * SECOND, runs_for=None))
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow", constraints=[at_most(1)])))
     bench.run(15 * SECOND)
@@ -113,7 +113,7 @@ def test_given_an_end_that_is_not_through_then_another_one_is_not_acknowledged_b
     assert len(bench.started) == 1
 
 
-def test_given_discarded_evidence_then_the_answer_says_how_much_and_counting_starts_anew(bench: Bench) -> None:
+def test_given_discarded_evidence_then_the_answer_says_how_much_and_counting_starts_anew(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=on_data(count=3))))
     for day in ("a", "b"):
         bench.event(an_event(day))
@@ -129,7 +129,7 @@ def test_given_discarded_evidence_then_the_answer_says_how_much_and_counting_sta
     assert len(bench.started) == 1
 
 
-def test_given_evidence_under_many_keys_then_all_of_it_is_discarded_before_the_answer(bench: Bench) -> None:
+def test_given_evidence_under_many_keys_then_all_of_it_is_discarded_before_the_answer(bench: ActorHarness) -> None:
     trigger = all_of(on_data("a"), on_data("b"), correlate="data_partition")
     bench.request(an_apply(a_spec(trigger=trigger)))
     for number in range(15):
@@ -142,7 +142,7 @@ def test_given_evidence_under_many_keys_then_all_of_it_is_discarded_before_the_a
 
 
 def test_given_evidence_under_more_long_keys_than_an_item_holds_then_all_of_it_ends_and_the_first_ones_are_listed(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """Found in review: the answer outgrew its item behind some hundreds, no further one was ended, and a suspend was never answered."""
     trigger = all_of(on_data("a"), on_data("b"), correlate="data_partition")
@@ -159,7 +159,7 @@ def test_given_evidence_under_more_long_keys_than_an_item_holds_then_all_of_it_e
 
 
 def test_given_runs_under_a_shared_limit_then_a_suspend_returns_all_their_permits() -> None:
-    bench = Bench(behaviour=Behaviour(starts_after=None))
+    bench = ActorHarness(behaviour=Behaviour(starts_after=None))
     bench.run(SECOND)
     limits = [at_most(4, "program")]
     bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow", constraints=limits)))
@@ -170,7 +170,7 @@ def test_given_runs_under_a_shared_limit_then_a_suspend_returns_all_their_permit
 
 
 def test_given_thousands_of_missed_instants_before_a_request_then_others_fire_meanwhile() -> None:
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     never = {"type": "time_window", "opens": "02:00", "closes": "02:01"}
     many = {"max_runs": 10_000}

@@ -21,13 +21,13 @@ from tests.support.builders import (
     every,
     on_data,
 )
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit
 from tidegate_core.engine.actor_inputs import Begin, LogRecord
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.effects import Commit, Effect, EndOffsets, Invalid, ReadEndOffsets
 from tidegate_core.rows.store_operations import Transaction
-from tidegate_core.shard.outages.outage_recorder import sign_of_life
+from tidegate_core.shard.outages.outage_recorder import heartbeat_row
 
 PERIOD = 10 * MINUTE
 SPEC: Doc = {"trigger": every("10m"), "overlap": "allow"}
@@ -36,16 +36,16 @@ ANOTHER = an_apply(a_spec(**SPEC, args=["x"]), "another")
 
 def behind_an_end(
     request: Doc, spec: Doc = SPEC, crash_after: int | None = None, mode: str = "drop"
-) -> tuple[Bench, int]:
+) -> tuple[ActorHarness, int]:
     """The end comes while nobody is there, and so does the request; returns the end as well, at which an instant is due."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_spec(**spec)))
     bench.run(SECOND)
     end = (bench.now // PERIOD + 3) * PERIOD
     bench.request(a_request("suspend", mode=mode, until=format_instant(end), request_id="until"))
     bench.run(5 * MINUTE)
-    bench.store.write([sign_of_life(bench.holding.owner, "node", bench.now, {0: bench.now}, 10**10)])
+    bench.store.write([heartbeat_row(bench.holding.owner, "node", bench.now, {0: bench.now}, 10**10)])
     bench.drain()
     bench.now = end + HOUR + MINUTE
     bench.request(request)
@@ -56,7 +56,7 @@ def behind_an_end(
     return bench, end
 
 
-def told(bench: Bench) -> dict[str, list[int]]:
+def told(bench: ActorHarness) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for what, _, nominal, _ in bench.ledger():
         found.setdefault(what, []).append(nominal)
@@ -135,9 +135,9 @@ def test_given_a_schedule_of_events_then_a_suspend_is_another_one() -> None:
     assert (bench.receipts()["suspend-nightly"]["status"], state.status, state.until) == ("accepted", "suspended", None)
 
 
-def suspended_until() -> tuple[Bench, int]:
+def suspended_until() -> tuple[ActorHarness, int]:
     """A schedule that goes by events and is suspended until an instant, which comes with it."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=on_data())))
     bench.run(SECOND)
@@ -195,7 +195,7 @@ def test_given_an_end_that_cannot_be_carried_out_then_a_delete_does_without() ->
             return True
         return False
 
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_spec(**SPEC)))
     bench.run(SECOND)

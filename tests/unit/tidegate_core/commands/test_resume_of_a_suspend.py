@@ -7,35 +7,37 @@ from typing import Any
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, Doc, a_recurring, a_request, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.schedule import ScheduleState
 
 
 @pytest.fixture
-def bench() -> Bench:
-    bench = Bench()
+def bench() -> ActorHarness:
+    bench = ActorHarness()
     bench.run(SECOND)
     return bench
 
 
-def answer(bench: Bench, document: Doc, run: int = SECOND) -> Doc:
+def answer(bench: ActorHarness, document: Doc, run: int = SECOND) -> Doc:
     bench.request(document)
     bench.run(run)
     return bench.receipts()[str(document["id"])]
 
 
-def state_of(bench: Bench, name: str) -> ScheduleState:
+def state_of(bench: ActorHarness, name: str) -> ScheduleState:
     states = [from_item(ScheduleState, row) for row in bench.rows("S#")]
     return next(state for state in states if state.name == name)
 
 
-def resume(bench: Bench, name: str, suspended_at: int, request_id: str = "r") -> Doc:
+def resume(bench: ActorHarness, name: str, suspended_at: int, request_id: str = "r") -> Doc:
     return answer(bench, a_request("resume", name, request_id, suspended_at=format_instant(suspended_at)))
 
 
-def test_given_two_that_were_suspended_one_after_the_other_then_only_the_one_of_the_span_goes_on(bench: Bench) -> None:
+def test_given_two_that_were_suspended_one_after_the_other_then_only_the_one_of_the_span_goes_on(
+    bench: ActorHarness,
+) -> None:
     """CD-019, CD-170: A is suspended at t1, B at t2; only B goes on, and can be suspended again, which proves it."""
     for name in ("a", "b"):
         answer(bench, an_apply(a_spec(name, every("1m")), f"apply-{name}"))
@@ -57,7 +59,7 @@ def test_given_two_that_were_suspended_one_after_the_other_then_only_the_one_of_
 
 @pytest.mark.parametrize("updated", [False, True])
 def test_given_one_that_was_never_active_then_no_instant_of_a_suspend_lets_it_go_on(
-    bench: Bench, updated: bool
+    bench: ActorHarness, updated: bool
 ) -> None:
     """CD-019: CDAP enables it as well; here nobody suspended it, so nobody's repair ends with it."""
     answer(bench, an_apply(a_spec("new", every("1m"), suspended=True)))
@@ -75,7 +77,7 @@ def test_given_one_that_was_never_active_then_no_instant_of_a_suspend_lets_it_go
 
 @pytest.mark.parametrize("spec", [a_spec("it", every("1m")), a_recurring("it", every("1m"))])
 def test_given_an_update_meanwhile_then_the_suspend_is_still_known_and_a_repeat_changes_nothing(
-    bench: Bench, spec: Doc
+    bench: ActorHarness, spec: Doc
 ) -> None:
     answer(bench, an_apply(spec))
     answer(bench, a_request("suspend", "it", actor="ana", reason="x" * 300))
@@ -88,7 +90,7 @@ def test_given_an_update_meanwhile_then_the_suspend_is_still_known_and_a_repeat_
     assert resume(bench, "it", suspended.suspended_at, "again")["status"] == "unchanged"
 
 
-def test_given_delete_and_the_same_name_again_then_the_former_suspend_means_nothing(bench: Bench) -> None:
+def test_given_delete_and_the_same_name_again_then_the_former_suspend_means_nothing(bench: ActorHarness) -> None:
     answer(bench, an_apply(a_spec("it", every("1m"))))
     answer(bench, a_request("suspend", "it"))
     suspended = state_of(bench, "it")

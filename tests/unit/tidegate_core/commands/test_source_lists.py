@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import tier
 from tests.support.builders import SECOND, Doc, a_spec, an_apply, on_data
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.source_bench import (
     TOPIC,
     a_source,
@@ -18,8 +18,7 @@ from tests.support.harness.source_bench import (
     positions,
 )
 from tidegate_core.engine.actor_inputs import LogRecord
-from tidegate_core.ingest import event_decoding as event_reading
-from tidegate_core.ingest import event_ingest
+from tidegate_core.ingest import event_decoding, event_ingest
 from tidegate_core.rows.dead_letter import LetterId, read_letter
 from tidegate_core.rows.effects import Commit, Effect
 
@@ -28,8 +27,8 @@ BY_HEADER: Doc = {"each": "/days", "event": {"partition": {"pointer": ""}, "id":
 BY_ELEMENT: Doc = {"each": "/days", "event": {"partition": {"pointer": "/day"}, "id": {"pointer": "/id"}}}
 
 
-def a_world(source: Doc = EACH, *names: str, active: bool = True) -> Bench:
-    bench = Bench(behaviour=Behaviour(starts_after=None))
+def a_world(source: Doc = EACH, *names: str, active: bool = True) -> ActorHarness:
+    bench = ActorHarness(behaviour=Behaviour(starts_after=None))
     bench.create_topic(TOPIC)
     bench.run(SECOND)
     if active:
@@ -40,7 +39,7 @@ def a_world(source: Doc = EACH, *names: str, active: bool = True) -> Bench:
     return bench
 
 
-def notify(bench: Bench, *days: object, commit: str = "c-1") -> None:
+def notify(bench: ActorHarness, *days: object, commit: str = "c-1") -> None:
     log = bench.log(TOPIC, 0)
     value = json.dumps({"days": days}).encode()
     log.append(LogRecord(len(log), bench.now, None, value, (("commit", commit.encode()),)))
@@ -48,7 +47,7 @@ def notify(bench: Bench, *days: object, commit: str = "c-1") -> None:
     bench.run(SECOND)
 
 
-def partitions(bench: Bench, name: str = "nightly") -> list[str]:
+def partitions(bench: ActorHarness, name: str = "nightly") -> list[str]:
     (evidence,) = (str(row["id"]) for row in bench.rows("E#") if row["name"] == name)
     chunks = sorted((row for row in bench.rows("EC#") if evidence in str(row["sk"])), key=lambda row: str(row["sk"]))
     return [entry["partition"] for chunk in chunks for entry in json.loads(str(chunk["entries"]))]
@@ -130,7 +129,7 @@ def test_given_two_sources_of_one_record_then_each_makes_its_own_events() -> Non
 def test_given_more_events_than_go_together_then_the_batch_is_dealt_with_in_parts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(event_reading, "EVENTS_TOGETHER_MAX", 4)
+    monkeypatch.setattr(event_decoding, "EVENTS_TOGETHER_MAX", 4)
     bench = a_world()
     log = bench.log(TOPIC, 0)
     for number in range(5):

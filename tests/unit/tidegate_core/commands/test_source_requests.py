@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from tests.support.builders import EVENTS, NOW, SECOND, Doc, a_spec, an_apply, on_data
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.source_bench import (
     TOPIC,
     WAITS,
@@ -34,8 +34,8 @@ MAPPED = ("dataset", "partition", "id", "kind", "bytes", "rows", "version", "eve
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench(behaviour=Behaviour(starts_after=None))
+def bench() -> ActorHarness:
+    made = ActorHarness(behaviour=Behaviour(starts_after=None))
     made.create_topic(TOPIC)
     made.run(SECOND)
     return made
@@ -43,7 +43,7 @@ def bench() -> Bench:
 
 def test_given_a_crash_anywhere_in_a_delete_then_the_first_offsets_go_with_the_source() -> None:
     for effects in count(1):
-        bench = Bench(behaviour=Behaviour(starts_after=None))
+        bench = ActorHarness(behaviour=Behaviour(starts_after=None))
         bench.create_topic(TOPIC)
         bench.run(SECOND)
         assert ask(bench, a_source_apply())["status"] == "accepted"
@@ -64,7 +64,7 @@ def test_given_a_crash_anywhere_in_a_delete_then_the_first_offsets_go_with_the_s
     ],
 )
 def test_given_a_topic_that_cannot_be_read_then_the_source_is_refused_and_nothing_stays(
-    bench: Bench, source: Doc, field: str
+    bench: ActorHarness, source: Doc, field: str
 ) -> None:
     receipt = ask(bench, a_source_apply(source))
     assert receipt["status"] == "rejected"
@@ -73,7 +73,7 @@ def test_given_a_topic_that_cannot_be_read_then_the_source_is_refused_and_nothin
     assert ask(bench, a_source_apply(request_id="src-2"))["status"] == "accepted"
 
 
-def test_given_an_update_then_its_version_rises_and_what_comes_is_mapped_anew(bench: Bench) -> None:
+def test_given_an_update_then_its_version_rises_and_what_comes_is_mapped_anew(bench: ActorHarness) -> None:
     assert ask(bench, a_source_apply(request_id="absent", expected_version="any"))["status"] == "conflict"
     assert ask(bench, a_source_apply())["version"] == 1
     assert ask(bench, a_source_apply(request_id="there", expected_version="any"))["status"] == "unchanged"
@@ -90,7 +90,7 @@ def test_given_an_update_then_its_version_rises_and_what_comes_is_mapped_anew(be
     assert (late["status"], late["version"]) == ("conflict", 2)
 
 
-def test_given_another_topic_then_the_update_is_refused(bench: Bench) -> None:
+def test_given_another_topic_then_the_update_is_refused(bench: ActorHarness) -> None:
     ask(bench, a_source_apply())
     bench.create_topic("other", topic_id="d" * 32)
     receipt = ask(bench, a_source_apply(a_source(topic="other"), "src-2"))
@@ -98,7 +98,7 @@ def test_given_another_topic_then_the_update_is_refused(bench: Bench) -> None:
     assert "lake.commits" in receipt["errors"][0]["problem"]
 
 
-def test_given_a_delete_then_nothing_that_comes_counts_and_made_anew_it_begins_at_the_end(bench: Bench) -> None:
+def test_given_a_delete_then_nothing_that_comes_counts_and_made_anew_it_begins_at_the_end(bench: ActorHarness) -> None:
     ask(bench, a_source_apply())
     bench.request(an_apply(WAITS))
     bench.run(SECOND)
@@ -114,7 +114,7 @@ def test_given_a_delete_then_nothing_that_comes_counts_and_made_anew_it_begins_a
     assert positions(bench) == [4]
 
 
-def test_given_as_many_sources_as_may_be_then_one_more_is_refused(bench: Bench) -> None:
+def test_given_as_many_sources_as_may_be_then_one_more_is_refused(bench: ActorHarness) -> None:
     for number in range(SOURCES_MAX):
         bench.request(a_source_apply(a_source(f"s{number}"), f"src-{number}"))
     bench.run(SECOND)
@@ -125,7 +125,7 @@ def test_given_as_many_sources_as_may_be_then_one_more_is_refused(bench: Bench) 
     assert len(str(bench.store.peek(keys.SOURCES_KEY))) < 400_000
 
 
-def test_given_sources_whose_bodies_fill_the_item_then_one_more_is_refused_with_the_bytes(bench: Bench) -> None:
+def test_given_sources_whose_bodies_fill_the_item_then_one_more_is_refused_with_the_bytes(bench: ActorHarness) -> None:
     quotes = {"pointer": "/" + '"' * 255}
     made = [a_source(f"s{number}", event=dict.fromkeys(MAPPED, quotes)) for number in range(SOURCES_MAX)]
     receipts = [ask(bench, a_source_apply(source, f"src-{number}")) for number, source in enumerate(made)]
@@ -136,7 +136,7 @@ def test_given_sources_whose_bodies_fill_the_item_then_one_more_is_refused_with_
 
 
 def test_given_more_topic_partitions_than_a_vector_holds_then_the_source_is_refused_with_their_number(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     wide = EndOffsets({f"{'d' * 32}/{number}": 0 for number in range(TOPIC_PARTITIONS_MAX)})
     ask(bench, a_source_apply())

@@ -25,7 +25,7 @@ from tests.support.builders import (
     every,
     on_data,
 )
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.evidence_bench import a_desk, count, jobs
 from tests.support.harness.recorded_effects import manifest_text
 from tidegate_core.commands.end_pending import ENDED_PER_PAGE
@@ -41,27 +41,27 @@ A, B = on_data("a"), on_data("b")
 STILL = ["hold", "freeze"]
 
 
-def a_bench(trigger: Doc) -> Bench:
-    bench = Bench()
+def a_bench(trigger: Doc) -> ActorHarness:
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=trigger)))
     bench.run(SECOND)
     return bench
 
 
-def suspend(bench: Bench, mode: str, run: int = 0) -> None:
+def suspend(bench: ActorHarness, mode: str, run: int = 0) -> None:
     bench.request(a_request("suspend", request_id=f"s-{bench.now}", mode=mode))
     bench.run(run)
 
 
-def resume(bench: Bench, run: int) -> Any:
+def resume(bench: ActorHarness, run: int) -> Any:
     request_id = f"r-{bench.now}"
     bench.request(a_request("resume", request_id=request_id))
     bench.run(run)
     return bench.receipts()[request_id]["backlog"]
 
 
-def told(bench: Bench) -> list[str]:
+def told(bench: ActorHarness) -> list[str]:
     return [str(entry[0]) for entry in bench.ledger()]
 
 
@@ -286,6 +286,6 @@ def test_given_much_evidence_then_a_page_unpacks_what_it_takes_and_not_all_that_
     assert len(unpacked) <= 3 * many
 
 
-def deadlines(bench: Bench) -> list[int]:
+def deadlines(bench: ActorHarness) -> list[int]:
     evidence = [from_item(Evidence, row) for row in bench.rows("E#")]
     return [each.deadline for each in evidence if each.deadline is not None]

@@ -20,12 +20,12 @@ from tests.support.builders import (
     every,
     on_data,
 )
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.request_bench import answer
 from tests.support.harness.suspend_bench import MODES, a_bench, suspend
 from tidegate_core.language.values.instants import format_instant, parse_instant
 from tidegate_core.rows.effects import Commit, Read, ReadRange, Write
-from tidegate_core.shard.outages.outage_recorder import sign_of_life
+from tidegate_core.shard.outages.outage_recorder import heartbeat_row
 
 
 def test_given_a_suspended_schedule_then_another_end_is_a_conflict_and_the_same_one_changes_nothing() -> None:
@@ -163,7 +163,7 @@ def test_given_an_end_that_passes_in_an_outage_then_what_is_missed_behind_it_is_
         bench.run(outage)
         bench.as_usual()
     else:
-        bench.store.write([sign_of_life(bench.holding.owner, "node", bench.now, {0: bench.now}, 1)])
+        bench.store.write([heartbeat_row(bench.holding.owner, "node", bench.now, {0: bench.now}, 1)])
         bench.away(outage)
     bench.run(4 * MINUTE)
     made = {int(str(row["nominal"])) for row in (*bench.rows("L#"), *bench.rows("J#"))}
@@ -171,14 +171,14 @@ def test_given_an_end_that_passes_in_an_outage_then_what_is_missed_behind_it_is_
     assert min(made) == end
 
 
-def held_behind_an_outage(falls_after: int | None) -> tuple[Bench, int]:
+def held_behind_an_outage(falls_after: int | None) -> tuple[ActorHarness, int]:
     """A hold of five instants whose end comes three hours before anybody is there again; returns the end as well."""
     bench = a_bench()
     bench.request(an_apply(a_spec(trigger=every("1m"), overlap="allow", catchup={"mode": "all", "max_runs": 1_000})))
     end = (bench.now // (10 * MINUTE) + 2) * 10 * MINUTE
     bench.run(end - 5 * MINUTE - SECOND - bench.now)
     suspend(bench, "hold", until=format_instant(end))
-    bench.store.write([sign_of_life(bench.holding.owner, "node", bench.now, {0: bench.now}, 1)])
+    bench.store.write([heartbeat_row(bench.holding.owner, "node", bench.now, {0: bench.now}, 1)])
     if falls_after is not None:
         bench.crash_after = bench.effects_outside + falls_after
     bench.away(3 * HOUR)
@@ -186,7 +186,7 @@ def held_behind_an_outage(falls_after: int | None) -> tuple[Bench, int]:
     return bench, end
 
 
-def ends_of(bench: Bench, begin: int) -> dict[int, str]:
+def ends_of(bench: ActorHarness, begin: int) -> dict[int, str]:
     """What became of each instant from one on."""
     waiting = {int(str(row["nominal"])): "made" for row in (*bench.rows("J#"), *bench.rows("R#"))}
     ended = {nominal: what for what, _, nominal, _ in bench.ledger()}

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.builders import SECOND, Doc, a_recurring, a_request, a_spec, an_apply, an_event, every, on_data
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.request_bench import answer
 from tests.support.harness.suspend_bench import MODES
 from tests.support.tier import examples
@@ -47,7 +47,7 @@ def requested(what: str, how: str, number: int) -> Doc:
 def test_given_any_requests_then_nothing_starts_and_nothing_is_sent_while_it_is_suspended(
     steps: list[tuple[str, str]],
 ) -> None:
-    bench = Bench(shards=1, behaviour=Behaviour(runs_for=20 * SECOND))
+    bench = ActorHarness(shards=1, behaviour=Behaviour(runs_for=20 * SECOND))
     bench.run(SECOND)
     for number, (what, how) in enumerate(steps):
         if what == "crash":

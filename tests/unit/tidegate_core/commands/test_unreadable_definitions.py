@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 from tests.support.builders import MINUTE, SECOND, a_spec, all_of, an_apply, an_event, on_data
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tidegate_core.rows.store_operations import Key, Put
 
 
 def test_given_one_among_due_time_outs_then_those_of_the_others_are_decided() -> None:
     """Found in review: all that are due wait together for what is in the logs, and fell together with the one that could not be read."""
-    bench = Bench(behaviour=Behaviour(starts_after=None), shards=1)
+    bench = ActorHarness(behaviour=Behaviour(starts_after=None), shards=1)
     bench.run(SECOND)
     for name in ("sound", "strange"):
         bench.request(an_apply(a_spec(name, all_of(on_data("a"), on_data("b"), timeout="1m")), name))

@@ -23,7 +23,7 @@ from tests.support.builders import (
     on_data,
     on_run_of,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.recorded_effects import manifest_text
 from tidegate_core.language.values.instants import format_instant, parse_instant
 from tidegate_core.ownership.quarantine import TRY_AGAIN_MS
@@ -39,28 +39,28 @@ PAIR = all_of(on_data("a"), on_data("b"), correlate="data_partition", timeout="2
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
 
-def answer(bench: Bench, document: Doc, run: int = 0) -> Doc:
+def answer(bench: ActorHarness, document: Doc, run: int = 0) -> Doc:
     bench.request(document)
     bench.run(run)
     return bench.receipts()[str(document["id"])]
 
 
-def update(bench: Bench, spec: Doc, how: str, request_id: str = "it") -> Doc:
+def update(bench: ActorHarness, spec: Doc, how: str, request_id: str = "it") -> Doc:
     return answer(bench, an_apply(spec, request_id, on_update=how))
 
 
-def waiting(bench: Bench) -> list[Job]:
+def waiting(bench: ActorHarness) -> list[Job]:
     found = [from_item(Job, row) for row in bench.rows("J#")]
     return [job for job in found if job.state == "pending_constraint"]
 
 
-def args_of(bench: Bench) -> list[list[str]]:
+def args_of(bench: ActorHarness) -> list[list[str]]:
     return [list(order.args) for order in bench.started]
 
 
@@ -72,7 +72,7 @@ def args_of(bench: Bench) -> list[list[str]]:
     [("restart", [], 3), ("carry", [["new"]] * 3, 0), ("finish_old", [["old"]] * 3, 0)],
 )
 def test_given_waiting_jobs_then_each_mode_completes_them_as_it_says(
-    bench: Bench, how: str, started: list[list[str]], discarded: int
+    bench: ActorHarness, how: str, started: list[list[str]], discarded: int
 ) -> None:
     """Rows CD-006 and CD-033: a job launches with the snapshot that its update left it, or not at all."""
     spec: Doc = {"trigger": every("1m", end=format_instant(bench.now + 3 * MINUTE)), "constraints": [CLOSED]}
@@ -88,7 +88,7 @@ def test_given_waiting_jobs_then_each_mode_completes_them_as_it_says(
     assert args_of(bench) == started
 
 
-def test_given_carry_then_new_constraints_hold_for_what_waits(bench: Bench) -> None:
+def test_given_carry_then_new_constraints_hold_for_what_waits(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("1h"), constraints=[CLOSED])))
     bench.request(a_request("trigger"))
     bench.run(MINUTE)
@@ -99,7 +99,7 @@ def test_given_carry_then_new_constraints_hold_for_what_waits(bench: Bench) -> N
     assert row["version"] == 2
 
 
-def test_given_another_trigger_then_carry_is_refused_and_nothing_changes(bench: Bench) -> None:
+def test_given_another_trigger_then_carry_is_refused_and_nothing_changes(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=on_data(count=2))))
     before = bench.state_of()
     receipt = update(bench, a_spec(trigger=on_data(count=3)), "carry")
@@ -111,7 +111,9 @@ def test_given_another_trigger_then_carry_is_refused_and_nothing_changes(bench: 
 
 
 @pytest.mark.parametrize(("how", "more"), [("restart", 3), ("carry", 1), ("finish_old", 3)])
-def test_given_evidence_then_carry_counts_on_and_the_others_begin_anew(bench: Bench, how: str, more: int) -> None:
+def test_given_evidence_then_carry_counts_on_and_the_others_begin_anew(
+    bench: ActorHarness, how: str, more: int
+) -> None:
     bench.request(an_apply(a_spec(trigger=on_data(count=3))))
     for day in ("a", "b"):
         bench.event(an_event(day))
@@ -125,7 +127,7 @@ def test_given_evidence_then_carry_counts_on_and_the_others_begin_anew(bench: Be
     assert args_of(bench) == [["new"]]
 
 
-def test_given_carry_amid_events_then_none_is_lost_and_none_counts_twice(bench: Bench) -> None:
+def test_given_carry_amid_events_then_none_is_lost_and_none_counts_twice(bench: ActorHarness) -> None:
     """I3: the update comes between the record of an event and its counting."""
     bench.request(an_apply(a_spec(trigger=PAIR, args=["0"])))
     for number in range(12):
@@ -139,7 +141,7 @@ def test_given_carry_amid_events_then_none_is_lost_and_none_counts_twice(bench: 
     assert (state.version, state.generation, state.carried) == (13, 1, (1, 13))
 
 
-def test_given_carry_then_a_time_out_of_evidence_stays_where_it_was(bench: Bench) -> None:
+def test_given_carry_then_a_time_out_of_evidence_stays_where_it_was(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=PAIR)))
     bench.event(an_event("d1", "a"))
     bench.run(HOUR)
@@ -151,7 +153,7 @@ def test_given_carry_then_a_time_out_of_evidence_stays_where_it_was(bench: Bench
 
 
 @pytest.mark.parametrize("how", ["carry", "finish_old"])
-def test_given_a_job_that_still_absorbs_then_only_carry_lets_it_absorb_more(bench: Bench, how: str) -> None:
+def test_given_a_job_that_still_absorbs_then_only_carry_lets_it_absorb_more(bench: ActorHarness, how: str) -> None:
     """Under `finish_old` the place of its evidence is the new version's, from the update on."""
     bench.request(an_apply(a_spec(trigger=on_data(), args=["old"], constraints=[CLOSED])))
     bench.event(an_event("a"))
@@ -165,7 +167,7 @@ def test_given_a_job_that_still_absorbs_then_only_carry_lets_it_absorb_more(benc
     assert told == ([("new", "a,b")] if how == "carry" else [("old", "a"), ("new", "b")])
 
 
-def test_given_both_kinds_in_turn_then_each_job_keeps_the_version_it_was_promised(bench: Bench) -> None:
+def test_given_both_kinds_in_turn_then_each_job_keeps_the_version_it_was_promised(bench: ActorHarness) -> None:
     """Carried from 1 to 2, left to finish at 3, carried from 3 to 4: the first stays with 2, the second goes to 4."""
     waits: Doc = {"trigger": every("10h"), "constraints": [CLOSED], "overlap": "allow"}
     bench.request(an_apply(a_spec(args=["1"], **waits)))
@@ -180,7 +182,7 @@ def test_given_both_kinds_in_turn_then_each_job_keeps_the_version_it_was_promise
     assert args_of(bench) == [["2"], ["4"]]
 
 
-def test_given_finish_old_then_the_instants_of_the_new_trigger_count_from_the_update(bench: Bench) -> None:
+def test_given_finish_old_then_the_instants_of_the_new_trigger_count_from_the_update(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("1h"), args=["old"], constraints=[CLOSED])))
     bench.request(a_request("trigger"))
     receipt = update(bench, a_spec(trigger=every("20m"), args=["new"]), "finish_old")
@@ -194,7 +196,7 @@ def test_given_finish_old_then_the_instants_of_the_new_trigger_count_from_the_up
 @pytest.mark.parametrize("how", ["carry", "finish_old", "restart"])
 @pytest.mark.parametrize("effect", range(1, 9, tier.at_night(1, else_=3)))
 def test_given_a_crash_at_any_effect_of_an_update_then_what_waits_completes_once(
-    bench: Bench, how: str, effect: int
+    bench: ActorHarness, how: str, effect: int
 ) -> None:
     bench.request(an_apply(a_spec(trigger=on_data(), args=["old"], constraints=[CLOSED])))
     bench.event(an_event("a"))
@@ -213,7 +215,7 @@ FLEXIBLE = every("1h", start=format_instant(parse_instant("2025-11-13T00:00:00Z"
 
 
 @pytest.mark.parametrize("waits", ["a place in a flexible window", "a constraint"])
-def test_given_a_deploy_each_half_hour_then_no_hourly_run_is_lost(bench: Bench, waits: str) -> None:
+def test_given_a_deploy_each_half_hour_then_no_hourly_run_is_lost(bench: ActorHarness, waits: str) -> None:
     """Found by trying: hourly deploys lost the runs that waited for their instant in the window."""
     trigger, constraints = (FLEXIBLE, []) if waits.startswith("a place") else (every("1h"), [CLOSED])
     for number in range(10):
@@ -227,7 +229,7 @@ def test_given_a_deploy_each_half_hour_then_no_hourly_run_is_lost(bench: Bench, 
     assert [after - before for before, after in itertools.pairwise(nominals)] == [HOUR] * (len(rows) - 1)
 
 
-def test_given_a_due_job_that_waits_then_an_update_gives_it_the_new_arguments(bench: Bench) -> None:
+def test_given_a_due_job_that_waits_then_an_update_gives_it_the_new_arguments(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("100h"), args=["old"], constraints=[CLOSED])))
     bench.run(SECOND)
     at = format_instant(bench.now + MINUTE)
@@ -241,7 +243,7 @@ def test_given_a_due_job_that_waits_then_an_update_gives_it_the_new_arguments(be
 
 
 @pytest.mark.parametrize("said_by", ["the request", "the definition"])
-def test_given_that_somebody_says_restart_then_the_due_job_is_superseded_too(bench: Bench, said_by: str) -> None:
+def test_given_that_somebody_says_restart_then_the_due_job_is_superseded_too(bench: ActorHarness, said_by: str) -> None:
     trigger = every("1m")
     bench.request(an_apply(a_spec(trigger=trigger, args=["old"], constraints=[CLOSED])))
     bench.run(90 * SECOND)
@@ -255,7 +257,7 @@ def test_given_that_somebody_says_restart_then_the_due_job_is_superseded_too(ben
 
 
 @pytest.mark.parametrize("made_by", ["event", "hand"])
-def test_given_a_job_of_an_event_or_by_hand_then_an_update_ends_it_as_ever(bench: Bench, made_by: str) -> None:
+def test_given_a_job_of_an_event_or_by_hand_then_an_update_ends_it_as_ever(bench: ActorHarness, made_by: str) -> None:
     """Scenarios TS-04 and TS-05."""
     bench.request(an_apply(a_spec(trigger=on_data(), args=["old"], constraints=[CLOSED])))
     if made_by == "event":
@@ -271,7 +273,7 @@ def test_given_a_job_of_an_event_or_by_hand_then_an_update_ends_it_as_ever(bench
 
 @pytest.mark.parametrize(("preset", "args"), [({}, "new"), ({"preset": "cdap", "suspended": False}, "old")])
 def test_given_a_due_run_before_the_gate_then_it_starts_once_with_the_arguments_that_its_preset_wants(
-    bench: Bench, preset: Doc, args: str
+    bench: ActorHarness, preset: Doc, args: str
 ) -> None:
     """Row CD-006: with CDAP's preset what is being launched launches with its old snapshot."""
     bench.behaves = lambda order: Behaviour(starts_after=10 * SECOND)
@@ -289,7 +291,7 @@ def test_given_a_due_run_before_the_gate_then_it_starts_once_with_the_arguments_
 
 @pytest.mark.parametrize("effect", range(1, 9, tier.at_night(1, else_=3)))
 def test_given_a_crash_at_any_effect_of_an_update_then_what_is_due_runs_once_with_the_new_arguments(
-    bench: Bench, effect: int
+    bench: ActorHarness, effect: int
 ) -> None:
     bench.request(an_apply(a_spec(trigger=every("1m"), args=["old"], constraints=[CLOSED], overlap="allow")))
     bench.run(9 * MINUTE + 30 * SECOND)
@@ -303,7 +305,7 @@ def test_given_a_crash_at_any_effect_of_an_update_then_what_is_due_runs_once_wit
 
 
 def test_given_a_definitions_own_word_then_its_update_follows_it_unless_the_request_says_otherwise(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.request(an_apply(a_spec(trigger=every("1h"), constraints=[CLOSED])))
     bench.request(a_request("trigger"))
@@ -316,7 +318,7 @@ def test_given_a_definitions_own_word_then_its_update_follows_it_unless_the_requ
 
 
 @pytest.mark.parametrize("how", ["restart", "carry", "finish_old"])
-def test_given_an_identical_spec_then_no_mode_changes_anything(bench: Bench, how: str) -> None:
+def test_given_an_identical_spec_then_no_mode_changes_anything(bench: ActorHarness, how: str) -> None:
     """SEMANTICS 12.1, row CD-150: equal ones are untouched, with their status and what is pending."""
     bench.request(an_apply(a_spec(trigger=on_data(count=2), constraints=[CLOSED])))
     bench.event(an_event("a"))
@@ -332,20 +334,20 @@ def test_given_an_identical_spec_then_no_mode_changes_anything(bench: Bench, how
 
 
 @pytest.mark.parametrize("how", ["carry", "finish_old"])
-def test_given_a_schedule_that_sends_messages_then_it_restarts_only(bench: Bench, how: str) -> None:
+def test_given_a_schedule_that_sends_messages_then_it_restarts_only(bench: ActorHarness, how: str) -> None:
     bench.request(an_apply(a_recurring("nightly")))
     receipt = update(bench, a_recurring("nightly", payload="other"), how)
     assert (receipt["status"], receipt["errors"][0]["field"]) == ("rejected", "on_update")
 
 
 @pytest.mark.parametrize("how", ["carry", "finish_old"])
-def test_given_no_schedule_then_the_mode_does_not_matter(bench: Bench, how: str) -> None:
+def test_given_no_schedule_then_the_mode_does_not_matter(bench: ActorHarness, how: str) -> None:
     assert update(bench, a_spec(), how)["status"] == "accepted"
 
 
 @pytest.mark.parametrize("mode", ["hold", "freeze"])
 def test_given_an_update_while_held_then_what_is_due_stays_parked_and_goes_on_with_the_new_arguments(
-    bench: Bench, mode: str
+    bench: ActorHarness, mode: str
 ) -> None:
     bench.request(an_apply(a_spec(trigger=every("1m"), args=["old"], constraints=[CLOSED], overlap="allow")))
     bench.run(3 * MINUTE)
@@ -359,7 +361,7 @@ def test_given_an_update_while_held_then_what_is_due_stays_parked_and_goes_on_wi
     assert args_of(bench) == [["new"]] * due
 
 
-def test_given_an_update_while_drained_then_what_is_due_launches_with_the_new_arguments(bench: Bench) -> None:
+def test_given_an_update_while_drained_then_what_is_due_launches_with_the_new_arguments(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("1m"), args=["old"], constraints=[CLOSED], overlap="allow")))
     bench.run(3 * MINUTE)
     bench.request(a_request("suspend", mode="drain"))
@@ -367,7 +369,7 @@ def test_given_an_update_while_drained_then_what_is_due_launches_with_the_new_ar
     assert args_of(bench) == [["new"]] * 3
 
 
-def test_given_carry_while_held_then_the_backlog_is_bound_to_the_new_version(bench: Bench) -> None:
+def test_given_carry_while_held_then_the_backlog_is_bound_to_the_new_version(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("1m"), args=["old"])))
     bench.request(a_request("suspend", mode="hold"))
     bench.run(3 * MINUTE)
@@ -377,7 +379,7 @@ def test_given_carry_while_held_then_the_backlog_is_bound_to_the_new_version(ben
     assert args_of(bench) == [["new"]] * 5
 
 
-def test_given_a_running_program_then_no_update_touches_it(bench: Bench) -> None:
+def test_given_a_running_program_then_no_update_touches_it(bench: ActorHarness) -> None:
     """SEMANTICS 12.3: running runs stay on their version; the answer of a restart lists them."""
     bench.behaves = lambda order: Behaviour(runs_for=MINUTE)
     bench.request(an_apply(a_spec(trigger=every("1h"), args=["old"])))
@@ -394,7 +396,7 @@ def test_given_a_running_program_then_no_update_touches_it(bench: Bench) -> None
 @pytest.mark.parametrize(("cancels", "ended"), [(False, "succeeded"), (True, "killed")])
 @pytest.mark.parametrize("runs", [1, 9])
 def test_given_running_programs_then_a_delete_ends_them_only_when_it_says_so(
-    bench: Bench, cancels: bool, ended: str, runs: int
+    bench: ActorHarness, cancels: bool, ended: str, runs: int
 ) -> None:
     """SEMANTICS 11: they are listed either way."""
     bench.behaves = lambda order: Behaviour(runs_for=MINUTE)
@@ -407,7 +409,9 @@ def test_given_running_programs_then_a_delete_ends_them_only_when_it_says_so(
     assert {entry[3] for entry in bench.ledger()} == {ended}
 
 
-def test_given_a_delete_of_what_others_listen_to_then_they_end_and_its_open_runs_fire_nobody(bench: Bench) -> None:
+def test_given_a_delete_of_what_others_listen_to_then_they_end_and_its_open_runs_fire_nobody(
+    bench: ActorHarness,
+) -> None:
     """Row CD-017: a schedule that waits for the deleted one alone is deleted with it."""
     bench.behaves = lambda order: Behaviour(runs_for=MINUTE)
     bench.request(an_apply(a_spec("up", every("10h"))))
@@ -422,7 +426,7 @@ def test_given_a_delete_of_what_others_listen_to_then_they_end_and_its_open_runs
 
 @pytest.mark.parametrize(("how", "after"), [("finish_old", "1m"), ("finish_old", "15m"), ("restart", "15m")])
 def test_given_an_event_before_the_pages_of_an_update_are_through_then_the_old_job_keeps_what_it_has(
-    bench: Bench, how: str, after: str
+    bench: ActorHarness, how: str, after: str
 ) -> None:
     """What the new version counts took the place of the old job's evidence: it was never launched, or its chunks stayed for ever."""
     bench.request(an_apply(a_spec(trigger=on_data(), constraints=[{"type": "delay", "after": after}])))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.suspend_bench import suspend
 from tests.unit.tidegate_core.commands.test_controls_heard_late import deafly, definition, hear, nominals, state
 from tests.unit.tidegate_core.ownership.test_scope_suspension_watch import ask, control, controls
@@ -22,8 +22,8 @@ REF = "flights/nightly"
 
 
 @pytest.fixture
-def bench() -> Bench:
-    bench = Bench(behaviour=Behaviour(runs_for=100))
+def bench() -> ActorHarness:
+    bench = ActorHarness(behaviour=Behaviour(runs_for=100))
     bench.run(SECOND)
     return bench
 
@@ -33,11 +33,11 @@ def a_schedule(trigger: Doc, mode: str = "all", **more: Any) -> Doc:
     return a_spec(trigger=trigger, overlap="allow", **{"catchup": catchup, **more})
 
 
-def update(bench: Bench, spec: Doc, request_id: str = "update") -> None:
+def update(bench: ActorHarness, spec: Doc, request_id: str = "update") -> None:
     assert ask(bench, an_apply(spec, request_id), run=0)["status"] == "accepted"
 
 
-def a_span(bench: Bench, length: int, *scopes: str | None) -> tuple[int, int]:
+def a_span(bench: ActorHarness, length: int, *scopes: str | None) -> tuple[int, int]:
     """Suspends the schedule's namespace, or the scopes that are named, one after the other, and resumes them so; returns when all that was."""
     for scope in scopes or ("flights",):
         ask(bench, control("suspend", scope))
@@ -53,11 +53,11 @@ def instants(period: int, begin: int, end: int) -> list[int]:
     return list(range(-(-begin // period) * period, end, period))
 
 
-def rows(bench: Bench) -> list[LedgerRow]:
+def rows(bench: ActorHarness) -> list[LedgerRow]:
     return sorted((from_item(LedgerRow, item) for item in bench.rows("L#")), key=lambda row: row.nominal)
 
 
-def audited(bench: Bench) -> Expected:
+def audited(bench: ActorHarness) -> Expected:
     past = [from_item(PastGeneration, item) for item in bench.rows("V#")]
     generations = generations_of(state(bench), past)
     window = Window(0, bench.now)
@@ -66,7 +66,7 @@ def audited(bench: Bench) -> Expected:
 
 @pytest.mark.parametrize("mode", ["all", "last", "coalesce"])
 def test_given_an_update_between_a_resume_and_the_first_fire_behind_it_then_nothing_of_the_span_is_made(
-    bench: Bench, mode: str
+    bench: ActorHarness, mode: str
 ) -> None:
     """Review finding: it began right behind the last occurrence, and that lies before the span."""
     bench.request(an_apply(a_schedule(every("1m"), mode)))
@@ -85,7 +85,7 @@ def test_given_an_update_between_a_resume_and_the_first_fire_behind_it_then_noth
     [("all", ()), ("last", ()), ("coalesce", ()), ("all", (None,)), ("all", (None, "flights"))],
 )
 def test_given_another_trigger_then_what_it_names_on_either_side_of_the_span_is_made_up_for(
-    bench: Bench, mode: str, scopes: tuple[str | None, ...]
+    bench: ActorHarness, mode: str, scopes: tuple[str | None, ...]
 ) -> None:
     """It was never pending, so the suspend ended none of it: it comes due with the update."""
     bench.request(an_apply(a_schedule(every("1h"))))
@@ -107,7 +107,7 @@ def test_given_another_trigger_then_what_it_names_on_either_side_of_the_span_is_
     assert sorted(must) == [fired, *wanted]
 
 
-def test_given_a_span_of_another_namespace_then_it_has_nothing_to_do_with_it(bench: Bench) -> None:
+def test_given_a_span_of_another_namespace_then_it_has_nothing_to_do_with_it(bench: ActorHarness) -> None:
     bench.request(an_apply(a_schedule(every("1h"))))
     bench.run(HOUR - bench.now % HOUR + SECOND)
     a_span(bench, 10 * MINUTE, "orders")
@@ -118,7 +118,7 @@ def test_given_a_span_of_another_namespace_then_it_has_nothing_to_do_with_it(ben
 
 @pytest.mark.parametrize("effect", range(1, 13))
 def test_given_a_crash_at_any_effect_of_the_update_then_nothing_of_the_span_is_made_and_all_else_once(
-    bench: Bench, effect: int
+    bench: ActorHarness, effect: int
 ) -> None:
     bench.request(an_apply(a_schedule(every("1h"))))
     bench.run(HOUR - bench.now % HOUR + 5 * MINUTE)
@@ -133,7 +133,7 @@ def test_given_a_crash_at_any_effect_of_the_update_then_nothing_of_the_span_is_m
 
 
 def test_given_an_update_that_a_shard_applies_before_it_hears_of_the_resume_then_what_came_due_behind_it_is_made_up_for(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.request(an_apply(a_schedule(every("1s"))))
     bench.run(3 * SECOND)
@@ -158,7 +158,7 @@ def test_given_an_update_that_a_shard_applies_before_it_hears_of_the_resume_then
 
 @pytest.mark.parametrize("mode", ["none", "all"])
 def test_given_a_past_instant_that_lies_in_the_span_then_an_update_has_it_count_as_ever(
-    bench: Bench, mode: str
+    bench: ActorHarness, mode: str
 ) -> None:
     """SEMANTICS 1.5: it fires with each activation, unless it was made."""
     at = {"type": "at", "instant": format_instant(bench.now + 5 * MINUTE)}
@@ -172,7 +172,7 @@ def test_given_a_past_instant_that_lies_in_the_span_then_an_update_has_it_count_
     assert len(*audited(bench).must.values()) == 1
 
 
-def test_given_an_update_that_made_up_for_something_then_the_next_one_knows_nothing_of_it(bench: Bench) -> None:
+def test_given_an_update_that_made_up_for_something_then_the_next_one_knows_nothing_of_it(bench: ActorHarness) -> None:
     bench.request(an_apply(a_schedule(every("1h"))))
     bench.run(HOUR - bench.now % HOUR + 5 * MINUTE)
     begun, _ = a_span(bench, 10 * MINUTE)
@@ -189,7 +189,7 @@ def test_given_an_update_that_made_up_for_something_then_the_next_one_knows_noth
 
 
 def test_given_a_schedule_that_is_made_after_the_span_then_what_it_is_to_make_up_for_was_suspended_by_nobody(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """It was not there."""
     start = bench.now // MINUTE * MINUTE
@@ -202,7 +202,7 @@ def test_given_a_schedule_that_is_made_after_the_span_then_what_it_is_to_make_up
 
 
 def test_given_a_schedule_that_was_suspended_by_itself_all_the_while_then_its_resume_has_the_last_word(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """Whoever asks for the backlog of its own suspend, once the wide one is over, has been told how much that is."""
     bench.request(an_apply(a_schedule(every("1m"))))

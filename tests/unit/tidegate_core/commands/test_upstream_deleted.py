@@ -23,9 +23,9 @@ from tests.support.builders import (
     on_data,
     on_run_of,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
-from tidegate_core.engine.actor_inputs import LogRecord, Poked
-from tidegate_core.rows.effects import Commit, Effect, Gone, LaunchOrder, Write
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
+from tidegate_core.engine.actor_inputs import LogRecord, Woken
+from tidegate_core.rows.effects import Commit, Effect, LaunchOrder, ProgramEnded, Write
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.store_operations import Delete, Key, Put
@@ -35,9 +35,9 @@ UP = on_run_of("up")
 EITHER: Doc = {"type": "any_of", "triggers": [UP, on_data("a", 2)]}
 
 
-def a_bench(trigger: Doc, **more: Any) -> Bench:
+def a_bench(trigger: Doc, **more: Any) -> ActorHarness:
     """One schedule `down`, and `up` that it waits for, which runs each minute."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request(an_apply(a_spec("up", every("1m"))))
     bench.request(an_apply(a_spec("down", trigger, **more)))
@@ -45,18 +45,18 @@ def a_bench(trigger: Doc, **more: Any) -> Bench:
     return bench
 
 
-def delete(bench: Bench, name: str = "up") -> None:
+def delete(bench: ActorHarness, name: str = "up") -> None:
     bench.request(a_request("delete", name, f"delete-{name}-{len(bench.receipts())}"))
     bench.run(5 * SECOND)
 
 
-def status(bench: Bench, name: str = "down") -> tuple[str, tuple[str, ...]]:
+def status(bench: ActorHarness, name: str = "down") -> tuple[str, tuple[str, ...]]:
     (row,) = bench.rows(f"S#flights/{name}")
     gone: Any = row.get("gone") or ()
     return str(row["status"]), tuple(gone)
 
 
-def of(bench: Bench, name: str = "down") -> list[str]:
+def of(bench: ActorHarness, name: str = "down") -> list[str]:
     return [entry[0] for entry in bench.ledger() if entry[1] == name]
 
 
@@ -100,7 +100,7 @@ def test_given_a_row_that_a_newer_release_wrote_then_it_stays_for_who_can_read_i
     bench = a_bench(UP)
     row = InboxRow(namespace="flights", name="down", kind="G", origin="newer", body=body)
     bench.store.write([Put(row.key(0), {**to_item(row, row.key(0)), "rev": 1})])
-    bench.give(Poked(0))
+    bench.give(Woken(0))
     bench.crash()
     bench.run(2 * MINUTE)
     assert {each.fields["name"] for each in bench.notices("decision_failed")} == {"upstream_gone"}
@@ -195,7 +195,7 @@ def a_page_of_listeners(effect: Effect) -> bool:
     )
 
 
-class Unheard(Bench):
+class Unheard(ActorHarness):
     """What a program reports is told to its shard late, or never: its poke is under way, or lost, and it ends long after its report.
 
     Attributes:
@@ -208,7 +208,7 @@ class Unheard(Bench):
         if self.pokes_after is not None:
             self._later(self.pokes_after, lambda: super(Unheard, self)._poke(order))
 
-    def _end(self, process: Any, gone: Gone) -> None:
+    def _end(self, process: Any, gone: ProgramEnded) -> None:
         self._later(MINUTE, lambda: super(Unheard, self)._end(process, gone))
 
 
@@ -229,7 +229,7 @@ def an_unheard_report(
     return bench
 
 
-def has_run(bench: Bench, name: str = "down") -> bool:
+def has_run(bench: ActorHarness, name: str = "down") -> bool:
     return name in {*(row["name"] for row in bench.rows("R#")), *(entry[1] for entry in bench.ledger())}
 
 
@@ -325,7 +325,7 @@ def test_given_more_than_a_page_of_evidence_then_all_of_it_ends() -> None:
 
 def test_given_a_record_whose_removal_comes_late_then_a_delete_is_told_all_the_same() -> None:
     """Found in review: the successor waited for that record, which was gone, before it told of the delete."""
-    bench = Bench(behaviour=Behaviour(starts_after=5, runs_for=10))
+    bench = ActorHarness(behaviour=Behaviour(starts_after=5, runs_for=10))
     bench.run(SECOND)
     bench.request(an_apply(a_spec("up", every("10h"))))
     bench.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == "outbox_done")
@@ -353,7 +353,7 @@ def test_given_an_end_that_waits_for_what_may_have_come_before_it_and_a_delete_b
 ) -> None:
     """Read again: a run had ended behind a time-out, and waited in the inbox as the delete was taken: nobody counted it."""
     trigger = {"type": "at_least", "k": 2, "triggers": [UP, on_data("a"), on_data("c")], "timeout": "30s"}
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_spec("up", every("10h"))))
     bench.request(an_apply(a_spec("down", trigger, overlap="allow")))
@@ -379,7 +379,7 @@ def test_given_an_end_that_waits_for_what_may_have_come_before_it_and_a_delete_b
 
 def test_given_a_delete_that_waits_behind_an_end_and_a_hand_over_then_the_successor_counts_it_first_as_well() -> None:
     trigger = {"type": "at_least", "k": 2, "triggers": [UP, on_data("a"), on_data("c")], "timeout": "30s"}
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_spec("up", every("10h"))))
     bench.request(an_apply(a_spec("down", trigger, overlap="allow")))

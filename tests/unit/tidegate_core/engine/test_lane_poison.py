@@ -11,7 +11,7 @@ from tests.support.harness.shard_writer_rig import Rig, Touch
 from tidegate_core.engine.actor_context import Fenced
 from tidegate_core.engine.decision import Decision, Procedure, Work
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Effect, Invalid, Read
 from tidegate_core.rows.store_operations import ITEM_BYTES_MAX, Key, Put
@@ -71,7 +71,7 @@ class Bad(Procedure):
     name: str = "bad"
     about: str = "jobs"
 
-    def run(self, lane: Lane) -> Operation[None]:
+    def run(self, lane: ShardWriter) -> Operation[None]:
         yield from lane.decide_alone(Touch(1, self.done))
         yield from lane.decide_alone(self.decision)
         self.done.append(100)

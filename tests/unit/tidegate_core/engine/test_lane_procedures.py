@@ -10,7 +10,7 @@ from tests.support.builders import a_job
 from tests.support.harness.shard_writer_rig import Rig, Touch
 from tidegate_core.engine.decision import Procedure
 from tidegate_core.engine.operations import Operation
-from tidegate_core.engine.shard_writer import Lane
+from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.rows.effects import Commit, Read
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.store_operations import Key
@@ -41,10 +41,10 @@ class Long(Procedure):
     name: str = "long"
     about: str = "jobs"
 
-    def run(self, lane: Lane) -> Operation[None]:
+    def run(self, lane: ShardWriter) -> Operation[None]:
         for step in range(self.steps):
             yield from lane.decide_alone(Touch(1, [], to=2 + step))
-            yield from lane.give_way()
+            yield from lane.yield_turn()
             self.done.append(1000 + step)
 
 
@@ -56,7 +56,7 @@ class Alone(Procedure):
     name: str = "alone"
     about: str = "jobs"
 
-    def run(self, lane: Lane) -> Operation[None]:
+    def run(self, lane: ShardWriter) -> Operation[None]:
         for number in (1, 2):
             yield from lane.decide_alone(Touch(number, self.done))
         self.done.append(100)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import a_holding
-from tidegate_core.engine.actor_context import Host
-from tidegate_core.engine.mutex import Turn
+from tidegate_core.engine.actor_context import ActorContext
+from tidegate_core.engine.mutex import Mutex
 from tidegate_core.engine.operations import Operation, Signal
 
 
@@ -15,16 +15,16 @@ class Stopped(Exception):
 
 
 @pytest.fixture
-def host() -> Host:
-    return Host(a_holding("node-1"))
+def host() -> ActorContext:
+    return ActorContext(a_holding("node-1"))
 
 
 class Work:
     """Operations that note their steps, and end when they are told to."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: ActorContext) -> None:
         self.host = host
-        self.turn = Turn(host, "turn")
+        self.turn = Mutex(host, "turn")
         self.steps: list[str] = []
         self.go_on = {name: Signal(name) for name in ("one", "two", "three")}
 
@@ -51,7 +51,7 @@ class Work:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_given_several_then_each_begins_when_the_one_before_has_ended(host: Host, fails: bool) -> None:
+def test_given_several_then_each_begins_when_the_one_before_has_ended(host: ActorContext, fails: bool) -> None:
     work = Work(host)
     work.start("one", fails=fails)
     work.start("two")
@@ -65,7 +65,9 @@ def test_given_several_then_each_begins_when_the_one_before_has_ended(host: Host
     assert work.steps[-3:] == ["two is back", "three begins", "three is back"]
 
 
-def test_given_a_turn_that_was_given_back_before_anybody_waited_then_the_next_begins_at_once(host: Host) -> None:
+def test_given_a_turn_that_was_given_back_before_anybody_waited_then_the_next_begins_at_once(
+    host: ActorContext,
+) -> None:
     work = Work(host)
     work.start("one")
     work.end("one")
@@ -73,7 +75,7 @@ def test_given_a_turn_that_was_given_back_before_anybody_waited_then_the_next_be
     assert work.steps == ["one begins", "one is back", "two begins"]
 
 
-def test_given_the_end_of_all_then_nobody_who_waited_begins(host: Host) -> None:
+def test_given_the_end_of_all_then_nobody_who_waited_begins(host: ActorContext) -> None:
     """What was fenced must not go on."""
     work = Work(host)
     work.start("one")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate_core.engine.operations import Operation, Operations, Signal
-from tidegate_core.rows.effects import Answer, Inspect, Inspected, Poke, Produced, Read
+from tidegate_core.rows.effects import EffectResult, Inspect, Inspected, Produced, Read, WakeUp
 
 ONE, TWO, THREE = (Inspect("python", file) for file in ("one", "two", "three"))
 
@@ -23,7 +23,7 @@ def test_given_one_effect_then_its_answer_resumes_the_operation() -> None:
     (ask,) = operations.asked
     assert ask.effect == ONE
     assert log == []
-    operations.answer(Answer(ask.token, Inspected("no")))
+    operations.answer(EffectResult(ask.token, Inspected("no")))
     assert log == [Inspected("no")]
     assert operations._pending == {}
 
@@ -33,10 +33,10 @@ def test_given_a_tuple_of_effects_then_the_answers_come_together_in_the_order_as
     log: list[Any] = []
     operations.start(asking(log, (ONE, TWO, THREE)))
     first, second, third = operations.asked
-    operations.answer(Answer(third.token, Inspected("3")))
-    operations.answer(Answer(first.token, Inspected("1")))
+    operations.answer(EffectResult(third.token, Inspected("3")))
+    operations.answer(EffectResult(first.token, Inspected("1")))
     assert log == []
-    operations.answer(Answer(second.token, Inspected("2")))
+    operations.answer(EffectResult(second.token, Inspected("2")))
     assert log == [(Inspected("1"), Inspected("2"), Inspected("3"))]
 
 
@@ -54,8 +54,8 @@ def test_given_several_operations_then_they_go_on_in_the_order_of_their_answers(
     for effect in (ONE, TWO):
         operations.start(asking(log, effect))
     first, second = operations.asked
-    operations.answer(Answer(second.token, Inspected("2")))
-    operations.answer(Answer(first.token, Inspected("1")))
+    operations.answer(EffectResult(second.token, Inspected("2")))
+    operations.answer(EffectResult(first.token, Inspected("1")))
     assert log == [Inspected("2"), Inspected("1")]
 
 
@@ -82,15 +82,15 @@ def test_given_an_answer_that_comes_twice_or_to_nobody_then_it_is_dropped() -> N
     log: list[Any] = []
     operations.start(asking(log, ONE, TWO))
     token = operations.asked[0].token
-    operations.answer(Answer(token, Inspected("1")))
-    operations.answer(Answer(token, Inspected("again")))
-    operations.answer(Answer(999, Produced()))
+    operations.answer(EffectResult(token, Inspected("1")))
+    operations.answer(EffectResult(token, Inspected("again")))
+    operations.answer(EffectResult(999, Produced()))
     assert log == [Inspected("1")]
 
 
 def test_given_something_told_then_its_token_is_zero_and_nobody_waits() -> None:
     operations = Operations()
-    operations.tell(Poke(3))
+    operations.tell(WakeUp(3))
     assert operations.asked[0].token == 0
     assert operations._pending == {}
 
@@ -129,7 +129,7 @@ def test_given_the_end_of_all_then_answers_still_to_come_resume_nobody() -> None
     assert operations._pending == {}
     for ask in operations.asked:
         assert not operations.awaits(ask.token)
-        operations.answer(Answer(ask.token, Produced()))
+        operations.answer(EffectResult(ask.token, Produced()))
     assert log == []
 
 

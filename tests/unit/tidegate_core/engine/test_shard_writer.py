@@ -10,7 +10,7 @@ from tests.support.builders import a_job
 from tests.support.harness.shard_writer_rig import InParts, Rig, Touch, Wide
 from tidegate_core.engine.operations import Operation
 from tidegate_core.engine.shard_writer import GROUP_MAX
-from tidegate_core.rows.effects import Commit, Poke, Read, ReadRange, Refused
+from tidegate_core.rows.effects import Commit, Read, ReadRange, Refused, WakeUp
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.store_operations import Key, RangeRead
@@ -88,7 +88,7 @@ def test_given_a_commit_then_each_written_row_is_observed_before_what_follows_is
     assert key == a_job(1).key(0)
     assert item is not None
     assert item["attempt"] == 2
-    assert rig.asked[-1] == Poke(1)
+    assert rig.asked[-1] == WakeUp(1)
 
 
 def test_given_a_decision_that_has_nothing_to_write_then_no_transaction_is_sent(rig: Rig) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.builders import HOUR, MINUTE, NOW, SECOND, Doc, a_match, all_of, an_inbox_row, on_data
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.decision_harness import DecisionHarness
 from tests.support.harness.evidence_bench import a_desk, count, count_all, entries, evidence, jobs
 from tidegate_core.evidence.expiry import ExpireEvidence
 from tidegate_core.rows.evidence import Evidence
@@ -28,18 +28,18 @@ def came(number: int, leaf: int, day: str, after: int = 0, **event: Any) -> Inbo
     return an_inbox_row(number, a_match(day, leaf=leaf, at=NOW + after, fact=json.dumps(fact)))
 
 
-def expire(desk: Desk) -> int:
+def expire(desk: DecisionHarness) -> int:
     """Lets the first deadline pass; returns when that was, after NOW."""
     row = min(desk.records(TimerRow, "T#"), key=lambda row: row.at if row.kind == "E" else NOW * 9)
     desk.decide(ExpireEvidence(row), row.at)
     return row.at - NOW
 
 
-def told(desk: Desk) -> list[str]:
+def told(desk: DecisionHarness) -> list[str]:
     return [f"{row.disposition}/{row.reason}" for row in desk.records(LedgerRow, "L#")]
 
 
-def days(desk: Desk) -> list[str]:
+def days(desk: DecisionHarness) -> list[str]:
     """What each job has in its manifest."""
     return ["".join(entry["partition"] for entry in merged(entries(desk, job.id))) for job in jobs(desk)]
 
@@ -279,7 +279,7 @@ def test_given_events_in_order_then_any_cut_of_them_gives_the_same(
     assert outcome(cut) == outcome(one_by_one)
 
 
-def outcome(desk: Desk) -> tuple[object, ...]:
+def outcome(desk: DecisionHarness) -> tuple[object, ...]:
     """Ledger, open evidence, manifests and deadlines."""
     return (
         sorted((row.reason, row.nominal) for row in desk.records(LedgerRow, "L#")),

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import tier
 from tests.support.builders import EVENTS, MINUTE, SECOND, a_request, a_spec, an_apply, an_event, on_data, on_run_of
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.story_bench import Story
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.effects import Commit, Drained, Effect, Read, ReadRange, Submit, Unavailable, Write
@@ -23,7 +23,7 @@ def moves_a_position(effect: Effect) -> bool:
     return isinstance(effect, Commit) and effect.transaction.name == "cursor"
 
 
-def all_entries(bench: Bench) -> dict[str, list[str]]:
+def all_entries(bench: ActorHarness) -> dict[str, list[str]]:
     """The data partitions that were counted, by schedule, in order, repeats included."""
     names = {str(row["id"]): str(row["name"]) for row in bench.rows("E#")}
     found: dict[str, list[str]] = {name: [] for name in names.values()}
@@ -33,7 +33,7 @@ def all_entries(bench: Bench) -> dict[str, list[str]]:
     return found
 
 
-def entries(bench: Bench, name: str) -> list[str]:
+def entries(bench: ActorHarness, name: str) -> list[str]:
     return all_entries(bench)[name]
 
 

@@ -20,7 +20,7 @@ from tests.support.builders import (
     on_data,
     on_run_of,
 )
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.story_bench import Story
 from tests.support.harness.two_owners import BenchPair
 from tidegate_core.language.values.shard_hash import schedule_shard
@@ -28,11 +28,11 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.store_operations import Put
 
 
-def trigger_rows(bench: Bench) -> Counter[str]:
+def trigger_rows(bench: ActorHarness) -> Counter[str]:
     return Counter(str(row["event_key"]) for row in bench.rows("") if "event_key" in row)
 
 
-def counted(bench: Bench, name: str) -> list[Any]:
+def counted(bench: ActorHarness, name: str) -> list[Any]:
     return [row["counts"] for row in bench.rows(f"E#flights/{name}#")]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.builders import HOUR, NOW, Doc, a_match, all_of, an_inbox_row, on_data
 from tests.support.harness.evidence_bench import BOTH, REF, a_desk, count, count_all, entries, evidence
-from tidegate_core.evidence.inbox_batches import in_decisions
+from tidegate_core.evidence.inbox_batches import batch_decisions
 from tidegate_core.ingest.event_ingest import ROW_EVENTS_MAX
 from tidegate_core.rows.evidence import EvidenceChunk
 from tidegate_core.rows.inbox import InboxRow
@@ -27,7 +27,7 @@ def test_given_more_than_a_transaction_holds_then_it_is_cut_into_decisions_by_ap
         an_inbox_row(number, *(a_match(f"d{number}-{each}", dataset="a", at=NOW - number) for each in range(6)))
         for number in range(8)
     ]
-    decisions = in_decisions(REF, ((row.key(0), row) for row in rows))
+    decisions = batch_decisions(REF, ((row.key(0), row) for row in rows))
     assert len(decisions) > 1
     assert [key for each in decisions for key in each.rows] == [row.key(0) for row in reversed(rows)]
     count_all(desk, *rows)
@@ -54,7 +54,7 @@ def test_given_full_inboxes_then_no_transaction_exceeds_the_stores_limits(
             for row in rows
         ]
     desk.lay(*rows)
-    for decision in in_decisions(REF, ((row.key(0), row) for row in rows)):
+    for decision in batch_decisions(REF, ((row.key(0), row) for row in rows)):
         transaction = desk.decide(decision, NOW + 7 * HOUR)
         assert transaction is not None
         assert desk.refused == []

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.builders import HOUR, NOW, a_match, all_of, an_inbox_row, on_data
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.decision_harness import DecisionHarness
 from tests.support.harness.evidence_bench import BOTH, a_desk, count, entries, evidence, jobs
 from tidegate_core.evidence.expiry import ExpireEvidence
 from tidegate_core.rows.evidence import Evidence
@@ -31,7 +31,7 @@ def test_given_satisfaction_then_the_time_out_is_gone() -> None:
     assert jobs(desk) != []
 
 
-def expire(desk: Desk, row: TimerRow | None = None) -> None:
+def expire(desk: DecisionHarness, row: TimerRow | None = None) -> None:
     row = row or desk.records(TimerRow, "T#")[0]
     desk.decide(ExpireEvidence(row), row.at)
 
@@ -74,7 +74,7 @@ def a_pair_row(number: int, leaf: int, at: int, day: str = "d1") -> InboxRow:
     return an_inbox_row(number, a_match(day, leaf=leaf, dataset="ab"[leaf], at=NOW + at))
 
 
-def outcome(desk: Desk) -> tuple[list[tuple[str, int, int]], list[tuple[int, tuple[int, ...]]], list[int]]:
+def outcome(desk: DecisionHarness) -> tuple[list[tuple[str, int, int]], list[tuple[int, tuple[int, ...]]], list[int]]:
     """What became of it: ledger by first append time, open evidence, and how many jobs wait."""
     rows = desk.records(LedgerRow, "L#")
     ledger = sorted((row.reason, row.nominal, int(row.job_id != "")) for row in rows)

@@ -20,7 +20,7 @@ from tests.support.builders import (
     on_data,
     on_run_of,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.effect_matchers import a_commit
 from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.rows import keys
@@ -37,8 +37,8 @@ SIZED_OR_RUN: Doc = {
 }
 
 
-def a_bench(trigger: Doc, **more: Any) -> Bench:
-    bench = Bench()
+def a_bench(trigger: Doc, **more: Any) -> ActorHarness:
+    bench = ActorHarness()
     bench.passes_over_routine = True
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=trigger, **more)))
@@ -46,18 +46,18 @@ def a_bench(trigger: Doc, **more: Any) -> Bench:
     return bench
 
 
-def clicks(bench: Bench, number: int, gigabytes: int) -> None:
+def clicks(bench: ActorHarness, number: int, gigabytes: int) -> None:
     bench.event(an_event(f"h{number}", "clicks", bytes=gigabytes * GIGABYTE))
     bench.run(SECOND)
 
 
-def told_to(bench: Bench) -> dict[str, Any]:
+def told_to(bench: ActorHarness) -> dict[str, Any]:
     """What the first program is told."""
     context: dict[str, Any] = dict(bench.started[0].context)
     return context
 
 
-def dispositions(bench: Bench) -> list[str]:
+def dispositions(bench: ActorHarness) -> list[str]:
     return [str(entry[0]) for entry in bench.ledger()]
 
 
@@ -275,7 +275,7 @@ def test_given_a_run_that_is_lost_comes_back_and_is_lost_again_then_both_are_tol
         assert ([entry[1] for entry in bench.ledger()], bench.rows("I#")) == (["nightly"] * number, [])
 
 
-def _run_until(bench: Bench, state: str) -> None:
+def _run_until(bench: ActorHarness, state: str) -> None:
     for _ in range(2 * HOUR // SECOND):
         bench.run(SECOND)
         if [row["state"] for row in bench.rows("R#") if "ended_at" not in row] == [state]:
@@ -365,7 +365,7 @@ def test_given_downtime_over_a_deadline_then_what_was_appended_in_time_still_cou
 
 def test_given_ends_of_the_log_that_lack_a_topic_partition_then_what_came_before_the_request_does_not_count() -> None:
     """Of a topic that was made anew, or has grown, the brokers may tell other ends than those that are read here."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.answer_with(lambda effect: isinstance(effect, ReadEndOffsets), EndOffsets({}))
     versions = {keys.index_version(shard) for shard in range(keys.INDEX_SHARDS)}
@@ -385,7 +385,7 @@ def test_given_ends_of_the_log_that_lack_a_topic_partition_then_what_came_before
 @pytest.mark.parametrize("falls", [False, True], ids=["", "its owner falls amid them"])
 def test_given_a_run_that_fifty_leaves_hear_then_each_of_them_has_its_job(falls: bool) -> None:
     """Found in review: their evidence and jobs were more than one transaction holds; the end of the run was set aside for good."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     each = {"type": "any_of", "or_mode": "each", "triggers": [on_run_of("up")] * 50}
     bench.request(an_apply(a_spec("down", each, overlap="allow")))

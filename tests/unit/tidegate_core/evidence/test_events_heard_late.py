@@ -18,18 +18,18 @@ from tests.support.builders import (
     on_data,
     on_run_of,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.recorded_effects import manifest_text
 from tests.unit.tidegate_core.commands.test_controls_heard_late import deafly, hear
 from tests.unit.tidegate_core.ownership.test_scope_suspension_watch import ask, commit_of, control, controls
 from tidegate_core.rows import keys
 from tidegate_core.rows.store_operations import Item, Key
-from tidegate_core.shard.events.deferred_inbox import MOVED_WITHIN_MS, LeftRows
+from tidegate_core.shard.events.deferred_inbox import MOVED_WITHIN_MS, DeferredRows
 
 
 @pytest.fixture
-def bench() -> Bench:
-    bench = Bench(behaviour=Behaviour(runs_for=100))
+def bench() -> ActorHarness:
+    bench = ActorHarness(behaviour=Behaviour(runs_for=100))
     bench.run(SECOND)
     return bench
 
@@ -38,17 +38,17 @@ def bench() -> Bench:
 def left(monkeypatch: pytest.MonkeyPatch) -> list[Key]:
     """Each row that was looked at and left, as often as it was."""
     looks: list[Key] = []
-    leave = LeftRows.leave
+    leave = DeferredRows.leave
 
-    def noted(rows: LeftRows, key: Key, appended: int) -> None:
+    def noted(rows: DeferredRows, key: Key, appended: int) -> None:
         looks.append(key)
         leave(rows, key, appended)
 
-    monkeypatch.setattr(LeftRows, "leave", noted)
+    monkeypatch.setattr(DeferredRows, "leave", noted)
     return looks
 
 
-def suspended_with(bench: Bench, *documents: Doc) -> None:
+def suspended_with(bench: ActorHarness, *documents: Doc) -> None:
     for document in documents:
         bench.request(document)
     ask(bench, control("suspend"))
@@ -56,29 +56,29 @@ def suspended_with(bench: Bench, *documents: Doc) -> None:
     bench.run(MINUTE)
 
 
-def resumed_unheard(bench: Bench, meanwhile: int = 2 * SECOND, number: int = 1) -> None:
+def resumed_unheard(bench: ActorHarness, meanwhile: int = 2 * SECOND, number: int = 1) -> None:
     """The log's ends are read and the end of the span is written; no shard has heard of it."""
     before = len(bench.commits("move_controls"))
     deafly(bench, control("resume", request_id=f"resume-{number}"), meanwhile)
     assert len(bench.commits("move_controls")) == before + 1
 
 
-def heard(bench: Bench) -> None:
+def heard(bench: ActorHarness) -> None:
     hear(bench, control("resume", request_id="resume-1"))
 
 
-def rows_of_events(bench: Bench) -> list[Item]:
+def rows_of_events(bench: ActorHarness) -> list[Item]:
     return [row for row in bench.rows("I#") if row["kind"] in {"G", "X"}]
 
 
-def told(bench: Bench) -> list[str]:
+def told(bench: ActorHarness) -> list[str]:
     return [manifest_text(order) for order in bench.started]
 
 
 # -- what counts ----------------------------------------------------------------------------------------------------------
 
 
-def test_given_an_event_between_a_resume_and_its_arrival_then_it_counts(bench: Bench) -> None:
+def test_given_an_event_between_a_resume_and_its_arrival_then_it_counts(bench: ActorHarness) -> None:
     suspended_with(bench, an_apply(a_spec(trigger=on_data())))
     resumed_unheard(bench)
     bench.event(an_event("2026"))
@@ -89,7 +89,7 @@ def test_given_an_event_between_a_resume_and_its_arrival_then_it_counts(bench: B
     assert bench.rows("I#") == []
 
 
-def test_given_an_event_of_the_span_itself_then_it_is_left_too_and_does_not_count(bench: Bench) -> None:
+def test_given_an_event_of_the_span_itself_then_it_is_left_too_and_does_not_count(bench: ActorHarness) -> None:
     suspended_with(bench, an_apply(a_spec(trigger=on_data())))
     bench.event(an_event("2025"))
     bench.run(SECOND)
@@ -100,7 +100,7 @@ def test_given_an_event_of_the_span_itself_then_it_is_left_too_and_does_not_coun
     assert bench.rows("I#") == []
 
 
-def test_given_events_of_the_span_and_from_behind_it_then_the_vector_tells_them_apart(bench: Bench) -> None:
+def test_given_events_of_the_span_and_from_behind_it_then_the_vector_tells_them_apart(bench: ActorHarness) -> None:
     suspended_with(bench, an_apply(a_spec(trigger=on_data(count=2))))
     bench.event(an_event("2025"))
     bench.run(SECOND)
@@ -113,7 +113,7 @@ def test_given_events_of_the_span_and_from_behind_it_then_the_vector_tells_them_
     assert told(bench) == ["2026,2027"]
 
 
-def test_given_the_end_of_a_run_between_a_resume_and_its_arrival_then_it_counts(bench: Bench) -> None:
+def test_given_the_end_of_a_run_between_a_resume_and_its_arrival_then_it_counts(bench: ActorHarness) -> None:
     """Of another namespace, which nobody had suspended."""
     up = an_apply({**a_spec("up", every("1h")), "namespace": "orders"})
     suspended_with(bench, up, an_apply(a_spec("down", on_run_of("orders/up"))))
@@ -125,7 +125,9 @@ def test_given_the_end_of_a_run_between_a_resume_and_its_arrival_then_it_counts(
     assert [order.file for order in bench.started] == ["/jobs/up.py", "/jobs/down.py"]
 
 
-def test_given_a_shard_that_hears_of_the_resume_after_minutes_then_what_came_meanwhile_counts(bench: Bench) -> None:
+def test_given_a_shard_that_hears_of_the_resume_after_minutes_then_what_came_meanwhile_counts(
+    bench: ActorHarness,
+) -> None:
     """A row's age is that at the last read of the controls, and none has come back since."""
     suspended_with(bench, an_apply(a_spec(trigger=on_data())))
     resumed_unheard(bench)
@@ -137,7 +139,7 @@ def test_given_a_shard_that_hears_of_the_resume_after_minutes_then_what_came_mea
 
 def test_given_a_shard_that_is_not_done_with_the_suspend_for_minutes_then_what_came_behind_the_resume_counts() -> None:
     """It knows that there is a resume, and lets messages of another namespace go meanwhile: reads of the controls go on, and say nothing newer."""
-    bench = Bench(behaviour=Behaviour(runs_for=100), shards=1)
+    bench = ActorHarness(behaviour=Behaviour(runs_for=100), shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=on_data())))
     bench.request(a_send("m-1", after="1s"))
@@ -157,7 +159,7 @@ def test_given_a_shard_that_is_not_done_with_the_suspend_for_minutes_then_what_c
     assert bench.rows("I#") == []
 
 
-def test_given_rows_that_were_left_then_they_come_before_what_comes_behind_the_resume(bench: Bench) -> None:
+def test_given_rows_that_were_left_then_they_come_before_what_comes_behind_the_resume(bench: ActorHarness) -> None:
     """Three by three: who counted the later ones first would tell the first job of them."""
     suspended_with(bench, an_apply(a_spec(trigger={**on_data(count=3), "take": "exactly_n"}, overlap="allow")))
     resumed_unheard(bench)
@@ -175,7 +177,7 @@ def test_given_rows_that_were_left_then_they_come_before_what_comes_behind_the_r
     assert told(bench) == ["1,2,3", "4,5,6"]
 
 
-def test_given_a_composite_then_what_was_left_meets_what_comes_behind_the_resume(bench: Bench) -> None:
+def test_given_a_composite_then_what_was_left_meets_what_comes_behind_the_resume(bench: ActorHarness) -> None:
     both = all_of({**on_data("a"), "ttl": "10s"}, {**on_data("b"), "ttl": "10s"})
     suspended_with(bench, an_apply(a_spec(trigger=both)))
     resumed_unheard(bench)
@@ -190,7 +192,9 @@ def test_given_a_composite_then_what_was_left_meets_what_comes_behind_the_resume
 # -- what does not, and goes ----------------------------------------------------------------------------------------------
 
 
-def test_given_a_long_span_then_a_row_is_left_once_and_goes_without_a_resume(bench: Bench, left: list[Key]) -> None:
+def test_given_a_long_span_then_a_row_is_left_once_and_goes_without_a_resume(
+    bench: ActorHarness, left: list[Key]
+) -> None:
     suspended_with(bench, an_apply(a_spec(trigger=on_data())))
     bench.event(an_event("2026"))
     bench.run(MOVED_WITHIN_MS - SECOND)
@@ -204,7 +208,7 @@ def test_given_a_long_span_then_a_row_is_left_once_and_goes_without_a_resume(ben
 
 
 def test_given_an_old_backlog_that_is_read_within_the_span_then_its_rows_are_not_left(
-    bench: Bench, left: list[Key]
+    bench: ActorHarness, left: list[Key]
 ) -> None:
     bench.request(an_apply(a_spec(trigger=on_data())))
     bench.run(SECOND)
@@ -219,7 +223,7 @@ def test_given_an_old_backlog_that_is_read_within_the_span_then_its_rows_are_not
 
 
 def test_given_a_control_of_another_namespace_then_what_was_left_is_not_looked_at(
-    bench: Bench, left: list[Key]
+    bench: ActorHarness, left: list[Key]
 ) -> None:
     suspended_with(bench, an_apply(a_spec(trigger=on_data())))
     bench.event(an_event("2026"))
@@ -230,7 +234,7 @@ def test_given_a_control_of_another_namespace_then_what_was_left_is_not_looked_a
     assert len(bench.rows("I#")) == 1
 
 
-def test_given_a_wider_suspend_that_goes_on_then_the_inner_resume_lets_nothing_count(bench: Bench) -> None:
+def test_given_a_wider_suspend_that_goes_on_then_the_inner_resume_lets_nothing_count(bench: ActorHarness) -> None:
     suspended_with(bench, an_apply(a_spec(trigger=on_data())), control("suspend", None))
     resumed_unheard(bench)
     bench.event(an_event("2026"))
@@ -246,7 +250,7 @@ def test_given_a_wider_suspend_that_goes_on_then_the_inner_resume_lets_nothing_c
 
 @pytest.mark.parametrize("pause", [0, SECOND])
 def test_given_a_suspend_right_behind_the_resume_then_what_came_between_them_is_dropped_by_that(
-    bench: Bench, pause: int
+    bench: ActorHarness, pause: int
 ) -> None:
     """The shard hears of both at once. Who hears of each makes evidence of it, which the suspend ends."""
     suspended_with(bench, an_apply(a_spec(trigger=on_data())))
@@ -278,7 +282,7 @@ def test_given_a_suspend_right_behind_the_resume_then_what_came_between_them_is_
     ],
 )
 def test_given_a_request_on_the_schedule_then_what_was_left_of_before_counts_for_nothing(
-    bench: Bench, document: Doc
+    bench: ActorHarness, document: Doc
 ) -> None:
     suspended_with(bench, an_apply(a_spec(trigger=on_data())))
     resumed_unheard(bench)
@@ -293,7 +297,7 @@ def test_given_a_request_on_the_schedule_then_what_was_left_of_before_counts_for
     assert bench.rows("I#") == []
 
 
-def test_given_an_upstream_that_is_deleted_meanwhile_then_its_end_of_before_counts_first(bench: Bench) -> None:
+def test_given_an_upstream_that_is_deleted_meanwhile_then_its_end_of_before_counts_first(bench: ActorHarness) -> None:
     up = an_apply({**a_spec("up", every("1h")), "namespace": "orders"})
     either = {"type": "any_of", "triggers": [on_run_of("orders/up"), on_data()]}
     suspended_with(bench, up, an_apply(a_spec("down", either)))
@@ -309,7 +313,7 @@ def test_given_an_upstream_that_is_deleted_meanwhile_then_its_end_of_before_coun
 
 
 def test_given_an_upstream_that_is_deleted_in_a_long_span_then_who_waits_for_it_ends_all_the_same(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     up = an_apply({**a_spec("up", every("1h")), "namespace": "orders"})
     suspended_with(bench, up, an_apply(a_spec("down", on_run_of("orders/up"))))
@@ -320,7 +324,7 @@ def test_given_an_upstream_that_is_deleted_in_a_long_span_then_who_waits_for_it_
     assert bench.rows("I#") == []
 
 
-def test_given_many_rows_that_were_left_then_requests_are_answered_as_before(bench: Bench) -> None:
+def test_given_many_rows_that_were_left_then_requests_are_answered_as_before(bench: ActorHarness) -> None:
     suspended_with(bench, an_apply(a_spec(trigger=on_data())))
     for number in range(40):
         bench.event(an_event(str(number)))
@@ -331,7 +335,7 @@ def test_given_many_rows_that_were_left_then_requests_are_answered_as_before(ben
     assert bench.status_of("apply-another") == "accepted"
 
 
-def test_given_many_rows_that_were_left_then_they_are_read_at_a_bounded_pace(bench: Bench) -> None:
+def test_given_many_rows_that_were_left_then_they_are_read_at_a_bounded_pace(bench: ActorHarness) -> None:
     suspended_with(bench, an_apply(a_spec(trigger=on_data())))
     for number in range(200):
         bench.event(an_event(str(number)))
@@ -343,14 +347,14 @@ def test_given_many_rows_that_were_left_then_they_are_read_at_a_bounded_pace(ben
     assert reads_of_the_inbox(bench) - before <= 6
 
 
-def reads_of_the_inbox(bench: Bench) -> int:
+def reads_of_the_inbox(bench: ActorHarness) -> int:
     return sum(getattr(getattr(each, "range", None), "low", "") == "I#" for each in bench.asked)
 
 
 # -- who takes over -------------------------------------------------------------------------------------------------------
 
 
-def test_given_the_owner_falls_before_it_hears_then_its_successor_counts_what_was_left(bench: Bench) -> None:
+def test_given_the_owner_falls_before_it_hears_then_its_successor_counts_what_was_left(bench: ActorHarness) -> None:
     suspended_with(bench, an_apply(a_spec(trigger=on_data())))
     resumed_unheard(bench)
     bench.event(an_event("2026"))
@@ -361,7 +365,7 @@ def test_given_the_owner_falls_before_it_hears_then_its_successor_counts_what_wa
     assert told(bench) == ["2026"]
 
 
-def test_given_the_owner_falls_within_the_span_then_its_successor_leaves_the_rows_as_well(bench: Bench) -> None:
+def test_given_the_owner_falls_within_the_span_then_its_successor_leaves_the_rows_as_well(bench: ActorHarness) -> None:
     suspended_with(bench, an_apply(a_spec(trigger=on_data())))
     bench.event(an_event("2025"))
     bench.run(SECOND)
@@ -376,7 +380,7 @@ def test_given_the_owner_falls_within_the_span_then_its_successor_leaves_the_row
 
 
 @pytest.mark.parametrize("name", ["controls", "controls_done", "count"])
-def test_given_the_owner_falls_as_it_takes_them_up_then_each_is_counted_once(bench: Bench, name: str) -> None:
+def test_given_the_owner_falls_as_it_takes_them_up_then_each_is_counted_once(bench: ActorHarness, name: str) -> None:
     suspended_with(bench, an_apply(a_spec(trigger=on_data())))
     resumed_unheard(bench)
     bench.event(an_event("2026"))
@@ -404,16 +408,16 @@ def test_given_the_owner_falls_as_it_takes_them_up_then_each_is_counted_once(ben
     ],
 )
 def test_given_a_row_then_it_may_count_while_a_resume_may_be_unheard(carried: int, appended: int, may: bool) -> None:
-    rows = LeftRows()
-    rows.controls_are(3, 1_000_000)
+    rows = DeferredRows()
+    rows.suspensions_changed(3, 1_000_000)
     assert rows.may_count(carried, appended) is may
 
 
 def test_given_rows_that_were_left_then_the_old_ones_are_taken_once() -> None:
-    rows, old, young = LeftRows(), keys.inbox(0, "a", "b", "X", "1"), keys.inbox(0, "a", "b", "X", "2")
+    rows, old, young = DeferredRows(), keys.inbox(0, "a", "b", "X", "1"), keys.inbox(0, "a", "b", "X", "2")
     rows.leave(old, 0)
     rows.leave(young, MOVED_WITHIN_MS)
-    rows.controls_are(1, MOVED_WITHIN_MS)
+    rows.suspensions_changed(1, MOVED_WITHIN_MS)
     assert rows.take_old(1) == [old]
     assert rows.take_old(1) == []
     assert list(rows) == [young]

@@ -26,33 +26,33 @@ from tests.support.builders import (
     every,
     on_data,
 )
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.evidence_bench import a_desk
 from tests.support.harness.source_bench import TOPIC, a_source_apply, ask, lay
 from tidegate_core.engine.actor_inputs import Begin, LogRecord, RecordsArrived
-from tidegate_core.evidence.match import CountEvents
+from tidegate_core.evidence.match import MatchEvents
 from tidegate_core.evidence.watermark import PATIENCE_MS
 from tidegate_core.language.values.instants import parse_instant
 from tidegate_core.ownership.evidence_deadlines import APART_MS_MAX
 from tidegate_core.rows.effects import Commit, Effect
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.keys import topic_position
-from tidegate_core.shard.events.low_watermark import KEPT_MS, NOTHING, Settled, Through
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.events.low_watermark import KEPT_MS, NOTHING, CountedThrough, LowWatermarks
+from tidegate_core.shard.shard_cache import ShardCache
 
 A, B = on_data("a"), on_data("b")
 REF = "flights/nightly"
 
 
-def a_bench(trigger: Doc) -> Bench:
-    bench = Bench(shards=1, event_topic_partitions=2)
+def a_bench(trigger: Doc) -> ActorHarness:
+    bench = ActorHarness(shards=1, event_topic_partitions=2)
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=trigger, overlap="allow")))
     bench.run(SECOND)
     return bench
 
 
-def events(bench: Bench, *found: tuple[int, str, int]) -> None:
+def events(bench: ActorHarness, *found: tuple[int, str, int]) -> None:
     """They come while nobody is there: minutes from now, name (whose first letter is the dataset), topic partition."""
     begun = bench.now
     bench.drain()
@@ -62,7 +62,7 @@ def events(bench: Bench, *found: tuple[int, str, int]) -> None:
     bench.now = begun + 3 * HOUR
 
 
-def reads_apart(bench: Bench, later: int | None, after: int = SECOND) -> None:
+def reads_apart(bench: ActorHarness, later: int | None, after: int = SECOND) -> None:
     """Somebody is there again, and reads one of the topic partitions so much later than the other one."""
     if later is not None:
         key = topic_position(bench.holding.cluster_id, EVENTS_ID, later)
@@ -82,7 +82,7 @@ def keys_of(effect: Commit) -> list[Any]:
     return [action.key for action in effect.transaction.actions]
 
 
-def brought(bench: Bench) -> list[list[str]]:
+def brought(bench: ActorHarness) -> list[list[str]]:
     manifests: list[Any] = [order.context["manifest"] for order in bench.started]
     return [sorted(each["partition"] for each in manifest) for manifest in manifests]
 
@@ -215,7 +215,7 @@ def test_given_somebody_there_then_an_event_behind_a_deadline_is_counted_within_
 
 def test_given_entries_of_several_days_then_each_waits_for_the_end_of_its_own() -> None:
     """Read again: the end of the first one's day was taken for how long each of them may wait."""
-    desk, memory = a_desk(all_of(A, B, window={"every": "day", "zone": "UTC"})), Memory(0)
+    desk, memory = a_desk(all_of(A, B, window={"every": "day", "zone": "UTC"})), ShardCache(0)
     memory.settled.connect(lambda namespace: None)
     midnight = parse_instant("2025-11-14T00:00:00Z")
     memory.settled.remember([REF], midnight + 20 * HOUR, ())
@@ -224,7 +224,7 @@ def test_given_entries_of_several_days_then_each_waits_for_the_end_of_its_own() 
         fact = json.dumps({"type": "data.partition", "namespace": "flights", "dataset": "a", "partition": f"x{number}"})
         desk.lay(an_inbox_row(number, a_match(f"x{number}", at=at, fact=fact)))
     rows = tuple(row.key(0) for row in desk.records(InboxRow, "I#"))
-    desk.decide(CountEvents(REF, rows, memory=memory), late + HOUR)
+    desk.decide(MatchEvents(REF, rows, memory=memory), late + HOUR)
     assert memory.settled.waits(REF)
     assert len(desk.records(InboxRow, "I#")) == 2
 
@@ -239,7 +239,7 @@ Read: TypeAlias = tuple[int, int, int]
 
 def read_when(trigger: Doc, came: list[Came], read: list[Read]) -> list[list[str]]:
     """Returns what runs where this is appended, and read, when it says."""
-    bench = Bench(shards=1, event_topic_partitions=3)
+    bench = ActorHarness(shards=1, event_topic_partitions=3)
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=trigger, overlap="allow")))
     bench.run(SECOND)
@@ -430,7 +430,7 @@ def test_given_something_unread_at_a_reminder_then_its_job_has_what_was_announce
 
 def test_given_schedules_that_wait_then_the_first_one_of_a_namespace_begins_and_each_is_taken_once() -> None:
     begun: list[str] = []
-    settled = Settled()
+    settled = LowWatermarks()
     settled.wait("ns/early", 5)
     settled.connect(begun.append)
     for ref in ("ns/a", "ns/b", "ns/a", "other/c"):
@@ -446,7 +446,7 @@ def test_given_schedules_that_wait_then_the_first_one_of_a_namespace_begins_and_
 
 def test_given_events_behind_what_is_found_out_then_somebody_finds_out_for_them_as_well_and_once() -> None:
     begun: list[str] = []
-    settled = Settled()
+    settled = LowWatermarks()
     settled.connect(begun.append)
     settled.wait("ns/a", 10)
     assert settled.take_unasked("ns", 20) == ["ns/a"]
@@ -466,7 +466,7 @@ def test_given_events_behind_what_is_found_out_then_somebody_finds_out_for_them_
 
 
 def test_given_what_is_settled_then_it_is_known_for_ten_minutes() -> None:
-    settled = Settled()
+    settled = LowWatermarks()
     settled.remember(["ns/a", "ns/b"], 1_000, ("a topic",))
     settled.remember(["ns/b"], 2_000, ())
     assert (settled.through("ns/a"), settled.through("ns/b")) == ((1_000, ("a topic",)), (2_000, ()))
@@ -476,7 +476,7 @@ def test_given_what_is_settled_then_it_is_known_for_ten_minutes() -> None:
 
 def test_given_two_that_find_out_at_once_then_who_began_first_takes_nothing_back() -> None:
     """Seeds 28004696 and 28005635: behind an outage it came last, and what was in time for a deadline of the later one waited again."""
-    settled = Settled()
+    settled = LowWatermarks()
     settled.remember(["ns/a"], 2_000, ("a topic",))
     settled.remember(["ns/a", "ns/b"], 1_000, ())
     assert (settled.through("ns/a"), settled.through("ns/b")) == ((2_000, ("a topic",)), (1_000, ()))
@@ -494,16 +494,16 @@ def test_given_what_is_settled_is_forgotten_before_a_decision_then_it_is_found_o
     monkeypatch: pytest.MonkeyPatch, trigger: Doc, minutes: int
 ) -> None:
     """Read again: a decision may take as long as a store is silent, and what is known is not kept for ever."""
-    known, found_out = Settled.through, [0]
+    known, found_out = LowWatermarks.through, [0]
 
-    def forgotten_twice(settled: Settled, ref: str) -> Through:
+    def forgotten_twice(settled: LowWatermarks, ref: str) -> CountedThrough:
         found_out[0] += 1
         return NOTHING if found_out[0] <= 4 else known(settled, ref)  # Once by who takes the row, once by the decision.
 
     bench = a_bench(trigger)
     bench.event(an_event("a1", "a"))
     bench.run(SECOND)
-    monkeypatch.setattr(Settled, "through", forgotten_twice)
+    monkeypatch.setattr(LowWatermarks, "through", forgotten_twice)
     bench.run((minutes + 1) * MINUTE)
     assert found_out[0] >= 6
     assert len(bench.rows("L#")) + len(bench.rows("J#")) > 0

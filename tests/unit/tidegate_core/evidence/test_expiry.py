@@ -18,8 +18,8 @@ from tests.support.builders import (
     on_data,
     on_run_of,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
-from tests.support.harness.two_owners import Beside
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
+from tests.support.harness.two_owners import ConcurrentOwner
 from tidegate_core.engine.clock_tolerance import CLOCK_OFF_MS_MAX
 from tidegate_core.evidence.watermark import GAPS_AFTER_MS, PATIENCE_MS
 from tidegate_core.language.values.shard_hash import schedule_shard
@@ -32,9 +32,9 @@ BOTH = all_of(on_data("a"), on_data("b"), correlate="data_partition", timeout="3
 
 
 @pytest.fixture
-def bench() -> Bench:
+def bench() -> ActorHarness:
     """Holds one of two topic partitions; the other one's events are read by somebody else, or by nobody."""
-    made = Bench(topic_partitions=2)
+    made = ActorHarness(topic_partitions=2)
     made.run(SECOND)
     made.request(an_apply(a_spec(NAME, BOTH)))
     made.run(SECOND)
@@ -42,7 +42,7 @@ def bench() -> Bench:
     return made
 
 
-def read_by_the_other(bench: Bench, next_offset: int) -> None:
+def read_by_the_other(bench: ActorHarness, next_offset: int) -> None:
     key = keys.topic_position("brokers", EVENTS_ID, 1)
     item: Item = {
         "pk": key.pk,
@@ -56,18 +56,18 @@ def read_by_the_other(bench: Bench, next_offset: int) -> None:
     bench.store.write([Put(key, item)])
 
 
-def dispositions(bench: Bench) -> list[str]:
+def dispositions(bench: ActorHarness) -> list[str]:
     return [entry[0] for entry in bench.ledger()]
 
 
-def test_given_everything_read_then_the_time_out_comes_at_its_time(bench: Bench) -> None:
+def test_given_everything_read_then_the_time_out_comes_at_its_time(bench: ActorHarness) -> None:
     bench.run(29 * SECOND)
     assert dispositions(bench) == []
     bench.run(2 * SECOND)
     assert dispositions(bench) == ["expired/trigger_timeout"]
 
 
-def test_given_unread_events_then_the_time_out_waits_for_them_and_no_longer(bench: Bench) -> None:
+def test_given_unread_events_then_the_time_out_waits_for_them_and_no_longer(bench: ActorHarness) -> None:
     bench.event(an_event("d9", "b"), 1)
     bench.run(60 * SECOND)
     assert dispositions(bench) == []
@@ -76,7 +76,7 @@ def test_given_unread_events_then_the_time_out_waits_for_them_and_no_longer(benc
     assert dispositions(bench) == ["expired/trigger_timeout"]
 
 
-def test_given_events_that_nobody_reads_then_the_decision_names_what_it_did_not_wait_for(bench: Bench) -> None:
+def test_given_events_that_nobody_reads_then_the_decision_names_what_it_did_not_wait_for(bench: ActorHarness) -> None:
     bench.event(an_event("d9", "b"), 1)
     bench.run(30 * SECOND + PATIENCE_MS - SECOND)
     assert dispositions(bench) == []
@@ -87,7 +87,9 @@ def test_given_events_that_nobody_reads_then_the_decision_names_what_it_did_not_
 
 
 @pytest.mark.parametrize("silent", [True, False], ids=["a silent store", "a process that stands still"])
-def test_given_a_time_out_in_an_outage_then_what_came_before_it_is_still_waited_for(bench: Bench, silent: bool) -> None:
+def test_given_a_time_out_in_an_outage_then_what_came_before_it_is_still_waited_for(
+    bench: ActorHarness, silent: bool
+) -> None:
     """Found in review: the wait was over with the outage, in which nobody had read either; a pair that was complete in time expired."""
     bench.event(an_event("d1", "b"), 1)
     bench.run(28 * SECOND)
@@ -104,7 +106,9 @@ def test_given_a_time_out_in_an_outage_then_what_came_before_it_is_still_waited_
     assert dispositions(bench) == ["expired/trigger_timeout"]
 
 
-def test_given_only_the_mark_of_a_transaction_at_the_end_then_the_time_out_does_not_wait_for_it(bench: Bench) -> None:
+def test_given_only_the_mark_of_a_transaction_at_the_end_then_the_time_out_does_not_wait_for_it(
+    bench: ActorHarness,
+) -> None:
     """Whoever writes a topic in transactions leaves a mark behind each, which is no record and is never read (KIP-98)."""
     bench.event(an_event("d9", "b"), 1)
     bench.mark(EVENTS, 1)
@@ -115,7 +119,7 @@ def test_given_only_the_mark_of_a_transaction_at_the_end_then_the_time_out_does_
     assert "did not wait" not in str(row["detail"])
 
 
-def test_given_a_record_behind_the_mark_then_the_time_out_waits_for_it(bench: Bench) -> None:
+def test_given_a_record_behind_the_mark_then_the_time_out_waits_for_it(bench: ActorHarness) -> None:
     bench.mark(EVENTS, 1)
     bench.event(an_event("d9", "b"), 1)
     bench.run(60 * SECOND)
@@ -126,7 +130,7 @@ def test_given_a_record_behind_the_mark_then_the_time_out_waits_for_it(bench: Be
 
 
 def test_given_brokers_that_do_not_tell_whether_it_is_a_mark_then_the_time_out_waits_until_they_do(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.mark(EVENTS, 1)
     bench.answer_with(lambda effect: isinstance(effect, FindGaps), Unavailable("broker"), times=20)
@@ -136,14 +140,16 @@ def test_given_brokers_that_do_not_tell_whether_it_is_a_mark_then_the_time_out_w
     assert dispositions(bench) == ["expired/trigger_timeout"]
 
 
-def test_given_the_missing_event_in_time_then_there_is_no_time_out(bench: Bench) -> None:
+def test_given_the_missing_event_in_time_then_there_is_no_time_out(bench: ActorHarness) -> None:
     bench.run(29 * SECOND)
     bench.event(an_event("d1", "b"), 0)
     bench.run(60 * SECOND)
     assert dispositions(bench) == ["launched"]
 
 
-def test_given_a_clock_ahead_of_the_brokers_then_what_is_in_time_by_the_brokers_still_counts(bench: Bench) -> None:
+def test_given_a_clock_ahead_of_the_brokers_then_what_is_in_time_by_the_brokers_still_counts(
+    bench: ActorHarness,
+) -> None:
     """The simulation, seed 100: the node's clock passes the deadline up to 500 ms before the broker's does."""
     bench.ahead_of_broker = 400
     bench.run(30_200)
@@ -160,8 +166,8 @@ def test_given_an_upstream_run_that_another_node_has_end_in_time_by_its_own_cloc
     """Read again: the clocks of two nodes are up to 1 s apart, and it was looked for half a second behind the deadline only."""
     names = [f"s-{number}" for number in range(99)]
     down, up = (next(name for name in names if schedule_shard("flights", name, 2) == shard) for shard in range(2))
-    ahead = Bench(shards=2, topic_partitions=2)
-    behind = Beside(ahead, "node-2", None, topic_partition=1, shards=2, topic_partitions=2)
+    ahead = ActorHarness(shards=2, topic_partitions=2)
+    behind = ConcurrentOwner(ahead, "node-2", None, topic_partition=1, shards=2, topic_partitions=2)
     for bench, off in ((ahead, CLOCK_OFF_MS_MAX), (behind, -CLOCK_OFF_MS_MAX)):
         bench.now += off
         bench.ahead_of_broker = off
@@ -190,7 +196,7 @@ def test_given_an_upstream_run_that_another_node_has_end_in_time_by_its_own_cloc
 def test_given_a_backlog_of_pairs_that_were_complete_in_time_then_none_of_them_times_out() -> None:
     """Counted behind its own time-out, the rest of a page would be aborted, and its partners as well."""
     days = [f"d{number:03d}" for number in range(60)]
-    bench = Bench(topic_partitions=1)
+    bench = ActorHarness(topic_partitions=1)
     bench.run(SECOND)
     bench.request(an_apply(a_spec(NAME, all_of(on_data("a"), on_data("b"), correlate="data_partition", timeout="1h"))))
     bench.append(EVENTS, 0, *(an_event(day, "a") for day in days))
@@ -206,10 +212,10 @@ def test_given_a_backlog_of_pairs_that_were_complete_in_time_then_none_of_them_t
     assert bench.rows("E#") == []
 
 
-def upstream_bench() -> Bench:
+def upstream_bench() -> ActorHarness:
     """`down` waits 20 minutes for data and for a run of `up`, which takes ten; the data is there at once."""
     long = Behaviour(runs_for=10 * MINUTE)
-    bench = Bench()
+    bench = ActorHarness()
     bench.behaves = lambda order: long if order.file == "/jobs/up.py" else Behaviour()
     bench.run(SECOND)
     bench.request(an_apply(a_spec("up", every("10h"))))
@@ -249,7 +255,7 @@ def test_given_an_end_that_nobody_hands_on_then_the_time_out_names_it_and_does_n
 
 
 def test_given_a_topic_that_grew_since_the_node_started_then_the_time_out_waits_for_its_new_part_too(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """This node reads nothing there, another one does: what lies unread there may have come in time."""
     bench.event(an_event("d1", "b"), bench.event_topic_partitions)
@@ -259,7 +265,7 @@ def test_given_a_topic_that_grew_since_the_node_started_then_the_time_out_waits_
 
 def test_given_a_slow_store_and_many_time_outs_at_once_then_they_are_decided_as_soon_as_a_few() -> None:
     """Read again: each schedule's state and definition were read by themselves, one after the other, before any of them was decided."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     for number in range(40):
         spec = a_spec(f"s-{number}", all_of(on_data("a"), on_data("b"), timeout="30s"))
@@ -273,7 +279,7 @@ def test_given_a_slow_store_and_many_time_outs_at_once_then_they_are_decided_as_
 
 def test_given_a_slow_store_and_many_upstream_schedules_then_their_runs_are_looked_at_together() -> None:
     """Read again: all runs of a shard were read for each schedule in it by itself, one after the other: sixty took two minutes a look."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     for number in range(40):
         bench.request(an_apply(a_spec(f"up-{number}", every("10h")), f"apply-up-{number}"))
@@ -289,7 +295,7 @@ def test_given_a_slow_store_and_many_upstream_schedules_then_their_runs_are_look
 
 @pytest.mark.parametrize("answer", [None, Unavailable("broker")], ids=["silent", "leaderless"])
 def test_given_an_events_topic_that_does_not_answer_then_a_time_out_waits_for_it_and_no_longer(
-    bench: Bench, answer: Unavailable | None
+    bench: ActorHarness, answer: Unavailable | None
 ) -> None:
     """Read again: it was asked for good, so that no time-out of any schedule came for as long as one topic partition had no leader."""
     bench.run(SECOND)
@@ -303,7 +309,7 @@ def test_given_an_events_topic_that_does_not_answer_then_a_time_out_waits_for_it
 
 
 def test_given_brokers_that_nobody_reaches_then_a_time_out_waits_until_they_are_back_and_what_lies_there_is_read(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.event(an_event("d1", "b"), 1)
     bench.run(SECOND)
@@ -320,7 +326,7 @@ def test_given_brokers_that_nobody_reaches_then_a_time_out_waits_until_they_are_
 
 
 def test_given_brokers_that_nobody_reaches_any_more_while_something_is_unread_then_that_time_does_not_count_either(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """Read again: it did not where the ends were untold; where they were known what came in time was given up amid the outage."""
     bench.event(an_event("d1", "b"), 1)
@@ -340,7 +346,7 @@ def test_given_brokers_that_nobody_reaches_any_more_while_something_is_unread_th
 
 def test_given_brokers_that_nobody_reaches_then_those_that_wait_for_them_ask_the_store_for_nothing() -> None:
     """Read again: each looked at all that may be unread twice a second; with a reminder a minute twenty minutes cost 200,000 reads."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_spec("up", every("10h"))))
     for number in range(5):
@@ -362,7 +368,9 @@ def test_given_brokers_that_nobody_reaches_then_those_that_wait_for_them_ask_the
     assert dispositions(bench) == ["skipped/nothing_new"] * 5 * 20
 
 
-def test_given_an_events_topic_that_answers_later_than_it_is_waited_for_then_its_answer_counts(bench: Bench) -> None:
+def test_given_an_events_topic_that_answers_later_than_it_is_waited_for_then_its_answer_counts(
+    bench: ActorHarness,
+) -> None:
     bench.run(SECOND)
     bench.hold_back(lambda effect: isinstance(effect, ReadEndOffsets), times=10_000)
     bench.run(37 * SECOND)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.support.builders import NOW, a_match, an_inbox_row
 from tests.support.harness.evidence_bench import REF
-from tidegate_core.evidence.inbox_batches import ACTIONS_PER_DECISION, ACTIONS_PER_EVENT, in_decisions
-from tidegate_core.evidence.match import CountEvents
+from tidegate_core.evidence.inbox_batches import ACTIONS_PER_DECISION, ACTIONS_PER_EVENT, batch_decisions
+from tidegate_core.evidence.match import MatchEvents
 from tidegate_core.ingest.event_ingest import ROW_EVENTS_MAX
 from tidegate_core.rows.inbox import InboxRow
 
@@ -22,11 +22,11 @@ def a_row(number: int, *times: int) -> InboxRow:
     return an_inbox_row(number, *(a_match(f"d{number}", at=NOW + at) for at in times))
 
 
-def cut(*rows: InboxRow) -> list[CountEvents]:
-    return in_decisions(REF, ((row.key(0), row) for row in rows))
+def cut(*rows: InboxRow) -> list[MatchEvents]:
+    return batch_decisions(REF, ((row.key(0), row) for row in rows))
 
 
-def counted(rows: list[InboxRow], decisions: list[CountEvents]) -> list[list[tuple[int, int]]]:
+def counted(rows: list[InboxRow], decisions: list[MatchEvents]) -> list[list[tuple[int, int]]]:
     """Returns what each decision counts, as (append time, row), and takes it out of the rows."""
     left = {
         row.key(0): [(matched["at"] - NOW, number) for matched in json.loads(row.body)]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, Doc, a_request, a_spec, all_of, an_apply, an_event, every, on_data
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.crash_points import crash_points
 from tests.support.harness.story_bench import Story, brought
 from tidegate_core.evidence.tick_cursor import GROUPS_OF_TICKS_MAX
@@ -130,9 +130,9 @@ def test_given_a_delete_then_no_instance_and_no_row_of_one_is_left() -> None:
     assert list(story.rows("E#")) == []
 
 
-def back_after_an_outage(crash_after: int | None = None) -> Bench:
+def back_after_an_outage(crash_after: int | None = None) -> ActorHarness:
     """An event that more ticks came before than one decision takes; they go first, in decisions of their own."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.crash_after = crash_after
     ten = {**every("10s"), "driver": "time"}
@@ -148,7 +148,7 @@ def test_given_a_crash_after_any_effect_of_the_return_then_the_same_instances_me
     undisturbed = back_after_an_outage()
     words = [entry[0] for entry in undisturbed.ledger()]
     assert (words.count("launched"), words.count("expired/trigger_timeout")) == (1, 10)
-    first = Bench()
+    first = ActorHarness()
     first.run(SECOND)
     for effects in crash_points(undisturbed, after=first.effects_outside):
         bench = back_after_an_outage(effects)

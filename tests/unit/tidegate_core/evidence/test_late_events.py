@@ -14,7 +14,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.builders import HOUR, MINUTE, NOW, SECOND, Doc, all_of, on_data
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.decision_harness import DecisionHarness
 from tests.support.harness.evidence_bench import a_desk, count, entries, evidence, jobs
 from tests.support.tier import examples
 from tests.unit.tidegate_core.evidence.test_accumulator import A, B, C, came, days, expire, told
@@ -246,23 +246,23 @@ def names_of(found: Iterable[Doc]) -> set[str]:
     return {entry["partition"] for entry in found}
 
 
-def manifests(desk: Desk) -> list[set[str]]:
+def manifests(desk: DecisionHarness) -> list[set[str]]:
     """Returns what each job was made of, in the order of their first events."""
     made = [merged(entries(desk, job.id)) for job in jobs(desk)]
     return [names_of(found) for found in sorted(made, key=lambda found: min(entry["at"] for entry in found))]
 
 
-def remaining(desk: Desk) -> list[tuple[Any, ...]]:
+def remaining(desk: DecisionHarness) -> list[tuple[Any, ...]]:
     found = [each for each in desk.records(Evidence, "E#") if not each.job]
     return [(each.counts, each.deadline, names_of(merged(entries(desk, each.id)))) for each in found]
 
 
-def has_ended_in(desk: Desk) -> bool:
+def has_ended_in(desk: DecisionHarness) -> bool:
     """Whether something has come of what was counted."""
     return bool(jobs(desk) or desk.records(LedgerRow, "L#") or any(given_up(desk)))
 
 
-def given_up(desk: Desk) -> Iterator[set[str]]:
+def given_up(desk: DecisionHarness) -> Iterator[set[str]]:
     """Returns what went together without a job: a latch by itself, or all that was there."""
     kept = {job.id for job in jobs(desk)} | {each.id for each in desk.records(Evidence, "E#")}
     for evidence_id in sorted({each.evidence_id for each in desk.records(EvidenceChunk, "EC#")}):

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.builders import HOUR, NOW, Doc, a_match, all_of, an_inbox_row, on_data, on_run_of
 from tests.support.harness.evidence_bench import BOTH, REF, a_desk, count, entries, evidence, jobs
-from tidegate_core.evidence.match import CountEvents
+from tidegate_core.evidence.match import MatchEvents
 from tidegate_core.language.values.instants import parse_instant
 from tidegate_core.rows import keys
 from tidegate_core.rows.evidence import Evidence
@@ -44,7 +44,7 @@ def test_given_the_same_rows_again_then_nothing_is_counted() -> None:
     desk = a_desk(on_data(count=3))
     row = an_inbox_row(1, a_match("d1"))
     count(desk, row)
-    assert desk.decide(CountEvents(REF, (row.key(0),))) is None
+    assert desk.decide(MatchEvents(REF, (row.key(0),))) is None
     assert evidence(desk) == {"": (1,)}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import EVENTS, SECOND, a_spec, an_apply, an_event, on_data
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.language.triggers.latches import Counted, Latches
 
 AT_ONCE = 30
@@ -27,7 +27,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[Counted]:
 
 def test_given_evidence_that_grows_then_what_was_counted_is_not_counted_again(counted: list[Counted]) -> None:
     """10,000 of them took a minute of the loop's time: all were gone through for each row of some more."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.request(an_apply(a_spec("much", on_data("a", count=10_000))))
     bench.run(SECOND)
     costs: list[int] = []

@@ -17,7 +17,7 @@ from tests.support.builders import (
     every,
     on_data,
 )
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.unit.tidegate_core.ownership.test_scope_suspension_watch import control
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.ownership import inbox
@@ -29,9 +29,9 @@ def asks_for_its_ends(effect: Effect) -> bool:
 
 
 @pytest.fixture
-def bench() -> Bench:
+def bench() -> ActorHarness:
     """One shard, in which a schedule goes by time, and another one by events."""
-    made = Bench(shards=1)
+    made = ActorHarness(shards=1)
     made.run(SECOND)
     made.request(an_apply(a_spec("tick", every("10s"), overlap="allow"), "apply-tick"))
     made.request(an_apply(a_spec("heard", on_data())))
@@ -39,7 +39,7 @@ def bench() -> Bench:
     return made
 
 
-def falls_silent(bench: Bench) -> None:
+def falls_silent(bench: ActorHarness) -> None:
     bench.hold_back(asks_for_its_ends, times=1_000)
 
 
@@ -50,7 +50,7 @@ def falls_silent(bench: Bench) -> None:
 )
 @pytest.mark.parametrize("crashes", [False, True])
 def test_given_one_that_waits_for_it_then_what_the_store_alone_decides_goes_on_and_so_does_a_stop(
-    bench: Bench, request_: Doc, crashes: bool
+    bench: ActorHarness, request_: Doc, crashes: bool
 ) -> None:
     """Found in review: the lane waited with it. Nothing of the shard fired, no request was answered, and of the home shard no emergency stop."""
     bench.request(control("suspend", "orders"))
@@ -76,7 +76,7 @@ def test_given_one_that_waits_for_it_then_what_the_store_alone_decides_goes_on_a
 
 
 def test_given_requests_on_one_schedule_then_they_keep_their_order_and_those_on_others_do_not_wait(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     falls_silent(bench)
     bench.request(an_apply(a_spec("heard", on_data(count=2)), "update"))
@@ -95,7 +95,7 @@ def test_given_requests_on_one_schedule_then_they_keep_their_order_and_those_on_
 
 @pytest.mark.parametrize("asks", [False, True])
 def test_given_a_suspension_that_ends_meanwhile_then_it_is_resumed_once_the_topic_tells(
-    bench: Bench, asks: bool
+    bench: ActorHarness, asks: bool
 ) -> None:
     until = format_instant(bench.now + 30 * SECOND)
     bench.request(a_request("suspend", name="heard", mode="drop", until=until))
@@ -117,7 +117,7 @@ def test_given_a_suspension_that_ends_meanwhile_then_it_is_resumed_once_the_topi
 
 
 def test_given_many_that_wait_for_it_then_others_do_not_wait_until_half_of_them_are_dealt_with(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Found in review: each look at the inbox came a millisecond later for each of them, for hours."""
     monkeypatch.setattr(inbox, "LEFT_ROWS_PAUSE_MS_MAX", 50)
@@ -130,7 +130,7 @@ def test_given_many_that_wait_for_it_then_others_do_not_wait_until_half_of_them_
     assert bench.status_of("apply-other") == "accepted"
 
 
-def test_given_a_suspension_that_ends_meanwhile_then_its_row_brings_the_resume_once(bench: Bench) -> None:
+def test_given_a_suspension_that_ends_meanwhile_then_its_row_brings_the_resume_once(bench: ActorHarness) -> None:
     """Found in review: each read of the timer rows brought one more, and all of them were gone through once the topic told: nothing fired meanwhile."""
     bench.request(a_request("suspend", name="heard", until=format_instant(bench.now + 30 * SECOND)))
     bench.run(5 * SECOND)
@@ -156,7 +156,7 @@ def test_given_a_suspension_that_ends_meanwhile_then_its_row_brings_the_resume_o
     ids=["update", "delete", "suspend"],
 )
 def test_given_a_broker_that_never_tells_at_once_then_a_request_that_finds_a_suspension_ended_is_applied(
-    bench: Bench, request_: Doc
+    bench: ActorHarness, request_: Doc
 ) -> None:
     """Found in review: each time that it was begun anew it wanted ends that were read from then on, and stood aside for them, for good."""
     until = bench.now + 30 * SECOND
@@ -173,7 +173,7 @@ def test_given_a_broker_that_never_tells_at_once_then_a_request_that_finds_a_sus
     assert bench.status_of("it") == "accepted"
 
 
-def test_given_a_hand_over_then_it_does_not_wait_for_the_topic(bench: Bench) -> None:
+def test_given_a_hand_over_then_it_does_not_wait_for_the_topic(bench: ActorHarness) -> None:
     falls_silent(bench)
     bench.request(an_apply(a_spec("heard", on_data(count=2)), "update"))
     bench.run(20 * SECOND)

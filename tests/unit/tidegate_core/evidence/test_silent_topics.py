@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tests.support.builders import SECOND, Doc, a_spec, an_apply, every, on_data
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.engine.end_offset_cache import SILENT_FOR_MS
 from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.rows.effects import Effect, EndOffsets, ReadEndOffsets, Unavailable
-from tidegate_core.shard.events.end_offsets import LANE_PATIENCE_MS, SILENT_AFTER_MS
+from tidegate_core.shard.events.end_offsets import SILENT_AFTER_MS, WRITER_PATIENCE_MS
 
 TOPIC, TOPIC_ID = "lake.commits", "c" * 32
 NEIGHBOUR = next(
@@ -36,9 +36,9 @@ def asks(effect: Effect) -> bool:
 
 
 @pytest.fixture
-def bench() -> Bench:
+def bench() -> ActorHarness:
     """A source, and a schedule beside the one that is applied, that fires every 10 s."""
-    made = Bench()
+    made = ActorHarness()
     made.create_topic(TOPIC, topic_id=TOPIC_ID)
     made.run(SECOND)
     made.request(a_source_apply())
@@ -47,11 +47,11 @@ def bench() -> Bench:
     return made
 
 
-def fires(bench: Bench) -> int:
+def fires(bench: ActorHarness) -> int:
     return len([entry for entry in bench.ledger() if entry[1] == NEIGHBOUR])
 
 
-def test_given_a_topic_that_does_not_answer_then_what_else_the_shard_has_to_do_goes_on(bench: Bench) -> None:
+def test_given_a_topic_that_does_not_answer_then_what_else_the_shard_has_to_do_goes_on(bench: ActorHarness) -> None:
     before = fires(bench)
     upcoming = 10 * SECOND - bench.now % (10 * SECOND)
     bench.run(upcoming - SECOND)  # One second before the next fire.
@@ -64,7 +64,7 @@ def test_given_a_topic_that_does_not_answer_then_what_else_the_shard_has_to_do_g
     assert bench.status_of("apply-nightly") == "accepted"
 
 
-def test_given_a_topic_that_is_known_not_to_answer_then_nobody_waits_for_it_for_a_minute(bench: Bench) -> None:
+def test_given_a_topic_that_is_known_not_to_answer_then_nobody_waits_for_it_for_a_minute(bench: ActorHarness) -> None:
     bench.answer_with(asks, None, FAR_TOO_OFTEN)
     bench.request(an_apply(a_spec(trigger=on_data())))
     bench.run(SILENT_AFTER_MS + SECOND)
@@ -79,13 +79,13 @@ def test_given_a_topic_that_is_known_not_to_answer_then_nobody_waits_for_it_for_
     assert bench.status_of("apply-later") == "accepted"
 
 
-def named(bench: Bench) -> list[object]:
+def named(bench: ActorHarness) -> list[object]:
     """Vectors of activations that name the topic."""
     return [item for item in bench.store.items("main") if TOPIC_ID in str(item.get("offsets", ""))]
 
 
-def test_given_a_topic_that_answers_slowly_then_its_ends_are_named_all_the_same(bench: Bench) -> None:
-    slow = LANE_PATIENCE_MS * 2
+def test_given_a_topic_that_answers_slowly_then_its_ends_are_named_all_the_same(bench: ActorHarness) -> None:
+    slow = WRITER_PATIENCE_MS * 2
     before = len(named(bench))
 
     def later(ask: Any) -> None:
@@ -99,7 +99,7 @@ def test_given_a_topic_that_answers_slowly_then_its_ends_are_named_all_the_same(
     assert len(named(bench)) == before + 1
 
 
-def test_given_a_source_whose_topic_answers_again_then_its_apply_finds_out_by_itself(bench: Bench) -> None:
+def test_given_a_source_whose_topic_answers_again_then_its_apply_finds_out_by_itself(bench: ActorHarness) -> None:
     bench.answer_with(asks, None, FAR_TOO_OFTEN)
     bench.request(an_apply(a_spec(trigger=on_data())))
     bench.run(SILENT_AFTER_MS + 3 * SECOND)
@@ -109,7 +109,7 @@ def test_given_a_source_whose_topic_answers_again_then_its_apply_finds_out_by_it
     assert bench.status_of("src-2") == "accepted"
 
 
-def test_given_a_request_that_is_told_nothing_then_those_behind_it_are_applied_after_it(bench: Bench) -> None:
+def test_given_a_request_that_is_told_nothing_then_those_behind_it_are_applied_after_it(bench: ActorHarness) -> None:
     bench.answer_with(asks, None, FAR_TOO_OFTEN)
     bench.request(an_apply(a_spec(trigger=on_data())))
     bench.request({"id": "gone", "type": "schedule.delete", "namespace": "flights", "name": "nightly"})
@@ -120,7 +120,7 @@ def test_given_a_request_that_is_told_nothing_then_those_behind_it_are_applied_a
 
 @pytest.mark.parametrize("store_answers_after", [300, 1_100])
 def test_given_a_slow_store_then_a_source_whose_topic_is_silent_is_refused_and_what_stands_behind_it_goes_on(
-    bench: Bench, store_answers_after: int
+    bench: ActorHarness, store_answers_after: int
 ) -> None:
     """Found in review: what was found out was too old once the request had read anew, so it was found out for ever."""
     bench.answer_with(asks, None, FAR_TOO_OFTEN)
@@ -134,7 +134,7 @@ def test_given_a_slow_store_then_a_source_whose_topic_is_silent_is_refused_and_w
 
 
 def test_given_a_topic_that_answers_slowly_and_then_not_at_all_then_what_it_said_when_it_was_found_out_serves(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """Found in review: rounds without an end. It answers when it is found out, and never when its ends are wanted just after."""
     asked_at = bench.now
@@ -144,7 +144,7 @@ def test_given_a_topic_that_answers_slowly_and_then_not_at_all_then_what_it_said
         if not asks(effect):
             return False
         before, asked_at = asked_at, bench.now
-        return bench.now - before < LANE_PATIENCE_MS
+        return bench.now - before < WRITER_PATIENCE_MS
 
     bench.answer_with(just_after_another, None, FAR_TOO_OFTEN)
     bench.request(a_source_apply("second", "src-2"))
@@ -154,7 +154,7 @@ def test_given_a_topic_that_answers_slowly_and_then_not_at_all_then_what_it_said
 
 @pytest.mark.parametrize("answer", [None, Unavailable("broker")], ids=["silent", "leaderless"])
 def test_given_an_events_topic_that_does_not_answer_then_who_listens_waits_for_it_and_what_else_the_shard_has_to_do_goes_on(
-    bench: Bench, answer: Unavailable | None
+    bench: ActorHarness, answer: Unavailable | None
 ) -> None:
     """Read again: the request stood in the lane until each topic partition had a leader, and no schedule of its shard fired."""
     before = fires(bench)
@@ -169,7 +169,7 @@ def test_given_an_events_topic_that_does_not_answer_then_who_listens_waits_for_i
 
 
 def test_given_an_events_topic_that_does_not_answer_then_a_hand_over_leaves_the_request_to_the_successor(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.answer_with(lambda effect: isinstance(effect, ReadEndOffsets), Unavailable("broker"), FAR_TOO_OFTEN)
     bench.request(an_apply(a_spec(trigger=on_data())))

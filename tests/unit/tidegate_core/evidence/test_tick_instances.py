@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, NOW, a_match, all_of, an_inbox_row, every, on_data
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.decision_harness import DecisionHarness
 from tests.support.harness.evidence_bench import REF, count, entries, evidence, jobs
 from tests.support.harness.tick_bench import FIRST, a_ticking_desk, state_of, tick
 from tidegate_core.evidence.expiry import ExpireEvidence
-from tidegate_core.evidence.match import CountEvents
+from tidegate_core.evidence.match import MatchEvents
 from tidegate_core.evidence.tick_cursor import GROUPS_OF_TICKS_MAX
 from tidegate_core.evidence.tick_instances import OPEN_MAX, RANGES_BESIDE
 from tidegate_core.language.values.instants import format_instant
@@ -29,13 +29,13 @@ def data(number: int, at: int, leaf: int = 1) -> InboxRow:
     return an_inbox_row(number, a_match(f"d{number}", leaf=leaf, dataset=" ab"[leaf], at=at))
 
 
-def told(desk: Desk, number: int = 0) -> list[str]:
+def told(desk: DecisionHarness, number: int = 0) -> list[str]:
     """Returns what the n-th job was made of, by their nominals."""
     job = sorted(jobs(desk), key=lambda job: job.nominal)[number]
     return [str(entry.get("partition", "tick")) for entry in entries(desk, job.id)]
 
 
-def deadlines(desk: Desk) -> list[TimerRow]:
+def deadlines(desk: DecisionHarness) -> list[TimerRow]:
     rows = desk.records(TimerRow, "T#")
     return sorted((row for row in rows if row.kind == "E" and not row.ref.endswith(NEXT_TICK)), key=lambda row: row.at)
 
@@ -196,13 +196,13 @@ def test_given_data_behind_more_ticks_than_one_decision_takes_then_its_row_stays
     late = FIRST + (GROUPS_OF_TICKS_MAX + 1) * HOUR + MINUTE
     row = an_inbox_row(1, *(a_match(f"d{at}", leaf=1, dataset="a", at=at) for at in (NOW, late)))
     desk.lay(row)
-    desk.decide(CountEvents(REF, (row.key(0),)), late)
+    desk.decide(MatchEvents(REF, (row.key(0),)), late)
     assert len(evidence(desk)) == GROUPS_OF_TICKS_MAX - 1
     assert state_of(desk).next_tick == FIRST + GROUPS_OF_TICKS_MAX * HOUR
     assert told(desk) == [f"d{NOW}", "tick"]
     (left,) = desk.records(InboxRow, "I#")
     assert f"d{NOW}" not in left.body
-    desk.decide(CountEvents(REF, (left.key(0),)), late)
+    desk.decide(MatchEvents(REF, (left.key(0),)), late)
     assert [job.nominal for job in jobs(desk)] == [FIRST, FIRST + HOUR]
     assert desk.records(InboxRow, "I#") == []
 

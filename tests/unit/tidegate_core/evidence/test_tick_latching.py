@@ -7,11 +7,11 @@ import json
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, NOW, a_match, all_of, an_inbox_row, every, on_data
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.decision_harness import DecisionHarness
 from tests.support.harness.evidence_bench import REF, a_desk, count, entries, evidence, jobs
 from tests.support.harness.tick_bench import FIRST, a_ticking_desk, state_of, tick
 from tidegate_core.evidence.expiry import ExpireEvidence
-from tidegate_core.evidence.match import CountEvents
+from tidegate_core.evidence.match import MatchEvents
 from tidegate_core.evidence.tick_cursor import GROUPS_OF_TICKS_MAX
 from tidegate_core.evidence.tick_latching import LatchTicks
 from tidegate_core.rows.evidence import Evidence
@@ -27,7 +27,7 @@ def data(number: int, at: int, leaf: int = 1) -> InboxRow:
     return an_inbox_row(number, a_match(f"d{number}", leaf=leaf, dataset="a", at=at))
 
 
-def next_rows(desk: Desk) -> list[int]:
+def next_rows(desk: DecisionHarness) -> list[int]:
     return [row.at for row in desk.records(TimerRow, "T#") if row == tick_row(state_of(desk))]
 
 
@@ -165,7 +165,7 @@ def test_given_ticks_of_many_days_then_a_decision_takes_those_of_some_and_the_ne
     assert state_of(desk).next_tick == first + GROUPS_OF_TICKS_MAX * 24 * HOUR
 
 
-def a_desk_of_days() -> tuple[Desk, int]:
+def a_desk_of_days() -> tuple[DecisionHarness, int]:
     """A tick in the middle of each day, more of them than one decision takes; returns the first one as well."""
     first = NOW - NOW % (24 * HOUR) + 36 * HOUR
     trigger = all_of(every("24h", phase="12h"), {**on_data("a"), "ttl": "2h"}, window={"every": "day", "zone": "UTC"})
@@ -179,7 +179,7 @@ def test_given_data_behind_more_ticks_than_fit_then_its_row_stays_until_they_are
     count(desk, row, now=first + days + HOUR)
     assert (jobs(desk), desk.records(InboxRow, "I#")) == ([], [row])
     assert state_of(desk).next_tick == first + days
-    desk.decide(CountEvents(REF, (row.key(0),)), first + days + HOUR)
+    desk.decide(MatchEvents(REF, (row.key(0),)), first + days + HOUR)
     assert [job.nominal for job in jobs(desk)] == [first + days]
     assert desk.records(InboxRow, "I#") == []
 
@@ -192,7 +192,7 @@ def test_given_a_row_with_data_on_both_sides_of_what_fits_then_only_the_later_is
     assert [job.nominal for job in jobs(desk)] == [first]
     (left,) = desk.records(InboxRow, "I#")
     assert [each["at"] for each in json.loads(left.body)] == [later]
-    desk.decide(CountEvents(REF, (left.key(0),)), later)
+    desk.decide(MatchEvents(REF, (left.key(0),)), later)
     assert sorted(job.nominal for job in jobs(desk)) == [first, later - HOUR]
     assert desk.records(InboxRow, "I#") == []
 

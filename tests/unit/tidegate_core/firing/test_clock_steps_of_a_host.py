@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tests.support.builders import HOUR, MINUTE, SECOND, a_send, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.shard_bench import a_bench
 from tidegate_core.language.values.instants import format_instant
 
 
-def stepped(by: int) -> Bench:
+def stepped(by: int) -> ActorHarness:
     """A schedule of every ten minutes, and two messages that were asked for after the step."""
     bench = a_bench()
     bench.request(an_apply(a_spec(trigger=every("10m"))))
@@ -25,7 +25,7 @@ def stepped(by: int) -> Bench:
     return bench
 
 
-def sent(bench: Bench) -> list[tuple[bytes, int]]:
+def sent(bench: ActorHarness) -> list[tuple[bytes, int]]:
     return [(each.value, each.at) for each in bench.sent if each.topic == "out"][1:]
 
 

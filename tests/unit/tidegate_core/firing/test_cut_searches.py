@@ -26,8 +26,8 @@ from tests.support.builders import (
     every,
     on_data,
 )
-from tests.support.harness.actor_harness import Bench
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.actor_harness import ActorHarness
+from tests.support.harness.decision_harness import DecisionHarness
 from tests.support.tier import at_night
 from tidegate_core.firing.fire import FireSchedule
 from tidegate_core.language.triggers.search import STEPS_PER_DECISION, Search
@@ -71,7 +71,7 @@ def steps_of(numbers: list[int]) -> Iterator[None]:
 def outcome(trigger: Doc, catchup: Doc, backlog: str, steps: list[int]) -> dict[str, object]:
     """An outage, a suspend, an update and a crash, with events all along."""
     with steps_of(steps):
-        bench = Bench()
+        bench = ActorHarness()
         bench.run(SECOND)
         more: Doc = {} if trigger["type"] == "all_of" else {"catchup": catchup}
         spec = a_spec(trigger=trigger, **more)
@@ -96,7 +96,7 @@ def outcome(trigger: Doc, catchup: Doc, backlog: str, steps: list[int]) -> dict[
     }
 
 
-def _run(bench: Bench, milliseconds: int) -> None:
+def _run(bench: ActorHarness, milliseconds: int) -> None:
     for _ in range(milliseconds // (20 * MINUTE)):
         bench.event(an_event(f"{bench.now}", "a"))
         bench.run(20 * MINUTE)
@@ -156,7 +156,7 @@ def test_given_years_left_out_then_no_decision_takes_more_than_its_steps_and_the
     trigger: Doc, spent: list[int]
 ) -> None:
     """Review finding: the lane stood still for 20 ms to 1 s for each such year."""
-    desk = Desk(a_definition(a_spec(trigger=trigger)))
+    desk = DecisionHarness(a_definition(a_spec(trigger=trigger)))
     desk.lay(a_schedule(next_nominal=FROM, activated_at=FROM - 1), TimerRow(at=FROM, kind="S", ref="flights/nightly"))
     bounds, most = list[int](), 0
     state = _fired(desk)
@@ -183,7 +183,7 @@ def test_given_years_left_out_then_no_decision_takes_more_than_its_steps_and_the
     assert desk.records(LedgerRow, "L#") == []
 
 
-def _fired(desk: Desk) -> ScheduleState:
+def _fired(desk: DecisionHarness) -> ScheduleState:
     """Decides on the schedule's row when it comes; returns the state behind that."""
     (row,) = desk.records(TimerRow, "T#")
     desk.decide(FireSchedule(row, desk.memory), row.at)

@@ -27,7 +27,7 @@ from tests.support.builders import (
     every,
     on_data,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.effects import LaunchOrder
 
@@ -138,7 +138,7 @@ class Player:
         self._world = world
         self._faults = faults
         self._blocks = 0
-        self.bench = Bench(shards=1)
+        self.bench = ActorHarness(shards=1)
         self.bench.behaves = self._behaves
         self.bench.now = START - DEADLINES
         self.bench.run(SECOND)

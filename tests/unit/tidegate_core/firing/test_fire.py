@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.builders import HOUR, MINUTE, NOW, SECOND, Doc, a_definition, a_schedule, a_spec, every
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.decision_harness import DecisionHarness
 from tidegate_core.firing.catch_up import MADE_PER_TRANSACTION
 from tidegate_core.firing.fire import FireSchedule
 from tidegate_core.language.values.instants import as_datetime, format_instant, parse_instant
@@ -21,7 +21,7 @@ from tidegate_core.rows.outage import Outage
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Update
 from tidegate_core.rows.timer import TimerRow
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.shard_cache import ShardCache
 
 REF = "flights/nightly"
 FIRST = NOW - NOW % MINUTE + MINUTE
@@ -32,25 +32,25 @@ def a_row(at: int = FIRST) -> TimerRow:
     return TimerRow(at=at, kind="S", ref=REF)
 
 
-def a_desk(trigger: Doc | None = None, next_nominal: int | None = FIRST, **state: Any) -> Desk:
-    desk = Desk(a_definition(a_spec(trigger=trigger or every("1m"))))
+def a_desk(trigger: Doc | None = None, next_nominal: int | None = FIRST, **state: Any) -> DecisionHarness:
+    desk = DecisionHarness(a_definition(a_spec(trigger=trigger or every("1m"))))
     desk.lay(a_schedule(next_nominal=next_nominal, **state))
     if next_nominal is not None:
         desk.lay(a_row(next_nominal))
     return desk
 
 
-def state(desk: Desk) -> ScheduleState:
+def state(desk: DecisionHarness) -> ScheduleState:
     found = desk.record(ScheduleState, keys.schedule_state(0, "flights", "nightly"))
     assert found is not None
     return found
 
 
-def nominals(desk: Desk) -> list[int]:
+def nominals(desk: DecisionHarness) -> list[int]:
     return sorted(job.nominal for job in desk.records(Job, "J#"))
 
 
-def timers(desk: Desk) -> list[int]:
+def timers(desk: DecisionHarness) -> list[int]:
     return [row.at for row in desk.records(TimerRow, "T#")]
 
 
@@ -108,7 +108,7 @@ def test_given_any_lateness_then_following_the_rows_makes_each_instant_once(late
 )
 def test_given_a_row_left_behind_then_it_goes_and_nothing_fires(desk: object) -> None:
     assert callable(desk)
-    made: Desk = desk()
+    made: DecisionHarness = desk()
     made.lay(a_row())
     before = state(made)
     made.decide(FireSchedule(a_row()), FIRST)
@@ -118,7 +118,7 @@ def test_given_a_row_left_behind_then_it_goes_and_nothing_fires(desk: object) ->
 
 
 def test_given_a_row_of_a_schedule_that_is_unknown_then_it_goes() -> None:
-    desk = Desk(a_row())
+    desk = DecisionHarness(a_row())
     desk.decide(FireSchedule(a_row()), FIRST)
     assert timers(desk) == []
 
@@ -220,9 +220,9 @@ def test_given_a_hold_that_goes_on_then_all_that_is_due_is_made(until: int | Non
 
 
 def test_given_a_hold_that_ends_in_an_outage_then_one_job_stands_for_what_was_held_and_it_is_as_old_as_it_is() -> None:
-    desk = Desk(a_definition(a_spec(trigger=every("1m"), catchup={"mode": "last", "window": "10m"})))
+    desk = DecisionHarness(a_definition(a_spec(trigger=every("1m"), catchup={"mode": "last", "window": "10m"})))
     desk.lay(a_schedule(next_nominal=FIRST, **HELD, until=FIRST + 5 * MINUTE))
-    memory = Memory(0)
+    memory = ShardCache(0)
     memory.outages_are((Outage(FIRST - SECOND, FIRST + HOUR),))
     now = FIRST + 13 * MINUTE
     for _ in range(3):

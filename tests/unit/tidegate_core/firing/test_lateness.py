@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tests.support.builders import DAY, HOUR, MINUTE, NOW, SECOND, a_send, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.shard_bench import a_bench
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.effects import Produce, ProduceMany, Submit
 
 
-def deliveries(bench: Bench) -> list[Produce]:
+def deliveries(bench: ActorHarness) -> list[Produce]:
     records = [*bench.all_asked(Produce)]
     records += [record for each in bench.all_asked(ProduceMany) for record in each.records]
     return [record for record in records if record.guarded]

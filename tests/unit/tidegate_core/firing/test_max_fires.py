@@ -19,8 +19,8 @@ from tests.support.builders import (
     an_apply,
     every,
 )
-from tests.support.harness.actor_harness import Bench
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.actor_harness import ActorHarness
+from tests.support.harness.decision_harness import DecisionHarness
 from tidegate_core.commands.schedule_commands import next_instants
 from tidegate_core.firing.fire import FireSchedule
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
@@ -37,13 +37,13 @@ FIRST = NOW - NOW % MINUTE + MINUTE
 KEY = keys.schedule_state(0, "flights", "nightly")
 
 
-def a_desk(max_fires: int, **state: Any) -> Desk:
-    desk = Desk(a_definition(a_spec(trigger=every("1m", max_fires=max_fires))))
+def a_desk(max_fires: int, **state: Any) -> DecisionHarness:
+    desk = DecisionHarness(a_definition(a_spec(trigger=every("1m", max_fires=max_fires))))
     desk.lay(a_schedule(next_nominal=FIRST, **state), TimerRow(at=FIRST, kind="S", ref=REF))
     return desk
 
 
-def fire_all(desk: Desk, now: int, after_outage: CatchUp = "all") -> ScheduleState:
+def fire_all(desk: DecisionHarness, now: int, after_outage: CatchUp = "all") -> ScheduleState:
     while rows := [row for row in desk.records(TimerRow, "T#") if row.at <= now]:
         desk.decide(FireSchedule(rows[0], desk.memory, after_outage), now)
     found = desk.record(ScheduleState, KEY)
@@ -79,7 +79,7 @@ def test_given_few_left_then_no_more_are_shown() -> None:
 
 
 def test_given_resume_then_the_count_goes_on_and_an_update_begins_anew() -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
 
     def receipt(document: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def test_given_what_is_made_up_for_then_the_answer_shows_no_instant_that_it_leav
     by: str, max_fires: int
 ) -> None:
     """Found in review: the answer named three coming instants that never came, because what is made up for counts before them."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.passes_over_routine = True
     bench.run(SECOND)
     start = format_instant(bench.now - 2 * HOUR)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.builders import SECOND, Doc, a_request, a_spec, an_apply, an_event, on_data
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.recorded_effects import manifest_text
 from tests.support.tier import examples
 
@@ -23,7 +23,7 @@ def a_document(step: str, number: int) -> Doc:
 
 def lived(steps: list[tuple[str, int]], *, with_months: bool) -> tuple[list[tuple[str, ...]], list[str], list[object]]:
     """Returns what was answered, what each program was told of, and what was counted and is open at the end."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     for number, (step, months) in enumerate(steps):
         if step == "event":

@@ -15,12 +15,12 @@ from tests.support.builders import (
     every,
     on_data,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 
 
-def a_story(*, passes_over_routine: bool) -> Bench:
+def a_story(*, passes_over_routine: bool) -> ActorHarness:
     """Two schedules with one shared limit, a pair of data that meets late, and a message; on four shards."""
-    bench = Bench(behaviour=Behaviour(starts_after=SECOND, runs_for=7 * MINUTE))
+    bench = ActorHarness(behaviour=Behaviour(starts_after=SECOND, runs_for=7 * MINUTE))
     bench.run(SECOND)
     bench.passes_over_routine = passes_over_routine
     for name in ("one", "two"):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import SECOND, a_spec, all_of, an_apply, on_data
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.unit.tidegate_core.never_comes import NEVER
 from tidegate_core.language.triggers import search
 from tidegate_core.language.triggers.search import STEPS_PER_SEARCH, Search
@@ -32,7 +32,7 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_given_exclusions_that_leave_nothing_then_the_apply_is_refused_within_the_bound_of_its_check(
     trigger: dict[str, Any], compared: list[int]
 ) -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=trigger), "it"))
     (error,) = bench.receipts()["it"]["errors"]
@@ -44,7 +44,7 @@ def test_given_instants_that_are_not_found_soon_then_the_receipt_shows_those_tha
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(search, "STEPS_PER_DECISION", 1)  # One look at one instant: the third is not looked for.
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger={"type": "cron", "expression": "* * * * *"}), "it"))
     receipt = bench.receipts()["it"]

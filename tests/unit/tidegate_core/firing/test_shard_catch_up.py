@@ -22,18 +22,18 @@ from tests.support.builders import (
     at_most,
     every,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tidegate_core.firing import catch_up
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.effects import Commit, Invalid, LaunchOrder
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.ledger import LedgerRow
 from tidegate_core.rows.store_operations import Check, Delete
-from tidegate_core.shard.outages.outage_recorder import sign_of_life
+from tidegate_core.shard.outages.outage_recorder import heartbeat_row
 
 
-def a_bench(catch_up: Doc, overlap: str = "allow", trigger: Doc | None = None, **more: Any) -> Bench:
-    bench = Bench(shards=1, behaviour=Behaviour(runs_for=5 * SECOND))
+def a_bench(catch_up: Doc, overlap: str = "allow", trigger: Doc | None = None, **more: Any) -> ActorHarness:
+    bench = ActorHarness(shards=1, behaviour=Behaviour(runs_for=5 * SECOND))
     bench.run(SECOND)
     spec = a_spec(trigger=trigger or every("10m"), overlap=overlap, catchup=catch_up, **more)
     bench.request(an_apply(spec))
@@ -41,9 +41,9 @@ def a_bench(catch_up: Doc, overlap: str = "allow", trigger: Doc | None = None, *
     return bench
 
 
-def away(bench: Bench, milliseconds: int) -> None:
+def away(bench: ActorHarness, milliseconds: int) -> None:
     """Nobody is there for so long; before it everybody was."""
-    bench.store.write([sign_of_life(bench.holding.owner, "node", bench.now, {0: bench.now}, bench.now // 1_000 + 1)])
+    bench.store.write([heartbeat_row(bench.holding.owner, "node", bench.now, {0: bench.now}, bench.now // 1_000 + 1)])
     bench.away(milliseconds)
 
 
@@ -59,11 +59,11 @@ def once_failing(name: str) -> Callable[[LaunchOrder], Behaviour]:
     return behaves
 
 
-def entries(bench: Bench) -> list[LedgerRow]:
+def entries(bench: ActorHarness) -> list[LedgerRow]:
     return sorted((from_item(LedgerRow, item) for item in bench.rows("L#")), key=lambda row: row.nominal)
 
 
-def stood_for(bench: Bench, period: int = 10 * MINUTE) -> list[int]:
+def stood_for(bench: ActorHarness, period: int = 10 * MINUTE) -> list[int]:
     rows = entries(bench)
     return [at for row in rows for at in range(row.covered_from or row.nominal, row.nominal + 1, period)]
 
@@ -377,7 +377,7 @@ def test_given_an_old_instant_that_is_wanted_then_it_is_made_unless_it_is_older_
 
 @pytest.mark.parametrize(("mode", "sent"), [("last", 1), ("none", 0), ("all", 18)])
 def test_given_a_recurring_message_then_its_mode_says_what_is_sent_after_an_outage(mode: str, sent: int) -> None:
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply({**a_recurring(), "catchup": {"mode": mode}}))
     bench.run(15 * SECOND)
@@ -392,7 +392,7 @@ def test_given_a_request_that_makes_what_was_due_before_it_then_the_rows_that_it
 ) -> None:
     """Seed 20510393: each of its transactions left a decision in the lane, behind the next request, that took away what was gone."""
     monkeypatch.setattr(catch_up, "WALKED_PER_TRANSACTION", 2)
-    bench = Bench(shards=1, behaviour=Behaviour(runs_for=5 * SECOND))
+    bench = ActorHarness(shards=1, behaviour=Behaviour(runs_for=5 * SECOND))
     bench.run(SECOND)
     for name in ("one", "two"):
         bench.request(an_apply(a_spec(name=name, trigger=every("10m"), catchup={"mode": "last"})))

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import HOUR, SECOND, Doc, a_definition, a_request, a_schedule, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Bench
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.actor_harness import ActorHarness
+from tests.support.harness.decision_harness import DecisionHarness
 from tidegate_core.firing.fire import FireSchedule
 from tidegate_core.language.values.instants import format_instant, parse_instant
 from tidegate_core.rows.job import Job
@@ -24,14 +24,14 @@ def nightly(**more: Any) -> Doc:
     return {"type": "cron", "expression": "30 2 * * *", "zone": "Europe/Rome", "dst_gap": "skip", **more}
 
 
-def a_desk(trigger: Doc, next_nominal: int = AFTER, **state: Any) -> Desk:
-    desk = Desk(a_definition(a_spec(trigger=trigger)))
+def a_desk(trigger: Doc, next_nominal: int = AFTER, **state: Any) -> DecisionHarness:
+    desk = DecisionHarness(a_definition(a_spec(trigger=trigger)))
     state = {"fired_through": BEFORE, "activated_at": BEFORE - 1, **state}
     desk.lay(a_schedule(next_nominal=next_nominal, **state), TimerRow(at=next_nominal, kind="S", ref=REF))
     return desk
 
 
-def fire(desk: Desk, at: int = AFTER) -> list[LedgerRow]:
+def fire(desk: DecisionHarness, at: int = AFTER) -> list[LedgerRow]:
     desk.decide(FireSchedule(TimerRow(at=at, kind="S", ref=REF)), at)
     return desk.records(LedgerRow, "L#")
 
@@ -95,7 +95,7 @@ def test_given_a_day_that_the_zone_left_out_then_it_is_a_zone_jump_by_any_policy
 @pytest.mark.parametrize("by", ["resume", "until", "on_create", "after_update", "nothing"])
 def test_given_a_gap_in_a_span_that_is_made_up_for_then_it_is_told_with_that(by: str) -> None:
     """Found in review: the days beside it had their entries, and the night in between had none, as if nothing had been made up for."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.passes_over_routine = True
     bench.now = BEFORE - HOUR
     bench.run(SECOND)

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.builders import EVENTS, MINUTE, REQUESTS, SECOND, a_send, a_spec, an_apply, an_event, every, on_data
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import Match, a_commit
 from tests.support.tier import examples
 from tidegate_core.ingest import dead_letters
 from tidegate_core.ingest.dead_letters import PATIENCE_MS
-from tidegate_core.rows.effects import Commit, Effect, Invalid, NotProduced, Produce, StartReading, Taken, Write
+from tidegate_core.rows.effects import Commit, Effect, Invalid, NotProduced, Produce, ReturnCredits, StartReading, Write
 
 AWAY = NotProduced("unavailable", "its leader is away")
 
@@ -30,21 +30,21 @@ def a_move_with_rows(effect: Effect) -> bool:
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
 
-def away(bench: Bench) -> None:
+def away(bench: ActorHarness) -> None:
     bench.answer_with(a_dead_letter, AWAY, times=1_000_000)
 
 
-def letters(bench: Bench) -> list[bytes]:
+def letters(bench: ActorHarness) -> list[bytes]:
     return [each.value for each in bench.sent if each.topic.endswith(".dlq")]
 
 
-def position(bench: Bench, topic_id: str) -> dict[str, object]:
+def position(bench: ActorHarness, topic_id: str) -> dict[str, object]:
     (row,) = [row for row in bench.rows("TP") if topic_id in str(row["pk"])]
     return {"next": row["next"], "open": row["open"]}
 
@@ -52,7 +52,7 @@ def position(bench: Bench, topic_id: str) -> dict[str, object]:
 REQUESTS_AT, EVENTS_AT = "a" * 32, "b" * 32
 
 
-def test_given_a_dead_letter_topic_that_is_away_then_events_behind_a_bad_record_count(bench: Bench) -> None:
+def test_given_a_dead_letter_topic_that_is_away_then_events_behind_a_bad_record_count(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=on_data())))
     away(bench)
     bench.append(EVENTS, 0, b"{not json", an_event("p1"))
@@ -66,7 +66,7 @@ def test_given_a_dead_letter_topic_that_is_away_then_events_behind_a_bad_record_
 
 
 def test_given_a_dead_letter_topic_that_is_away_then_requests_and_messages_behind_a_bad_record_go_on(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     away(bench)
     bench.append(REQUESTS, 0, b"{not json", an_apply(a_spec(trigger=every("1h"))), a_send("m-1", after="1s"))
@@ -77,7 +77,7 @@ def test_given_a_dead_letter_topic_that_is_away_then_requests_and_messages_behin
 
 
 def test_given_a_topic_that_comes_back_then_each_bad_record_is_copied_once_and_the_position_says_so(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     away(bench)
     bench.append(EVENTS, 0, b"{1", an_event("p1"), b"{2", b"{3")
@@ -89,7 +89,9 @@ def test_given_a_topic_that_comes_back_then_each_bad_record_is_copied_once_and_t
     assert position(bench, EVENTS_AT) == {"next": 4, "open": []}
 
 
-def test_given_a_topic_that_answers_then_the_position_passes_no_record_before_its_copy_is_there(bench: Bench) -> None:
+def test_given_a_topic_that_answers_then_the_position_passes_no_record_before_its_copy_is_there(
+    bench: ActorHarness,
+) -> None:
     bench.hold_back(a_dead_letter)
     bench.append(EVENTS, 0, b"{1", an_event("p1"))
     bench.run(PATIENCE_MS - 1)
@@ -99,7 +101,7 @@ def test_given_a_topic_that_answers_then_the_position_passes_no_record_before_it
     assert all("open" not in str(move) or move.actions[0].values[":open"] == [] for move in bench.commits("cursor"))  # type: ignore[union-attr]  # the position's own update comes first
 
 
-def test_given_a_topic_that_stays_away_then_only_the_first_batch_waits_for_it(bench: Bench) -> None:
+def test_given_a_topic_that_stays_away_then_only_the_first_batch_waits_for_it(bench: ActorHarness) -> None:
     away(bench)
     bench.append(EVENTS, 0, b"{1")
     bench.run(2 * SECOND)
@@ -109,7 +111,7 @@ def test_given_a_topic_that_stays_away_then_only_the_first_batch_waits_for_it(be
 
 @pytest.mark.parametrize("crashes", [1, 3])
 def test_given_a_successor_then_it_copies_what_was_left_open_and_counts_nothing_twice(
-    bench: Bench, crashes: int
+    bench: ActorHarness, crashes: int
 ) -> None:
     bench.request(an_apply(a_spec(trigger=on_data(count=1_000))))
     away(bench)
@@ -126,11 +128,11 @@ def test_given_a_successor_then_it_copies_what_was_left_open_and_counts_nothing_
     assert sorted(set(letters(bench))) == [b"{1", b"{3"]
     assert [row["counts"] for row in bench.rows("E#")] == [[4]]
     assert position(bench, EVENTS_AT) == {"next": 6, "open": []}
-    taken = [effect for effect in bench.all_asked(Taken) if effect.topic == EVENTS]
+    taken = [effect for effect in bench.all_asked(ReturnCredits) if effect.topic == EVENTS]
     assert taken[-1].next_offset == 6
 
 
-def test_given_a_refused_event_then_no_receipt_stands_under_its_id(bench: Bench) -> None:
+def test_given_a_refused_event_then_no_receipt_stands_under_its_id(bench: ActorHarness) -> None:
     """Found in review: whoever waited for the answer to a request of the same id took the event's refusal for it."""
     bench.append(EVENTS, 0, b'{"id": "same", "type": "data.partition", "namespace": "flights", "dataset": "No Name"}')
     bench.run(2 * SECOND)
@@ -138,7 +140,7 @@ def test_given_a_refused_event_then_no_receipt_stands_under_its_id(bench: Bench)
     assert bench.receipts() == {}
 
 
-def test_given_a_refused_request_then_its_sender_is_answered_by_whoever_copies_it(bench: Bench) -> None:
+def test_given_a_refused_request_then_its_sender_is_answered_by_whoever_copies_it(bench: ActorHarness) -> None:
     away(bench)
     bench.request(b'{"id": "r", "type": "schedule.undo"}')
     bench.run(2 * SECOND)
@@ -150,7 +152,9 @@ def test_given_a_refused_request_then_its_sender_is_answered_by_whoever_copies_i
     assert len(bench.on("tidegate.requests.dlq")) == 1
 
 
-def test_given_a_send_that_the_store_never_takes_then_its_sender_is_answered_by_whoever_copies_it(bench: Bench) -> None:
+def test_given_a_send_that_the_store_never_takes_then_its_sender_is_answered_by_whoever_copies_it(
+    bench: ActorHarness,
+) -> None:
     """Found by a review: read again it is a request like others, and its dead letter named nobody who was to be told."""
     away(bench)
     bench.answer_with(a_write_of("poisoned"), Invalid("too large"), times=100)
@@ -165,7 +169,7 @@ def test_given_a_send_that_the_store_never_takes_then_its_sender_is_answered_by_
     assert bench.delivered() == []
 
 
-def test_given_a_request_whose_inbox_row_the_store_never_takes_then_its_sender_is_answered(bench: Bench) -> None:
+def test_given_a_request_whose_inbox_row_the_store_never_takes_then_its_sender_is_answered(bench: ActorHarness) -> None:
     """Found by a review: it was a dead letter, and nobody was told."""
     bench.answer_with(a_move_with_rows, Invalid("too large"), times=2)
     bench.append(REQUESTS, 0, an_apply(a_spec()), an_apply(a_spec("other")))
@@ -174,7 +178,7 @@ def test_given_a_request_whose_inbox_row_the_store_never_takes_then_its_sender_i
     assert len(bench.on("tidegate.requests.dlq")) == 1
 
 
-def test_given_an_open_record_that_the_log_has_no_more_then_it_is_said_and_over(bench: Bench) -> None:
+def test_given_an_open_record_that_the_log_has_no_more_then_it_is_said_and_over(bench: ActorHarness) -> None:
     """Compaction of a users' own topic leaves others before it and behind it."""
     away(bench)
     bench.append(EVENTS, 0, b"{0", b"{1", an_event("p2"))
@@ -191,7 +195,7 @@ def test_given_an_open_record_that_the_log_has_no_more_then_it_is_said_and_over(
     ]
 
 
-def test_given_open_records_that_retention_has_taken_then_reading_goes_on_behind_them(bench: Bench) -> None:
+def test_given_open_records_that_retention_has_taken_then_reading_goes_on_behind_them(bench: ActorHarness) -> None:
     """Found in review: a client that is asked for an offset before the log's begin brings nothing, so nothing said that it was gone."""
     away(bench)
     bench.append(EVENTS, 0, b"{0", b"{1", an_event("p2"), b"{3", an_event("p4"))
@@ -210,7 +214,9 @@ def test_given_open_records_that_retention_has_taken_then_reading_goes_on_behind
     assert bench.notices("position_gone") == []
 
 
-def test_given_a_position_that_retention_has_passed_then_a_person_decides_whatever_was_open(bench: Bench) -> None:
+def test_given_a_position_that_retention_has_passed_then_a_person_decides_whatever_was_open(
+    bench: ActorHarness,
+) -> None:
     """At the position itself records were removed unread."""
     away(bench)
     bench.append(EVENTS, 0, b"{0", an_event("p1"))
@@ -224,7 +230,7 @@ def test_given_a_position_that_retention_has_passed_then_a_person_decides_whatev
 
 
 def test_given_more_than_may_be_open_then_the_position_waits_for_room(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dead_letters, "OPEN_MAX", 5)
     away(bench)
@@ -238,7 +244,9 @@ def test_given_more_than_may_be_open_then_the_position_waits_for_room(
     assert len(set(letters(bench))) == 8
 
 
-def test_given_large_records_then_they_do_not_fill_the_memory(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_given_large_records_then_they_do_not_fill_the_memory(
+    bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dead_letters, "OPEN_BYTES_MAX", 2_500)
     away(bench)
     for _ in range(4):
@@ -248,7 +256,7 @@ def test_given_large_records_then_they_do_not_fill_the_memory(bench: Bench, monk
 
 
 def test_given_a_record_that_no_dead_letter_topic_takes_then_its_letter_is_without_its_value_and_says_so(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """A user's own topic may have records above the 5 MiB of a letter: of such a one nobody found anything but a line in a log."""
     too_large = NotProduced("refused", "message size too large")
@@ -265,14 +273,14 @@ def test_given_a_record_that_no_dead_letter_topic_takes_then_its_letter_is_witho
     assert position(bench, EVENTS_AT) == {"next": 1, "open": []}
 
 
-def no_topic(bench: Bench) -> None:
+def no_topic(bench: ActorHarness) -> None:
     missing = NotProduced("refused", "unknown topic or partition")
     bench.answer_with(lambda effect: isinstance(effect, Produce) and effect.topic.endswith(".dlq"), missing, 1_000_000)
 
 
 @pytest.mark.parametrize("falls", [False, True], ids=["same holder", "successor"])
 def test_given_a_dead_letter_topic_that_is_made_anew_then_what_came_meanwhile_lies_there_whole(
-    bench: Bench, falls: bool
+    bench: ActorHarness, falls: bool
 ) -> None:
     """Found in review: a record that was read while the topic was not there was passed, and nothing but a line of a log was left of it."""
     no_topic(bench)
@@ -289,7 +297,9 @@ def test_given_a_dead_letter_topic_that_is_made_anew_then_what_came_meanwhile_li
     assert position(bench, EVENTS_AT) == {"next": 2, "open": []}
 
 
-def test_given_a_dead_letter_topic_that_stays_away_then_each_letter_is_given_up_after_ten_minutes(bench: Bench) -> None:
+def test_given_a_dead_letter_topic_that_stays_away_then_each_letter_is_given_up_after_ten_minutes(
+    bench: ActorHarness,
+) -> None:
     no_topic(bench)
     bench.append(EVENTS, 0, b"{0", an_event("p1"))
     bench.run(dead_letters.REFUSED_MS_MAX - SECOND)
@@ -300,7 +310,7 @@ def test_given_a_dead_letter_topic_that_stays_away_then_each_letter_is_given_up_
 
 
 def test_given_more_letters_that_no_topic_takes_than_may_be_open_then_nothing_waits_for_them(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dead_letters, "OPEN_MAX", 5)
     no_topic(bench)
@@ -313,7 +323,7 @@ def test_given_more_letters_that_no_topic_takes_than_may_be_open_then_nothing_wa
 
 
 @pytest.mark.parametrize("letter", ["é", "日", "\U0001f600"])
-def test_given_a_long_problem_then_its_header_is_cut_between_characters(bench: Bench, letter: str) -> None:
+def test_given_a_long_problem_then_its_header_is_cut_between_characters(bench: ActorHarness, letter: str) -> None:
     for shift in range(4):
         unknown = {f"{'x' * shift}{letter * 40}{number}": 1 for number in range(40)}
         bench.request({"id": f"r-{shift}", "type": "schedule.delete", "namespace": "flights", "name": "s", **unknown})
@@ -326,12 +336,12 @@ def test_given_a_long_problem_then_its_header_is_cut_between_characters(bench: B
 
 
 def test_given_records_before_the_position_then_only_open_ones_are_dealt_with_and_all_credits_go_back(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.append(EVENTS, 0, an_event("p0"), an_event("p1"))
     bench.asked.clear()
     bench.give(bench.arrived(EVENTS, 0, 0))
-    assert [effect.count for effect in bench.all_asked(Taken)] == [2]
+    assert [effect.count for effect in bench.all_asked(ReturnCredits)] == [2]
     assert bench.commits("cursor") == []
 
 
@@ -346,7 +356,7 @@ def test_given_records_before_the_position_then_only_open_ones_are_dealt_with_an
 def test_given_any_records_outages_and_crashes_then_each_bad_one_is_copied_and_each_good_one_counts_once(
     records: list[bool], cuts: set[int], away_from: int, away_for: int, crashes: set[int]
 ) -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=on_data(count=1_000))))
     bench.run(SECOND)

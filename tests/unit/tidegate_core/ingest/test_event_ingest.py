@@ -25,17 +25,17 @@ from tests.support.builders import (
     an_event,
     on_data,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.tier import examples
 from tidegate_core.engine.actor_inputs import LogRecord, RecordsArrived
 from tidegate_core.ingest import event_ingest
-from tidegate_core.ingest.event_ingest import DEDUPE_HORIZON_MS, LOOKS_BEHIND_A_REPEAT, ROWS_PER_MOVE
-from tidegate_core.rows.effects import Commit, Effect, Read, Taken
+from tidegate_core.ingest.event_ingest import CHECKS_BEHIND_A_REPEAT, DEDUPE_HORIZON_MS, ROWS_PER_MOVE
+from tidegate_core.rows.effects import Commit, Effect, Read, ReturnCredits
 from tidegate_core.rows.store_operations import ACTIONS_PER_TRANSACTION_MAX, TRANSACTION_BYTES_MAX, Key, Put
 
 
-def a_bench(*schedules: Doc, **holding: Any) -> Bench:
-    bench = Bench(behaviour=Behaviour(starts_after=None), **holding)
+def a_bench(*schedules: Doc, **holding: Any) -> ActorHarness:
+    bench = ActorHarness(behaviour=Behaviour(starts_after=None), **holding)
     bench.run(SECOND)
     for schedule in schedules:
         bench.request(an_apply(schedule))
@@ -43,7 +43,7 @@ def a_bench(*schedules: Doc, **holding: Any) -> Bench:
     return bench
 
 
-def counts(bench: Bench, name: str = "nightly") -> list[object]:
+def counts(bench: ActorHarness, name: str = "nightly") -> list[object]:
     return [row["counts"] for row in bench.rows(f"E#flights/{name}#")]
 
 
@@ -92,7 +92,7 @@ def test_given_the_same_event_id_beyond_the_horizon_then_it_counts_again() -> No
 # -- the horizon: by append times -----------------------------------------------------------------------------------------------
 
 
-def read(bench: Bench, topic_partition: int, *came: tuple[Doc, int]) -> None:
+def read(bench: ActorHarness, topic_partition: int, *came: tuple[Doc, int]) -> None:
     """Records are read now that were appended so many ms after `NOW`."""
     log = bench.log(EVENTS, topic_partition)
     first = len(log)
@@ -102,7 +102,7 @@ def read(bench: Bench, topic_partition: int, *came: tuple[Doc, int]) -> None:
     bench.run(SECOND)
 
 
-def marked(bench: Bench) -> dict[str, bool]:
+def marked(bench: ActorHarness) -> dict[str, bool]:
     chunks = [json.loads(str(row["entries"])) for row in bench.rows("EC#")]
     return {entry["partition"]: entry.get("dedupe_unknown", False) for chunk in chunks for entry in chunk}
 
@@ -333,7 +333,7 @@ def test_given_a_record_that_cannot_be_read_then_it_is_a_dead_letter_and_the_nex
 def test_given_a_batch_then_its_credits_go_back_with_the_durable_position() -> None:
     bench = a_bench(WAITS)
     bench.append(EVENTS, 0, an_event("d1"), an_event("d2"))
-    assert bench.all_asked(Taken)[-1] == Taken(EVENTS, 0, 2, 2)
+    assert bench.all_asked(ReturnCredits)[-1] == ReturnCredits(EVENTS, 0, 2, 2)
 
 
 @pytest.mark.parametrize("together", [True, False])
@@ -385,16 +385,16 @@ def test_given_many_large_events_in_any_script_then_each_move_stays_below_the_st
 MANY = ROWS_PER_MOVE * 2 + 10
 
 
-def a_crowd() -> Bench:
+def a_crowd() -> ActorHarness:
     """More schedules listen to one dataset than one transaction can hold inbox rows for."""
     return a_bench(*(a_spec(f"s{number:03d}", on_data(count=1_000)) for number in range(MANY)))
 
 
-def heard(bench: Bench) -> dict[str, object]:
+def heard(bench: ActorHarness) -> dict[str, object]:
     return {str(row["name"]): row["counts"] for row in bench.rows("E#")}
 
 
-def handed_out(bench: Bench) -> int:
+def handed_out(bench: ActorHarness) -> int:
     """All entries that were ever counted: a second handing of one event shows here, though it counts once."""
     return sum(len(json.loads(str(row["entries"]))) for row in bench.rows("EC#"))
 
@@ -441,7 +441,7 @@ def test_given_a_listener_that_came_between_two_pages_then_it_hears_what_came_af
 # -- what it costs ----------------------------------------------------------------------------------------------------------------
 
 
-def looks_and_moves(bench: Bench) -> tuple[int, int]:
+def looks_and_moves(bench: ActorHarness) -> tuple[int, int]:
     """How often ids were read, and how many moves were sent."""
     looks = sum(effect.keys[0].sk == "DD" for effect in bench.all_asked(Read))
     moved = [each.actions[0].key.pk for each in bench.commits("cursor")]
@@ -463,13 +463,13 @@ def test_given_a_repeat_then_ids_are_read_first_until_none_has_come_for_a_while(
     for _ in range(3):
         bench.event(an_event("again", event_id="e-1"))
     assert looks_and_moves(bench) == (3, 5)
-    for number in range(LOOKS_BEHIND_A_REPEAT):
+    for number in range(CHECKS_BEHIND_A_REPEAT):
         bench.event(an_event(f"n{number}"))
     looks, _ = looks_and_moves(bench)
-    assert looks == 3 + LOOKS_BEHIND_A_REPEAT - 1
+    assert looks == 3 + CHECKS_BEHIND_A_REPEAT - 1
     bench.event(an_event("new"))
     assert looks_and_moves(bench)[0] == looks
-    assert counts(bench) == [[2 + LOOKS_BEHIND_A_REPEAT]]
+    assert counts(bench) == [[2 + CHECKS_BEHIND_A_REPEAT]]
 
 
 def test_given_ids_that_are_used_again_each_day_then_one_move_of_them_is_refused_and_the_others_are_not() -> None:

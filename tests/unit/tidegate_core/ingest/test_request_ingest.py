@@ -20,27 +20,27 @@ from tests.support.builders import (
     an_event,
     every,
 )
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit
 from tidegate_core.ingest.inbox_row import INBOX_BODY_BYTES_MAX
 from tidegate_core.ingest.request_ingest import INBOX_ROWS_PER_MOVE
 from tidegate_core.language.events.events import CustomEvent
 from tidegate_core.language.requests.requests import MessageSend
 from tidegate_core.language.values.shard_hash import message_shard, schedule_shard
-from tidegate_core.rows.effects import Commit, Effect, NotProduced, Poke, Produce, Taken
+from tidegate_core.rows.effects import Commit, Effect, NotProduced, Produce, ReturnCredits, WakeUp
 from tidegate_core.rows.store_operations import ITEM_BYTES_MAX, TRANSACTION_BYTES_MAX
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
 
-def half() -> Bench:
+def half() -> ActorHarness:
     """Holds topic partition 0 of 2: the odd shards are somebody else's."""
-    made = Bench(topic_partitions=2)
+    made = ActorHarness(topic_partitions=2)
     made.run(SECOND)
     return made
 
@@ -54,7 +54,7 @@ def foreign_name() -> str:
     return next(name for name in (f"s-{number}" for number in range(99)) if schedule_shard("flights", name, 4) % 2)
 
 
-def test_given_a_message_of_an_own_shard_then_it_never_touches_the_inbox(bench: Bench) -> None:
+def test_given_a_message_of_an_own_shard_then_it_never_touches_the_inbox(bench: ActorHarness) -> None:
     bench.request(a_send("m-1"))
     assert len(bench.rows("M#")) == 1
     assert not [key for move in bench.commits("cursor") for key in move.actions if key.key.sk.startswith("I#")]
@@ -92,14 +92,14 @@ def test_given_a_request_of_a_foreign_shard_then_it_lies_in_that_inbox_and_its_o
     assert shard % 2 == 1
     assert row["kind"] == kind
     assert json.loads(str(row["body"]))["id"] == document["id"]
-    assert Poke(shard) in bench.all_asked(Poke)
+    assert WakeUp(shard) in bench.all_asked(WakeUp)
     assert bench.receipts() == {}
 
 
 def test_given_an_inbox_row_of_another_holder_then_its_owner_applies_it_at_take_over() -> None:
     bench = half()
     bench.request(foreign_message(after="1s", receipt="no") | {"receipt": True})
-    other = Bench(topic_partitions=2, topic_partition=1)
+    other = ActorHarness(topic_partitions=2, topic_partition=1)
     other.store, other.now = bench.store, bench.now
     other.new_actor("node-x")
     other.run(5 * SECOND)
@@ -111,7 +111,7 @@ def test_given_a_message_through_the_inbox_then_it_fires_only_when_its_row_is_go
     """Else the row's replay after a crash would send it a second time."""
     bench = half()
     bench.request(foreign_message(after="0s"))
-    other = Bench(topic_partitions=2, topic_partition=1)
+    other = ActorHarness(topic_partitions=2, topic_partition=1)
     other.store, other.now = bench.store, bench.now
     other.new_actor("node-x")
     other.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "inboxed")
@@ -139,7 +139,7 @@ def test_given_a_message_through_the_inbox_then_it_fires_only_when_its_row_is_go
     ],
 )
 def test_given_poison_then_it_is_copied_answered_where_it_can_be_and_passed(
-    bench: Bench, value: bytes, answered: str | None
+    bench: ActorHarness, value: bytes, answered: str | None
 ) -> None:
     bench.append(REQUESTS, 0, value, an_apply(a_spec(trigger=every("1h"))))
     (letter,) = bench.on("tidegate.requests.dlq")
@@ -151,7 +151,7 @@ def test_given_poison_then_it_is_copied_answered_where_it_can_be_and_passed(
 
 
 def test_given_a_request_that_we_fail_to_judge_then_it_is_refused_and_ingest_goes_on(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the fault is: the log behind it must not wait for a corrected version."""
 
@@ -168,18 +168,18 @@ def test_given_a_request_that_we_fail_to_judge_then_it_is_refused_and_ingest_goe
         assert [letter.headers["tidegate.error.class"] for letter in letters] == ["invalid"]
 
 
-def test_given_a_message_more_than_ten_years_ahead_then_it_is_rejected(bench: Bench) -> None:
+def test_given_a_message_more_than_ten_years_ahead_then_it_is_rejected(bench: ActorHarness) -> None:
     bench.request(a_send("m-1", deliver_at="2099-01-01T00:00:00Z"))
     assert bench.status_of("m-1") == "rejected"
     assert bench.rows("M#") == []
 
 
-def test_given_a_dead_letter_that_is_not_acknowledged_then_the_position_waits(bench: Bench) -> None:
+def test_given_a_dead_letter_that_is_not_acknowledged_then_the_position_waits(bench: ActorHarness) -> None:
     bench.answer_with(a_dead_letter, NotProduced("unavailable", "away"), times=3)
     bench.request(b"{")
-    assert bench.all_asked(Taken) == []
+    assert bench.all_asked(ReturnCredits) == []
     bench.run(5 * SECOND)
-    assert bench.all_asked(Taken)[-1].next_offset == 1
+    assert bench.all_asked(ReturnCredits)[-1].next_offset == 1
     assert len(bench.on("tidegate.requests.dlq")) == 1
 
 
@@ -187,7 +187,7 @@ def a_dead_letter(effect: Effect) -> bool:
     return isinstance(effect, Produce) and effect.topic.endswith("requests.dlq")
 
 
-def test_given_a_dead_letter_that_no_topic_takes_then_it_is_said_and_passed(bench: Bench) -> None:
+def test_given_a_dead_letter_that_no_topic_takes_then_it_is_said_and_passed(bench: ActorHarness) -> None:
     bench.answer_with(a_dead_letter, NotProduced("refused", "too large"), times=100)
     bench.append(REQUESTS, 0, b"{", a_send("m-1", receipt=True))
     assert bench.status_of("m-1") == "accepted"
@@ -212,7 +212,9 @@ def test_given_a_request_of_any_size_then_it_fits_or_is_refused_and_never_blocks
         assert bench.status_of("r") == "rejected"
 
 
-def test_given_a_request_that_names_an_impossible_shard_then_its_refusal_tells_its_namespace(bench: Bench) -> None:
+def test_given_a_request_that_names_an_impossible_shard_then_its_refusal_tells_its_namespace(
+    bench: ActorHarness,
+) -> None:
     """By which whoever waits for it tells it from others under its id."""
     document = {"type": "job.cancel", "id": "c-1", "namespace": "flights", "job_id": f"9999-{'a' * 26}"}
     bench.request(document)
@@ -256,7 +258,7 @@ def test_given_large_requests_then_a_move_stays_below_the_stores_bytes() -> None
         )
 
 
-def test_given_append_times_that_go_back_then_positions_do_not(bench: Bench) -> None:
+def test_given_append_times_that_go_back_then_positions_do_not(bench: ActorHarness) -> None:
     from tidegate_core.engine.actor_inputs import LogRecord, RecordsArrived
 
     late = json.dumps(a_send("m-2", key="k", after="30s")).encode()
@@ -267,7 +269,7 @@ def test_given_append_times_that_go_back_then_positions_do_not(bench: Bench) -> 
     assert [each.document["of"] for each in bench.on("out")] == ["m-2"]
 
 
-def test_given_records_that_come_twice_then_they_are_dealt_with_once(bench: Bench) -> None:
+def test_given_records_that_come_twice_then_they_are_dealt_with_once(bench: ActorHarness) -> None:
 
     bench.request(a_send(None, after="1s"))
     bench.give(bench.arrived(REQUESTS, 0, 0))
@@ -275,8 +277,8 @@ def test_given_records_that_come_twice_then_they_are_dealt_with_once(bench: Benc
     assert len(bench.on("out")) == 1
 
 
-def test_given_a_position_moved_by_a_later_holder_then_the_former_one_ends(bench: Bench) -> None:
-    other = Bench()
+def test_given_a_position_moved_by_a_later_holder_then_the_former_one_ends(bench: ActorHarness) -> None:
+    other = ActorHarness()
     other.store, other._logs, other.now = bench.store, bench._logs, bench.now
     other.new_actor("node-x")
     other.run()

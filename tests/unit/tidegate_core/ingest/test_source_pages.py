@@ -10,7 +10,7 @@ import json
 import pytest
 
 from tests.support.builders import SECOND, Doc, a_spec, an_apply, on_data
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.source_bench import TOPIC, a_source, a_source_apply, ask, counted, produce
 from tidegate_core.ingest import event_ingest
 from tidegate_core.rows.effects import Commit, Effect, StartReading
@@ -36,9 +36,9 @@ def reads(effect: Effect) -> bool:
     return isinstance(effect, StartReading) and effect.topic == TOPIC
 
 
-def a_world(dataset: str, before: Doc) -> Bench:
+def a_world(dataset: str, before: Doc) -> ActorHarness:
     """`OLD` listen to what the source maps to, `NEW` to another dataset."""
-    bench = Bench(behaviour=Behaviour(starts_after=None))
+    bench = ActorHarness(behaviour=Behaviour(starts_after=None))
     bench.create_topic(TOPIC)
     bench.run(SECOND)
     ask(bench, a_source_apply(a_source(event=before)))
@@ -49,7 +49,7 @@ def a_world(dataset: str, before: Doc) -> Bench:
     return bench
 
 
-def fallen_amid_a_record(bench: Bench, pages: int, headers: dict[str, bytes]) -> None:
+def fallen_amid_a_record(bench: ActorHarness, pages: int, headers: dict[str, bytes]) -> None:
     """A record is handed out for some pages, then its reader falls; the next one does not come to it yet."""
     moves = iter(range(1, 99))
     bench.crash_at(lambda effect: is_page(effect) and next(moves) == pages)
@@ -58,7 +58,7 @@ def fallen_amid_a_record(bench: Bench, pages: int, headers: dict[str, bytes]) ->
     bench.run(5 * SECOND)
 
 
-def updated(bench: Bench, dataset: str, after: Doc) -> None:
+def updated(bench: ActorHarness, dataset: str, after: Doc) -> None:
     """The source maps to another dataset, and somebody reads on."""
     # Something else of it changes as well, or the same mapping would be no update.
     event: Doc = {"dataset": dataset, "version": {"header": "commit"}, **after}
@@ -68,14 +68,16 @@ def updated(bench: Bench, dataset: str, after: Doc) -> None:
     bench.run(10 * SECOND)
 
 
-def updated_amid_a_record(dataset: str, before: Doc, after: Doc, pages: int = 1, commit: bytes = b"c-1") -> Bench:
+def updated_amid_a_record(
+    dataset: str, before: Doc, after: Doc, pages: int = 1, commit: bytes = b"c-1"
+) -> ActorHarness:
     bench = a_world(dataset, before)
     fallen_amid_a_record(bench, pages, {"commit": commit})
     updated(bench, dataset, after)
     return bench
 
 
-def heard_by(bench: Bench, names: list[str]) -> list[int]:
+def heard_by(bench: ActorHarness, names: list[str]) -> list[int]:
     return [counted(bench, name) for name in names]
 
 
@@ -114,7 +116,7 @@ def test_given_another_id_that_was_counted_before_then_nobody_hears_of_it_again(
     assert heard_by(bench, NEW) == [0] * len(NEW)
 
 
-def pages_of_before(bench: Bench) -> None:
+def pages_of_before(bench: ActorHarness) -> None:
     """Takes the id of its event out of the page of the position, as nodes wrote it that knew of none."""
     (row,) = (row for row in bench.rows("TP") if " " in str(row["page"]))
     key = Key(str(row["pk"]), str(row["sk"]))
@@ -134,7 +136,7 @@ def test_given_a_page_of_before_then_it_says_how_far_the_record_was_handed_out(d
     assert all(heard_by(bench, OLD)) == (dataset == "raw")
 
 
-def dedupe_unknown(bench: Bench) -> list[bool]:
+def dedupe_unknown(bench: ActorHarness) -> list[bool]:
     entries = [entry for row in bench.rows("EC#") for entry in json.loads(str(row["entries"]))]
     return [entry.get("dedupe_unknown", False) for entry in entries]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import SECOND, a_spec, all_of, an_apply, an_event, on_data
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.source_bench import (
     TOPIC,
     WAITS,
@@ -17,20 +17,20 @@ from tests.support.harness.source_bench import (
     produce,
     sources,
 )
-from tidegate_core.ingest.source_watch import LOOK_MS
+from tidegate_core.ingest.source_watch import CHECK_MS
 from tidegate_core.rows.effects import Commit, ReadEndOffsets, Unavailable
 from tidegate_core.shard.events.end_offsets import SILENT_AFTER_MS
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench(behaviour=Behaviour(starts_after=None))
+def bench() -> ActorHarness:
+    made = ActorHarness(behaviour=Behaviour(starts_after=None))
     made.create_topic(TOPIC)
     made.run(SECOND)
     return made
 
 
-def test_given_brokers_that_do_not_answer_for_one_topic_then_others_are_read(bench: Bench) -> None:
+def test_given_brokers_that_do_not_answer_for_one_topic_then_others_are_read(bench: ActorHarness) -> None:
     bench.create_topic("b-topic", topic_id="d" * 32)
     bench.request(an_apply(WAITS))
     ask(bench, a_source_apply())
@@ -42,12 +42,12 @@ def test_given_brokers_that_do_not_answer_for_one_topic_then_others_are_read(ben
     produce(bench, "d1")
     assert counted(bench) == 1
     bench.append("b-topic", 0, {"day": "d2"})
-    bench.run(6 * LOOK_MS)
+    bench.run(6 * CHECK_MS)
     assert counted(bench) == 2
 
 
 @pytest.fixture
-def leaderless(bench: Bench) -> Bench:
+def leaderless(bench: ActorHarness) -> ActorHarness:
     """There is an open source of a topic that does not answer any more."""
     bench.create_topic("b-topic", topic_id="d" * 32)
     ask(bench, a_source_apply(a_source(topic="b-topic")))
@@ -55,11 +55,13 @@ def leaderless(bench: Bench) -> Bench:
     return bench
 
 
-def silence(bench: Bench) -> None:
+def silence(bench: ActorHarness) -> None:
     bench.lose(lambda effect: isinstance(effect, ReadEndOffsets) and effect.topic == "b-topic", times=1_000_000)
 
 
-def test_given_a_source_of_a_topic_that_does_not_answer_then_it_is_refused_and_nobody_waits(bench: Bench) -> None:
+def test_given_a_source_of_a_topic_that_does_not_answer_then_it_is_refused_and_nobody_waits(
+    bench: ActorHarness,
+) -> None:
     bench.create_topic("b-topic", topic_id="d" * 32)
     silence(bench)
     bench.request(a_source_apply(a_source(topic="b-topic")))
@@ -72,7 +74,7 @@ def test_given_a_source_of_a_topic_that_does_not_answer_then_it_is_refused_and_n
 
 
 def test_given_a_topic_that_does_not_answer_then_activations_and_wide_resumes_go_on_without_it(
-    leaderless: Bench,
+    leaderless: ActorHarness,
 ) -> None:
     leaderless.request(an_apply(WAITS))
     leaderless.request({"id": "w-1", "type": "control.suspend", "scope": "system"})
@@ -82,7 +84,9 @@ def test_given_a_topic_that_does_not_answer_then_activations_and_wide_resumes_go
     assert leaderless.status_of("w-2") == "accepted"
 
 
-def test_given_a_time_out_and_a_topic_that_does_not_answer_then_it_waits_five_minutes_for_it(leaderless: Bench) -> None:
+def test_given_a_time_out_and_a_topic_that_does_not_answer_then_it_waits_five_minutes_for_it(
+    leaderless: ActorHarness,
+) -> None:
     pair = all_of(on_data("raw"), on_data("other"), correlate="data_partition", timeout="1m")
     leaderless.request(an_apply(a_spec(trigger=pair)))
     leaderless.run(SILENT_AFTER_MS + SECOND)
@@ -93,7 +97,7 @@ def test_given_a_time_out_and_a_topic_that_does_not_answer_then_it_waits_five_mi
     assert len(leaderless.ledger()) == 1
 
 
-def test_given_a_time_out_and_records_that_are_not_read_then_it_waits_for_them(bench: Bench) -> None:
+def test_given_a_time_out_and_records_that_are_not_read_then_it_waits_for_them(bench: ActorHarness) -> None:
     """The other half of the pair came in time, and lies unread in the source's topic."""
     pair = all_of(on_data("raw"), on_data("other"), correlate="data_partition", timeout="1m")
     bench.request(an_apply(a_spec(trigger=pair)))
@@ -111,7 +115,7 @@ def test_given_a_time_out_and_records_that_are_not_read_then_it_waits_for_them(b
     assert len(bench.rows("R#")) == 1
 
 
-def test_given_a_time_out_that_waits_for_a_source_and_its_delete_then_it_waits_no_longer(bench: Bench) -> None:
+def test_given_a_time_out_that_waits_for_a_source_and_its_delete_then_it_waits_no_longer(bench: ActorHarness) -> None:
     """Seed 6001155: its reader is gone, so its position stays before the end that was awaited; it took five minutes."""
     pair = all_of(on_data("raw"), on_data("other"), correlate="data_partition", timeout="1m")
     bench.request(an_apply(a_spec(trigger=pair)))

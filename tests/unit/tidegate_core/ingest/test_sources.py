@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import tier
 from tests.support.builders import SECOND, a_spec, an_apply, an_event, on_data
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.recorded_effects import Sent
 from tests.support.harness.source_bench import (
     TOPIC,
@@ -23,22 +23,22 @@ from tests.support.harness.source_bench import (
 )
 from tidegate_core.engine.actor_inputs import LogRecord
 from tidegate_core.ingest.dead_letters import SOURCE_HEADER
-from tidegate_core.ingest.source_watch import LOOK_MS
+from tidegate_core.ingest.source_watch import CHECK_MS
 from tidegate_core.language.values.shard_hash import sources_shard
 from tidegate_core.rows.dead_letter import LetterId, read_letter
-from tidegate_core.rows.effects import Poke, Read, ReadEndOffsets, StartReading
+from tidegate_core.rows.effects import Read, ReadEndOffsets, StartReading, WakeUp
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench(behaviour=Behaviour(starts_after=None))
+def bench() -> ActorHarness:
+    made = ActorHarness(behaviour=Behaviour(starts_after=None))
     made.create_topic(TOPIC)
     made.run(SECOND)
     return made
 
 
 def test_given_a_source_then_its_records_count_once_for_who_was_active_and_the_position_is_behind_them(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     produce(bench, "before the source")
     assert ask(bench, a_source_apply())["status"] == "accepted"
@@ -53,7 +53,7 @@ def test_given_a_source_then_its_records_count_once_for_who_was_active_and_the_p
 
 def test_given_a_crash_after_each_effect_then_each_record_counts_once() -> None:
     for effects in range(1, 60, tier.at_night(1, else_=4)):
-        bench = Bench(behaviour=Behaviour(starts_after=None))
+        bench = ActorHarness(behaviour=Behaviour(starts_after=None))
         bench.create_topic(TOPIC)
         bench.run(SECOND)
         bench.crash_after = bench.effects_outside + effects
@@ -67,7 +67,7 @@ def test_given_a_crash_after_each_effect_then_each_record_counts_once() -> None:
         assert [each.is_open for each in sources(bench).entries] == [True]
 
 
-def test_given_a_schedule_in_another_namespace_then_it_hears_nothing(bench: Bench) -> None:
+def test_given_a_schedule_in_another_namespace_then_it_hears_nothing(bench: ActorHarness) -> None:
     ask(bench, a_source_apply(a_source(namespace="orders")))
     bench.request(an_apply(WAITS))
     bench.run(SECOND)
@@ -76,7 +76,9 @@ def test_given_a_schedule_in_another_namespace_then_it_hears_nothing(bench: Benc
     assert positions(bench) == [1]
 
 
-def test_given_an_id_in_a_header_then_a_repeat_counts_once_and_one_on_the_events_topic_is_another(bench: Bench) -> None:
+def test_given_an_id_in_a_header_then_a_repeat_counts_once_and_one_on_the_events_topic_is_another(
+    bench: ActorHarness,
+) -> None:
     ask(bench, a_source_apply(a_source(event={"id": {"header": "commit"}})))
     bench.request(an_apply(WAITS))
     bench.run(SECOND)
@@ -88,7 +90,7 @@ def test_given_an_id_in_a_header_then_a_repeat_counts_once_and_one_on_the_events
     assert counted(bench) == 3
 
 
-def test_given_two_sources_of_one_topic_then_a_record_is_an_event_of_each(bench: Bench) -> None:
+def test_given_two_sources_of_one_topic_then_a_record_is_an_event_of_each(bench: ActorHarness) -> None:
     ask(bench, a_source_apply())
     ask(bench, a_source_apply(a_source("other", event={"dataset": "copy"}), "src-2"))
     bench.request(an_apply(WAITS))
@@ -99,7 +101,7 @@ def test_given_two_sources_of_one_topic_then_a_record_is_an_event_of_each(bench:
 
 
 def test_given_a_source_that_came_later_than_another_of_its_topic_then_older_records_are_not_its_events(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.request(an_apply(a_spec("copies", on_data("copy", count=9)), "a-2"))
     ask(bench, a_source_apply())
@@ -113,7 +115,7 @@ def test_given_a_source_that_came_later_than_another_of_its_topic_then_older_rec
 
 
 def test_given_a_record_that_is_no_event_then_it_is_a_dead_letter_with_its_source_and_what_follows_goes_on(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     ask(bench, a_source_apply())
     bench.request(an_apply(WAITS))
@@ -129,7 +131,7 @@ def test_given_a_record_that_is_no_event_then_it_is_a_dead_letter_with_its_sourc
     assert "/day" in copies[1].headers["tidegate.error.message"]
 
 
-def test_given_two_sources_and_one_refuses_then_the_other_ones_event_counts(bench: Bench) -> None:
+def test_given_two_sources_and_one_refuses_then_the_other_ones_event_counts(bench: ActorHarness) -> None:
     ask(bench, a_source_apply())
     ask(bench, a_source_apply(a_source("strict", event={"partition": {"header": "day"}}), "src-2"))
     bench.request(an_apply(WAITS))
@@ -140,7 +142,7 @@ def test_given_two_sources_and_one_refuses_then_the_other_ones_event_counts(benc
     assert copy.headers[SOURCE_HEADER] == "flights/strict"
 
 
-def replay(bench: Bench, letter: Sent) -> None:
+def replay(bench: ActorHarness, letter: Sent) -> None:
     """As the API does, of a letter whose record had no headers of its own."""
     headers = tuple((name, value.encode()) for name, value in letter.headers.items())
     read = read_letter(LetterId("events", 0, len(bench.log(TOPIC, 0))), bench.now, letter.key, letter.value, headers)
@@ -151,7 +153,7 @@ def replay(bench: Bench, letter: Sent) -> None:
 
 
 def test_given_a_replay_of_what_one_of_two_sources_refused_then_it_is_no_second_event_of_the_other(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """Found in review: a record is another one when it is replayed, so that whoever had made an event of it made one more, however late."""
     ask(bench, a_source_apply())
@@ -169,7 +171,7 @@ def test_given_a_replay_of_what_one_of_two_sources_refused_then_it_is_no_second_
 
 
 def test_given_a_schedule_activated_while_a_source_is_being_opened_then_what_came_before_it_does_not_count(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """The source is listed, its ends are on their way: the schedule finds it, and reads the topic's ends as well."""
     bench.hold_back(lambda effect: effect == ReadEndOffsets(TOPIC, may_be_missing=True), answer_only=True)
@@ -185,16 +187,16 @@ def test_given_a_schedule_activated_while_a_source_is_being_opened_then_what_cam
     assert counted(bench) == 1
 
 
-def test_given_a_lost_poke_then_the_source_is_read_all_the_same_from_its_own_first_offset(bench: Bench) -> None:
+def test_given_a_lost_poke_then_the_source_is_read_all_the_same_from_its_own_first_offset(bench: ActorHarness) -> None:
     bench.request(an_apply(WAITS))
-    bench.answer_with(lambda effect: isinstance(effect, Poke) and effect.controls, None, times=99)
+    bench.answer_with(lambda effect: isinstance(effect, WakeUp) and effect.controls, None, times=99)
     assert ask(bench, a_source_apply())["status"] == "accepted"
     produce(bench, "d1")
-    bench.run(2 * LOOK_MS)
+    bench.run(2 * CHECK_MS)
     assert counted(bench) == 1
 
 
-def test_given_a_wide_resume_then_records_of_before_it_do_not_count(bench: Bench) -> None:
+def test_given_a_wide_resume_then_records_of_before_it_do_not_count(bench: ActorHarness) -> None:
     bench.request(an_apply(WAITS))
     ask(bench, a_source_apply())
     scope = {"scope": "namespace", "namespace": "flights"}
@@ -208,7 +210,7 @@ def test_given_a_wide_resume_then_records_of_before_it_do_not_count(bench: Bench
 
 
 def test_given_more_topic_partitions_than_holders_then_each_reads_its_own() -> None:
-    bench = Bench(topic_partitions=2, topic_partition=sources_shard(4) % 2)
+    bench = ActorHarness(topic_partitions=2, topic_partition=sources_shard(4) % 2)
     bench.create_topic(TOPIC, 5)
     bench.run(SECOND)
     bench.request(a_source_apply(), bench.holding.topic_partition)
@@ -219,7 +221,9 @@ def test_given_more_topic_partitions_than_holders_then_each_reads_its_own() -> N
     assert {effect.topic_id for effect in reading} == {"c" * 32}
 
 
-def test_given_topics_that_are_read_in_turn_then_what_their_sources_begin_with_is_read_once(bench: Bench) -> None:
+def test_given_topics_that_are_read_in_turn_then_what_their_sources_begin_with_is_read_once(
+    bench: ActorHarness,
+) -> None:
     """Found in review: each topic's reading forgot the other's vector, at a read more for each batch."""
     bench.create_topic("lake.other", topic_id="d" * 32)
     ask(bench, a_source_apply())

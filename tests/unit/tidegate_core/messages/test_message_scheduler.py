@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import MINUTE, REQUESTS, SECOND, a_cancel, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.messages.one_shot.inbox_messages import INBOXED_TOGETHER_MAX
 from tidegate_core.messages.wire.checkpoints import CHECKPOINT_AFTER_MS
 from tidegate_core.messages.wire.timer_window import WINDOW_MS
@@ -13,8 +13,8 @@ from tidegate_core.rows.effects import Commit, Drained, Effect, ReadRange, Write
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
@@ -31,7 +31,7 @@ def a_checkpoint(effect: Effect) -> bool:
     return isinstance(effect, Commit) and effect.transaction.name == "checkpoint"
 
 
-def test_given_deliveries_then_one_checkpoint_follows_within_its_time(bench: Bench) -> None:
+def test_given_deliveries_then_one_checkpoint_follows_within_its_time(bench: ActorHarness) -> None:
     for number in range(5):
         bench.request(a_send(f"m-{number}", key=f"k-{number % 2}x", after=f"{number + 1}00ms"))
     bench.run(CHECKPOINT_AFTER_MS + SECOND)
@@ -40,21 +40,23 @@ def test_given_deliveries_then_one_checkpoint_follows_within_its_time(bench: Ben
     assert len(bench.commits("checkpoint")) == len(fired)
 
 
-def test_given_nothing_delivered_then_nothing_is_written(bench: Bench) -> None:
+def test_given_nothing_delivered_then_nothing_is_written(bench: ActorHarness) -> None:
     bench.request(a_send(after="10m"))
     bench.run(5 * MINUTE)
     assert bench.commits("checkpoint") == []
 
 
 @pytest.mark.parametrize("after_ms", [WINDOW_MS - 500, WINDOW_MS, WINDOW_MS + 500, 5 * WINDOW_MS + 123])
-def test_given_a_message_at_or_beyond_the_window_then_it_is_delivered_at_its_time(bench: Bench, after_ms: int) -> None:
+def test_given_a_message_at_or_beyond_the_window_then_it_is_delivered_at_its_time(
+    bench: ActorHarness, after_ms: int
+) -> None:
     bench.request(a_send(after=f"{after_ms}ms"))
     due = bench.now + after_ms
     bench.run(10 * MINUTE)
     assert [each.at for each in bench.on("out")] == [due]
 
 
-def test_given_a_create_in_flight_while_the_window_is_extended_then_it_is_delivered(bench: Bench) -> None:
+def test_given_a_create_in_flight_while_the_window_is_extended_then_it_is_delivered(bench: ActorHarness) -> None:
     """The page was read before the write landed, and the write's place lay beyond the window when it was made."""
     bench.run(28 * SECOND)
     bench.hold_back(a_write_of_messages)
@@ -65,7 +67,7 @@ def test_given_a_create_in_flight_while_the_window_is_extended_then_it_is_delive
     assert len(bench.on("out")) == 1
 
 
-def test_given_a_cancel_while_its_page_is_on_its_way_then_it_is_not_delivered(bench: Bench) -> None:
+def test_given_a_cancel_while_its_page_is_on_its_way_then_it_is_not_delivered(bench: ActorHarness) -> None:
     """A load's answer is filtered by the cancels applied since it was asked."""
     bench.request(a_send("m-1", after="70s"))
     bench.hold_back(a_load, times=4, answer_only=True)
@@ -78,7 +80,7 @@ def test_given_a_cancel_while_its_page_is_on_its_way_then_it_is_not_delivered(be
     assert bench.on("out") == []
 
 
-def test_given_a_replacement_while_its_page_is_on_its_way_then_only_the_newer_is_delivered(bench: Bench) -> None:
+def test_given_a_replacement_while_its_page_is_on_its_way_then_only_the_newer_is_delivered(bench: ActorHarness) -> None:
     bench.request(a_send("m-1", key="k", after="70s"))
     bench.hold_back(a_load, times=4, answer_only=True)
     bench.run(31 * SECOND)
@@ -89,7 +91,7 @@ def test_given_a_replacement_while_its_page_is_on_its_way_then_only_the_newer_is
 
 
 def test_given_a_crash_after_deliveries_then_only_what_is_not_checkpointed_repeats_under_the_same_id(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.request(a_send("m-1", after="1s"))
     bench.run(10 * SECOND)
@@ -103,7 +105,7 @@ def test_given_a_crash_after_deliveries_then_only_what_is_not_checkpointed_repea
     assert len({each.headers["tidegate-id"] for each in bench.on("out")}) == 2
 
 
-def test_given_a_planned_hand_over_then_nothing_repeats(bench: Bench) -> None:
+def test_given_a_planned_hand_over_then_nothing_repeats(bench: ActorHarness) -> None:
     """I8."""
     for number in range(20):
         bench.request(a_send(f"m-{number}", after=f"{number}00ms"))
@@ -116,7 +118,7 @@ def test_given_a_planned_hand_over_then_nothing_repeats(bench: Bench) -> None:
     assert len(bench.on("out")) == 20
 
 
-def test_given_messages_that_fell_due_while_nobody_owned_the_shard_then_they_are_delivered(bench: Bench) -> None:
+def test_given_messages_that_fell_due_while_nobody_owned_the_shard_then_they_are_delivered(bench: ActorHarness) -> None:
     for number in range(3):
         bench.request(a_send(f"m-{number}", after=f"{number + 1}m"))
     bench.crash()
@@ -125,12 +127,12 @@ def test_given_messages_that_fell_due_while_nobody_owned_the_shard_then_they_are
     assert len(bench.on("out")) == 3
 
 
-def test_given_a_checkpoint_of_a_new_owner_then_the_former_one_ends(bench: Bench) -> None:
+def test_given_a_checkpoint_of_a_new_owner_then_the_former_one_ends(bench: ActorHarness) -> None:
     bench.request(a_send("m-1", after="1s"))
     bench.hold_back(a_checkpoint)
     bench.run(10 * SECOND)
     assert bench.holds_something
-    other = Bench()
+    other = ActorHarness()
     other.store, other._logs, other.now = bench.store, bench._logs, bench.now
     other.new_actor("node-x")
     other.run()
@@ -141,7 +143,7 @@ def test_given_a_checkpoint_of_a_new_owner_then_the_former_one_ends(bench: Bench
     assert bench.actor.has_ended
 
 
-def test_given_a_checkpoint_whose_answer_is_lost_then_the_position_goes_on_from_it(bench: Bench) -> None:
+def test_given_a_checkpoint_whose_answer_is_lost_then_the_position_goes_on_from_it(bench: ActorHarness) -> None:
     bench.lose_answer_of(a_checkpoint)
     bench.request(a_send("m-1", after="1s"))
     bench.run(10 * SECOND)
@@ -151,7 +153,7 @@ def test_given_a_checkpoint_whose_answer_is_lost_then_the_position_goes_on_from_
     assert sum(int(str(row["delivered"])) for row in bench.rows("PROGRESS")) == 2
 
 
-def test_given_minutes_of_deliveries_then_closed_tallies_and_the_stored_one_add_up(bench: Bench) -> None:
+def test_given_minutes_of_deliveries_then_closed_tallies_and_the_stored_one_add_up(bench: ActorHarness) -> None:
     for number in range(30):
         bench.request(a_send(f"m-{number}", key="same-shard" if number % 2 else None, after=f"{number * 7}s") | {})
     bench.run(6 * MINUTE)
@@ -160,7 +162,7 @@ def test_given_minutes_of_deliveries_then_closed_tallies_and_the_stored_one_add_
     assert counted == delivered
 
 
-def test_given_many_cancels_at_once_then_their_inbox_rows_are_removed_together(bench: Bench) -> None:
+def test_given_many_cancels_at_once_then_their_inbox_rows_are_removed_together(bench: ActorHarness) -> None:
     """What piled up in an outage: a transaction for each one would take minutes to catch up."""
     ids = [f"m-{number}" for number in range(200)]
     bench.append(REQUESTS, 0, *(a_send(each, after="30s") for each in ids))

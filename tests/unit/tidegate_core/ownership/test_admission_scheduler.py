@@ -6,51 +6,53 @@ import pytest
 
 from tests.support.builders import a_holding, a_job
 from tidegate_core.admission.admit import AdmitNext
-from tidegate_core.engine.actor_context import Host
-from tidegate_core.engine.shard_writer import Lane
-from tidegate_core.ownership.admission_scheduler import Waiting
+from tidegate_core.engine.actor_context import ActorContext
+from tidegate_core.engine.shard_writer import ShardWriter
+from tidegate_core.ownership.admission_scheduler import AdmissionScheduler
 from tidegate_core.rows.item_codec import to_item
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.shard_cache import ShardCache
 
 REF = "flights/nightly"
 
 
 @pytest.fixture
-def memory() -> Memory:
-    memory = Memory(0)
+def memory() -> ShardCache:
+    memory = ShardCache(0)
     for job in (a_job(1), a_job(2), a_job(3, name="other")):
-        memory.learn(job.key(0), to_item(job, job.key(0)))
+        memory.apply_row(job.key(0), to_item(job, job.key(0)))
     return memory
 
 
 @pytest.fixture
-def lane() -> Lane:
-    return Lane(Host(a_holding()), 0, 1, 0, lambda key, item: None, lambda: None, lambda work, error: None)
+def lane() -> ShardWriter:
+    return ShardWriter(
+        ActorContext(a_holding()), 0, 1, 0, lambda key, item: None, lambda: None, lambda work, error: None
+    )
 
 
-def queued(lane: Lane) -> list[str]:
+def queued(lane: ShardWriter) -> list[str]:
     return [work.ref for work in lane._queue if isinstance(work, AdmitNext)]
 
 
-def test_given_many_reasons_to_look_then_one_decision_is_queued(lane: Lane, memory: Memory) -> None:
-    waiting = Waiting(lane, memory)
+def test_given_many_reasons_to_look_then_one_decision_is_queued(lane: ShardWriter, memory: ShardCache) -> None:
+    waiting = AdmissionScheduler(lane, memory)
     for _ in range(100):
-        waiting.look(REF)
-    waiting.look("flights/other")
-    waiting.look("flights/nobody")
+        waiting.request(REF)
+    waiting.request("flights/other")
+    waiting.request("flights/nobody")
     assert queued(lane) == [REF, "flights/other"]
 
 
 @pytest.mark.parametrize(("looked", "goes_on", "again"), [(0, False, 0), (0, True, 1), (1, False, 1), (9, True, 1)])
 def test_given_a_decision_that_is_made_then_another_follows_if_there_is_more_or_something_changed_meanwhile(
-    lane: Lane, memory: Memory, looked: int, goes_on: bool, again: int
+    lane: ShardWriter, memory: ShardCache, looked: int, goes_on: bool, again: int
 ) -> None:
-    waiting = Waiting(lane, memory)
-    waiting.look(REF)
+    waiting = AdmissionScheduler(lane, memory)
+    waiting.request(REF)
     for _ in range(looked):
-        waiting.look(REF)
+        waiting.request(REF)
     waiting.decided(REF, goes_on)
     assert queued(lane) == [REF] * (1 + again)
     waiting.decided(REF, goes_on=False)
-    waiting.look(REF)
+    waiting.request(REF)
     assert queued(lane) == [REF] * (2 + again)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support import tier
 from tests.support.builders import SECOND
-from tests.support.harness.actor_harness import OUTSIDE, Bench
+from tests.support.harness.actor_harness import OUTSIDE, ActorHarness
 from tests.support.harness.crash_points import places_of_faults
 from tests.support.harness.crashes_in_requests import OF_REQUESTS
 from tests.support.harness.crashes_in_triggers import (
@@ -24,7 +24,7 @@ from tests.support.harness.crashes_in_triggers import (
 )
 from tidegate_core.rows.effects import Commit, Effect, Write
 
-Scenario = Callable[[Bench], None]
+Scenario = Callable[[ActorHarness], None]
 
 SCENARIOS: list[Scenario] = [*OF_TRIGGERS, *OF_REQUESTS]
 
@@ -36,14 +36,14 @@ BEGUN = SECOND
 """The actor serves by then, and no schedule is activated at an instant that it fires at."""
 
 
-def begun() -> Bench:
-    bench = Bench()
+def begun() -> ActorHarness:
+    bench = ActorHarness()
     bench.run(BEGUN)
     return bench
 
 
 @cache
-def undisturbed(scenario: Scenario) -> Bench:
+def undisturbed(scenario: Scenario) -> ActorHarness:
     bench = begun()
     scenario(bench)
     return bench
@@ -82,7 +82,7 @@ def places_of_writes(scenario: Scenario, fault: int) -> list[int]:
 def test_given_a_crash_after_any_effect_then_the_outcome_is_that_without_one(
     scenario: Scenario, late_writes_after: int | None
 ) -> None:
-    looks_at = Bench.summary if scenario in UNORDERED | WAITING_ANEW else Bench.picture
+    looks_at = ActorHarness.summary if scenario in UNORDERED | WAITING_ANEW else ActorHarness.picture
     expected = looks_at(undisturbed(scenario))
     before = begun().effects_outside
     wrong: dict[int, list[str]] = {}
@@ -105,7 +105,7 @@ def test_given_a_crash_during_the_take_over_then_the_outcome_is_that_without_one
     crashes = list(range(1, begun().effects_outside + 1))
     turn = SCENARIOS.index(scenario) % len(crashes)
     for effects in crashes if tier.ALL else crashes[turn : turn + 1]:
-        bench = Bench()
+        bench = ActorHarness()
         bench.crash_after = effects
         bench.run(BEGUN)
         scenario(bench)

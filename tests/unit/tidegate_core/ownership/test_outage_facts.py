@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import tier
 from tests.support.builders import HOUR, MINUTE, NOW, SECOND, a_recurring, a_request, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tidegate_core.firing.catch_up import WALKED_PER_TRANSACTION
 from tidegate_core.ownership.acquisition import ACQUIRED_TOGETHER
 from tidegate_core.rows import keys
@@ -17,7 +17,7 @@ from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.ledger import LedgerRow
 from tidegate_core.rows.outage import Outage, outages_of
 from tidegate_core.runs.run_lifecycle import START_WITHIN_MS
-from tidegate_core.shard.outages.outage_recorder import sign_of_life
+from tidegate_core.shard.outages.outage_recorder import heartbeat_row
 from tidegate_core.shard.outages.outage_time import OUTAGE_GRACE_MS, OUTAGES_KEPT_MS, CatchUp
 from tidegate_core.writes.fencing import record_outages
 
@@ -25,30 +25,30 @@ BEGUN = NOW + SECOND
 """When the schedules here are there, on the bench's clock."""
 
 
-def a_bench(mode: CatchUp = "last", period: str = "1m", **more: Any) -> Bench:
-    bench = Bench(shards=1, **more)
+def a_bench(mode: CatchUp = "last", period: str = "1m", **more: Any) -> ActorHarness:
+    bench = ActorHarness(shards=1, **more)
     bench.run(SECOND)
     catch_up = {"mode": mode, "max_runs": 100}
     bench.request(an_apply(a_spec(trigger=every(period), overlap="allow", catchup=catch_up)))
     return bench
 
 
-def facts(bench: Bench, shard: int = 0) -> tuple[Outage, ...]:
+def facts(bench: ActorHarness, shard: int = 0) -> tuple[Outage, ...]:
     return outages_of(bench.store.peek(keys.progress(shard)))
 
 
-def seen(bench: Bench, at: int, owner: str | None = None) -> None:
+def seen(bench: ActorHarness, at: int, owner: str | None = None) -> None:
     """What a node's heartbeat writes."""
-    bench.store.write([sign_of_life(owner or bench.holding.owner, "node", at, {0: at}, at // 1_000 + 1)])
+    bench.store.write([heartbeat_row(owner or bench.holding.owner, "node", at, {0: at}, at // 1_000 + 1)])
 
 
-def served_until(bench: Bench) -> int:
+def served_until(bench: ActorHarness) -> int:
     until = bench.actor.served_until(bench.now)
     assert until is not None
     return until
 
 
-def entries(bench: Bench) -> list[LedgerRow]:
+def entries(bench: ActorHarness) -> list[LedgerRow]:
     rows = [from_item(LedgerRow, item) for item in bench.rows("L#")]
     return sorted(rows, key=lambda row: row.nominal)
 
@@ -57,7 +57,7 @@ def minutes(begin: int, end: int) -> list[int]:
     return list(range(-(-begin // MINUTE) * MINUTE, end, MINUTE))
 
 
-def stood_for(bench: Bench) -> list[int]:
+def stood_for(bench: ActorHarness) -> list[int]:
     """All instants that the ledger accounts for."""
     return [
         instant
@@ -107,7 +107,7 @@ def test_given_an_owner_that_lost_it_within_a_beat_and_lives_on_then_its_other_s
     bench = a_bench()
     bench.run(30 * SECOND)
     back = bench.now + 2 * HOUR
-    bench.store.write([sign_of_life(bench.holding.owner, "node", back, {7: back}, back // 1_000 + 1)])
+    bench.store.write([heartbeat_row(bench.holding.owner, "node", back, {7: back}, back // 1_000 + 1)])
     bench.away(2 * HOUR)
     bench.run(5 * SECOND)
     assert facts(bench) == (Outage(NOW, back),), "from what the lease says, which is early and harmless"
@@ -119,11 +119,11 @@ def test_given_a_process_that_takes_over_again_what_it_had_then_no_sign_of_life_
     falls: bool,
 ) -> None:
     """Seed 20300904: shards that were not acquired yet still named it as their owner, and its beat spoke for those that were."""
-    before = Bench(owner="node", shards=ACQUIRED_TOGETHER + 1)
+    before = ActorHarness(owner="node", shards=ACQUIRED_TOGETHER + 1)
     before.run(SECOND)
     lost = before.now
     seen(before, lost)
-    bench = Bench(beside=before, owner="node", shards=ACQUIRED_TOGETHER + 1, tenure=1)
+    bench = ActorHarness(beside=before, owner="node", shards=ACQUIRED_TOGETHER + 1, tenure=1)
     bench.now += 2 * HOUR
     bench.hold_back(lambda effect: isinstance(effect, Read) and keys.lease(ACQUIRED_TOGETHER) in effect.keys)
     bench.run()
@@ -202,7 +202,7 @@ def test_given_owners_that_fall_again_and_again_before_they_serve_then_none_of_t
 @pytest.mark.parametrize("sends_messages", [True, False], ids=["message", "program"])
 def test_given_a_fact_whose_author_had_a_clock_ahead_then_what_it_stands_for_is_not_early(sends_messages: bool) -> None:
     """Seed 834440: the author fell before it had sent; its successor's clock was 115 ms behind, and the last instant was 22 ms away."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     spec = (
         a_recurring("ping", every("10s"))
@@ -274,7 +274,7 @@ def test_given_a_process_that_stood_still_then_that_is_an_outage_and_nothing_is_
 
 
 def test_given_an_idle_shard_then_its_outage_is_written_all_the_same() -> None:
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.lose(store_calls, times=1_000_000)
     bench.run(2 * MINUTE)
@@ -449,7 +449,7 @@ def test_given_instants_that_were_due_before_an_outage_then_they_are_made_one_by
 def test_given_a_program_that_does_not_start_then_its_time_out_runs_only_while_the_shard_is_served(
     served: int, open_runs: int
 ) -> None:
-    bench = Bench(shards=1, behaviour=Behaviour(starts_after=30 * HOUR))
+    bench = ActorHarness(shards=1, behaviour=Behaviour(starts_after=30 * HOUR))
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("100h"))))
     bench.request(a_request("trigger"))

@@ -20,9 +20,9 @@ from tests.support.builders import (
     every,
     on_data,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
-from tests.support.harness.two_owners import BenchPair, Beside
-from tidegate_core.engine.actor_inputs import PositionGone
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
+from tests.support.harness.two_owners import BenchPair, ConcurrentOwner
+from tidegate_core.engine.actor_inputs import OffsetOutOfRange
 from tidegate_core.language.values.shard_hash import message_shard
 from tidegate_core.ownership.acquisition import ACQUIRED_TOGETHER
 from tidegate_core.rows import keys
@@ -45,7 +45,7 @@ from tidegate_core.writes.fencing import acquire_shard
 from tidegate_core.writes.partition_map import Cut
 
 
-def names(bench: Bench) -> list[str]:
+def names(bench: ActorHarness) -> list[str]:
     """What the actor did, in words, leaving repeats out."""
     words: list[str] = []
     for effect in bench.asked:
@@ -69,8 +69,8 @@ def _word(effect: Effect) -> str | None:
             return None
 
 
-def successor_of(bench: Bench, owner: str = "node-x") -> Bench:
-    other = Bench()
+def successor_of(bench: ActorHarness, owner: str = "node-x") -> ActorHarness:
+    other = ActorHarness()
     other.store, other._logs, other.now = bench.store, bench._logs, bench.now
     other.new_actor(owner)
     return other
@@ -81,7 +81,7 @@ def successor_of(bench: Bench, owner: str = "node-x") -> Bench:
 
 @pytest.mark.parametrize("again", [False, True], ids=["first", "successor"])
 def test_given_a_take_over_then_its_order_is_raise_acquire_look_at_the_end_recover_serve(again: bool) -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run()
     if again:
         bench.asked.clear()
@@ -93,7 +93,7 @@ def test_given_a_take_over_then_its_order_is_raise_acquire_look_at_the_end_recov
 
 
 def test_given_a_slow_acquire_then_nothing_of_any_shard_is_read_before_all_are_fenced() -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "acquire")
     bench.run(SECOND)
     assert not [effect for effect in bench.asked if isinstance(effect, ReadRange | ReadEndOffsets | StartReading)]
@@ -103,7 +103,7 @@ def test_given_a_slow_acquire_then_nothing_of_any_shard_is_read_before_all_are_f
 
 
 def test_given_a_slow_raise_then_no_shard_is_acquired_before_the_position_of_the_requests_is_raised() -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "raise")
     bench.run(SECOND)
     assert bench.holds_something
@@ -113,7 +113,7 @@ def test_given_a_slow_raise_then_no_shard_is_acquired_before_the_position_of_the
 
 
 def test_given_many_shards_then_a_few_are_acquired_at_once() -> None:
-    bench = Bench(shards=40)
+    bench = ActorHarness(shards=40)
     bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "acquire", times=1_000)
     bench.run(SECOND)
     assert len(bench.commits("acquire")) == ACQUIRED_TOGETHER
@@ -129,7 +129,7 @@ def test_given_many_shards_then_a_few_are_acquired_at_once() -> None:
 def test_given_one_of_two_topic_partitions_then_shards_and_event_positions_follow_from_it(
     number: int, shards: list[int], events: list[int]
 ) -> None:
-    bench = Bench(topic_partitions=2, topic_partition=number, event_topic_partitions=5)
+    bench = ActorHarness(topic_partitions=2, topic_partition=number, event_topic_partitions=5)
     bench.run()
     assert sorted(bench.actor.shards) == shards
     read = {(effect.topic, effect.topic_partition) for effect in bench.all_asked(StartReading)}
@@ -137,7 +137,7 @@ def test_given_one_of_two_topic_partitions_then_shards_and_event_positions_follo
 
 
 def test_given_a_position_then_the_logs_are_read_from_there() -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run()
     assert {effect.offset for effect in bench.all_asked(StartReading)} == {None}
     for number in range(3):
@@ -149,7 +149,7 @@ def test_given_a_position_then_the_logs_are_read_from_there() -> None:
 
 
 def test_given_lost_answers_during_the_take_over_then_it_succeeds_all_the_same() -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.lose_answer_of(lambda effect: isinstance(effect, Commit), times=6)
     bench.lose(lambda effect: isinstance(effect, Read | ReadRange), times=6)
     bench.run(MINUTE)
@@ -168,7 +168,7 @@ def test_given_lost_answers_during_the_take_over_then_it_succeeds_all_the_same()
 def test_given_brokers_that_do_not_tell_where_the_log_ends_then_it_is_served_and_they_are_asked_until_they_do(
     told: EndOffsets, asked: int
 ) -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.answer_with(lambda effect: effect == ReadEndOffsets(REQUESTS), told, times=3)
     bench.run(500)
     assert bench.actor.is_serving
@@ -181,7 +181,7 @@ def test_given_brokers_that_do_not_tell_where_the_log_ends_then_it_is_served_and
     assert not looked_up(bench, before)
 
 
-def looked_up(bench: Bench, since: int = 0) -> bool:
+def looked_up(bench: ActorHarness, since: int = 0) -> bool:
     """Whether somebody asked what there is of a message; of one without id or key only what is read again has to be asked for."""
     reads = [each for each in bench.asked[since:] if isinstance(each, Read)]
     return any(key.sk.startswith("M#") for each in reads for key in each.keys)
@@ -192,7 +192,7 @@ def looked_up(bench: Bench, since: int = 0) -> bool:
 
 def test_given_a_successor_then_the_former_holder_changes_nothing_any_more() -> None:
     """I5."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("1m"))))
     other = successor_of(bench)
@@ -209,7 +209,7 @@ def test_given_a_successor_then_the_former_holder_changes_nothing_any_more() -> 
 @pytest.mark.parametrize("holds", [False, None, True])
 def test_given_a_fence_then_membership_decides_what_follows(holds: bool | None) -> None:
     """H7: a member starts again from the first step, one that is not one ends, one that cannot know asks again."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     successor_of(bench).run()
     bench.is_member = holds
@@ -236,7 +236,7 @@ def test_given_a_fence_then_membership_decides_what_follows(holds: bool | None) 
 @pytest.mark.parametrize("holds", [False, None])
 def test_given_no_proof_of_membership_after_the_fence_then_nothing_is_read_or_answered(holds: bool | None) -> None:
     """I7: frozen since it was given its share, it wakes up when another one has it and sends."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.is_member = holds
     bench.request(a_request("suspend"))
     bench.run(5 * SECOND)
@@ -251,7 +251,7 @@ def test_given_no_proof_of_membership_after_the_fence_then_nothing_is_read_or_an
 
 def test_given_a_late_raise_by_a_former_holder_then_the_rightful_one_comes_back() -> None:
     """H7, the interleaving that the simulation found: the old owner's raise comes after the new owner serves."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     rightful = successor_of(bench)
     rightful.run(SECOND)
@@ -281,7 +281,7 @@ def test_given_a_late_raise_under_the_next_map_then_nobody_takes_the_shards_of_t
     pair.run(SECOND)
     pair.request(a_send("m-1", key=of_the_second, after="10s"))
     pair.run(SECOND)
-    late = Beside(pair.first, "node-late", None, **{**second_of_two, "topic_partition": 0, "shards": 4})
+    late = ConcurrentOwner(pair.first, "node-late", None, **{**second_of_two, "topic_partition": 0, "shards": 4})
     late.is_member = False
     late.run()
     assert late.actor.has_ended
@@ -300,7 +300,7 @@ def test_given_a_late_raise_under_the_next_map_then_nobody_takes_the_shards_of_t
 
 @pytest.mark.parametrize("what", ["TP", "LEASE"])
 def test_given_a_newer_map_then_a_holder_of_the_older_one_does_not_serve(what: str) -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     for row in bench.rows(what):
         bench.store.write([Put(Key(str(row["pk"]), str(row["sk"])), {**row, "map": 2})])
@@ -316,7 +316,7 @@ def test_given_a_newer_map_then_a_holder_of_the_older_one_does_not_serve(what: s
 
 
 def test_given_a_drain_then_reading_stops_first_and_drained_comes_last() -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request(a_send("m-1", after="1s"))
     bench.run(2 * SECOND)
@@ -331,7 +331,7 @@ def test_given_a_drain_then_reading_stops_first_and_drained_comes_last() -> None
 
 def test_given_a_transaction_under_way_then_a_drain_waits_for_it() -> None:
     """CD-109: no half launched job."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "control")
     bench.request(an_apply(a_spec(trigger=every("1h"))))
@@ -345,7 +345,7 @@ def test_given_a_transaction_under_way_then_a_drain_waits_for_it() -> None:
 
 
 def test_given_a_drain_during_the_take_over_then_nothing_is_begun() -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "acquire", times=4)
     bench.run()
     bench.drain()
@@ -358,7 +358,7 @@ def test_given_a_drain_during_the_take_over_then_nothing_is_begun() -> None:
 
 def test_given_a_drain_while_one_shard_is_served_and_another_is_not_then_the_ones_transaction_is_waited_for() -> None:
     """Found beside seed 29003670: before all shards of a topic partition were served none of them was told."""
-    bench = Bench(shards=2)
+    bench = ActorHarness(shards=2)
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("10s"))))
     (state,) = bench.rows("S#")
@@ -382,7 +382,7 @@ def test_given_a_drain_while_one_shard_is_served_and_another_is_not_then_the_one
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_given_a_fence_while_draining_then_it_is_over() -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "control")
     bench.request(an_apply(a_spec(trigger=every("1h"))))
@@ -397,10 +397,10 @@ def test_given_a_fence_while_draining_then_it_is_over() -> None:
 
 
 def test_given_a_position_that_the_log_no_longer_has_then_it_is_said_and_nothing_jumps() -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     before = bench.rows("TP")
-    bench.give(PositionGone(REQUESTS, 0, 7))
+    bench.give(OffsetOutOfRange(REQUESTS, 0, 7))
     assert [dict(notice.fields) for notice in bench.notices("position_gone")] == [
         {"topic": REQUESTS, "topic_partition": 0, "offset": 7}
     ]
@@ -408,7 +408,7 @@ def test_given_a_position_that_the_log_no_longer_has_then_it_is_said_and_nothing
 
 
 def test_given_a_clock_that_goes_back_then_the_actors_does_not() -> None:
-    bench = Bench(behaviour=Behaviour(runs_for=10))
+    bench = ActorHarness(behaviour=Behaviour(runs_for=10))
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("10s"))))
     bench.run(15 * SECOND)
@@ -419,7 +419,7 @@ def test_given_a_clock_that_goes_back_then_the_actors_does_not() -> None:
 
 
 def test_given_a_life_with_everything_then_the_successor_goes_on_with_all_of_it() -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request(an_apply(a_spec("timed", every("1m"))))
     bench.request(an_apply(a_spec("data", on_data(count=2))))
@@ -436,7 +436,7 @@ def test_given_a_life_with_everything_then_the_successor_goes_on_with_all_of_it(
 
 def test_given_a_holder_that_comes_between_the_reads_of_lease_and_position_then_the_former_one_is_fenced() -> None:
     """One read of two items is no snapshot: the epoch of the other's position is none to write under (I5)."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.new_actor("node-2")
     taken: list[Effect] = []

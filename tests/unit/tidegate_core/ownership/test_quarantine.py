@@ -26,9 +26,9 @@ from tests.support.builders import (
     on_data,
     on_run_of,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.two_owners import BenchPair
-from tidegate_core.engine import shard_writer as lane
+from tidegate_core.engine import shard_writer
 from tidegate_core.language.values.derived_ids import nominal_mark, run_id
 from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.ownership.quarantine import TRY_AGAIN_MS
@@ -36,7 +36,7 @@ from tidegate_core.rows.effects import Commit, Effect, Invalid, LookedUp, Lookup
 from tidegate_core.rows.store_operations import Key, Put
 from tidegate_core.runs.attempts import PROBE_GAP_MS
 from tidegate_core.shard.spec_cache import spec_of
-from tidegate_core.writes import read_cache as view
+from tidegate_core.writes import read_cache
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 GOOD = next(
@@ -49,13 +49,13 @@ INVALID = Invalid("Item size has exceeded the maximum allowed size")
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
 
-def refuse(bench: Bench, touches: Callable[[str], bool], name: str | None = None) -> None:
+def refuse(bench: ActorHarness, touches: Callable[[str], bool], name: str | None = None) -> None:
     """The store takes no transaction that writes such a sort key."""
 
     def match(effect: Effect) -> bool:
@@ -67,19 +67,19 @@ def refuse(bench: Bench, touches: Callable[[str], bool], name: str | None = None
     bench.answer_with(match, INVALID, times=100_000)
 
 
-def failed(bench: Bench) -> set[str]:
+def failed(bench: ActorHarness) -> set[str]:
     """Names of what was given up, and each time it was said about what and why."""
     notices = bench.notices("decision_failed")
     assert all(notice.fields["about"] and "exceeded" in str(notice.fields["error"]) for notice in notices)
     return {str(notice.fields["name"]) for notice in notices}
 
 
-def of(bench: Bench, name: str) -> list[str]:
+def of(bench: ActorHarness, name: str) -> list[str]:
     return [entry[0] for entry in bench.ledger() if entry[1] == name]
 
 
 def test_given_a_poisoned_request_then_its_sender_is_told_its_row_goes_and_the_next_one_is_applied(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     refuse(bench, lambda sk: sk.startswith("S#flights/nightly"))
     bench.request(an_apply(a_spec()))
@@ -120,7 +120,7 @@ def test_given_a_holder_that_freezes_as_it_refuses_a_request_then_nobody_is_told
 
 
 def test_given_a_request_that_is_half_done_then_it_is_tried_again_and_answered_once_it_can_be_ended(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """The state has moved already: to say `rejected` would be a lie, and what is pending has to end."""
     bench.request(
@@ -151,7 +151,7 @@ def test_given_a_request_that_is_half_done_then_it_is_tried_again_and_answered_o
     ],
 )
 def test_given_a_schedule_that_cannot_fire_then_it_can_be_stopped_and_mended_all_the_same(
-    bench: Bench, request_: Doc
+    bench: ActorHarness, request_: Doc
 ) -> None:
     """Review: each request on it made first what was due, failed with that, and was rejected: nobody could do anything about it."""
     bench.request(an_apply(a_spec(trigger=every("10m"))))
@@ -170,7 +170,7 @@ SHUT = [{"type": "time_window", "opens": "12:00", "closes": "13:00"}]
 
 
 @pytest.mark.parametrize("most", [4, 2, 1])
-def test_given_a_page_that_is_too_large_then_it_is_halved_until_it_fits(bench: Bench, most: int) -> None:
+def test_given_a_page_that_is_too_large_then_it_is_halved_until_it_fits(bench: ActorHarness, most: int) -> None:
     """It was tried again at the same size, every ten minutes, for ever."""
     bench.request(an_apply(a_spec(trigger=every("10m"), constraints=SHUT)))
     bench.run(71 * MINUTE)
@@ -189,7 +189,7 @@ def test_given_a_page_that_is_too_large_then_it_is_halved_until_it_fits(bench: B
     assert failed(bench) == set()
 
 
-def test_given_one_job_that_cannot_be_ended_then_those_before_it_are_ended_all_the_same(bench: Bench) -> None:
+def test_given_one_job_that_cannot_be_ended_then_those_before_it_are_ended_all_the_same(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("10m"), constraints=SHUT)))
     bench.run(71 * MINUTE)
     last = str(max(bench.rows("J#"), key=lambda row: str(row["nominal"]))["sk"])
@@ -205,7 +205,7 @@ def test_given_one_job_that_cannot_be_ended_then_those_before_it_are_ended_all_t
 
 
 @pytest.mark.parametrize("mode", ["hold", "drop"])
-def test_given_a_page_of_a_suspend_that_is_too_large_then_it_is_halved(bench: Bench, mode: str) -> None:
+def test_given_a_page_of_a_suspend_that_is_too_large_then_it_is_halved(bench: ActorHarness, mode: str) -> None:
     bench.request(an_apply(a_spec(trigger=every("10m"), constraints=SHUT)))
     bench.run(71 * MINUTE)
     name = {"hold": "park", "drop": "end_pending"}[mode]
@@ -215,7 +215,7 @@ def test_given_a_page_of_a_suspend_that_is_too_large_then_it_is_halved(bench: Be
     assert bench.status_of("suspend-nightly") == "accepted"
 
 
-def test_given_one_poisoned_event_among_others_then_the_others_count_and_it_is_tried_again(bench: Bench) -> None:
+def test_given_one_poisoned_event_among_others_then_the_others_count_and_it_is_tried_again(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=on_data(count=1_000))))
     bench.hold_back(lambda effect: getattr(getattr(effect, "range", None), "low", "") == "I#", times=1_000)
     for day in ("d1", "d2", "d3"):
@@ -234,7 +234,7 @@ def test_given_one_poisoned_event_among_others_then_the_others_count_and_it_is_t
     assert bench.rows("I#") == []
 
 
-def test_given_a_poisoned_event_then_a_time_out_does_not_wait_for_it(bench: Bench) -> None:
+def test_given_a_poisoned_event_then_a_time_out_does_not_wait_for_it(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=all_of(on_data("a"), on_data("b"), timeout="1m"))))
     bench.event(an_event("d1", "a"))
     bench.run(SECOND)
@@ -244,7 +244,7 @@ def test_given_a_poisoned_event_then_a_time_out_does_not_wait_for_it(bench: Benc
     assert of(bench, "nightly") == ["expired/trigger_timeout"]
 
 
-def test_given_a_poisoned_job_then_those_behind_it_run_and_it_does_later(bench: Bench) -> None:
+def test_given_a_poisoned_job_then_those_behind_it_run_and_it_does_later(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
     bench.request(an_apply(a_spec(GOOD, every("10s"))))
     poisoned = _next_job(bench)
@@ -261,7 +261,7 @@ def test_given_a_poisoned_job_then_those_behind_it_run_and_it_does_later(bench: 
 
 def test_given_a_poisoned_job_behind_what_makes_up_for_the_past_then_it_alone_is_set_aside() -> None:
     """That goes one at a time, and lets those behind it pass: they are decided on before it."""
-    bench = Bench(behaviour=Behaviour(runs_for=20 * SECOND))
+    bench = ActorHarness(behaviour=Behaviour(runs_for=20 * SECOND))
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("5m"), overlap="allow", catchup={"mode": "all"})))
     bench.run(MINUTE)
@@ -278,7 +278,7 @@ def test_given_a_poisoned_job_behind_what_makes_up_for_the_past_then_it_alone_is
 
 
 def test_given_a_poisoned_job_that_overlap_ends_then_those_before_it_go_in_their_turn() -> None:
-    bench = Bench(behaviour=Behaviour(runs_for=210 * SECOND))
+    bench = ActorHarness(behaviour=Behaviour(runs_for=210 * SECOND))
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("1m"), max_pending=2, on_overflow="reject")))
     refuse(bench, lambda sk: sk.startswith("L#"), "admit")
@@ -288,7 +288,7 @@ def test_given_a_poisoned_job_that_overlap_ends_then_those_before_it_go_in_their
     assert nominals == ["2025-11-13T02:14:00Z", "2025-11-13T02:15:00Z", "2025-11-13T02:16:00Z"]
 
 
-def test_given_a_job_of_a_former_version_that_cannot_be_ended_then_the_new_ones_run(bench: Bench) -> None:
+def test_given_a_job_of_a_former_version_that_cannot_be_ended_then_the_new_ones_run(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("10m"), constraints=SHUT)))
     bench.run(11 * MINUTE)
     refuse(bench, lambda sk: sk.startswith("J#"), "end_pending")
@@ -303,7 +303,7 @@ def test_given_a_job_of_a_former_version_that_cannot_be_ended_then_the_new_ones_
     assert of(bench, "nightly").count("cancelled/superseded") == 1
 
 
-def _next_job(bench: Bench) -> str:
+def _next_job(bench: ActorHarness) -> str:
     state = bench.state_of()
     assert state is not None
     assert state.next_nominal is not None
@@ -313,7 +313,7 @@ def _next_job(bench: Bench) -> str:
 
 @pytest.mark.parametrize("name", ["look", "gone", "submitted", "distribute", "fire", "expire"])
 def test_given_anything_poisoned_for_a_while_then_the_neighbour_runs_and_in_the_end_all_is_done(name: str) -> None:
-    bench = Bench(behaviour=Behaviour(outputs={"rows": 1}, reports=False))
+    bench = ActorHarness(behaviour=Behaviour(outputs={"rows": 1}, reports=False))
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("10m"))))
     bench.request(an_apply(a_spec("down", on_run_of("nightly", "failed"))))
@@ -333,7 +333,7 @@ def test_given_anything_poisoned_for_a_while_then_the_neighbour_runs_and_in_the_
     assert len(of(bench, GOOD)) > 10
 
 
-def test_given_poison_for_hours_then_it_is_said_at_a_bounded_pace(bench: Bench) -> None:
+def test_given_poison_for_hours_then_it_is_said_at_a_bounded_pace(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=on_data(count=1_000))))
     bench.request(an_apply(a_spec(GOOD, every("1m"))))
     refuse(bench, lambda sk: sk.startswith("E#flights/nightly"))
@@ -346,7 +346,7 @@ def test_given_poison_for_hours_then_it_is_said_at_a_bounded_pace(bench: Bench) 
     assert len(of(bench, GOOD)) >= 60 * hours - 5
 
 
-def a_run(bench: Bench) -> str:
+def a_run(bench: ActorHarness) -> str:
     """A program that runs for ever, of a schedule whose next job ends it."""
     bench.behaves = lambda order: Behaviour(runs_for=None)
     bench.request(an_apply(a_spec(trigger=every("9h"), overlap="cancel_running")))
@@ -356,7 +356,7 @@ def a_run(bench: Bench) -> str:
 
 
 def test_given_a_submission_that_cannot_be_written_down_for_hours_then_its_program_is_watched_once_and_never_lost(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """Each time that it was asked for anew one more waited for its end."""
     refuse(bench, lambda sk: sk.startswith("R#"), "submitted")
@@ -370,7 +370,7 @@ def test_given_a_submission_that_cannot_be_written_down_for_hours_then_its_progr
 
 
 def test_given_a_loss_that_cannot_be_written_and_a_program_that_is_found_then_it_is_not_told_as_lost(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """It was written ten minutes later, when its host had long answered, and whoever waits for a loss was fired."""
     run = a_run(bench)
@@ -384,7 +384,9 @@ def test_given_a_loss_that_cannot_be_written_and_a_program_that_is_found_then_it
     assert [str(each.document["state"]) for each in bench.on(RUNS)] == ["running"]
 
 
-def test_given_a_run_that_cannot_be_asked_to_end_for_a_job_then_it_is_not_once_that_job_is_gone(bench: Bench) -> None:
+def test_given_a_run_that_cannot_be_asked_to_end_for_a_job_then_it_is_not_once_that_job_is_gone(
+    bench: ActorHarness,
+) -> None:
     """It was asked for ten minutes later, when nobody wanted its place any more."""
     run = a_run(bench)
     refuse(bench, lambda sk: sk == f"R#{run}", "cancel_run")
@@ -400,7 +402,9 @@ def test_given_a_run_that_cannot_be_asked_to_end_for_a_job_then_it_is_not_once_t
     assert [row["state"] for row in bench.rows("R#") if "ended_at" not in row] == ["running"]
 
 
-def test_given_a_run_that_cannot_be_asked_to_end_for_hours_then_that_is_said_at_a_steady_pace(bench: Bench) -> None:
+def test_given_a_run_that_cannot_be_asked_to_end_for_hours_then_that_is_said_at_a_steady_pace(
+    bench: ActorHarness,
+) -> None:
     """Each time that it was asked for, every ten seconds, came again every ten minutes."""
     run = a_run(bench)
     refuse(bench, lambda sk: sk == f"R#{run}", "cancel_run")
@@ -418,7 +422,7 @@ def test_given_a_run_that_cannot_be_asked_to_end_for_hours_then_that_is_said_at_
 
 @pytest.mark.parametrize("raised", [KeyError("x"), AssertionError()], ids=["key", "assertion"])
 def test_given_a_bug_in_a_decision_then_no_shard_stops(
-    bench: Bench, raised: Exception, monkeypatch: pytest.MonkeyPatch
+    bench: ActorHarness, raised: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tidegate_core.firing.fire import FireSchedule
 
@@ -441,7 +445,7 @@ def test_given_a_bug_in_a_decision_then_no_shard_stops(
     assert len(of(bench, "nightly")) >= 30
 
 
-def test_given_a_poisoned_record_then_it_is_a_dead_letter_and_those_around_it_count(bench: Bench) -> None:
+def test_given_a_poisoned_record_then_it_is_a_dead_letter_and_those_around_it_count(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=on_data(count=1_000))))
     bench.run(SECOND)
     bodies: list[str] = []
@@ -462,7 +466,7 @@ def test_given_a_poisoned_record_then_it_is_a_dead_letter_and_those_around_it_co
 
 
 def test_given_a_job_that_cannot_be_read_behind_one_that_is_admitted_then_that_one_runs(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is decided on alone is not held against whoever stands behind it (review)."""
     bench.request(an_apply(a_spec(trigger=every("100h"), overlap="allow", constraints=SHUT)))
@@ -489,9 +493,9 @@ def test_given_a_fall_amid_the_pages_of_an_update_then_jobs_of_the_former_versio
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """There may be more than the view holds: read one by one, a look at them never ended (review)."""
-    monkeypatch.setattr(view, "ITEMS_MAX", 100)
-    monkeypatch.setattr(lane, "READS_PER_DECISION_MAX", 50)
-    bench = Bench(behaviour=Behaviour(runs_for=SECOND))
+    monkeypatch.setattr(read_cache, "ITEMS_MAX", 100)
+    monkeypatch.setattr(shard_writer, "READS_PER_DECISION_MAX", 50)
+    bench = ActorHarness(behaviour=Behaviour(runs_for=SECOND))
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("100h"), constraints=SHUT)))
     bench.request(a_request("trigger"))

@@ -11,8 +11,8 @@ from unittest.mock import patch
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_schedule, a_spec, an_apply
-from tests.support.harness.actor_harness import Bench
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.actor_harness import ActorHarness
+from tests.support.harness.decision_harness import DecisionHarness
 from tests.support.harness.two_releases import NEWER_FIELDS, TwoReleases
 from tidegate_core.engine.actor_inputs import Migrated
 from tidegate_core.language.triggers.search import Search
@@ -117,7 +117,7 @@ def test_given_a_version_that_it_cannot_read_then_a_node_takes_nothing_over_unti
     refused: StoreSchema,
 ) -> None:
     """It has fenced the shards by then, and read nothing of them: whoever raises the version looks at leases after saying so."""
-    bench = Bench(readable=Readable(FIRST, FIRST), writes=FIRST)
+    bench = ActorHarness(readable=Readable(FIRST, FIRST), writes=FIRST)
     bench.store.write([Put(keys.SCHEMA_KEY, {**to_item(refused, keys.SCHEMA_KEY), "rev": 1})])
     bench.run(30 * SECOND)
     assert not bench.actor.is_serving
@@ -130,7 +130,7 @@ def test_given_a_version_that_it_cannot_read_then_a_node_takes_nothing_over_unti
 
 def test_given_a_field_that_others_may_misread_then_a_decision_that_writes_it_is_dropped() -> None:
     state = a_schedule(next_nominal=1, next_nominal_is_bound=True)
-    _, unit = Desk().prepare(_Nothing())
+    _, unit = DecisionHarness().prepare(_Nothing())
     unit.writes_version = FIRST
     unit._view.learn([state.key(0)], {})
     with pytest.raises(TooNew, match="next_nominal_is_bound"):

@@ -26,26 +26,26 @@ from tests.support.builders import (
     on_data,
     on_run_of,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
-from tidegate_core.commands.scope_commands import SCOPES_MAX, moved
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
+from tidegate_core.commands.scope_commands import SCOPES_MAX, next_suspensions
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.scope_requests import ControlResume, ControlSuspend
 from tidegate_core.language.values.log_position import Position
-from tidegate_core.language.values.shard_hash import controls_shard, schedule_shard
+from tidegate_core.language.values.shard_hash import schedule_shard, suspensions_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Commit, EndOffsets, Read, ReadEndOffsets
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.item_codec import from_item, to_item
 from tidegate_core.rows.receipt import RECEIPT_DAYS
-from tidegate_core.rows.scope_suspension import NO_CONTROLS, SPANS_KEPT, Controls, StoredControls
+from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, SPANS_KEPT, ScopeSuspensions, StoredSuspensions
 from tidegate_core.rows.store_operations import ITEM_BYTES_MAX, Key, Put
 
 CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
@@ -55,19 +55,19 @@ def control(kind: str, namespace: str | None = "flights", request_id: str | None
     return {"id": request_id or f"{kind}-{namespace}", "type": f"control.{kind}", **scope, **more}
 
 
-def ask(bench: Bench, document: Doc, run: int = 2 * SECOND) -> Doc:
+def ask(bench: ActorHarness, document: Doc, run: int = 2 * SECOND) -> Doc:
     bench.request(document)
     bench.run(run)
     return bench.receipts()[str(document["id"])]
 
 
-def controls(bench: Bench) -> Controls:
-    item = bench.store.peek(keys.CONTROLS_KEY)
+def controls(bench: ActorHarness) -> ScopeSuspensions:
+    item = bench.store.peek(keys.SUSPENSIONS_KEY)
     assert item is not None
-    return from_item(StoredControls, item).controls
+    return from_item(StoredSuspensions, item).controls
 
 
-def leases(bench: Bench) -> set[tuple[Any, Any]]:
+def leases(bench: ActorHarness) -> set[tuple[Any, Any]]:
     return {(row["controls"], row.get("controls_done", 0)) for row in bench.rows("LEASE")}
 
 
@@ -75,12 +75,12 @@ def commit_of(name: str) -> Any:
     return lambda effect: isinstance(effect, Commit) and effect.transaction.name == name
 
 
-def made(bench: Bench) -> list[tuple[str, str, int, str | None]]:
+def made(bench: ActorHarness) -> list[tuple[str, str, int, str | None]]:
     return bench.ledger()
 
 
 def test_given_a_suspended_namespace_then_nothing_fires_in_it_until_the_resume_and_the_span_is_no_miss(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
     bench.run(30 * SECOND)
@@ -98,7 +98,7 @@ def test_given_a_suspended_namespace_then_nothing_fires_in_it_until_the_resume_a
     assert leases(bench) == {(2, 2)}
 
 
-def test_given_another_namespace_then_it_goes_on(bench: Bench) -> None:
+def test_given_another_namespace_then_it_goes_on(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
     ask(bench, control("suspend", "orders"))
     bench.run(30 * SECOND)
@@ -106,7 +106,7 @@ def test_given_another_namespace_then_it_goes_on(bench: Bench) -> None:
 
 
 def test_given_what_waits_then_it_is_cancelled_before_the_receipt_and_what_runs_is_listed() -> None:
-    bench = Bench(behaviour=Behaviour(runs_for=600 * SECOND))
+    bench = ActorHarness(behaviour=Behaviour(runs_for=600 * SECOND))
     bench.run(SECOND)
     bench.request(an_apply(a_spec("held", every("10s"), overlap="allow", constraints=[CLOSED])))
     bench.request(an_apply(a_spec("open", every("10s"))))
@@ -126,7 +126,7 @@ def test_given_what_waits_then_it_is_cancelled_before_the_receipt_and_what_runs_
 
 def test_given_a_run_that_cannot_be_read_as_a_suspend_is_answered_then_its_sender_hears_of_it_all_the_same() -> None:
     """Found in review: all was stopped, and nobody said so: whoever took over met the same run, and a repeat of the request did."""
-    bench = Bench(behaviour=Behaviour(runs_for=600 * SECOND))
+    bench = ActorHarness(behaviour=Behaviour(runs_for=600 * SECOND))
     bench.run(SECOND)
     bench.request(an_apply(a_spec("open", every("10s"), overlap="allow")))
     bench.run(12 * SECOND)
@@ -139,7 +139,7 @@ def test_given_a_run_that_cannot_be_read_as_a_suspend_is_answered_then_its_sende
 
 @pytest.mark.parametrize("what", ["J#", "E#"])
 def test_given_a_suspend_that_a_node_falls_in_then_a_successor_whose_clock_is_behind_ends_all_that_is_pending(
-    bench: Bench, what: str
+    bench: ActorHarness, what: str
 ) -> None:
     """Seed 20501535: what the predecessor had made just before lay in the successor's future, and ran while all was suspended."""
     bench.request(an_apply(a_spec("held", every("10s"), overlap="allow", constraints=[CLOSED])))
@@ -156,7 +156,7 @@ def test_given_a_suspend_that_a_node_falls_in_then_a_successor_whose_clock_is_be
     assert bench.rows(what) == []
 
 
-def test_given_events_during_the_span_then_they_are_ignored_and_later_ones_count(bench: Bench) -> None:
+def test_given_events_during_the_span_then_they_are_ignored_and_later_ones_count(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=on_data())))
     ask(bench, control("suspend"))
     bench.event(an_event("1"))
@@ -170,7 +170,7 @@ def test_given_events_during_the_span_then_they_are_ignored_and_later_ones_count
 
 
 def test_given_an_event_of_the_span_that_is_counted_after_the_resume_then_it_is_ignored_all_the_same(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """It may lie in the inbox for long: its offset tells that it came before the resume."""
     bench.request(an_apply(a_spec(trigger=on_data())))
@@ -186,7 +186,7 @@ def test_given_an_event_of_the_span_that_is_counted_after_the_resume_then_it_is_
 
 @pytest.mark.parametrize("ends", [{"made-anew/0": 0}, {"deleted-since/0": 7}])
 def test_given_a_topic_that_the_log_s_ends_do_not_name_then_append_times_tell_what_came_before_the_resume(
-    bench: Bench, ends: dict[str, int]
+    bench: ActorHarness, ends: dict[str, int]
 ) -> None:
     """Seed 310029: the events topic was made anew before the brokers told its ends, and the old one's still lay in an inbox.
 
@@ -208,7 +208,7 @@ def test_given_a_topic_that_the_log_s_ends_do_not_name_then_append_times_tell_wh
 
 
 def test_given_a_run_admitted_before_the_suspend_then_its_end_after_the_resume_fires_nobody() -> None:
-    bench = Bench(behaviour=Behaviour(runs_for=30 * SECOND))
+    bench = ActorHarness(behaviour=Behaviour(runs_for=30 * SECOND))
     bench.run(SECOND)
     bench.request(an_apply(a_spec("up", every("1h"))))
     bench.request(an_apply(a_spec("down", on_run_of("up"))))
@@ -220,7 +220,7 @@ def test_given_a_run_admitted_before_the_suspend_then_its_end_after_the_resume_f
     assert [order.run_id for order in bench.started] == [bench.started[0].run_id]
 
 
-def test_given_a_suspended_namespace_then_a_manual_run_is_refused_and_an_apply_is_taken(bench: Bench) -> None:
+def test_given_a_suspended_namespace_then_a_manual_run_is_refused_and_an_apply_is_taken(bench: ActorHarness) -> None:
     ask(bench, control("suspend", None))
     applied = ask(bench, an_apply(a_spec(trigger=every("10s"), overlap="allow")))
     assert applied["status"] == "accepted"
@@ -234,7 +234,7 @@ def test_given_a_suspended_namespace_then_a_manual_run_is_refused_and_an_apply_i
     assert len(bench.started) == 3
 
 
-def test_given_system_and_namespace_are_suspended_then_each_needs_its_own_resume(bench: Bench) -> None:
+def test_given_system_and_namespace_are_suspended_then_each_needs_its_own_resume(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
     for document in (control("suspend", None), control("suspend"), control("resume", None)):
         assert ask(bench, document)["status"] == "accepted"
@@ -245,7 +245,7 @@ def test_given_system_and_namespace_are_suspended_then_each_needs_its_own_resume
     assert len(bench.started) == 6
 
 
-def test_given_what_is_suspended_already_then_the_answer_says_so_and_the_version_stays(bench: Bench) -> None:
+def test_given_what_is_suspended_already_then_the_answer_says_so_and_the_version_stays(bench: ActorHarness) -> None:
     ask(bench, control("suspend"))
     assert ask(bench, control("suspend", request_id="again"))["status"] == "unchanged"
     assert ask(bench, control("resume", "orders"))["status"] == "unchanged"
@@ -254,12 +254,12 @@ def test_given_what_is_suspended_already_then_the_answer_says_so_and_the_version
 
 
 def test_given_an_older_request_that_comes_later_then_it_is_superseded() -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     ask(bench, control("resume", request_id="newer"))
     body = json.dumps(control("suspend", request_id="older"))
     row = InboxRow(namespace="-", name="controls", kind="Q", origin=a_position(at=1).text(), body=body)
-    key = row.key(controls_shard(4))
+    key = row.key(suspensions_shard(4))
     bench.store.write([Put(key, {**to_item(row, key), "rev": 1})])
     bench.run(15 * SECOND)
     assert bench.status_of("older") == "superseded"
@@ -272,8 +272,8 @@ def test_given_an_older_request_that_comes_later_then_it_is_superseded() -> None
 def test_given_the_owner_dies_after_any_effect_then_the_outcome_is_the_same() -> None:
     """Also between the item's move and the receipt: the request stays in the inbox, and the stored receipt is what is told."""
 
-    def story(crash_after: int | None) -> Bench:
-        bench = Bench()
+    def story(crash_after: int | None) -> ActorHarness:
+        bench = ActorHarness()
         bench.run(SECOND)
         bench.request(an_apply(a_spec("held", every("10s"), overlap="allow", constraints=[CLOSED])))
         bench.request(a_send("m-1", after="20s"))
@@ -286,7 +286,7 @@ def test_given_the_owner_dies_after_any_effect_then_the_outcome_is_the_same() ->
         bench.run(15 * SECOND)
         return bench
 
-    def told(bench: Bench) -> Any:
+    def told(bench: ActorHarness) -> Any:
         ledger = {(what, name) for what, name, _, _ in made(bench)}
         statuses = {each: bench.status_of(each) for each in ("suspend-None", "resume-None")}
         stored = sorted(str(row["body"]) for row in bench.rows("RQ#"))
@@ -303,7 +303,7 @@ def test_given_the_owner_dies_after_any_effect_then_the_outcome_is_the_same() ->
 
 
 def test_given_an_admission_under_way_then_the_lease_takes_the_version_after_it_and_its_run_is_closed(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
     bench.hold_back(commit_of("admit"))
@@ -321,7 +321,7 @@ def test_given_an_admission_under_way_then_the_lease_takes_the_version_after_it_
 
 def test_given_a_shard_that_is_behind_then_its_transactions_are_refused_by_the_lease() -> None:
     """The version in the lease is what an admission demands: one decided from older controls cannot pass."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
     shard = schedule_shard("flights", "nightly", 4)
@@ -335,12 +335,12 @@ def test_given_a_shard_that_is_behind_then_its_transactions_are_refused_by_the_l
 
 
 def test_given_pokes_are_lost_then_the_next_look_brings_the_shards_under_it() -> None:
-    bench = Bench(topic_partitions=2, event_topic_partitions=2)
+    bench = ActorHarness(topic_partitions=2, event_topic_partitions=2)
     bench.run(SECOND)
-    other = Bench(topic_partitions=2, event_topic_partitions=2, topic_partition=1)
+    other = ActorHarness(topic_partitions=2, event_topic_partitions=2, topic_partition=1)
     other.store = bench.store
     other.run(SECOND)
-    home = controls_shard(4) % 2
+    home = suspensions_shard(4) % 2
     first, second = (bench, other) if home == 0 else (other, bench)
     first.request(control("suspend", None), home)
     first.run(3 * SECOND)
@@ -350,7 +350,9 @@ def test_given_pokes_are_lost_then_the_next_look_brings_the_shards_under_it() ->
     assert first.status_of("suspend-None") == "accepted"
 
 
-def test_given_a_second_control_while_the_first_one_is_spread_then_both_are_answered_in_the_end(bench: Bench) -> None:
+def test_given_a_second_control_while_the_first_one_is_spread_then_both_are_answered_in_the_end(
+    bench: ActorHarness,
+) -> None:
     bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
     bench.hold_back(commit_of("controls"), times=2)
     bench.request(control("suspend"))
@@ -373,8 +375,8 @@ def test_given_a_shard_without_an_owner_for_longer_than_answers_are_kept_then_th
     None
 ):
     """Review: what was stored of the answer had expired, and no other one was given before the next take-over."""
-    home = controls_shard(4) % 2
-    bench = Bench(topic_partitions=2, topic_partition=home, owner="home")
+    home = suspensions_shard(4) % 2
+    bench = ActorHarness(topic_partitions=2, topic_partition=home, owner="home")
     bench.run(SECOND)
     bench.request(control("suspend"), home)
     bench.run(5 * SECOND)
@@ -382,7 +384,7 @@ def test_given_a_shard_without_an_owner_for_longer_than_answers_are_kept_then_th
         bench.now += 24 * HOUR - 5 * MINUTE
         bench.run(5 * MINUTE)
     bench.store.expire(bench.now)
-    other = Bench(beside=bench, topic_partitions=2, topic_partition=1 - home, owner="other")
+    other = ActorHarness(beside=bench, topic_partitions=2, topic_partition=1 - home, owner="other")
     other.run(10 * SECOND)
     bench.run(20 * SECOND)
     assert bench.status_of("suspend-flights") == "accepted"
@@ -393,8 +395,8 @@ def test_given_a_shard_without_an_owner_then_senders_who_ask_again_cost_no_furth
     None
 ):
     """Review: each repeat, and each further control, looked at the leases four times a second for as long as it waited."""
-    home = controls_shard(4) % 2
-    bench = Bench(topic_partitions=2, topic_partition=home, owner="home")
+    home = suspensions_shard(4) % 2
+    bench = ActorHarness(topic_partitions=2, topic_partition=home, owner="home")
     bench.run(SECOND)
     bench.request(control("suspend"), home)
     bench.run(5 * SECOND)
@@ -411,7 +413,7 @@ def test_given_a_shard_without_an_owner_then_senders_who_ask_again_cost_no_furth
         bench.request(control("suspend", request_id=f"again-{number}"), home)
     assert looks() == alone
     assert len(bench.rows("I#")) == 21, "a repeat's answer is that of the first one"
-    other = Bench(beside=bench, topic_partitions=2, topic_partition=1 - home, owner="other")
+    other = ActorHarness(beside=bench, topic_partitions=2, topic_partition=1 - home, owner="other")
     other.run(10 * SECOND)
     bench.run(SECOND)
     assert bench.rows("I#") == []
@@ -419,7 +421,7 @@ def test_given_a_shard_without_an_owner_then_senders_who_ask_again_cost_no_furth
     assert {bench.status_of(f"again-{number}") for number in range(20)} == {"unchanged"}
 
 
-def test_given_nobody_was_there_during_the_span_then_it_is_no_miss_either(bench: Bench) -> None:
+def test_given_nobody_was_there_during_the_span_then_it_is_no_miss_either(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=every("10s"), overlap="allow")))
     bench.run(30 * SECOND)
     ask(bench, control("suspend"))
@@ -434,11 +436,11 @@ def test_given_nobody_was_there_during_the_span_then_it_is_no_miss_either(bench:
 
 
 def test_given_a_suspend_that_was_resumed_before_a_shard_heard_of_it_then_what_was_pending_ends_all_the_same(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.request(an_apply(a_spec("held", every("10s"), overlap="allow", constraints=[CLOSED])))
     bench.run(12 * SECOND)
-    bench.hold_back(lambda effect: isinstance(effect, Read) and effect.keys == (keys.CONTROLS_KEY,), times=9)
+    bench.hold_back(lambda effect: isinstance(effect, Read) and effect.keys == (keys.SUSPENSIONS_KEY,), times=9)
     bench.request(control("suspend"))
     bench.request(control("resume"))
     bench.run(SECOND)
@@ -448,7 +450,7 @@ def test_given_a_suspend_that_was_resumed_before_a_shard_heard_of_it_then_what_w
     assert ("cancelled/suspended", "held") in {(what, name) for what, name, _, _ in made(bench)}
 
 
-def test_given_as_many_suspended_namespaces_as_may_be_then_only_another_one_is_refused(bench: Bench) -> None:
+def test_given_as_many_suspended_namespaces_as_may_be_then_only_another_one_is_refused(bench: ActorHarness) -> None:
     """Found in review: so were a suspend of the whole system, for which the answer asked, and a resume of what was never suspended."""
     for number in range(SCOPES_MAX):
         bench.request(control("suspend", f"n-{number}"))
@@ -464,7 +466,7 @@ def test_given_as_many_suspended_namespaces_as_may_be_then_only_another_one_is_r
 
 
 def test_given_as_many_suspended_namespaces_as_may_be_then_what_was_resumed_beside_them_is_not_forgotten(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """Found in review: with 249 others suspended there was no room for one that goes on, and the next suspend of another forgot its span: a
     shard that had not heard of the resume yet made all instants of the span.
@@ -480,7 +482,7 @@ def test_given_as_many_suspended_namespaces_as_may_be_then_what_was_resumed_besi
     moved = len(bench.commits("move_controls"))
 
     def shards_look(effect: Any) -> bool:
-        is_look = isinstance(effect, Read) and effect.keys == (keys.CONTROLS_KEY,)
+        is_look = isinstance(effect, Read) and effect.keys == (keys.SUSPENSIONS_KEY,)
         return is_look and len(bench.commits("move_controls")) > moved
 
     bench.hold_back(shards_look)
@@ -502,15 +504,15 @@ def test_given_scopes_of_the_largest_size_then_their_item_stays_below_an_items_l
     """Found in review: texts were bounded in characters, of which some take six bytes, so that the store refused what was to stop."""
     texts = {"actor": "\x01" * 1024, "reason": "\x01" * 1024}
     begun, topic_id = 1_763_000_000_000, "a" * 32
-    controls = NO_CONTROLS
+    controls = NO_SUSPENSIONS
     for turn in range(2 * SPANS_KEPT):
         document = control("resume" if turn % 2 else "suspend", "n".ljust(128, "x"), "r", **texts)
         request = parse_request(json.dumps(document).encode())
         assert isinstance(request, ControlSuspend | ControlResume)
-        _, controls = moved(controls, request, Position(begun + turn, topic_id, 9, turn), "v" * 26)
+        _, controls = next_suspensions(controls, request, Position(begun + turn, topic_id, 9, turn), "v" * 26)
     (over,) = controls.scopes
     suspended = replace(over, spans=(*over.spans[1:], (begun, None)))
-    full = Controls(
+    full = ScopeSuspensions(
         version=10**9,
         scopes=(
             replace(suspended, namespace=None),
@@ -520,7 +522,7 @@ def test_given_scopes_of_the_largest_size_then_their_item_stays_below_an_items_l
     )
     one_more = parse_request(json.dumps(control("suspend", "z" * 128, "r", **texts)).encode())
     assert isinstance(one_more, ControlSuspend)
-    _, after = moved(full, one_more, Position(begun + 99, topic_id, 9, 99), None)
-    assert len(StoredControls.of(after).scopes.encode()) < ITEM_BYTES_MAX - 1_000
+    _, after = next_suspensions(full, one_more, Position(begun + 99, topic_id, 9, 99), None)
+    assert len(StoredSuspensions.of(after).scopes.encode()) < ITEM_BYTES_MAX - 1_000
     assert sum(scope.is_suspended for scope in after.scopes) == SCOPES_MAX + 1
     assert sum(not scope.is_suspended for scope in after.scopes) > 0

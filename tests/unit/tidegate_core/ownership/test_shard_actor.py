@@ -19,10 +19,10 @@ from tests.support.builders import (
 from tests.support.harness.actor_harness import Behaviour
 from tests.support.harness.effect_matchers import a_commit
 from tests.support.harness.shard_bench import a_bench, states, triggered
-from tidegate_core.engine.actor_inputs import Poked
+from tidegate_core.engine.actor_inputs import Woken
 from tidegate_core.ingest.event_ingest import ROW_EVENTS_MAX
 from tidegate_core.ownership.shard_actor import SWEEP_MS
-from tidegate_core.rows.effects import NotProduced, NotSubmitted, Poke, Produce, ReadRange
+from tidegate_core.rows.effects import NotProduced, NotSubmitted, Produce, ReadRange, WakeUp
 
 # -- sweeps -----------------------------------------------------------------------------------------------------------
 
@@ -38,7 +38,7 @@ def test_given_a_lost_poke_then_the_sweep_finds_the_end() -> None:
 
 def test_given_a_lost_poke_about_the_inbox_then_the_sweep_finds_the_request() -> None:
     bench = a_bench()
-    bench.answer_with(lambda effect: isinstance(effect, Poke), NotSubmitted("lost"), times=1)
+    bench.answer_with(lambda effect: isinstance(effect, WakeUp), NotSubmitted("lost"), times=1)
     bench.request(an_apply(a_spec(trigger=every("1h"))))
     assert bench.receipts() == {}
     bench.run(SWEEP_MS + SWEEP_MS // 5 + SECOND)
@@ -86,7 +86,7 @@ def test_given_an_older_page_of_the_inbox_then_nothing_in_it_is_done_twice() -> 
     bench.request(a_request("trigger"))
     bench.hold_back(lambda effect: isinstance(effect, ReadRange) and effect.range.low == "I#", answer_only=True)
     shard = int(str(bench.rows("S#")[0]["pk"])[3:])
-    bench.give(Poked(shard))
+    bench.give(Woken(shard))
     held = bench._held.pop()
     bench.release()
     bench._held.append(held)
@@ -113,7 +113,7 @@ def test_given_a_backlog_then_the_inbox_is_not_read_again_at_each_poke_but_when_
     before = looks()
     shard = int(str(bench.rows("S#")[0]["pk"])[3:])
     for _ in range(known // 2):
-        bench.give(Poked(shard))
+        bench.give(Woken(shard))
         bench.run(1)
     assert looks() <= before + 1, "nothing of it was dealt with"
     bench.run(2 * known)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, RUNS, SECOND, a_request, a_spec, an_apply, every, on_run_of
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.shard_bench import (
     FOR_EVER,
     a_bench,
@@ -17,7 +17,7 @@ from tests.support.harness.shard_bench import (
     the_run,
     triggered,
 )
-from tidegate_core.engine.actor_inputs import Poked
+from tidegate_core.engine.actor_inputs import Woken
 from tidegate_core.rows.effects import Cancel, Commit, LookedUp, Lookup, NotSubmitted, Submit, Watch
 from tidegate_core.runs.attempts import LOOKUP_AGAIN_MS, PROBE_GAP_MS
 from tidegate_core.writes.start_gate import start_run
@@ -168,7 +168,7 @@ def test_given_a_launcher_that_answers_while_the_loss_is_written_then_the_progra
     assert (found.state, found.reason, states(bench)) == ("running", None, ["running", "lost"])
 
 
-def about_to_be_lost(bench: Bench) -> str:
+def about_to_be_lost(bench: ActorHarness) -> str:
     """A predecessor's run before the gate whose host does not answer; half a second before that is its end."""
     bench.behaves = lambda order: Behaviour(starts_after=None)
     run = triggered(bench)
@@ -186,7 +186,7 @@ def test_given_a_start_that_is_seen_in_the_transaction_that_takes_it_for_lost_th
     bench.hold_back(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "trigger")
     bench.request(a_request("trigger", request_id="again"))
     bench.transact(start_run(run, 1, "driver-1", bench.now, "t", host="host-1"))
-    bench.give(Poked(0, run))
+    bench.give(Woken(0, run))
     bench.run(SECOND)
     bench.as_usual()
     lost = the_run(bench)
@@ -318,7 +318,7 @@ def test_given_a_driver_that_passes_the_gate_while_its_launcher_cannot_be_asked_
     bench.answer_with(a_lookup, LookedUp("unknown"), times=2)
     bench.run(SECOND)
     bench.transact(start_run(run, 1, "driver-1", bench.now, "t", host="host-2"))
-    bench.give(Poked(0, run))
+    bench.give(Woken(0, run))
     bench.answer_with(a_lookup, LookedUp("elsewhere"), times=6)
     bench.run(MINUTE)
     hosts = [each.host for each in bench.all_asked(Lookup)]

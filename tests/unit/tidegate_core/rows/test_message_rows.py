@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.builders import NOW
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.rows.item_codec import from_item, to_item
-from tidegate_core.rows.message import FIRST_VERSION, FOR_EVER, Guard, Message, MessageName, MessageTimer
+from tidegate_core.rows.message import FIRST_VERSION, FOR_EVER, Message, MessageFence, MessageName, MessageTimer
 from tidegate_dynamo.attribute_values import encoded_item
 from tidegate_dynamo.capacity_units import item_bytes
 
@@ -85,8 +85,8 @@ def test_given_a_row_that_says_all_of_it_then_it_is_read_as_well(row: MessageTim
 @given(version=positions, other=st.just(FOR_EVER) | positions)
 def test_given_the_version_of_what_has_no_key_then_it_is_below_all_others(version: str, other: str) -> None:
     assert version > FIRST_VERSION
-    assert Guard(id="m", live_from=other).covers(FIRST_VERSION)
-    assert not Guard(id="m").covers(FIRST_VERSION)
+    assert MessageFence(id="m", live_from=other).covers(FIRST_VERSION)
+    assert not MessageFence(id="m").covers(FIRST_VERSION)
 
 
 def a_pair(version: str, origin: str, *, keyed: bool) -> list[MessageTimer | Message]:

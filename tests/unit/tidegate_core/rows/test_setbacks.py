@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.builders import a_run
 from tests.support.machine_speed import slowness
-from tidegate_core.rows.effects import Gone
+from tidegate_core.rows.effects import ProgramEnded
 from tidegate_core.rows.setbacks import dies_alike, setback_of
 
 A_LONG_WORD = "x" * 100_000
@@ -16,7 +16,7 @@ A_LONG_WORD = "x" * 100_000
 
 def is_alike(first: str, second: str) -> bool:
     def setback(reason: str) -> str:
-        return setback_of(a_run(), Gone(1, "unknown", reason), reason, "unknown", 0)
+        return setback_of(a_run(), ProgramEnded(1, "unknown", reason), reason, "unknown", 0)
 
     return dies_alike(a_run(setback=setback(first)), setback(second))
 

@@ -7,15 +7,15 @@ import json
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.shard_bench import a_bench, a_submit
 from tests.unit.tidegate_core.explain.why.telling import served, told, why, why_job
 from tidegate_api.reads.view_builders import run_view
-from tidegate_core.rows.effects import Gone, NotSubmitted
+from tidegate_core.rows.effects import NotSubmitted, ProgramEnded
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.run import Run
 
-NO_HEAP = Gone(
+NO_HEAP = ProgramEnded(
     1,
     "unknown",
     "exit code 1: Error: Could not create the Java Virtual Machine.",
@@ -23,7 +23,7 @@ NO_HEAP = Gone(
 )
 
 
-def never_starts() -> Bench:
+def never_starts() -> ActorHarness:
     """A schedule that was triggered, and whose program does not come to the gate."""
     bench = a_bench(Behaviour(starts_after=None))
     bench.request(an_apply(a_spec(trigger=every("12h"))))
@@ -32,13 +32,13 @@ def never_starts() -> Bench:
     return bench
 
 
-def dies(bench: Bench, gone: Gone, attempt: int) -> None:
+def dies(bench: ActorHarness, gone: ProgramEnded, attempt: int) -> None:
     """The attempt ends before the gate, and the next one is submitted where there is one."""
     bench.vanish(str(bench.receipts()["trigger-nightly"]["id"]), attempt, gone=gone)
     bench.run(6 * MINUTE)
 
 
-def the_run(bench: Bench) -> Run:
+def the_run(bench: ActorHarness) -> Run:
     found = {str(row["sk"]): from_item(Run, row) for row in bench.rows("R#")}
     return next(iter(found.values()))
 
@@ -58,8 +58,8 @@ def test_given_a_program_that_dies_twice_alike_before_the_gate_then_its_run_fail
 
 def test_given_deaths_that_differ_only_in_what_varies_then_they_are_alike() -> None:
     bench = never_starts()
-    dies(bench, Gone(1, "unknown", "26/11/20 10:00:01 ERROR pid 4711: no module named flights"), 1)
-    dies(bench, Gone(1, "unknown", "26/11/20 10:00:07 ERROR pid 4801: no module named flights"), 2)
+    dies(bench, ProgramEnded(1, "unknown", "26/11/20 10:00:01 ERROR pid 4711: no module named flights"), 1)
+    dies(bench, ProgramEnded(1, "unknown", "26/11/20 10:00:07 ERROR pid 4801: no module named flights"), 2)
     assert the_run(bench).error_class == "config"
 
 
@@ -67,21 +67,31 @@ def test_given_deaths_that_differ_only_in_what_varies_then_they_are_alike() -> N
     ("first", "second"),
     [
         pytest.param(
-            Gone(137, "transient", "ended by signal 9"), Gone(137, "transient", "ended by signal 9"), id="signal"
+            ProgramEnded(137, "transient", "ended by signal 9"),
+            ProgramEnded(137, "transient", "ended by signal 9"),
+            id="signal",
         ),
         pytest.param(
-            Gone(75, "transient", "no word from the gate"), Gone(75, "transient", "no word from the gate"), id="75"
+            ProgramEnded(75, "transient", "no word from the gate"),
+            ProgramEnded(75, "transient", "no word from the gate"),
+            id="75",
         ),
-        pytest.param(Gone(1, "unknown", "disk full"), Gone(1, "unknown", "no such package"), id="other words"),
-        pytest.param(Gone(1, "unknown", "disk full"), Gone(2, "unknown", "disk full"), id="other codes"),
         pytest.param(
-            Gone(None, "transient", "its end was not seen"),
-            Gone(None, "transient", "its end was not seen"),
+            ProgramEnded(1, "unknown", "disk full"), ProgramEnded(1, "unknown", "no such package"), id="other words"
+        ),
+        pytest.param(
+            ProgramEnded(1, "unknown", "disk full"), ProgramEnded(2, "unknown", "disk full"), id="other codes"
+        ),
+        pytest.param(
+            ProgramEnded(None, "transient", "its end was not seen"),
+            ProgramEnded(None, "transient", "its end was not seen"),
             id="unseen",
         ),
     ],
 )
-def test_given_deaths_that_may_pass_or_differ_then_the_program_is_submitted_again(first: Gone, second: Gone) -> None:
+def test_given_deaths_that_may_pass_or_differ_then_the_program_is_submitted_again(
+    first: ProgramEnded, second: ProgramEnded
+) -> None:
     bench = never_starts()
     dies(bench, first, 1)
     dies(bench, second, 2)
@@ -91,8 +101,8 @@ def test_given_deaths_that_may_pass_or_differ_then_the_program_is_submitted_agai
 
 def test_given_a_program_that_ends_well_without_having_passed_the_gate_then_two_such_ends_are_enough() -> None:
     bench = never_starts()
-    dies(bench, Gone(0), 1)
-    dies(bench, Gone(0), 2)
+    dies(bench, ProgramEnded(0), 1)
+    dies(bench, ProgramEnded(0), 2)
     assert (the_run(bench).state, the_run(bench).error_class) == ("failed", "config")
 
 
@@ -130,7 +140,9 @@ def test_given_a_launcher_that_takes_nothing_then_why_says_what_it_said() -> Non
 
 
 def test_given_a_program_that_was_killed_and_reported_nothing_then_its_run_has_its_last_lines() -> None:
-    bench = a_bench(Behaviour(runs_for=MINUTE, reports=False, gone=Gone(137, "transient", "", "Killed by the kernel")))
+    bench = a_bench(
+        Behaviour(runs_for=MINUTE, reports=False, gone=ProgramEnded(137, "transient", "", "Killed by the kernel"))
+    )
     bench.request(an_apply(a_spec(trigger=every("12h"))))
     bench.request(a_request("trigger"))
     bench.run(HOUR)

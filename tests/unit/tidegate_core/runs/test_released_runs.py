@@ -22,7 +22,7 @@ from tests.support.builders import (
     every,
     on_run_of,
 )
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit
 from tests.support.harness.request_bench import answer
 from tests.support.harness.shard_bench import FOR_EVER, a_bench, a_lookup, states, the_run
@@ -37,7 +37,7 @@ from tidegate_core.writes.start_gate import finish_run
 WHY = "released by ana: its host was scrapped"
 
 
-def lost(*beside: Doc, **spec: Any) -> tuple[Bench, str]:
+def lost(*beside: Doc, **spec: Any) -> tuple[ActorHarness, str]:
     """A schedule's run whose program was started, and whose host nobody can ask any more; other schedules beside it."""
     bench = a_bench(FOR_EVER)
     for each in beside:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.builders import NOW, a_run
 from tests.support.ended_runs import ended_row
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.decision_harness import DecisionHarness
 from tests.support.harness.run_bench import ID, SHARED, STATES, a_desk, outcome, run_of
 from tidegate_core.commands.request_answer import Outcome
 from tidegate_core.commands.run_commands import ReleaseRun
@@ -17,25 +17,25 @@ from tidegate_core.language.requests.receipts import Receipt, ReceiptStatus
 from tidegate_core.language.requests.requests import RunRelease
 from tidegate_core.language.values.problems import Problem
 from tidegate_core.rows import keys
-from tidegate_core.rows.effects import Gone, Notice, Submitted
+from tidegate_core.rows.effects import Notice, ProgramEnded, Submitted
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.ledger import LedgerRow
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.schedule import OwnLimit
 from tidegate_core.rows.store_operations import Value
-from tidegate_core.runs.run_lifecycle import MarkFound, MarkSubmitted, RunGone
+from tidegate_core.runs.run_lifecycle import AttemptEnded, MarkFound, MarkSubmitted
 from tidegate_core.writes.start_gate import finish_run, report_outputs, start_run
 
 LOST = replace(STATES["lost"], started_at=NOW, driver="driver-1")
 
 
-def a_release(desk: Desk, **fields: str | None) -> tuple[ReleaseRun, Outcome]:
+def a_release(desk: DecisionHarness, **fields: str | None) -> tuple[ReleaseRun, Outcome]:
     request = RunRelease(run_id=ID, actor="ana", reason="its host was scrapped").model_copy(update=fields)
     told = Outcome("subject")
     return ReleaseRun(0, request, "it", told, desk.memory), told
 
 
-def released(desk: Desk, **fields: str | None) -> Receipt:
+def released(desk: DecisionHarness, **fields: str | None) -> Receipt:
     decision, told = a_release(desk, **fields)
     desk.decide(decision, NOW + 10)
     assert told.receipt is not None
@@ -116,7 +116,7 @@ def test_given_another_namespace_then_nothing_is_found_and_nothing_is_told_of_th
 
 
 def test_given_a_run_that_is_not_there_then_it_is_not_found() -> None:
-    assert released(Desk()).status == ReceiptStatus.NOT_FOUND
+    assert released(DecisionHarness()).status == ReceiptStatus.NOT_FOUND
 
 
 def test_given_a_run_that_was_released_before_then_another_release_is_too_late() -> None:
@@ -153,7 +153,7 @@ def test_given_a_driver_that_lives_after_all_then_its_reports_are_refused(furthe
     [
         MarkFound(0, ID, 1),
         MarkSubmitted(0, ID, 1, Submitted("ext", "host", "boot"), "node-1"),
-        RunGone(0, ID, 1, Gone(0)),
+        AttemptEnded(0, ID, 1, ProgramEnded(0)),
     ],
     ids=lambda each: type(each).__name__,
 )

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from tests.support.builders import NOW, a_definition, a_run, a_schedule, a_spec, every
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.decision_harness import DecisionHarness
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.store_operations import ITEM_BYTES_MAX
 from tidegate_core.runs.retries import NEXT_REPORT_BYTES, error_of
-from tidegate_core.runs.run_lifecycle import LookAtRun
+from tidegate_core.runs.run_lifecycle import CheckRun
 from tidegate_core.writes.staged_writes import bytes_of
 
 
@@ -39,9 +39,9 @@ def tried_again(order_bytes: int, outputs: str) -> tuple[Run | None, int]:
         "properties": {},
     }
     run = a_run(state="running", started_at=NOW, driver="d", order=json.dumps(order), outputs=outputs)
-    desk = Desk(a_schedule(), a_definition(a_spec(trigger=every("1h"), retry={"tries": 1})))
+    desk = DecisionHarness(a_schedule(), a_definition(a_spec(trigger=every("1h"), retry={"tries": 1})))
     desk.lay(replace(run, ended_at=NOW + 5, outcome="failed"))
-    desk.decide(LookAtRun(0, run.id, lambda run: None, desk.memory), NOW + 10)
+    desk.decide(CheckRun(0, run.id, lambda run: None, desk.memory), NOW + 10)
     return desk.record(Run, run.key(0)), bytes_of(desk.store.peek(run.key(0)) or {})
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.builders import MINUTE, NOW, a_job, a_run
 from tests.support.ended_runs import ended_row
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.decision_harness import DecisionHarness
 from tests.support.harness.run_bench import (
     ID,
     SHARED,
@@ -23,7 +23,7 @@ from tests.support.harness.run_bench import (
     run_of,
 )
 from tidegate_core.engine.decision import Decision
-from tidegate_core.rows.effects import Cancel, Gone, Submitted
+from tidegate_core.rows.effects import Cancel, ProgramEnded, Submitted
 from tidegate_core.rows.ledger import LedgerRow
 from tidegate_core.rows.outbox import OutboxRow
 from tidegate_core.rows.run import Run
@@ -32,38 +32,46 @@ from tidegate_core.rows.store_operations import Transaction
 from tidegate_core.runs.run_events import outbox_row
 from tidegate_core.runs.run_lifecycle import (
     SUBMIT_TRIES_MAX,
-    LookAtRun,
+    AttemptEnded,
+    CheckRun,
     MarkFound,
     MarkLost,
     MarkSubmitted,
     RejectRun,
     RequestCancel,
-    RunGone,
 )
 from tidegate_core.writes.start_gate import finish_run, start_run
 
 
-def gone(desk: Desk) -> None:
-    desk.decide(RunGone(0, ID, 1, Gone(137)), NOW + 10)
+def gone(desk: DecisionHarness) -> None:
+    desk.decide(AttemptEnded(0, ID, 1, ProgramEnded(137)), NOW + 10)
 
 
-def look_too_late(desk: Desk) -> None:
-    desk.decide(LookAtRun(0, ID, lambda run: None), NOW + 16 * MINUTE)
+def look_too_late(desk: DecisionHarness) -> None:
+    desk.decide(CheckRun(0, ID, lambda run: None), NOW + 16 * MINUTE)
 
 
-def submitted(desk: Desk) -> None:
+def submitted(desk: DecisionHarness) -> None:
     desk.decide(MarkSubmitted(0, ID, 1, Submitted("ext", "host", "boot"), "node-1"), NOW + 10)
 
 
-def rejected(desk: Desk) -> None:
+def rejected(desk: DecisionHarness) -> None:
     desk.decide(RejectRun(0, ID, 1, "config", "no such file"), NOW + 10)
 
 
-def lost(desk: Desk) -> None:
+def lost(desk: DecisionHarness) -> None:
     desk.decide(MarkLost(0, ID, 1), NOW + 10)
 
 
-OBSERVATIONS: list[Callable[[Desk], None]] = [gone, look, look_too_late, submitted, rejected, lost, cancelled]
+OBSERVATIONS: list[Callable[[DecisionHarness], None]] = [
+    gone,
+    look,
+    look_too_late,
+    submitted,
+    rejected,
+    lost,
+    cancelled,
+]
 EXPECTED = {
     "submitting": ["submitting", "submitting", "launched/failed", "submitted", "launched/failed", "submitting", "cancelled/closed"],
     "submitted": ["submitting", "submitted", "launched/failed", "submitted", "launched/failed", "submitting", "cancelled/closed"],
@@ -82,7 +90,7 @@ PAIRS = [
 
 @pytest.mark.parametrize(("run", "observation", "expected"), PAIRS)
 def test_given_a_state_and_an_observation_then_the_outcome(
-    run: Run, observation: Callable[[Desk], None], expected: str
+    run: Run, observation: Callable[[DecisionHarness], None], expected: str
 ) -> None:
     desk = a_desk(run)
     observation(desk)
@@ -91,7 +99,7 @@ def test_given_a_state_and_an_observation_then_the_outcome(
 
 @pytest.mark.parametrize(("run", "observation", "expected"), PAIRS)
 def test_given_the_same_observation_again_then_nothing_more_happens(
-    run: Run, observation: Callable[[Desk], None], expected: str
+    run: Run, observation: Callable[[DecisionHarness], None], expected: str
 ) -> None:
     desk = a_desk(run)
     observation(desk)
@@ -102,7 +110,7 @@ def test_given_the_same_observation_again_then_nothing_more_happens(
 
 @pytest.mark.parametrize(("run", "observation", "expected"), PAIRS)
 def test_given_any_observation_then_permits_are_back_exactly_when_the_run_has_ended(
-    run: Run, observation: Callable[[Desk], None], expected: str
+    run: Run, observation: Callable[[DecisionHarness], None], expected: str
 ) -> None:
     """I4: a lost run keeps its permits until it is observed."""
     desk = a_desk(run)
@@ -137,7 +145,7 @@ def test_given_an_end_then_ledger_history_and_outbox_say_the_same() -> None:
     ],
 )
 def test_given_an_end_before_the_gate_then_the_launcher_is_told_where_something_may_be_left(
-    observation: Callable[[Desk], None], asked: bool
+    observation: Callable[[DecisionHarness], None], asked: bool
 ) -> None:
     desk = a_desk(STATES["submitted"])
     observation(desk)
@@ -175,18 +183,18 @@ def test_given_a_death_before_the_gate_then_one_transaction_closes_the_attempt_a
 def test_given_deaths_before_the_gate_then_pauses_grow_and_the_last_one_ends_it() -> None:
     desk = a_desk(STATES["submitted"])
     for attempt in range(1, SUBMIT_TRIES_MAX):
-        desk.decide(RunGone(0, ID, attempt, Gone(1)), NOW)
+        desk.decide(AttemptEnded(0, ID, attempt, ProgramEnded(1)), NOW)
         run = run_of(desk)
         assert run is not None
         assert 0 < run.not_before - NOW <= min(5_000 << (attempt - 1), 300_000)
-    desk.decide(RunGone(0, ID, SUBMIT_TRIES_MAX, Gone(1)), NOW)
+    desk.decide(AttemptEnded(0, ID, SUBMIT_TRIES_MAX, ProgramEnded(1)), NOW)
     assert outcome(desk) == "launched/failed"
 
 
 @pytest.mark.parametrize("error_class", ["config", "auth", "user_code"])
 def test_given_a_death_before_the_gate_that_will_repeat_then_there_is_no_further_attempt(error_class: str) -> None:
     desk = a_desk(STATES["submitted"])
-    desk.decide(RunGone(0, ID, 1, Gone(1, error_class, "no such module")), NOW)
+    desk.decide(AttemptEnded(0, ID, 1, ProgramEnded(1, error_class, "no such module")), NOW)
     assert outcome(desk) == "launched/failed"
     ended = ended_row(desk.store.peek, ID) or {}
     assert (ended["error_class"], ended["reason"]) == (error_class, "no such module")
@@ -195,7 +203,7 @@ def test_given_a_death_before_the_gate_that_will_repeat_then_there_is_no_further
 @pytest.mark.parametrize(
     "decision",
     [
-        RunGone(0, ID, 1, Gone(1)),
+        AttemptEnded(0, ID, 1, ProgramEnded(1)),
         MarkSubmitted(0, ID, 1, Submitted("ext", "h", "b"), "n"),
         RejectRun(0, ID, 1, "config", "x"),
         MarkLost(0, ID, 1),
@@ -208,8 +216,10 @@ def test_given_news_of_an_older_attempt_then_the_present_one_is_left_alone(decis
 
 
 @pytest.mark.parametrize("observation", OBSERVATIONS, ids=lambda each: str(each.__name__))
-def test_given_news_of_a_run_that_is_over_then_nothing_is_written(observation: Callable[[Desk], None]) -> None:
-    desk = Desk()
+def test_given_news_of_a_run_that_is_over_then_nothing_is_written(
+    observation: Callable[[DecisionHarness], None],
+) -> None:
+    desk = DecisionHarness()
     observation(desk)
     assert list(desk.store.items("history")) == []
     assert desk.records(Run, "R#") == []
@@ -218,7 +228,7 @@ def test_given_news_of_a_run_that_is_over_then_nothing_is_written(observation: C
 # -- races with the gate --------------------------------------------------------------------------------------------------------
 
 
-def race(decision: Decision, report: Transaction, run: Run, now: int = NOW + 16 * MINUTE) -> Desk:
+def race(decision: Decision, report: Transaction, run: Run, now: int = NOW + 16 * MINUTE) -> DecisionHarness:
     """Prepares the owner's decision, lets the report come first, then commits the decision."""
     desk = a_desk(run)
     transaction, _ = desk.prepare(decision, now)
@@ -231,9 +241,9 @@ def race(decision: Decision, report: Transaction, run: Run, now: int = NOW + 16 
 @pytest.mark.parametrize(
     "decision",
     [
-        LookAtRun(0, ID, lambda run: None),
+        CheckRun(0, ID, lambda run: None),
         RequestCancel(0, ID),
-        RunGone(0, ID, 1, Gone(1)),
+        AttemptEnded(0, ID, 1, ProgramEnded(1)),
         RejectRun(0, ID, 1, "config", ""),
     ],
     ids=lambda each: type(each).__name__,
@@ -248,7 +258,7 @@ def test_given_a_program_that_passes_the_gate_first_then_the_owners_end_is_refus
 
 def test_given_an_end_that_is_reported_first_then_the_observed_one_does_not_replace_it() -> None:
     report = finish_run(ID, 1, "driver-1", "succeeded", 0, None, None, None, NOW + 3, "t")
-    desk = race(RunGone(0, ID, 1, Gone(1)), report, STATES["running"])
+    desk = race(AttemptEnded(0, ID, 1, ProgramEnded(1)), report, STATES["running"])
     gone(desk)
     assert outcome(desk) == "launched/succeeded"
 
@@ -264,7 +274,7 @@ def test_given_a_submission_known_after_the_program_started_then_its_state_stays
 def test_given_a_look_at_a_run_that_goes_on_then_its_state_is_told() -> None:
     seen: list[Any] = []
     desk = a_desk(STATES["running"])
-    desk.decide(LookAtRun(0, ID, seen.append), NOW + 10)
+    desk.decide(CheckRun(0, ID, seen.append), NOW + 10)
     assert [run.state for run in seen] == ["running"]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND, a_request, a_spec, all_of, an_apply, an_event, on_data
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.shard_bench import a_bench
 from tidegate_core.rows.effects import Write
 
 
-def manifest(bench: Bench) -> list[str]:
+def manifest(bench: ActorHarness) -> list[str]:
     rows = bench.started[-1].context["manifest"]
     assert isinstance(rows, list)
     return [str(row["partition"]) for row in rows if isinstance(row, dict)]

@@ -17,15 +17,15 @@ from tests.support.builders import (
     on_data,
     on_run_of,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.shard_bench import FOR_EVER, a_bench, a_submit, states, triggered
 from tidegate_core.rows.effects import (
     Cancel,
     Commit,
     Effect,
-    Gone,
     Invalid,
     NotSubmitted,
+    ProgramEnded,
     Read,
     ReadRange,
     SubmitFailed,
@@ -67,7 +67,7 @@ def test_given_a_submission_that_is_refused_although_its_program_has_begun_then_
     """Found in review: a submission has no answer, the next one finds no script any more, and the program of the first has passed the gate.
     Nobody watched it, so it was lost for good, with its permit, once it died without a report.
     """
-    bench = a_bench(Behaviour(runs_for=MINUTE, reports=False, gone=Gone(137)))
+    bench = a_bench(Behaviour(runs_for=MINUTE, reports=False, gone=ProgramEnded(137)))
     bench.lose_answer_of(a_submit, told=NotSubmitted("the launcher gave no answer"))
     bench.answer_with(a_submit, SubmitFailed("config", "no such file"))
     triggered(bench)
@@ -205,7 +205,7 @@ def test_given_a_program_that_vanishes_without_a_report_then_the_run_failed() ->
     bench = a_bench(FOR_EVER)
     run = triggered(bench)
     bench.run(SECOND)
-    bench.vanish(run, gone=Gone(137))
+    bench.vanish(run, gone=ProgramEnded(137))
     bench.run(SECOND)
     (ended,) = bench.rows("R#")
     assert (ended["state"], ended["reason"], ended["exit_code"]) == ("failed", "no_report", 137)
@@ -266,7 +266,7 @@ def test_given_a_line_of_programs_and_a_look_that_stands_in_its_lane_for_hours_t
     """Seed 35004834: the look was asked for before the run stood in line, a commit of another schedule kept the lane for longer than a run
     has to be submitted, and the run was given up, for no launcher had taken it; and none had been asked.
     """
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.answer_with(a_submit, NotSubmitted("the launcher is away"), times=9)
     bench.answer_with(a_submit, NotSubmitted("others are in line before it", unasked=True), times=10_000)
@@ -355,7 +355,7 @@ def test_given_a_lane_that_stands_for_minutes_then_the_sweeps_of_that_time_are_o
     assert len(looks_at(bench, run_id)) - looks <= 2
 
 
-def looks_at(bench: Bench, run_id: str) -> list[Effect]:
+def looks_at(bench: ActorHarness, run_id: str) -> list[Effect]:
     return [
         each for each in bench.asked if isinstance(each, Read) and any(key.sk == f"R#{run_id}" for key in each.keys)
     ]

@@ -7,22 +7,22 @@ from typing import Any
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, a_request, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.request_bench import answer
 from tidegate_core.rows.effects import LaunchOrder, ReadRange
-from tidegate_core.runs import run_lifecycle as runs
-from tidegate_core.writes import read_cache as view
+from tidegate_core.runs import run_lifecycle
+from tidegate_core.writes import read_cache
 
 LASTS = Behaviour(runs_for=None)
 NEVER_STARTS = Behaviour(starts_after=None)
 EACH_EIGHTH = 8
 
 
-def a_crowd(monkeypatch: pytest.MonkeyPatch) -> Bench:
+def a_crowd(monkeypatch: pytest.MonkeyPatch) -> ActorHarness:
     """Ninety runs, where sixty items are kept; each eighth has not passed the gate."""
-    monkeypatch.setattr(view, "ITEMS_MAX", 60)
-    monkeypatch.setattr(runs, "READ_BY_NAME_MAX", 15)
-    bench = Bench()
+    monkeypatch.setattr(read_cache, "ITEMS_MAX", 60)
+    monkeypatch.setattr(run_lifecycle, "READ_BY_NAME_MAX", 15)
+    bench = ActorHarness()
 
     def behaves(order: LaunchOrder) -> Behaviour:
         return LASTS if len(bench.submitted_at) % EACH_EIGHTH else NEVER_STARTS

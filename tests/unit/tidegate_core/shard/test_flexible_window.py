@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.builders import HOUR, MINUTE, NOW, a_definition, a_job, a_schedule, a_spec, every, parsed_spec
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.decision_harness import DecisionHarness
 from tidegate_core.admission.admit import AdmitNext
 from tidegate_core.language.triggers import EveryTrigger
 from tidegate_core.rows.job import Job
@@ -61,7 +61,7 @@ def test_given_5000_schedules_over_a_month_then_each_minute_of_the_night_has_its
 
 def test_given_a_place_ahead_then_the_job_waits_for_it_and_goes_then() -> None:
     spec = a_spec(trigger=every("1d", flexible="1h"))
-    desk = Desk(a_definition(spec), a_schedule(), a_job(1, nominal=NOW))
+    desk = DecisionHarness(a_definition(spec), a_schedule(), a_job(1, nominal=NOW))
     place = flexible_until(flexible("1h"), REF, NOW)
     look = AdmitNext(REF, desk.memory, lambda goes_on: None, most=1)
 

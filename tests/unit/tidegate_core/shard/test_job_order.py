@@ -19,9 +19,9 @@ from tests.support.builders import (
     a_spec,
     at_most,
 )
-from tests.support.harness.decision_harness import Desk, rows_of
+from tests.support.harness.decision_harness import DecisionHarness, rows_of
 from tidegate_core.admission.admit import AdmitNext
-from tidegate_core.admission.overlap_rules import settle, settle_parked, to_cancel
+from tidegate_core.admission.overlap_rules import apply_policy, settle_parked, to_cancel
 from tidegate_core.commands.request_answer import Outcome
 from tidegate_core.commands.run_commands import TriggerNow
 from tidegate_core.language.definitions.overlap_policy import Overlap
@@ -32,7 +32,7 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.run import Run
-from tidegate_core.rows.shared_limit import Waiter
+from tidegate_core.rows.shared_limit import QueueEntry
 from tidegate_core.rows.store_operations import Transaction
 from tidegate_core.writes.limit_permits import Permit, take_permit
 
@@ -43,32 +43,32 @@ MISSED = a_job(1, due=NOW - 10 * MINUTE, catch_up=True)
 ON_TIME = a_job(2, due=NOW)
 
 
-def a_desk(*jobs: Job, specs: tuple[Doc, ...] = (), taken: bool = True, **state: Any) -> Desk:
+def a_desk(*jobs: Job, specs: tuple[Doc, ...] = (), taken: bool = True, **state: Any) -> DecisionHarness:
     """Jobs of a schedule whose versions are `specs`; the only slot of the group is somebody else's."""
     versions = specs or (a_spec(priority="highest", constraints=[IN_GROUP]),)
     definitions = [a_definition(spec, version=number) for number, spec in enumerate(versions, start=1)]
-    desk = Desk(*definitions, a_schedule(version=len(versions), **state), *jobs)
+    desk = DecisionHarness(*definitions, a_schedule(version=len(versions), **state), *jobs)
     if taken:
         desk.store.transact(Transaction("before", take_permit(Permit(GROUP, "0003-stranger"), 1), "p", None))
     return desk
 
 
-def look(desk: Desk, now: int = NOW, times: int = 3) -> None:
+def look(desk: DecisionHarness, now: int = NOW, times: int = 3) -> None:
     for _ in range(times):
         desk.decide(AdmitNext(REF, desk.memory, lambda goes_on: None), now)
 
 
-def in_queue(desk: Desk) -> list[str]:
+def in_queue(desk: DecisionHarness) -> list[str]:
     """The jobs that stand in the group's queue, in its order."""
     return [row.job_id for row in rows_in_queue(desk)]
 
 
-def rows_in_queue(desk: Desk) -> list[Waiter]:
-    rows = [from_item(Waiter, item) for item in rows_of(desk.store, "IW#")]
+def rows_in_queue(desk: DecisionHarness) -> list[QueueEntry]:
+    rows = [from_item(QueueEntry, item) for item in rows_of(desk.store, "IW#")]
     return sorted(rows, key=lambda row: row.key(0).sk)
 
 
-def admitted(desk: Desk) -> list[str]:
+def admitted(desk: DecisionHarness) -> list[str]:
     return [run.id for run in desk.records(Run, "R#")]
 
 
@@ -155,7 +155,7 @@ def test_given_a_missed_job_after_one_on_time_then_what_stands_for_both_is_on_ti
 ) -> None:
     spec = parse_schedule(a_spec(overlap=overlap))
     before, missed = a_job(1, due=NOW), a_job(2, due=NOW + 10 * MINUTE, catch_up=True)
-    settled = settle_parked(spec, [before, missed]) if parked else settle(spec, [before, missed], ())
+    settled = settle_parked(spec, [before, missed]) if parked else apply_policy(spec, [before, missed], ())
     assert settled.kept is not None
     assert (settled.kept.id, settled.kept.catch_up, settled.kept.times_out) == (missed.id, None, True)
 
@@ -163,7 +163,7 @@ def test_given_a_missed_job_after_one_on_time_then_what_stands_for_both_is_on_ti
 @pytest.mark.parametrize("overlap", ["keep_latest", "coalesce"])
 def test_given_one_on_time_after_a_missed_job_then_it_waits_since_its_own_time(overlap: Overlap) -> None:
     """The waiting of a low job would give it a place before urgent jobs of others that wait since longer."""
-    kept = settle(parse_schedule(a_spec(overlap=overlap)), [ON_TIME, MISSED], ()).kept
+    kept = apply_policy(parse_schedule(a_spec(overlap=overlap)), [ON_TIME, MISSED], ()).kept
     assert kept is not None
     assert (kept.id, kept.catch_up, kept.waits_since) == (ON_TIME.id, None, ON_TIME.satisfied_at)
 
@@ -171,7 +171,7 @@ def test_given_one_on_time_after_a_missed_job_then_it_waits_since_its_own_time(o
 def test_given_a_full_queue_that_rejects_then_what_was_missed_takes_no_place_of_what_is_due_now() -> None:
     spec = parse_schedule(a_spec(max_pending=2, on_overflow="reject"))
     missed = [a_job(number, due=NOW + number, catch_up=True) for number in (1, 2)]
-    settled = settle(spec, [*missed, a_job(3, due=NOW + 3)], ())
+    settled = apply_policy(spec, [*missed, a_job(3, due=NOW + 3)], ())
     assert [each.job.id for each in settled.ended] == [missed[-1].id]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, NOW, Doc, a_definition, a_job, a_run, a_schedule, a_spec, at_most
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.decision_harness import DecisionHarness
 from tidegate_core.admission.admit import AdmitNext
 from tidegate_core.rows import keys
 from tidegate_core.rows.job import Job
@@ -16,7 +16,7 @@ from tidegate_core.rows.run import Run
 from tidegate_core.rows.run_history import PastRuns
 from tidegate_core.rows.store_operations import Key, Put
 from tidegate_core.runs.parked_runs import park_run
-from tidegate_core.runs.run_lifecycle import LookAtRun, RequestCancel
+from tidegate_core.runs.run_lifecycle import CheckRun, RequestCancel
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 REF = "flights/nightly"
@@ -44,26 +44,26 @@ def rate(most: int, per: str = "1h") -> Doc:
     return {"type": "rate", "max": most, "per": per}
 
 
-def a_desk(*constraints: Doc, jobs: int = 1, **spec: Any) -> Desk:
+def a_desk(*constraints: Doc, jobs: int = 1, **spec: Any) -> DecisionHarness:
     document = a_spec(constraints=list(constraints), overlap="allow", **spec)
-    return Desk(a_definition(document), a_schedule(), *(a_job(number) for number in range(1, jobs + 1)))
+    return DecisionHarness(a_definition(document), a_schedule(), *(a_job(number) for number in range(1, jobs + 1)))
 
 
-def admit(desk: Desk, now: int = NOW) -> list[str]:
+def admit(desk: DecisionHarness, now: int = NOW) -> list[str]:
     """Runs that are open after a look."""
     desk.decide(AdmitNext(REF, desk.memory, lambda goes_on: None), now)
     return [run.id for run in desk.records(Run, "R#") if run.ended_at is None]
 
 
-def end(desk: Desk, number: int, now: int, outcome: str = "succeeded") -> None:
+def end(desk: DecisionHarness, number: int, now: int, outcome: str = "succeeded") -> None:
     """The run passed the gate, and reported."""
     run = desk.record(Run, keys.run(0, a_job(number).id))
     assert run is not None
     desk.lay(replace(run, state="running", started_at=now - 1, ended_at=now, outcome=outcome))
-    desk.decide(LookAtRun(0, run.id, lambda seen: None), now)
+    desk.decide(CheckRun(0, run.id, lambda seen: None), now)
 
 
-def past(desk: Desk) -> PastRuns | None:
+def past(desk: DecisionHarness) -> PastRuns | None:
     return desk.record(PastRuns, PAST)
 
 
@@ -202,7 +202,7 @@ def test_given_a_run_that_failed_before_its_program_started_then_it_was_one_all_
     desk = a_desk(rate(1), jobs=2)
     admit(desk)
     (run,) = desk.records(Run, "R#")
-    desk.decide(LookAtRun(0, run.id, lambda seen: None), run.start_by)
+    desk.decide(CheckRun(0, run.id, lambda seen: None), run.start_by)
     assert [entry[1] for entry in desk.ledger()] == ["launched"]
     known = past(desk)
     assert known is not None

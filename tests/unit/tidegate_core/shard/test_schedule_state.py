@@ -17,17 +17,17 @@ from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.shard.schedule_state import (
     STRETCHES_MAX,
     admits,
-    awaits_cut,
+    awaits_backlog_cut,
     backlog_through,
     carried_on,
+    clocks_stopped,
     fires,
     is_cut,
     keeps_pending,
-    kept_from,
     launches,
+    oldest_kept_generation,
     present_evidence,
-    present_job,
-    stands_still,
+    rebind_job,
     stopped,
     stopped_by,
     version_of,
@@ -69,7 +69,7 @@ def test_given_status_and_mode_then_this_may_happen(
     status: str, mode: str, expected: tuple[bool, bool, bool, bool]
 ) -> None:
     state = a_schedule(status=status, mode=mode)
-    assert (fires(state), admits(state), stands_still(state), keeps_pending(state)) == expected
+    assert (fires(state), admits(state), clocks_stopped(state), keeps_pending(state)) == expected
 
 
 @pytest.mark.parametrize("suspended", [{}, {"status": "suspended", "mode": "drain"}])
@@ -92,18 +92,18 @@ def test_given_two_resumes_then_a_job_is_cut_by_the_one_that_it_waited_at(
 ) -> None:
     state = a_schedule(shedding=shedding, backlog_through=NOW, cut_through=NOW - MINUTE)
     jobs = [a_job(satisfied_at=at) for at in (NOW - MINUTE, NOW, NOW + 1)]
-    assert [(awaits_cut(state, job), is_cut(state, job)) for job in jobs] == expected
+    assert [(awaits_backlog_cut(state, job), is_cut(state, job)) for job in jobs] == expected
 
 
 def test_given_records_of_an_older_version_then_they_load_and_mean_what_they_meant() -> None:
     state = a_schedule(generation=7)
     item = {name: value for name, value in to_item(state, state.key(0)).items() if name not in NEW_FIELDS}
     loaded = from_item(ScheduleState, item)
-    assert (kept_from(loaded), stopped(loaded, NOW), version_of(loaded, 3)) == (7, 0, 3)
+    assert (oldest_kept_generation(loaded), stopped(loaded, NOW), version_of(loaded, 3)) == (7, 0, 3)
     assert (backlog_through(loaded), loaded.missed_by_update, loaded.unmade_through) == (loaded.changed_at, None, None)
     job = a_job()
     old = {name: value for name, value in to_item(job, job.key(0)).items() if name not in {"stopped", "free_attempts"}}
-    assert present_job(loaded, from_item(Job, old), NOW) == job
+    assert rebind_job(loaded, from_item(Job, old), NOW) == job
 
 
 @given(st.lists(st.tuples(st.sampled_from(["hold", "freeze", "drain"]), st.integers(1, 500), st.integers(1, 500))))
@@ -117,11 +117,11 @@ def test_given_any_suspensions_then_a_deadline_moves_by_exactly_the_time_in_whic
         now += active
         state = replace(state, status="suspended", mode=mode, suspended_at=now)
         now += length // 2
-        job = present_job(state, job, now)  # Written in the middle, by whatever: it makes no difference.
+        job = rebind_job(state, job, now)  # Written in the middle, by whatever: it makes no difference.
         now += length - length // 2
         state = replace(state, status="active", stopped_ms=stopped(state, now))
         still += length if mode != "drain" else 0
-    assert present_job(state, job, now).deadline == NOW + MINUTE + still
+    assert rebind_job(state, job, now).deadline == NOW + MINUTE + still
     assert present_evidence(state, evidence, now).deadline == NOW + MINUTE + still
 
 

@@ -10,23 +10,23 @@ from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.store_operations import Key
 from tidegate_core.rows.timer import TimerRow
-from tidegate_core.shard.shard_cache import Memory
+from tidegate_core.shard.shard_cache import ShardCache
 
 REF = "flights/nightly"
 
 
-def learn(memory: Memory, job: Job, *, gone: bool = False) -> None:
-    memory.learn(job.key(0), None if gone else to_item(job, job.key(0)))
+def learn(memory: ShardCache, job: Job, *, gone: bool = False) -> None:
+    memory.apply_row(job.key(0), None if gone else to_item(job, job.key(0)))
 
 
-def arm(memory: Memory, at: int, name: str = "nightly") -> TimerRow:
+def arm(memory: ShardCache, at: int, name: str = "nightly") -> TimerRow:
     row = TimerRow(at=at, kind="S", ref=f"flights/{name}")
-    memory.learn(row.key(0), to_item(row, row.key(0)))
+    memory.apply_row(row.key(0), to_item(row, row.key(0)))
     return row
 
 
 def test_given_jobs_in_any_order_then_they_wait_in_the_order_of_their_satisfaction() -> None:
-    memory = Memory(0)
+    memory = ShardCache(0)
     for number in (3, 1, 2):
         learn(memory, a_job(number))
     assert memory.waiting(REF) == [a_job(number).id for number in (1, 2, 3)]
@@ -38,7 +38,7 @@ def test_given_jobs_in_any_order_then_they_wait_in_the_order_of_their_satisfacti
 
 
 def test_given_timer_rows_beyond_the_horizon_then_they_are_not_kept() -> None:
-    memory = Memory(0)
+    memory = ShardCache(0)
     memory.horizon = NOW + 10
     arm(memory, NOW + 11)
     assert memory.next_wake() is None
@@ -50,16 +50,16 @@ def test_given_timer_rows_beyond_the_horizon_then_they_are_not_kept() -> None:
 
 
 def test_given_a_timer_row_that_was_deleted_then_it_neither_wakes_nor_is_due() -> None:
-    memory = Memory(0)
+    memory = ShardCache(0)
     memory.horizon = NOW + 10
     row = arm(memory, NOW)
-    memory.learn(row.key(0), None)
+    memory.apply_row(row.key(0), None)
     assert memory.next_wake() is None
     assert memory.take_due(NOW) == []
 
 
 def test_given_the_same_timer_row_again_then_it_is_due_once() -> None:
-    memory = Memory(0)
+    memory = ShardCache(0)
     memory.horizon = NOW + 10
     row = arm(memory, NOW)
     arm(memory, NOW)
@@ -67,7 +67,7 @@ def test_given_the_same_timer_row_again_then_it_is_due_once() -> None:
 
 
 def test_given_held_schedules_then_each_is_looked_at_once_at_its_earliest_instant() -> None:
-    memory = Memory(0)
+    memory = ShardCache(0)
     for until in (NOW + 9, NOW + 5, NOW + 5, NOW + 20):
         memory.hold(REF, until)
     assert memory.next_wake() == NOW + 5
@@ -80,7 +80,7 @@ def test_given_held_schedules_then_each_is_looked_at_once_at_its_earliest_instan
 
 
 def test_given_looks_before_something_is_due_then_the_two_are_told_apart() -> None:
-    memory = Memory(0)
+    memory = ShardCache(0)
     memory.hold(REF, NOW + 10, due=NOW + 100)
     assert (memory.next_wake(), memory.next_due()) == (NOW + 10, NOW + 100)
     memory.hold(REF, NOW + 10, due=NOW + 50)
@@ -90,7 +90,7 @@ def test_given_looks_before_something_is_due_then_the_two_are_told_apart() -> No
 
 
 def test_given_a_look_a_second_then_what_is_remembered_does_not_grow() -> None:
-    memory = Memory(0)
+    memory = ShardCache(0)
     for second in range(1_000):
         memory.hold(REF, NOW + 10_000_000)
         memory.hold(REF, NOW + second)
@@ -99,7 +99,7 @@ def test_given_a_look_a_second_then_what_is_remembered_does_not_grow() -> None:
 
 
 def test_given_a_permit_that_is_back_then_those_who_wait_for_that_limit_are_named_once() -> None:
-    memory = Memory(0)
+    memory = ShardCache(0)
     memory.hold("flights/b", NOW, ["limit"])
     memory.hold("flights/a", NOW, ["limit", "another"])
     memory.hold("flights/c", NOW, ["another"])
@@ -109,7 +109,7 @@ def test_given_a_permit_that_is_back_then_those_who_wait_for_that_limit_are_name
 
 
 def test_given_a_job_set_aside_then_those_behind_it_are_first_until_it_is_taken_back() -> None:
-    memory = Memory(0)
+    memory = ShardCache(0)
     for number in (1, 2):
         learn(memory, a_job(number))
     memory.set_aside(a_job(1).id)
@@ -119,9 +119,9 @@ def test_given_a_job_set_aside_then_those_behind_it_are_first_until_it_is_taken_
 
 
 def test_given_rows_of_the_history_then_they_are_ignored() -> None:
-    memory = Memory(0)
+    memory = ShardCache(0)
     run = a_run()
-    memory.learn(Key("SH#0000", f"R#{run.id}", "history"), to_item(run, run.key(0)))
+    memory.apply_row(Key("SH#0000", f"R#{run.id}", "history"), to_item(run, run.key(0)))
     assert memory.runs == {}
 
 
@@ -131,7 +131,7 @@ def test_given_rows_of_the_history_then_they_are_ignored() -> None:
     )
 )
 def test_given_any_changes_then_waiting_is_what_the_rows_say(changes: list[tuple[int, str | None]]) -> None:
-    memory, rows = Memory(0), {}
+    memory, rows = ShardCache(0), {}
     for number, state in changes:
         rows[number] = state
         learn(memory, a_job(number, state=state or "pending_constraint"), gone=state is None)
@@ -141,23 +141,23 @@ def test_given_any_changes_then_waiting_is_what_the_rows_say(changes: list[tuple
 
 
 def test_given_a_row_that_is_left_then_no_look_at_the_rows_brings_it_back_before_the_controls_change() -> None:
-    memory = Memory(0)
+    memory = ShardCache(0)
     memory.horizon = NOW + 10
     arm(memory, NOW)
     (row,) = memory.take_due(NOW)
     memory.leave(row)
     arm(memory, NOW)
     assert memory.next_wake() is None
-    memory.take_up_what_was_left()
+    memory.requeue_deferred()
     assert memory.take_due(NOW) == [row]
 
 
 def test_given_a_row_that_is_left_and_deleted_then_it_does_not_come_back() -> None:
-    memory = Memory(0)
+    memory = ShardCache(0)
     memory.horizon = NOW + 10
     arm(memory, NOW)
     (row,) = memory.take_due(NOW)
     memory.leave(row)
-    memory.learn(row.key(0), None)
-    memory.take_up_what_was_left()
+    memory.apply_row(row.key(0), None)
+    memory.requeue_deferred()
     assert memory.next_wake() is None

@@ -16,11 +16,11 @@ from tidegate_core.writes.limit_permits import (
     HOLDERS_INLINE_MAX,
     Permit,
     close_queue,
-    home_of,
     homes_of,
     lapse_offers,
     mark_queue,
     offer_slots,
+    owner_shard_of,
     return_permits,
     take_permit,
 )
@@ -134,7 +134,7 @@ def test_given_somebody_who_joined_since_then_the_queue_stays_open(store: Memory
 
 
 def test_given_any_limit_then_its_home_is_one_shard_and_a_run_names_it_whatever_form_its_permit_has() -> None:
-    home = home_of(LIMIT, 256)
+    home = owner_shard_of(LIMIT, 256)
     assert 0 <= home < 256
     named = [Permit.of(LIMIT, "r", 2).text(), Permit.of(LIMIT, "r", 900).text(), "SH#0001|LIM#flights/nightly"]
     assert homes_of(named, 256) == [(home, LIMIT)]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item, to_item
-from tidegate_core.rows.message import FIRST_VERSION, FOR_EVER, Guard, Message, MessageTimer
+from tidegate_core.rows.message import FIRST_VERSION, FOR_EVER, Message, MessageFence, MessageTimer
 from tidegate_core.rows.store_operations import Applied, Cancelled, Put
 from tidegate_core.writes.fencing import acquire_shard
 from tidegate_core.writes.message_delivery import (
@@ -19,7 +19,7 @@ from tidegate_core.writes.message_delivery import (
     Tally,
     checkpoint,
     progress_of,
-    raise_guard,
+    raise_fence,
     refuse_version,
     retry,
 )
@@ -84,10 +84,10 @@ def test_given_a_closed_tally_then_its_row_is_written_with_the_checkpoint_or_not
 )
 def test_given_a_guard_then_it_only_rises(store: MemoryStore, before: str | None, wanted: str, rises: bool) -> None:
     if before is not None:
-        store.transact(raise_guard(0, 1, Guard(id="m", live_from=before), "before"))
-    outcome = store.transact(raise_guard(0, 1, Guard(id="m", live_from=wanted), "now"))
+        store.transact(raise_fence(0, 1, MessageFence(id="m", live_from=before), "before"))
+    outcome = store.transact(raise_fence(0, 1, MessageFence(id="m", live_from=wanted), "now"))
     assert isinstance(outcome, Applied) == rises
-    item = store.peek(keys.message_guard(0, "m"))
+    item = store.peek(keys.message_fence(0, "m"))
     assert item is not None
     assert item["live_from"] == (wanted if rises else before)
 
@@ -95,20 +95,20 @@ def test_given_a_guard_then_it_only_rises(store: MemoryStore, before: str | None
 def test_given_a_new_owner_then_the_former_one_raises_no_guard(store: MemoryStore) -> None:
     """The present owner may have loaded what the guard covers, and would not hear of it (I7)."""
     store.transact(acquire_shard(0, store.peek(keys.lease(0)), store.peek(PROGRESS), 1, 2, "node-2", "again"))
-    assert isinstance(store.transact(raise_guard(0, 1, Guard(id="m", live_from="v"), "zombie")), Cancelled)
-    assert store.transact(raise_guard(0, 2, Guard(id="m", live_from="v"), "mine")) == Applied()
+    assert isinstance(store.transact(raise_fence(0, 1, MessageFence(id="m", live_from="v"), "zombie")), Cancelled)
+    assert store.transact(raise_fence(0, 2, MessageFence(id="m", live_from="v"), "mine")) == Applied()
 
 
 def test_given_refused_versions_then_the_guard_covers_each_for_ever_and_a_late_repeat_takes_nothing_away() -> None:
     store = MemoryStore(remembers_tokens=False)
     store.transact(acquire_shard(0, None, None, 1, 1, "node-1", "acquire"))
-    store.transact(raise_guard(0, 1, Guard(id="m", live_from="v3", expires_at=9), "before"))
+    store.transact(raise_fence(0, 1, MessageFence(id="m", live_from="v3", expires_at=9), "before"))
     first, second = (refuse_version(0, 1, "m", version, version) for version in ("v5", "v7"))
     for each in (first, second, first):
         assert store.transact(each) == Applied()
-    item = store.peek(keys.message_guard(0, "m"))
+    item = store.peek(keys.message_fence(0, "m"))
     assert item is not None
-    guard = from_item(Guard, item)
+    guard = from_item(MessageFence, item)
     assert (guard.live_from, guard.refused, guard.expires_at) == ("v3", frozenset({"v5", "v7"}), None)
     assert [version for version in ("v2", "v3", "v4", "v5", "v6", "v7", "v8") if guard.covers(version)] == [
         "v2",

@@ -12,7 +12,7 @@ from tests.support.builders import NOW, a_job
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.job import Job
-from tidegate_core.rows.scope_suspension import NO_CONTROLS, Controls
+from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, ScopeSuspensions
 from tidegate_core.rows.store_operations import (
     ACTIONS_PLANNED_MAX,
     TRANSACTION_BYTES_PLANNED_MAX,
@@ -42,7 +42,7 @@ def view() -> View:
 
 @pytest.fixture
 def unit(view: View) -> UnitOfWork:
-    return UnitOfWork(view, 0, 7, Controls(version=3))
+    return UnitOfWork(view, 0, 7, ScopeSuspensions(version=3))
 
 
 def stored(job: Job, revision: int = 4) -> Item:
@@ -323,7 +323,7 @@ def test_given_a_dropped_decision_then_nothing_of_it_is_left(unit: UnitOfWork) -
 
 @given(shares=st.lists(st.integers(1, 60), max_size=8))
 def test_given_any_decisions_then_what_is_kept_stays_below_the_stores_limit(shares: list[int]) -> None:
-    unit = UnitOfWork(View(0), 0, 1, NO_CONTROLS)
+    unit = UnitOfWork(View(0), 0, 1, NO_SUSPENSIONS)
     numbers = iter(range(10_000))
     for share in shares:
         for _ in range(share):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, TopicPartition
 
-from tidegate_kafka.admin import topic_snapshot_reader as landed
+from tidegate_kafka.admin import topic_snapshot_reader
 from tidegate_kafka.admin.topic_snapshot_reader import LandedOnTopics
 from tidegate_kafka.clients.settings import KafkaSettings
 from tidegate_ports.topic_snapshot import LandedUnavailable
@@ -84,7 +84,7 @@ class Log:
 
 
 def read(log: Log, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
-    monkeypatch.setattr(landed, "Consumer", lambda _: log)
+    monkeypatch.setattr(topic_snapshot_reader, "Consumer", lambda _: log)
     reader = LandedOnTopics(KafkaSettings(bootstrap_servers="127.0.0.1:1", allow_plaintext=True))
     try:
         return [(each.append_time - SINCE, each.is_cut) for each in reader.read([TOPIC], SINCE)]

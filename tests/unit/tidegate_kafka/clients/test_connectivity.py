@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from tidegate_kafka.clients import connectivity as reach
-from tidegate_kafka.clients.connectivity import ASK_EVERY_MS, GOING_MAX, PATIENCE_MS, CutOff, Reach, others_find
+from tidegate_kafka.clients import connectivity
+from tidegate_kafka.clients.connectivity import ASK_EVERY_MS, GOING_MAX, PATIENCE_MS, Connectivity, CutOff, others_find
 from tidegate_kafka.clients.settings import KafkaSettings
 
 PATIENCE_S = 60.0
@@ -24,7 +24,7 @@ class World:
         self.now = 0
         self.finds = self.others_find = True
         self.asked = self.strangers = 0
-        self.reach = Reach(SETTINGS, self._others, self.now)
+        self.reach = Connectivity(SETTINGS, self._others, self.now)
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> object:
         assert topic == "tidegate.requests", "not all that the cluster has"
@@ -106,7 +106,7 @@ def test_given_a_client_that_hears_of_a_broker_meanwhile_then_its_silence_is_ove
 
 
 def test_given_a_client_that_is_asked_every_second_then_strangers_are_not(world: World) -> None:
-    world.reach = Reach(SETTINGS, world._others, world.now, every_ms=1_000)
+    world.reach = Connectivity(SETTINGS, world._others, world.now, every_ms=1_000)
     world.finds = world.others_find = False
     world.look_for(10 * ASK_EVERY_MS)
     assert (world.asked, world.strangers) == (50, 10)
@@ -120,8 +120,8 @@ def test_given_a_stranger_that_cannot_be_made_then_the_client_stays(
     def unmade(_: object) -> None:
         raise KafkaException(KafkaError(KafkaError._INVALID_ARG, "ssl.ca.location: no such file"))
 
-    monkeypatch.setattr(reach, "AdminClient", unmade)
-    world.reach = Reach(SETTINGS, others_find, world.now)
+    monkeypatch.setattr(connectivity, "AdminClient", unmade)
+    world.reach = Connectivity(SETTINGS, others_find, world.now)
     world.finds = False
     world.look_for(3 * PATIENCE_MS)
     assert not world.reach.suspects
@@ -147,7 +147,7 @@ class Lingering:
 
 @contextmanager
 def lingering_strangers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(reach, "AdminClient", Lingering)
+    monkeypatch.setattr(connectivity, "AdminClient", Lingering)
     Lingering.made = 0
     Lingering.answers.clear()
     try:
@@ -155,7 +155,7 @@ def lingering_strangers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     finally:
         Lingering.answers.set()
         for thread in threading.enumerate():
-            if thread.name in (reach.STRANGER, reach.FORMER):
+            if thread.name in (connectivity.STRANGER, connectivity.FORMER):
                 thread.join(PATIENCE_S)
         for _ in range(Lingering.made):
             assert Lingering.gone.acquire(timeout=PATIENCE_S)
@@ -187,6 +187,6 @@ def test_given_clients_that_never_end_then_strangers_are_asked_all_the_same(monk
 
     with lingering_strangers(monkeypatch):
         for _ in range(2 * GOING_MAX):
-            reach.close_aside(Endless())
+            connectivity.close_aside(Endless())
         others_find(SETTINGS)
         assert Lingering.made == 1

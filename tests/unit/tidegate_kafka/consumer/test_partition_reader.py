@@ -15,8 +15,7 @@ from confluent_kafka import KafkaError
 from tidegate_core.rows.effects import EndOffsets, Unavailable
 from tidegate_kafka.clients.connectivity import ASK_EVERY_MS
 from tidegate_kafka.clients.settings import KafkaSettings
-from tidegate_kafka.consumer import topic_ids
-from tidegate_kafka.consumer import topic_recreation as made_anew
+from tidegate_kafka.consumer import topic_ids, topic_recreation
 from tidegate_kafka.consumer.partition_reader import KafkaPartitionReader
 from tidegate_ports.bus import END, BeginOffsets, ReaderListener, Record, Topic, Topics
 
@@ -175,7 +174,7 @@ async def test_given_a_topic_that_was_made_anew_then_the_next_client_goes_on_whe
     world: World, client: FakeClient, notes: Notes, a_record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that had known the former topic may read nothing of the next one for ever, and say nothing (`made_anew`)."""
-    monkeypatch.setattr(made_anew, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(topic_recreation, "LOOK_EVERY_S", 0.001)
     after = world.clients[1]
     await begin(world, client)
     world.reader.assign(POKES, 1, END)

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from tidegate_core.rows.effects import EndOffsets, Unavailable
-from tidegate_kafka.consumer import topic_recreation as made_anew
-from tidegate_kafka.consumer.topic_recreation import MadeAnew
+from tidegate_kafka.consumer import topic_recreation
+from tidegate_kafka.consumer.topic_recreation import RecreationDetector
 from tidegate_ports.bus import BeginOffsets, Topic, Topics
 
 FORMER, NEXT = Topic("lake.commits", "old", 4), Topic("lake.commits", "new", 4)
@@ -48,7 +48,7 @@ class World:
         self.told: list[str] = []
         self.notices: list[str] = []
         self.found, self.failed = asyncio.Event(), asyncio.Event()
-        self.watch = MadeAnew(
+        self.watch = RecreationDetector(
             self.brokers,
             self.tell,
             loop=asyncio.get_running_loop(),
@@ -136,7 +136,7 @@ async def test_given_a_topic_that_may_not_be_read_any_more_then_another_one_is_t
 async def test_given_a_round_that_fails_then_the_next_one_looks_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(made_anew, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(topic_recreation, "LOOK_EVERY_S", 0.001)
     world.brokers.answer = ValueError("a bug")
     world.watch.start()
     world.watch.start()

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
-from tidegate_core.engine.membership_lease import Guard
+from tidegate_core.engine.membership_lease import MembershipLease
 from tidegate_kafka.clients.settings import KafkaSettings
-from tidegate_kafka.consumer.consumer_commands import Orders
+from tidegate_kafka.consumer.consumer_commands import ConsumerCommands
 from tidegate_kafka.consumer.partition_flows import ClientEnded
 from tidegate_kafka.group.commit_probes import Probes
 from tidegate_kafka.group.group_member import Callbacks, Member
@@ -59,8 +59,8 @@ class Stage:
     ) -> None:
         self.client, self.topic, self.clock, self.notes = client, topic, clock, notes
         self.told = Told()
-        self.orders = Orders()
-        self.guard = Guard(settings.half_session_ms)
+        self.orders = ConsumerCommands()
+        self.guard = MembershipLease(settings.half_session_ms)
         self.probes = Probes(
             topic.name, self.guard, settings.probe_every_ms, lambda function, *rest: function(*rest), notes
         )

@@ -17,9 +17,9 @@ from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tidegate_kafka.clients.settings import KafkaSettings
-from tidegate_kafka.consumer import topic_recreation as made_anew
+from tidegate_kafka.consumer import topic_recreation
 from tidegate_kafka.group.membership import KafkaMembership, MakeClient, OnCommit, OnRebalance
-from tidegate_kafka.group.previous_incarnation import FormerLife, client_id
+from tidegate_kafka.group.previous_incarnation import PreviousIncarnation, client_id
 from tidegate_ports.bus import Drain, MembershipListener, Record, Topic, Topics
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def a_member(
     clock: ManualClock,
     notes: Notes,
     topics: Topics | None = None,
-    former: FormerLife | None = None,
+    former: PreviousIncarnation | None = None,
     **settings: Any,
 ) -> KafkaMembership:
     return KafkaMembership(
@@ -410,7 +410,7 @@ async def test_given_a_topic_that_was_made_anew_then_the_member_hands_over_and_a
     client: FakeClient, clock: ManualClock, notes: Notes, topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Found by `make chaos`: behind a restart of the broker, one that had known the former topic read nothing of the next one for ever."""
-    monkeypatch.setattr(made_anew, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(topic_recreation, "LOOK_EVERY_S", 0.001)
     listener, clients = Listener(), Clients(client, type(client)())
     brokers = MadeAnewBrokers(topic.id)  # type: ignore[abstract]  # nothing else is asked
     member = a_member(clients, listener, topic, clock, notes, brokers)
@@ -478,8 +478,8 @@ class FallenMember:
         answer.set_result(SimpleNamespace(members=[SimpleNamespace(client_id=f"{each}-owner") for each in present]))
         return {group_ids[0]: answer}
 
-    def former_life(self) -> FormerLife:
-        return FormerLife(
+    def former_life(self) -> PreviousIncarnation:
+        return PreviousIncarnation(
             KafkaSettings(allow_plaintext=True), "n-1", self._begun_ms, lambda _, ask: ask(cast("AdminClient", self))
         )
 

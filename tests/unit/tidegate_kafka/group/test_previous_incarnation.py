@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from tidegate_kafka.clients.client_config import membership_config
 from tidegate_kafka.clients.settings import KafkaSettings
-from tidegate_kafka.group.previous_incarnation import FormerLife, client_id, process_age_ms
+from tidegate_kafka.group.previous_incarnation import PreviousIncarnation, client_id, process_age_ms
 
 SETTINGS = KafkaSettings(allow_plaintext=True)
 FORMER, OTHER = "0a1b2c3d-0000", "99999999-0000"
@@ -70,13 +70,13 @@ def member(node: str, owner: str) -> str:
     ],
 )
 def test_given_a_group_then_only_a_former_life_beside_others_is_in_the_way(group: Group, in_the_way: bool) -> None:
-    assert FormerLife(SETTINGS, "n-1", 0, group.says).is_in_the_way(0) is in_the_way
+    assert PreviousIncarnation(SETTINGS, "n-1", 0, group.says).is_in_the_way(0) is in_the_way
 
 
 def test_given_a_name_with_signs_then_they_mean_themselves() -> None:
     group = Group(member("n.1", FORMER), member("n-2", OTHER))
-    assert FormerLife(SETTINGS, "n.1", 0, group.says).is_in_the_way(0)
-    assert not FormerLife(SETTINGS, "n-1", 0, group.says).is_in_the_way(0)
+    assert PreviousIncarnation(SETTINGS, "n.1", 0, group.says).is_in_the_way(0)
+    assert not PreviousIncarnation(SETTINGS, "n-1", 0, group.says).is_in_the_way(0)
 
 
 @pytest.mark.parametrize(("age_ms", "in_the_way"), [(0, True), (4_499, True), (4_500, False), (60_000, False)])
@@ -85,12 +85,12 @@ def test_given_an_age_then_what_is_left_of_the_former_session_is_waited_for_up_t
 ) -> None:
     """Session 6 s; a guard of 3 s, renewed each second, and others hear of a rebalance within 0.5 s: 1.5 s may be left."""
     group = Group(member("n-1", FORMER), member("n-2", OTHER))
-    assert FormerLife(SETTINGS, "n-1", 1_000, group.says).is_in_the_way(1_000 + age_ms) is in_the_way
+    assert PreviousIncarnation(SETTINGS, "n-1", 1_000, group.says).is_in_the_way(1_000 + age_ms) is in_the_way
 
 
 def test_given_no_client_can_be_made_then_nobody_waits() -> None:
     """Certificates are being replaced, or no descriptor is left."""
-    assert not FormerLife(SETTINGS, "n-1", 0, lambda *_: False).is_in_the_way(0)
+    assert not PreviousIncarnation(SETTINGS, "n-1", 0, lambda *_: False).is_in_the_way(0)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says when a process began")

@@ -13,7 +13,7 @@ from tidegate_kafka.producer.stalled_partitions import (
     PATIENCE_MS_MAX,
     PLACES_MAX,
     Place,
-    Standstill,
+    StalledPartitions,
 )
 
 STUCK: Place = ("t", 0)
@@ -27,7 +27,7 @@ class Stage:
         self.leaderless: set[Place] = set()
         self.asked: list[Place] = []
         self.now = 0
-        self.standstill = Standstill(KafkaSettings(allow_plaintext=True), self._has_leader)
+        self.standstill = StalledPartitions(KafkaSettings(allow_plaintext=True), self._has_leader)
 
     def _has_leader(self, _: KafkaSettings, place: Place) -> bool:
         self.asked.append(place)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_launchers.local import process_table as local_processes
+from tidegate_launchers.local import process_table
 from tidegate_launchers.local.attempt import Watch
 from tidegate_launchers.local.command import MARKER_VARIABLE
 from tidegate_launchers.local.run_folder import Exit, Record, RunFolder
@@ -96,14 +96,14 @@ def test_given_a_daemon_that_the_program_left_behind_then_only_its_end_has_the_w
 ) -> None:
     """Found in review: for as long as it lived each look read all of /proc, five times a second for each such run."""
     looks = 0
-    everybody = local_processes._from_proc_all
+    everybody = process_table._from_proc_all
 
     def counted() -> object:
         nonlocal looks
         looks += 1
         return everybody()
 
-    monkeypatch.setattr(local_processes, "_from_proc_all", counted)
+    monkeypatch.setattr(process_table, "_from_proc_all", counted)
     folder.write_record(Record(2**22 + 1, "0", 2**22 + 1, "0", "here", BOOT))
     command = (sys.executable, "-S", "-c", "import sys; print(flush=True); sys.stdin.read()")
     environment = {MARKER_VARIABLE: str(folder.path)}

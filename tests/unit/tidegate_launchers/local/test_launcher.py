@@ -17,7 +17,7 @@ import pytest
 from tidegate_launchers.local.launcher import LocalLauncher
 from tidegate_launchers.local.run_folder import RunFolder
 from tidegate_launchers.local.settings import LocalSettings
-from tidegate_ports.common import program_file_check as program_files
+from tidegate_ports.common import program_file_check
 from tidegate_ports.common.program_file_check import FileLooks
 from tidegate_ports.launcher import Absent, Ended, Launch, LaunchRejected, LaunchUnavailable
 
@@ -44,7 +44,7 @@ async def test_given_a_script_whose_mount_hangs_then_it_may_be_asked_again(
 ) -> None:
     """A node has four starts under way: four that wait for ever would be its last ones."""
     answers = threading.Event()
-    monkeypatch.setattr(program_files, "problem_with", lambda *_: answers.wait() and None)
+    monkeypatch.setattr(program_file_check, "problem_with", lambda *_: answers.wait() and None)
     with pytest.raises(LaunchUnavailable, match="gave no answer"):
         await LocalLauncher(settings, FileLooks(patience_s=0.01)).submit(a_launch(file="/hung/land.py"))
     answers.set()
@@ -61,7 +61,7 @@ async def test_given_a_cancel_while_the_script_is_looked_at_then_it_does_not_sta
         loop.call_soon_threadsafe(looks.set)
         answers.wait()
 
-    monkeypatch.setattr(program_files, "problem_with", problem_with)
+    monkeypatch.setattr(program_file_check, "problem_with", problem_with)
     launch = a_launch()
     launcher = a_launcher(replace(settings, python=sys.executable))
     submitting = asyncio.ensure_future(launcher.submit(launch))

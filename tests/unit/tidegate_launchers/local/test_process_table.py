@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tidegate_launchers.local import process_table as local_processes
+from tidegate_launchers.local import process_table
 from tidegate_launchers.local.process_table import boot_id, facts_of, is_alive, members
 
 MARKER = f"TIDEGATE_RUN_FOLDER=/of/test/process/{os.getpid()}".encode()
@@ -81,7 +81,7 @@ def test_given_no_proc_then_ps_gives_the_same_answers(
     sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """What happens on macOS, as far as another system's `ps` can show it."""
-    monkeypatch.setattr(local_processes, "PROC", tmp_path_factory.mktemp("no-proc"))
+    monkeypatch.setattr(process_table, "PROC", tmp_path_factory.mktemp("no-proc"))
     facts = facts_of(sleeper.pid)
     assert facts is not None
     assert facts.group == sleeper.pid

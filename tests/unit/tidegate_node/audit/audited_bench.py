@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tests.support.builders import DEFAULT_SHARDS, NOW, SECOND, Doc
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.explain.audit.audit_report import asked_for
 from tidegate_core.explain.audit.findings import Findings
 from tidegate_core.explain.audit.shard_snapshot import Window
@@ -20,7 +20,7 @@ OUT = "out"
 class Topics:
     """What a bench has sent, without what a test takes away."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: ActorHarness) -> None:
         self._bench = bench
         self.lost: set[str] = set()
         self.more: list[Landed] = []
@@ -33,7 +33,7 @@ class Topics:
         yield from self.more
 
 
-class AuditedBench(Bench):
+class AuditedBench(ActorHarness):
     """A bench whose history can be audited, and spoiled."""
 
     def __init__(self, **more: Any) -> None:

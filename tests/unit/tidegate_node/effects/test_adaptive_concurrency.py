@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 
-from tidegate_node.effects.adaptive_concurrency import BatchRoom, Call
+from tidegate_node.effects.adaptive_concurrency import AdaptiveConcurrency, Call
 
 TURNS = 5
 """Of the loop, within which whoever has a place is in."""
@@ -14,7 +14,7 @@ TURNS = 5
 class Callers:
     """Calls that ask for a place, and stay until they are told to leave."""
 
-    def __init__(self, room: BatchRoom) -> None:
+    def __init__(self, room: AdaptiveConcurrency) -> None:
         self._room = room
         self._leave: list[asyncio.Event] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -48,7 +48,7 @@ async def turn() -> None:
 
 
 async def test_given_a_full_room_then_the_next_ones_come_in_their_turn_as_others_leave() -> None:
-    callers = Callers(BatchRoom(2))
+    callers = Callers(AdaptiveConcurrency(2))
     await callers.ask(4)
     assert set(callers.inside) == {0, 1}
 
@@ -60,7 +60,7 @@ async def test_given_a_full_room_then_the_next_ones_come_in_their_turn_as_others
 
 
 async def test_given_one_gives_up_while_it_waits_then_its_turn_is_the_next_ones() -> None:
-    callers = Callers(BatchRoom(1))
+    callers = Callers(AdaptiveConcurrency(1))
     await callers.ask(3)
 
     await callers.give_up(1)
@@ -72,7 +72,7 @@ async def test_given_one_gives_up_while_it_waits_then_its_turn_is_the_next_ones(
 
 async def test_given_one_gives_up_as_it_is_let_in_then_its_place_is_the_next_ones() -> None:
     async with AsyncExitStack() as around:
-        room = BatchRoom(1)
+        room = AdaptiveConcurrency(1)
         await around.enter_async_context(room.place())
         first, second = (asyncio.create_task(around.enter_async_context(room.place())) for _ in range(2))
         await turn()
@@ -85,7 +85,7 @@ async def test_given_one_gives_up_as_it_is_let_in_then_its_place_is_the_next_one
 
 
 async def test_given_calls_that_were_under_way_together_are_too_late_then_the_room_halves_once_for_all() -> None:
-    room = BatchRoom(16)
+    room = AdaptiveConcurrency(16)
     callers = Callers(room)
     await callers.ask(8)
     together = dict(callers.inside)
@@ -102,7 +102,7 @@ async def test_given_calls_that_were_under_way_together_are_too_late_then_the_ro
 
 
 async def test_given_nothing_but_late_calls_then_one_goes_on_trying() -> None:
-    room = BatchRoom(2)
+    room = AdaptiveConcurrency(2)
     callers = Callers(room)
     for number in range(5):
         await callers.ask()
@@ -113,7 +113,7 @@ async def test_given_nothing_but_late_calls_then_one_goes_on_trying() -> None:
 
 
 async def test_given_answers_again_then_each_round_makes_room_for_one_more_up_to_the_most() -> None:
-    room = BatchRoom(4)
+    room = AdaptiveConcurrency(4)
     callers = Callers(room)
     for number in range(2):
         await callers.ask()

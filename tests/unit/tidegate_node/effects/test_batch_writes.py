@@ -10,7 +10,7 @@ import pytest
 
 from tidegate_core.rows.effects import Invalid
 from tidegate_core.rows.store_operations import Delete, Key, Put
-from tidegate_node.effects.adaptive_concurrency import BatchRoom
+from tidegate_node.effects.adaptive_concurrency import AdaptiveConcurrency
 from tidegate_node.effects.batch_writes import WRITE_ATTEMPTS_MAX, WRITES_PER_CALL_MAX, BatchWrites
 from tidegate_ports.store import NotSent, StoreRequestInvalid, StoreUnavailable
 
@@ -39,7 +39,7 @@ class Store:
         self.pauses.append(failures)
 
     def writes(self, room: int = 16) -> BatchWrites:
-        return BatchWrites(self.send, BatchRoom(room), self.pause)
+        return BatchWrites(self.send, AdaptiveConcurrency(room), self.pause)
 
 
 def rows(count: int) -> list[Put]:
@@ -120,7 +120,7 @@ async def test_given_batches_that_wait_for_room_then_one_of_a_single_row_does_no
 
     async def pause(_: int) -> None: ...
 
-    writes = BatchWrites(send, BatchRoom(1), pause)
+    writes = BatchWrites(send, AdaptiveConcurrency(1), pause)
     large = asyncio.create_task(writes.write(rows(100)))
     await asked.wait()
 
@@ -169,7 +169,7 @@ class Gate:
 
     async def joined(self, *batches: Actions) -> list[bool | object]:
         """Writes the batches behind one that has the only place."""
-        writes = BatchWrites(self.send, BatchRoom(1), self.pause)
+        writes = BatchWrites(self.send, AdaptiveConcurrency(1), self.pause)
         first = asyncio.create_task(writes.write(of("first", 2)))
         await self.reached.wait()
         others = [asyncio.create_task(writes.write(batch)) for batch in batches]
@@ -223,7 +223,7 @@ async def test_given_rows_that_are_left_of_a_joined_call_then_their_own_batch_se
 
 async def test_given_a_batch_that_may_not_be_sent_any_more_then_those_that_go_along_with_it_are() -> None:
     gate = Gate()
-    writes = BatchWrites(gate.send, BatchRoom(1), gate.pause)
+    writes = BatchWrites(gate.send, AdaptiveConcurrency(1), gate.pause)
     first = asyncio.create_task(writes.write(of("first", 2)))
     await gate.reached.wait()
     fenced = asyncio.create_task(writes.write(of("a", 2), lambda: False))
@@ -254,7 +254,7 @@ async def test_given_a_call_that_waits_for_the_store_then_what_may_not_be_sent_a
     async def pause(_: int) -> None: ...
 
     holds = True
-    writes = BatchWrites(send, BatchRoom(1), pause)
+    writes = BatchWrites(send, AdaptiveConcurrency(1), pause)
     fenced = asyncio.create_task(writes.write(of("a", 2), lambda: holds))
     other = asyncio.create_task(writes.write(of("b", 2)))
     await waits.wait()

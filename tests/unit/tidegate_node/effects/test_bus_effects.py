@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidegate_core.engine.actor_inputs import Poked, TopicFacts
+from tidegate_core.engine.actor_inputs import TopicFacts, Woken
 from tidegate_core.rows.effects import (
     EndOffsets,
     ManyProduced,
     Membership,
     NotProduced,
-    Poke,
     Produce,
     Produced,
     ProduceMany,
     ProveMembership,
     ReadEndOffsets,
+    ReturnCredits,
     StartReading,
     StopReading,
-    Taken,
+    WakeUp,
 )
 from tidegate_node.effects.bus_effects import POKES_UNDER_WAY_MAX
 from tidegate_node.topics.wakeup_records import read_record
@@ -38,7 +38,7 @@ async def test_given_requests_then_they_flow_by_the_membership(around: Surroundi
     effects, topic = around.bus_effects(), around.facts.requests.name
 
     effects.start_reading(starting(around.facts.requests, 2, 17))
-    effects.taken(Taken(topic, 2, 5, 22))
+    effects.taken(ReturnCredits(topic, 2, 5, 22))
     effects.stop_reading(StopReading(topic, 2))
 
     assert around.bus.calls == [("seek", 2, 17), ("taken", 2, 5), ("hint", 2, 22), ("stop", 2)]
@@ -67,7 +67,7 @@ async def test_given_events_then_they_flow_by_the_reader(around: Surroundings) -
     effects, topic = around.bus_effects(), around.facts.events.name
 
     effects.start_reading(starting(around.facts.events, 6, 4))
-    effects.taken(Taken(topic, 6, 1, 5))
+    effects.taken(ReturnCredits(topic, 6, 1, 5))
     effects.stop_reading(StopReading(topic, 6))
 
     assert around.bus.calls == [("assign", topic, 6, 4), ("taken", topic, 6, 1), ("unassign", topic, 6)]
@@ -177,21 +177,21 @@ async def test_given_a_question_for_end_offsets_then_the_brokers_answer(around: 
 
 
 async def test_given_a_shard_of_this_process_then_it_is_poked_on_the_loop(around: Surroundings, until: Any) -> None:
-    around.bus_effects().poke(Poke(5, "0005-x"))
+    around.bus_effects().poke(WakeUp(5, "0005-x"))
 
-    assert around.poked == [Poked(5, "0005-x")]
+    assert around.poked == [Woken(5, "0005-x")]
     assert around.bus.produced == []
 
 
 async def test_given_a_shard_of_another_then_a_record_tells_it(around: Surroundings, until: Any) -> None:
     around.pokes_here = False
 
-    around.bus_effects().poke(Poke(5))
+    around.bus_effects().poke(WakeUp(5))
 
     await until(lambda: around.bus.produced, "the poke")
     (record,) = around.bus.produced
     assert (record.topic, record.topic_partition) == (around.facts.pokes.name, 1)
-    assert read_record(record.value) == Poked(5)
+    assert read_record(record.value) == Woken(5)
 
 
 async def test_given_too_many_pokes_under_way_then_further_ones_are_dropped(around: Surroundings, until: Any) -> None:
@@ -199,7 +199,7 @@ async def test_given_too_many_pokes_under_way_then_further_ones_are_dropped(arou
     effects = around.bus_effects()
 
     for shard in range(POKES_UNDER_WAY_MAX + 3):
-        effects.poke(Poke(shard % 8))
+        effects.poke(WakeUp(shard % 8))
 
     assert around.metrics.value("tidegate_pokes_dropped_total") == 3
     await until(lambda: len(around.bus.produced) == POKES_UNDER_WAY_MAX, "the others")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.simulation.faults import small_limits as knobs
+from tests.simulation.faults import small_limits
 from tidegate_core.engine.membership_lease import MAP_TRUSTED_MS
 from tidegate_core.rows.effects import Unavailable, Write, Written
 from tidegate_core.rows.store_operations import Batch, Key, Put
@@ -54,6 +54,6 @@ async def test_given_the_next_map_then_what_is_held_under_the_one_before_is_not_
 
 
 def test_given_what_a_former_holder_may_have_sent_then_it_has_arrived_before_its_shards_are_taken() -> None:
-    in_worlds = (knobs.MAP_TRUSTED_MS, knobs.HAND_OVER_MS)
+    in_worlds = (small_limits.MAP_TRUSTED_MS, small_limits.HAND_OVER_MS)
     for trusted_ms, hand_over_ms in ((MAP_TRUSTED_MS, HAND_OVER_MS), in_worlds):
         assert trusted_ms + GUARDED_MS_MAX < hand_over_ms

@@ -14,20 +14,20 @@ import pytest
 
 from tidegate_core.rows.effects import (
     Cancel,
-    Gone,
     Inspect,
     Inspected,
     LaunchOrder,
     LookedUp,
     Lookup,
     NotSubmitted,
+    ProgramEnded,
     Submit,
     SubmitFailed,
     Submitted,
     Watch,
 )
 from tidegate_node.effects.launch_effects import CANCEL_TRIES_MAX, SUBMITS_UNDER_WAY_MAX
-from tidegate_ports.common import program_file_check as program_files
+from tidegate_ports.common import program_file_check
 from tidegate_ports.common.program_file_check import FileLooks
 from tidegate_ports.launcher import (
     Absent,
@@ -195,7 +195,7 @@ async def test_given_a_program_that_ends_then_it_is_gone_unless_the_launcher_can
 
     assert await effects.watch(Watch(RUN, 1)) == LookedUp("unknown")
     assert around.notes.names() == ["watch_failed"]
-    assert await effects.watch(Watch(RUN, 1)) == Gone(3, "transient", "it fell")
+    assert await effects.watch(Watch(RUN, 1)) == ProgramEnded(3, "transient", "it fell")
 
 
 async def test_given_a_cancel_then_it_is_tried_until_it_worked_and_once_at_a_time(
@@ -315,7 +315,7 @@ async def test_given_a_file_whose_mount_hangs_then_the_apply_is_told_so(
 ) -> None:
     """Its lane waits for the answer, and all schedules of the shard behind it; the successor would meet it again."""
     answers = threading.Event()
-    monkeypatch.setattr(program_files, "problem_with", lambda *_: answers.wait() and None)
+    monkeypatch.setattr(program_file_check, "problem_with", lambda *_: answers.wait() and None)
     effects = around.launch_effects(looks=FileLooks(patience_s=0.01))
     inspected = await effects.inspect(Inspect("python", "/hung/land.py"))
     answers.set()

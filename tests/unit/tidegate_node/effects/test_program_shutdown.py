@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.tidegate_node.conftest import ManualClock, Notes
-from tidegate_node.effects import program_shutdown as programs_end
+from tidegate_node.effects import program_shutdown
 from tidegate_node.effects.program_shutdown import ProgramsEnd
 
 WAIT_S, GRACE_S = 480.0, 60.0
@@ -34,7 +34,7 @@ class FakePrograms:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs_end, "LOOK_EVERY_S", 0.0001)
+    monkeypatch.setattr(program_shutdown, "LOOK_EVERY_S", 0.0001)
 
 
 async def waited(

@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from tests.unit.tidegate_node.conftest import ManualClock, Notes
-from tidegate_node.effects import run_folder_retention as keeping
-from tidegate_node.effects.run_folder_retention import Keeping
+from tidegate_node.effects import run_folder_retention
+from tidegate_node.effects.run_folder_retention import RunFolderRetention
 from tidegate_ports.run_folders import Swept
 from tidegate_telemetry.metric_names import NODE_METRICS
 from tidegate_telemetry.metrics import Metrics
@@ -32,10 +32,10 @@ class FakeFolders:
         return answer
 
 
-def a_keeping(*answers: Swept | OSError) -> tuple[Keeping, FakeFolders, Metrics, Notes]:
+def a_keeping(*answers: Swept | OSError) -> tuple[RunFolderRetention, FakeFolders, Metrics, Notes]:
     folders, metrics, notes = FakeFolders(*answers), Metrics(NODE_METRICS), Notes()
     clock = ManualClock()
-    return Keeping(folders, clock.monotonic_ms, clock, metrics, notes), folders, metrics, notes
+    return RunFolderRetention(folders, clock.monotonic_ms, clock, metrics, notes), folders, metrics, notes
 
 
 async def test_given_a_look_then_figures_and_logs_tell_of_it() -> None:
@@ -63,7 +63,7 @@ async def test_given_nothing_to_do_or_somebody_else_at_it_then_nothing_is_said()
 async def test_given_a_disk_that_answers_nobody_then_the_node_goes_on_and_looks_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(keeping, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(run_folder_retention, "LOOK_EVERY_S", 0.0)
     looking, folders, _, notes = a_keeping(OSError("the disk is away"), Swept(1, 1, 1, 1, is_over=False))
     life = asyncio.create_task(looking.run())
     while len(folders.asked) < 3:  # noqa: ASYNC110 - the fake has no way to tell
@@ -85,7 +85,7 @@ def test_given_a_disk_that_hangs_then_the_process_ends_without_it() -> None:
     async def life() -> None:
         clock = ManualClock()
         looking = asyncio.create_task(
-            Keeping(Hanging(), clock.monotonic_ms, clock, Metrics(NODE_METRICS), Notes()).run()
+            RunFolderRetention(Hanging(), clock.monotonic_ms, clock, Metrics(NODE_METRICS), Notes()).run()
         )
         while not begun.is_set():  # noqa: ASYNC110 - it looks in a thread
             await asyncio.sleep(0.001)
@@ -106,7 +106,7 @@ async def test_given_a_store_that_was_away_then_ends_count_as_seen_once_it_has_a
     """Read: they went an hour after they were written, which is no time in which an owner saw them behind an outage."""
     folders, clock = FakeFolders(), ManualClock()
     answered_at = clock.monotonic
-    looking = Keeping(folders, lambda: answered_at, clock, Metrics(NODE_METRICS), Notes())
+    looking = RunFolderRetention(folders, lambda: answered_at, clock, Metrics(NODE_METRICS), Notes())
 
     async def look_behind(minutes: int, *, answers: bool) -> int:
         nonlocal answered_at

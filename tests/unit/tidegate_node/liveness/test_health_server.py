@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tidegate_node.liveness.health_server import POLL_SILENCE_MS_MAX, STORE_SILENCE_MS_MAX, HealthServer, Standing
-from tidegate_telemetry import idle_connections as connections
+from tidegate_telemetry import idle_connections
 from tidegate_telemetry.metrics import Metrics
 
 GOOD = Standing({"membership": 5, "reader": 9}, True, frozenset({0, 1}), frozenset({0, 1}), 100)
@@ -176,7 +176,7 @@ async def test_given_a_client_that_asks_for_nothing_then_its_connection_is_close
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As many as the process may have descriptors, and it could open no connection to broker or store any more."""
-    monkeypatch.setattr(connections, "HEAD_S_MAX", 0.1)
+    monkeypatch.setattr(idle_connections, "HEAD_S_MAX", 0.1)
     async with _server(GOOD, Metrics()) as url:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
         assert await asyncio.wait_for(reader.read(), 60) == b""

@@ -10,16 +10,16 @@ import pytest
 
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item, to_item
-from tidegate_core.rows.node_status import DrainOrder, NodeCard
+from tidegate_core.rows.node_status import DrainOrder, NodeStatus
 from tidegate_core.rows.schema_version import NEWEST, StoreSchema
 from tidegate_core.rows.store_operations import Put
-from tidegate_node.liveness.node_status_writer import Presence
+from tidegate_node.liveness.node_status_writer import NodeStatusWriter
 
 if TYPE_CHECKING:
     from tests.unit.tidegate_node.conftest import Surroundings
 
 
-def a_card(around: Surroundings, **fields: Any) -> NodeCard:
+def a_card(around: Surroundings, **fields: Any) -> NodeStatus:
     given: dict[str, Any] = {
         "owner": around.facts.owner,
         "node": "node-1",
@@ -28,7 +28,7 @@ def a_card(around: Surroundings, **fields: Any) -> NodeCard:
         "started_at": 5,
         "seen": around.clock.now_ms(),
     }
-    return NodeCard(**{**given, **fields})
+    return NodeStatus(**{**given, **fields})
 
 
 def order_to_drain(around: Surroundings) -> None:
@@ -47,7 +47,7 @@ async def test_given_a_turn_then_the_card_is_written_as_it_stands_after_the_orde
     async def drain(wanted: bool) -> None:
         heard.append(wanted)
 
-    presence = Presence(
+    presence = NodeStatusWriter(
         around.facts.owner,
         around.store_effects(),
         around.notes,
@@ -60,22 +60,22 @@ async def test_given_a_turn_then_the_card_is_written_as_it_stands_after_the_orde
     order_to_drain(around)
     await presence.turn()
     assert heard == [False, True]
-    item = around.store.peek(keys.node_card(around.facts.owner))
+    item = around.store.peek(keys.node_status(around.facts.owner))
     assert item is not None
-    assert from_item(NodeCard, item) == a_card(around, drained=True, held=(3, 1))
+    assert from_item(NodeStatus, item) == a_card(around, drained=True, held=(3, 1))
     assert item["expires_at"] == around.clock.now_ms() // 1000 + 86_400
 
 
 async def test_given_an_end_then_card_and_order_go(around: Surroundings) -> None:
     async def drain(wanted: bool) -> None: ...
 
-    presence = Presence(
+    presence = NodeStatusWriter(
         around.facts.owner, around.store_effects(), around.notes, lambda: a_card(around), drain, lambda _: None, never
     )
     order_to_drain(around)
     await presence.turn()
     await presence.leave()
-    assert around.store.peek(keys.node_card(around.facts.owner)) is None
+    assert around.store.peek(keys.node_status(around.facts.owner)) is None
     assert around.store.peek(keys.drain_order(around.facts.owner)) is None
 
 
@@ -100,7 +100,7 @@ async def test_given_an_end_while_the_card_is_written_then_no_card_comes_behind_
     async def drain(wanted: bool) -> None: ...
 
     begun: list[Any] = []
-    presence = Presence(
+    presence = NodeStatusWriter(
         around.facts.owner,
         around.store_effects(Slow()),
         around.notes,
@@ -121,14 +121,14 @@ async def test_given_an_end_while_the_card_is_written_then_no_card_comes_behind_
     await leaving
     await until(lambda: len(begun) == 2, "card and order are taken away")
     around.threads.shutdown(wait=True)
-    assert around.store.peek(keys.node_card(around.facts.owner)) is None
+    assert around.store.peek(keys.node_status(around.facts.owner)) is None
 
 
 async def test_given_a_bug_then_it_is_said_and_the_next_turn_comes(around: Surroundings, until: Any) -> None:
     async def drain(wanted: bool) -> None:
         raise RuntimeError("a bug")
 
-    presence = Presence(
+    presence = NodeStatusWriter(
         around.facts.owner,
         around.store_effects(),
         around.notes,
@@ -163,7 +163,7 @@ async def test_given_a_store_that_was_migrated_meanwhile_then_its_actors_hear_so
     told, heard = list[str](), list[int]()
     around.store.write([Put(keys.SCHEMA_KEY, to_item(schema, keys.SCHEMA_KEY))])
     store = around.store_effects()
-    await Presence(
+    await NodeStatusWriter(
         around.facts.owner, store, around.notes, lambda: a_card(around), drain, heard.append, told.append
     ).turn()
     assert (len(told), heard) == (refusals, writes)

@@ -13,12 +13,12 @@ from tidegate_core.rows import keys
 from tidegate_core.rows import node_status as card
 from tidegate_core.rows.effects import EndOffsets, Unavailable
 from tidegate_core.rows.item_codec import to_item
-from tidegate_core.rows.node_status import GONE_MS, NodeCard
-from tidegate_core.rows.scope_suspension import Controls, Scope, StoredControls
+from tidegate_core.rows.node_status import GONE_MS, NodeStatus
+from tidegate_core.rows.scope_suspension import Scope, ScopeSuspensions, StoredSuspensions
 from tidegate_core.rows.store_operations import Delete, Key, Put
-from tidegate_core.shard.outages.outage_recorder import sign_of_life
+from tidegate_core.shard.outages.outage_recorder import heartbeat_row
 from tidegate_node.liveness import watchdog_loop as watching
-from tidegate_node.liveness.watchdog_loop import TURNS, Unreadable, Watching
+from tidegate_node.liveness.watchdog_loop import TURNS, Unreadable, WatchdogLoop
 from tidegate_node.node_identity import NodeFacts
 from tidegate_node.topics.offset_gaps import LogGaps
 
@@ -47,10 +47,10 @@ class World:
             self.put(keys.topic_position("cluster", self.facts.events.id, number), epoch=2, next=5, page="-")
         self.live()
 
-    def watcher(self, facts: NodeFacts) -> Watching:
+    def watcher(self, facts: NodeFacts) -> WatchdogLoop:
         around = self.around
         gaps = LogGaps(around.bus, around.clock)
-        return Watching(facts, around.store_effects(), around.bus, gaps, around.clock, around.metrics, around.notes)
+        return WatchdogLoop(facts, around.store_effects(), around.bus, gaps, around.clock, around.metrics, around.notes)
 
     @property
     def now(self) -> int:
@@ -69,12 +69,12 @@ class World:
 
     def live(self, served: bool = True) -> None:
         """`OTHER` writes its card, and its sign of life."""
-        card = NodeCard(owner=OTHER, node="node-2", version="1", tzdata="t", started_at=0, seen=self.now)
-        key = keys.node_card(OTHER)
+        card = NodeStatus(owner=OTHER, node="node-2", version="1", tzdata="t", started_at=0, seen=self.now)
+        key = keys.node_status(OTHER)
         self.around.store.write([Put(key, to_item(card, key))])
         if served:
             signs = dict.fromkeys(range(self.facts.cluster.topic_partitions), self.now)
-            self.around.store.write([sign_of_life(OTHER, "node-2", self.now, signs, 0)])
+            self.around.store.write([heartbeat_row(OTHER, "node-2", self.now, signs, 0)])
 
     async def turn(self) -> None:
         for _ in range(TURNS):
@@ -147,8 +147,8 @@ async def test_given_more_cards_than_a_page_holds_then_the_living_are_seen_all_t
     world.around.clock.pass_ms(60_000)
     for number in range(7):
         owner = f"0000{number}"
-        fallen = NodeCard(owner=owner, node="node-9", version="1", tzdata="t", started_at=number, seen=number + 1)
-        world.around.store.write([Put(keys.node_card(owner), to_item(fallen, keys.node_card(owner)))])
+        fallen = NodeStatus(owner=owner, node="node-9", version="1", tzdata="t", started_at=number, seen=number + 1)
+        world.around.store.write([Put(keys.node_status(owner), to_item(fallen, keys.node_status(owner)))])
     await world.watching.look()
     silent = [fields["name"] for name, fields in world.around.notes.said if name == "node_silent"]
     assert "node-2" in silent
@@ -195,9 +195,9 @@ async def test_given_more_shards_than_a_round_reads_then_what_is_late_is_told_on
 
 async def test_given_a_stopped_system_then_what_waits_is_not_late(world: World) -> None:
     world.put(keys.timer(5, world.now, "S", "flights/land"))
-    stopped = Controls(version=1, scopes=(Scope(namespace=None, position="p", spans=((1, None),)),))
-    stored = to_item(StoredControls.of(stopped), keys.CONTROLS_KEY)
-    world.around.store.write([Put(keys.CONTROLS_KEY, stored)])
+    stopped = ScopeSuspensions(version=1, scopes=(Scope(namespace=None, position="p", spans=((1, None),)),))
+    stored = to_item(StoredSuspensions.of(stopped), keys.SUSPENSIONS_KEY)
+    world.around.store.write([Put(keys.SUSPENSIONS_KEY, stored)])
     world.around.clock.pass_ms(LATE_MS + 2)
     world.live()
     await world.turn()
@@ -255,12 +255,12 @@ async def test_given_brokers_that_do_not_tell_where_records_lie_then_the_round_s
 
 async def test_given_another_watcher_then_the_shards_are_shared(world: World) -> None:
     third = replace(world.facts, owner="c" * 36)
-    card = NodeCard(owner=third.owner, node="node-3", version="1", tzdata="t", started_at=0, seen=world.now + 60_000)
-    world.around.store.write([Put(keys.node_card(third.owner), to_item(card, keys.node_card(third.owner)))])
+    card = NodeStatus(owner=third.owner, node="node-3", version="1", tzdata="t", started_at=0, seen=world.now + 60_000)
+    world.around.store.write([Put(keys.node_status(third.owner), to_item(card, keys.node_status(third.owner)))])
     around = world.around
     other = world.watcher(third)
-    mine = NodeCard(owner=world.facts.owner, node="n", version="1", tzdata="t", started_at=0, seen=world.now + 60_000)
-    around.store.write([Put(keys.node_card(mine.owner), to_item(mine, keys.node_card(mine.owner)))])
+    mine = NodeStatus(owner=world.facts.owner, node="n", version="1", tzdata="t", started_at=0, seen=world.now + 60_000)
+    around.store.write([Put(keys.node_status(mine.owner), to_item(mine, keys.node_status(mine.owner)))])
     around.clock.pass_ms(40_000)
     await world.turn()
     for _ in range(TURNS):

@@ -16,7 +16,7 @@ import pytest
 
 from tidegate_core.language.constraints.load import LOCAL_MOST
 from tidegate_core.rows.effects import LoadSampled, SampleLoad
-from tidegate_node.load import http_metric as http
+from tidegate_node.load import http_metric
 from tidegate_node.load.host_load import HostLoad
 from tidegate_node.load.http_metric import PageLoad
 from tidegate_node.load.load_effects import LoadEffects
@@ -135,7 +135,7 @@ def test_given_a_page_that_comes_in_drops_then_it_is_silent_once_its_time_is_ove
 ) -> None:
     """The timeout of a socket is for each of its reads: a page of many drops would keep all jobs of its load waiting."""
     enough, half_its_time_later = threading.Event(), itertools.count(0.0, PATIENCE_S / 2)
-    monkeypatch.setattr(http, "time", SimpleNamespace(monotonic=lambda: next(half_its_time_later)))
+    monkeypatch.setattr(http_metric, "time", SimpleNamespace(monotonic=lambda: next(half_its_time_later)))
 
     def in_drops(answer: BaseHTTPRequestHandler) -> None:
         answer.end_headers()

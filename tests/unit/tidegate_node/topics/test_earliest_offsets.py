@@ -9,7 +9,7 @@ import pytest
 
 from tidegate_core.engine.actor_inputs import TopicFacts
 from tidegate_core.rows.effects import Unavailable
-from tidegate_node.topics.earliest_offsets import Beginnings
+from tidegate_node.topics.earliest_offsets import EarliestOffsets
 from tidegate_ports.bus import BeginOffsets
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class World:
         self.topic = around.facts.events
         self.started: list[tuple[str, int, int]] = []
         self.facts: list[TopicFacts] = []
-        self.beginnings = Beginnings(around.bus, self._start, around.notes, ask_again_s=0.0)
+        self.beginnings = EarliestOffsets(around.bus, self._start, around.notes, ask_again_s=0.0)
 
     def _start(self, topic: TopicFacts, topic_partition: int, offset: int) -> None:
         self.started.append((topic.name, topic_partition, offset))

@@ -10,7 +10,7 @@ import pytest
 from tidegate_core.engine.membership_lease import MAP_TRUSTED_MS
 from tidegate_core.rows.keys import MAP_KEY
 from tidegate_core.writes.partition_map import ClusterMap, Cut, follow_map, map_of, put_first_map
-from tidegate_node.assigned_partitions import Holdings
+from tidegate_node.assigned_partitions import AssignedPartitions
 from tidegate_node.topics.partition_map_watch import ASK_EVERY_MS, FOLLOWED, MapWatch
 from tidegate_ports.bus import Topic
 
@@ -28,7 +28,7 @@ class World:
     def watch(self, *, beyond: frozenset[int] = frozenset(), doubted: bool = False) -> MapWatch:
         around, world = self.around, self
 
-        class Listening(Holdings):
+        class Listening(AssignedPartitions):
             beyond_the_map = beyond
 
             def __init__(self) -> None:

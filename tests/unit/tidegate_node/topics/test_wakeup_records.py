@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_core.engine.actor_inputs import Poked
-from tidegate_core.rows.effects import Poke
+from tidegate_core.engine.actor_inputs import Woken
+from tidegate_core.rows.effects import WakeUp
 from tidegate_node.node_identity import NodeFacts
 from tidegate_node.topics.wakeup_records import RECORD_BYTES_MAX, Beat, beat_record, poke_record, read_record
 
@@ -22,17 +22,17 @@ NEARLY_OURS = st.recursive(
 """JSON with the right names in the wrong places and of the wrong types: bytes drawn blindly are hardly ever JSON."""
 
 
-@pytest.mark.parametrize("poke", [Poke(7), Poke(7, "0007-abcdefghijklmnopqrstuvwxyz"), Poke(7, controls=True)])
-def test_given_a_poke_then_its_holder_reads_it(facts: NodeFacts, poke: Poke) -> None:
+@pytest.mark.parametrize("poke", [WakeUp(7), WakeUp(7, "0007-abcdefghijklmnopqrstuvwxyz"), WakeUp(7, controls=True)])
+def test_given_a_poke_then_its_holder_reads_it(facts: NodeFacts, poke: WakeUp) -> None:
     record = poke_record(poke, facts)
 
-    assert read_record(record.value) == Poked(poke.shard, poke.run_id, poke.controls)
+    assert read_record(record.value) == Woken(poke.shard, poke.run_id, poke.controls)
     assert record.topic_partition in facts.pokes_of(facts.holder_of(poke.shard))
     assert not record.guarded
 
 
 def test_given_what_an_api_process_writes_then_it_is_a_poke() -> None:
-    assert read_record(b'{"shard": 7, "run": "0007-x"}') == Poked(7, "0007-x")
+    assert read_record(b'{"shard": 7, "run": "0007-x"}') == Woken(7, "0007-x")
 
 
 def test_given_a_beat_then_it_is_read_back(facts: NodeFacts) -> None:
@@ -64,7 +64,7 @@ def test_given_what_is_not_ours_then_it_is_passed(value: bytes | None) -> None:
 @given(st.binary(max_size=RECORD_BYTES_MAX + 1) | NEARLY_OURS)
 def test_given_any_bytes_then_reading_never_fails_and_says_what_they_say(value: bytes) -> None:
     match read_record(value):
-        case Poked(shard, run_id):
+        case Woken(shard, run_id):
             document = json.loads(value)
             assert document["shard"] == shard
             assert run_id is None or document["run"] == run_id

@@ -10,7 +10,7 @@ from typing import Literal
 
 import pytest
 
-from tidegate_ports.common import program_file_check as program_files
+from tidegate_ports.common import program_file_check
 from tidegate_ports.common.program_file_check import LOOKS_MAX, FileLooks, FileSystemSilent, problem_with
 
 PATIENCE_S = 60.0
@@ -44,7 +44,7 @@ def hung_mount(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
             answers.wait()
         return problem_with(file, who)
 
-    monkeypatch.setattr(program_files, "problem_with", look)
+    monkeypatch.setattr(program_file_check, "problem_with", look)
     yield answers
     answers.set()
 
@@ -95,7 +95,7 @@ async def test_given_a_crowd_whose_turns_take_longer_than_the_patience_with_one_
     async def of(count: int) -> list[str | None]:
         return await asyncio.gather(*(looks.problem_with(file, "this host") for _ in range(count)))
 
-    monkeypatch.setattr(program_files, "problem_with", look)
+    monkeypatch.setattr(program_file_check, "problem_with", look)
     (tmp_path / "land.py").write_text("")
     looks, file = FileLooks(PATIENCE_S), str(tmp_path / "land.py")
     first = asyncio.create_task(of(LOOKS_MAX))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate_api import bootstrap as api
+from tidegate_api import bootstrap
 from tidegate_node import bootstrap as node
 from tidegate_node.bootstrap import Settings, load
 from tidegate_ports.common.settings_loader import SettingsRefused
@@ -79,7 +79,7 @@ def test_given_quotas_then_nodes_and_api_read_the_same(tmp_path: Path) -> None:
     file = tmp_path / "tidegate.yaml"
     file.write_text('quotas: {"*": {catch_up_runs_max: 24}, flights: {minimum_period_ms: 60000}}', encoding="utf-8")
     environment = ALLOWED | {"TIDEGATE_CONFIG": str(file)}
-    assert node.load(environment).quotas == api.load(environment).quotas
+    assert node.load(environment).quotas == bootstrap.load(environment).quotas
     assert node.load(environment).quotas["flights"].minimum_period_ms == 60_000
     with pytest.raises(SettingsRefused, match=r"quotas\.a\.minimum_period_ms"):
         node.load({"TIDEGATE_QUOTAS": '{"a": {"minimum_period_ms": 1}}'})
@@ -89,7 +89,7 @@ def test_given_quotas_then_nodes_and_api_read_the_same(tmp_path: Path) -> None:
 def test_given_a_quota_for_what_no_namespace_can_be_then_it_is_refused(name: str) -> None:
     """It would hold for nobody, and nobody would notice."""
     environment = ALLOWED | {"TIDEGATE_QUOTAS": json.dumps({name: {"minimum_period_ms": 60_000}})}
-    for of_service in (node.load, api.load):
+    for of_service in (node.load, bootstrap.load):
         with pytest.raises(SettingsRefused, match="quotas"):
             of_service(environment)
 
@@ -126,7 +126,7 @@ SHARED = {
 
 def test_given_one_environment_for_all_then_each_service_takes_its_own() -> None:
     assert (node.load(SHARED).health.port, node.load(SHARED).log.level) == (2, "warning")
-    assert (api.load(SHARED).api.port, api.load(SHARED).log.level) == (1, "warning")
+    assert (bootstrap.load(SHARED).api.port, bootstrap.load(SHARED).log.level) == (1, "warning")
 
 
 def test_given_one_file_for_all_then_each_service_takes_its_own(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_given_one_file_for_all_then_each_service_takes_its_own(tmp_path: Path) 
     environment = ALLOWED | {"TIDEGATE_CONFIG": str(file)}
 
     assert node.load(environment).health.port == 2
-    assert api.load(environment).api.port == 1
+    assert bootstrap.load(environment).api.port == 1
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_given_one_file_for_all_then_each_service_takes_its_own(tmp_path: Path) 
 )
 def test_given_a_mistyped_setting_of_the_api_then_the_right_one_is_named(variable: str, said: str) -> None:
     with pytest.raises(SettingsRefused) as caught:
-        api.load(ALLOWED | {variable: "1"})
+        bootstrap.load(ALLOWED | {variable: "1"})
 
     assert said in str(caught.value)
 

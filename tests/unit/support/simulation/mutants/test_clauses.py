@@ -62,8 +62,8 @@ def test_given_builders_with_several_forms_then_the_clauses_of_each_are_found() 
     ("clause", "item", "before", "after"),
     [
         pytest.param(Clause("unchanged", "#rev = :rev_seen", True), {"rev": 7}, False, True, id="not demanded"),
-        pytest.param(Clause("guard_older", "#live_from < :version", False), {"live_from": "1"}, True, False, id="not granted"),
-        pytest.param(Clause("guard_older", "#live_from < :version", False), {}, True, True, id="the other alternative"),
+        pytest.param(Clause("fence_older", "#live_from < :version", False), {"live_from": "1"}, True, False, id="not granted"),
+        pytest.param(Clause("fence_older", "#live_from < :version", False), {}, True, True, id="the other alternative"),
     ],
 )  # fmt: skip
 def test_given_a_spoilt_clause_then_only_that_is_different(

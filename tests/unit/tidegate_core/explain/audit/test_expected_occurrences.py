@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, NOW, a_position, a_spec, every
-from tidegate_core.commands import scope_commands as controls_home
-from tidegate_core.commands.scope_commands import moved
+from tidegate_core.commands import scope_commands
+from tidegate_core.commands.scope_commands import next_suspensions
 from tidegate_core.explain.audit.expected_occurrences import BOUNDED_AND_SUSPENDED, Expected, Generation, expected_of
 from tidegate_core.explain.audit.shard_snapshot import Window
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
@@ -17,7 +17,7 @@ from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.scope_requests import ControlResume, ControlSuspend
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.language.values.log_position import Position
-from tidegate_core.rows.scope_suspension import NO_CONTROLS, SPANS_KEPT, Controls, Scope
+from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, SPANS_KEPT, Scope, ScopeSuspensions
 
 INSTANT = NOW + MINUTE
 ACTIVATED = INSTANT + 30 * MINUTE
@@ -28,25 +28,25 @@ FEW = 20
 @pytest.fixture
 def few_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """So many scopes whose suspends are over are kept, where production keeps 250."""
-    monkeypatch.setattr(controls_home, "OVER_MAX", FEW)
+    monkeypatch.setattr(scope_commands, "OVER_MAX", FEW)
 
 
-def of_one_span(*span: int) -> Controls:
+def of_one_span(*span: int) -> ScopeSuspensions:
     scope = Scope(namespace="flights", position=a_position(2).text(), spans=((span[0], span[1]),), dropped=1)
-    return Controls(version=2, scopes=(scope,))
+    return ScopeSuspensions(version=2, scopes=(scope,))
 
 
-def asked(before: Controls, kind: str, at: int, namespace: str = "flights") -> Controls:
+def asked(before: ScopeSuspensions, kind: str, at: int, namespace: str = "flights") -> ScopeSuspensions:
     """Returns what a request makes of the controls."""
     document = {"type": f"control.{kind}", "scope": "namespace", "namespace": namespace}
     request = parse_request(json.dumps(document).encode())
     assert isinstance(request, ControlSuspend | ControlResume)
-    _, after = moved(before, request, Position(at, "0" * 32, 0, at), "vector")
+    _, after = next_suspensions(before, request, Position(at, "0" * 32, 0, at), "vector")
     return after
 
 
 def expected(
-    suspended: tuple[int, int] | Controls, must_before: int | None = None, suspended_since: int | None = None
+    suspended: tuple[int, int] | ScopeSuspensions, must_before: int | None = None, suspended_since: int | None = None
 ) -> Expected:
     """Returns what is due of an `at` that was asked for in time, and applied half an hour late."""
     spec = ScheduleSpec.model_validate(a_spec(trigger={"type": "at", "instant": format_instant(INSTANT)}))
@@ -62,7 +62,7 @@ def expected(
         may_through=None if must_before is None else ACTIVATED + 1,
         suspended_since=suspended_since,
     )
-    controls = suspended if isinstance(suspended, Controls) else of_one_span(*suspended)
+    controls = suspended if isinstance(suspended, ScopeSuspensions) else of_one_span(*suspended)
     return expected_of(
         "flights/nightly", [generation], lambda version: spec.model_dump_json(), controls, Window(NOW, NOW + 9 * HOUR)
     )
@@ -82,7 +82,7 @@ def test_given_other_controls_since_then_a_wide_suspend_of_long_ago_is_remembere
     """Found in review: the next control, of whatever namespace, dropped a scope that had gone on for 8 days, and the audit called all
     instants of its spans missing.
     """
-    controls = asked(NO_CONTROLS, "suspend", INSTANT + MINUTE)
+    controls = asked(NO_SUSPENSIONS, "suspend", INSTANT + MINUTE)
     controls = asked(controls, "resume", ACTIVATED + MINUTE)
     controls = asked(controls, "suspend", ACTIVATED + days * 24 * HOUR, "orders")
     found = expected(controls)
@@ -96,7 +96,7 @@ def test_given_a_wide_suspend_that_had_to_be_forgotten_then_nobody_says_that_som
     suspended_again: int,
 ) -> None:
     """Found in review: once some of those that had pushed it out were suspended again there seemed to be room, and nothing forgotten."""
-    controls = asked(NO_CONTROLS, "suspend", INSTANT + MINUTE)
+    controls = asked(NO_SUSPENSIONS, "suspend", INSTANT + MINUTE)
     controls = asked(controls, "resume", ACTIVATED + MINUTE)
     for number in range(FEW + 1):
         controls = asked(controls, "suspend", ACTIVATED + HOUR + 2 * number, f"n-{number}")
@@ -114,7 +114,7 @@ def test_given_resumes_of_very_many_that_never_were_suspended_then_a_wide_suspen
     """Found in review: a script that resumes each namespace, suspended or not, pushed out the spans of those that had been: a shard that
     had not heard of their resume yet made all instants of the span.
     """
-    controls = asked(NO_CONTROLS, "suspend", INSTANT + MINUTE)
+    controls = asked(NO_SUSPENSIONS, "suspend", INSTANT + MINUTE)
     controls = asked(controls, "resume", ACTIVATED + MINUTE)
     for number in range(2 * FEW):
         controls = asked(controls, "resume", ACTIVATED + HOUR + number, f"n-{number}")
@@ -170,7 +170,7 @@ def made_up_for(by_update: bool, *spans: tuple[int, int], **more: Any) -> Expect
         missed_until=ACTIVATED,
         missed_by_update=by_update,
     )
-    controls = Controls(
+    controls = ScopeSuspensions(
         version=2, scopes=(Scope(namespace="flights", position=a_position(2).text(), spans=spans, dropped=1),)
     )
     window = Window(NOW, ACTIVATED + MINUTE)

@@ -11,7 +11,7 @@ from tidegate_core.explain.watchdog.shard_signs import heads, served_until, shar
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.run import Run
-from tidegate_core.rows.scope_suspension import NO_CONTROLS, Controls, Scope
+from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, Scope, ScopeSuspensions
 from tidegate_core.rows.store_operations import Item
 
 NOW = 1_763_676_000_000
@@ -86,7 +86,7 @@ def test_given_rows_then_the_first_fire_and_the_first_start_count() -> None:
         {"outages": [outage]},
         None,
         topic_partition=3,
-        controls=NO_CONTROLS,
+        controls=NO_SUSPENSIONS,
         messages=[{"sk": keys.message_timer(7, NOW - 60, "m", "v").sk}],
         timers=[{"pk": key.pk, "sk": key.sk} for key in timers],
         runs=[
@@ -109,7 +109,7 @@ def test_given_a_fire_that_came_due_in_a_wide_suspend_then_it_is_late_from_the_r
         None,
         None,
         topic_partition=3,
-        controls=Controls(version=2, scopes=(scope,)),
+        controls=ScopeSuspensions(version=2, scopes=(scope,)),
         timers=[{"pk": key.pk, "sk": key.sk}],
     )
     assert signs.timer_due == NOW - SECOND

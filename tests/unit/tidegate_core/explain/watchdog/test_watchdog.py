@@ -22,7 +22,7 @@ from tidegate_core.explain.watchdog.watchdog import (
 )
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import to_item
-from tidegate_core.rows.node_status import GONE_MS, SILENT_MS, NodeCard, absences, cards_of, missing
+from tidegate_core.rows.node_status import GONE_MS, SILENT_MS, NodeStatus, absences, cards_of, missing
 from tidegate_core.rows.store_operations import Item
 
 NOW = 1_763_676_000_000
@@ -58,7 +58,7 @@ def test_given_a_promise_then_it_is_broken_once_its_patience_is_over(field: str,
 
 
 def test_given_all_patience_then_a_frozen_node_is_told_within_a_minute() -> None:
-    """A sign of life comes every 10 s, and a shard's turn in each 20 s (`Watching`)."""
+    """A sign of life comes every 10 s, and a shard's turn in each 20 s (`WatchdogLoop`)."""
     assert max(SILENT_MS, LATE_MS, STANDS_MS) + 20_000 + 10_000 <= 60_000
 
 
@@ -120,13 +120,13 @@ def test_given_a_position_then_it_stands_from_the_first_look_on() -> None:
 
 
 def test_given_a_card_then_its_node_is_silent_after_five_that_did_not_come() -> None:
-    card = NodeCard(owner="a", node="n", version="1", tzdata="t", started_at=0, seen=NOW - SILENT_MS)
+    card = NodeStatus(owner="a", node="n", version="1", tzdata="t", started_at=0, seen=NOW - SILENT_MS)
     assert (card.is_silent(NOW), card.is_silent(NOW + 1)) == (False, True)
 
 
 def test_given_a_node_that_was_started_again_then_the_process_before_it_is_not_missing() -> None:
     """Seen with real nodes that were killed again and again: each new process told of all that had ever fallen."""
-    fell = NodeCard(owner="a", node="node-1", version="1", tzdata="t", started_at=0, seen=NOW - HOUR)
+    fell = NodeStatus(owner="a", node="node-1", version="1", tzdata="t", started_at=0, seen=NOW - HOUR)
     again = replace(fell, owner="b", started_at=NOW - MINUTE, seen=NOW)
     assert missing([fell], NOW) == [fell]
     assert missing([fell, replace(again, node="node-2")], NOW) == [fell]
@@ -135,7 +135,7 @@ def test_given_a_node_that_was_started_again_then_the_process_before_it_is_not_m
 
 
 def test_given_two_processes_of_one_name_at_once_then_the_one_that_fell_silent_is_missing() -> None:
-    fell = NodeCard(owner="a", node="n", version="1", tzdata="t", started_at=0, seen=NOW - MINUTE)
+    fell = NodeStatus(owner="a", node="n", version="1", tzdata="t", started_at=0, seen=NOW - MINUTE)
     assert missing([fell, replace(fell, owner="b", started_at=NOW - HOUR, seen=NOW)], NOW) == [fell]
 
 
@@ -154,15 +154,15 @@ def test_given_two_processes_of_one_name_at_once_then_the_one_that_fell_silent_i
 def test_given_a_process_that_says_nothing_then_what_became_of_it_is_told_apart(
     ago: int, owners: set[str] | None, is_again: bool, expected: str | None
 ) -> None:
-    fell = NodeCard(owner="a", node="n", version="1", tzdata="t", started_at=0, seen=NOW - ago)
-    other = NodeCard(owner="b", node="n" if is_again else "m", version="1", tzdata="t", started_at=NOW - 1, seen=NOW)
+    fell = NodeStatus(owner="a", node="n", version="1", tzdata="t", started_at=0, seen=NOW - ago)
+    other = NodeStatus(owner="b", node="n" if is_again else "m", version="1", tzdata="t", started_at=NOW - 1, seen=NOW)
     assert absences([fell, other], NOW, owners) == ({} if expected is None else {"a": expected})
 
 
 def test_given_cards_then_they_come_by_name_and_not_beyond_their_day() -> None:
     def item(owner: str, seen: int) -> Item:
-        card = NodeCard(owner=owner, node=f"n-{owner}", version="1", tzdata="t", started_at=0, seen=seen)
-        return to_item(card, keys.node_card(owner))
+        card = NodeStatus(owner=owner, node=f"n-{owner}", version="1", tzdata="t", started_at=0, seen=seen)
+        return to_item(card, keys.node_status(owner))
 
     items = [item("b", NOW), item("a", NOW - 23 * HOUR), item("c", NOW - 24 * HOUR)]
     assert [card.owner for card in cards_of(items, NOW)] == ["a", "b"]

@@ -18,7 +18,7 @@ from tests.support.builders import (
     on_data,
     on_run_of,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.shard_bench import CLOSED, FOR_EVER, a_bench
 from tests.unit.tidegate_core.explain.why.stories import story
 from tests.unit.tidegate_core.explain.why.stories_of_instants import ROME, applied_at
@@ -34,7 +34,7 @@ LOAD: Doc = {"type": "load", "on_unmet": "abort"}
 
 def lived(
     trigger: Doc | None = None, *constraints: Doc, behaviour: Behaviour = FOR_EVER, for_ms: int = 0, **more: Any
-) -> Bench:
+) -> ActorHarness:
     """A schedule, and so much time."""
     bench = a_bench(behaviour)
     bench.request(an_apply(a_spec(trigger=trigger or every("1m"), constraints=list(constraints), **more)))
@@ -42,7 +42,7 @@ def lived(
     return bench
 
 
-def run_twice(constraint: Doc, behaviour: Behaviour = QUICK) -> Bench:
+def run_twice(constraint: Doc, behaviour: Behaviour = QUICK) -> ActorHarness:
     """By hand; the second one is aborted."""
     bench = lived(every("12h"), {**constraint, "on_unmet": "abort"}, behaviour=behaviour, overlap="allow")
     for number in range(2):
@@ -51,7 +51,7 @@ def run_twice(constraint: Doc, behaviour: Behaviour = QUICK) -> Bench:
     return bench
 
 
-def entry(bench: Bench, ends_as: str) -> Explanation:
+def entry(bench: ActorHarness, ends_as: str) -> Explanation:
     """Asks about the first occurrence that ended so."""
     rows = [from_item(LedgerRow, item) for item in bench.rows("L#flights/nightly#")]
     found = [row for row in rows if f"{row.disposition}/{row.reason}".rstrip("/") == ends_as]

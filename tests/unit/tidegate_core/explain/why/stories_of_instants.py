@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_recurring, a_request, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.shard_bench import a_bench
 from tests.unit.tidegate_core.explain.why.stories import story
 from tests.unit.tidegate_core.explain.why.stories_of_schedules import applied, control
@@ -17,9 +17,9 @@ from tidegate_core.rows.effects import Commit
 ROME: Doc = {"type": "cron", "expression": "30 2 * * *", "zone": "Europe/Rome"}
 
 
-def applied_at(instant: str, trigger: Doc, **more: Any) -> Bench:
+def applied_at(instant: str, trigger: Doc, **more: Any) -> ActorHarness:
     """A schedule that is applied then."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.now = parse_instant(instant)
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=trigger, **more)))

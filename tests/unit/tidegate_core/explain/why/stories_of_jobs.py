@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.shard_bench import CLOSED, FOR_EVER, a_bench, a_lookup, a_submit
 from tests.unit.tidegate_core.explain.why.stories import story
 from tests.unit.tidegate_core.explain.why.telling import served, the_jobs, why_job
 from tidegate_core.explain.why.reason import Explanation
-from tidegate_core.rows.effects import Cancel, Commit, Gone, LookedUp, NotSubmitted
+from tidegate_core.rows.effects import Cancel, Commit, LookedUp, NotSubmitted, ProgramEnded
 
 QUICK = Behaviour(starts_after=10, runs_for=500)
 
 
-def triggered(*constraints: Doc, behaviour: Behaviour = FOR_EVER, times: int = 1, **more: Any) -> Bench:
+def triggered(*constraints: Doc, behaviour: Behaviour = FOR_EVER, times: int = 1, **more: Any) -> ActorHarness:
     """A schedule that is run by hand, one second apart."""
     bench = a_bench(behaviour)
     more = {"trigger": every("12h"), **more}
@@ -26,7 +26,7 @@ def triggered(*constraints: Doc, behaviour: Behaviour = FOR_EVER, times: int = 1
     return served(bench)
 
 
-def last_job(bench: Bench) -> Explanation:
+def last_job(bench: ActorHarness) -> Explanation:
     return why_job(bench, the_jobs(bench)[-1].id)
 
 
@@ -189,7 +189,7 @@ def _no_launcher_answers() -> Explanation:
 )
 def _the_first_attempt_died_before_the_gate() -> Explanation:
     bench = triggered(behaviour=Behaviour(starts_after=None))
-    bench.vanish(the_jobs(bench)[0].id, gone=Gone(1))
+    bench.vanish(the_jobs(bench)[0].id, gone=ProgramEnded(1))
     return last_job(served(bench))
 
 
@@ -201,7 +201,7 @@ def _the_first_attempt_died_before_the_gate() -> Explanation:
     ),
 )
 def _the_program_failed_and_is_tried_again() -> Explanation:
-    failing = Behaviour(starts_after=10, runs_for=500, outcome="failed", gone=Gone(1))
+    failing = Behaviour(starts_after=10, runs_for=500, outcome="failed", gone=ProgramEnded(1))
     return last_job(triggered(behaviour=failing, retry={"tries": 2, "backoff": "30s"}))
 
 

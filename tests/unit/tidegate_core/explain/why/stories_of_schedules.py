@@ -18,7 +18,7 @@ from tests.support.builders import (
     every,
     on_data,
 )
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.shard_bench import CLOSED, a_bench
 from tests.unit.tidegate_core.explain.why.stories import story
 from tests.unit.tidegate_core.explain.why.telling import served, why, why_job
@@ -26,14 +26,14 @@ from tidegate_core.explain.why.reason import Explanation
 from tidegate_core.rows.effects import Commit
 
 
-def applied(trigger: Doc | None = None, **more: Any) -> Bench:
+def applied(trigger: Doc | None = None, **more: Any) -> ActorHarness:
     bench = a_bench()
     bench.request(an_apply(a_spec(trigger=trigger or every("1h"), **more)))
     bench.run(SECOND)
     return bench
 
 
-def control(bench: Bench, kind: str, number: int = 1, **scope: str) -> None:
+def control(bench: ActorHarness, kind: str, number: int = 1, **scope: str) -> None:
     told = {"actor": "ana", "reason": "maintenance"}
     bench.request({"id": f"{kind}-{number}", "type": f"control.{kind}", **scope, **told})
     bench.run(MINUTE)

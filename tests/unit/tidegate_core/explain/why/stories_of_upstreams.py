@@ -17,7 +17,7 @@ from tests.support.builders import (
     on_data,
     on_run_of,
 )
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.unit.tidegate_core.explain.why.stories import story
 from tests.unit.tidegate_core.explain.why.telling import served, why, why_job
 from tidegate_core.explain.why.reason import Explanation
@@ -25,9 +25,9 @@ from tidegate_core.explain.why.reason import Explanation
 UP = on_run_of("up")
 
 
-def without_up(trigger: Doc, **more: Any) -> Bench:
+def without_up(trigger: Doc, **more: Any) -> ActorHarness:
     """`nightly` waits for `up`, which runs and is deleted."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request(an_apply(a_spec("up", every("1m"))))
     bench.request(an_apply(a_spec(trigger=trigger, **more)))
@@ -39,7 +39,7 @@ def without_up(trigger: Doc, **more: Any) -> Bench:
     return served(bench)
 
 
-def of_the_ended(bench: Bench) -> Explanation:
+def of_the_ended(bench: ActorHarness) -> Explanation:
     (ended,) = [row for row in bench.rows("L#") if row["name"] == "nightly"]
     return why_job(bench, str(ended["job_id"]))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.builders import HOUR
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_api.cluster_map import ClusterMap
 from tidegate_api.reads.why import explain_job, explain_schedule
 from tidegate_core.explain.why.reason import Explanation
@@ -11,19 +11,19 @@ from tidegate_core.language.values.derived_ids import shard_of_run
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.job import Job
-from tidegate_core.shard.outages.outage_recorder import sign_of_life
+from tidegate_core.shard.outages.outage_recorder import heartbeat_row
 
 CLUSTER = ClusterMap(version=1, topic_partitions=1, shards=4)
 
 
-def served(bench: Bench) -> Bench:
+def served(bench: ActorHarness) -> ActorHarness:
     """The node says that it is alive, as it does every 10 s; a bench has no such loop."""
     holding = bench.holding
-    bench.store.write([sign_of_life(holding.owner, holding.node, bench.now, {0: bench.now}, bench.now + HOUR)])
+    bench.store.write([heartbeat_row(holding.owner, holding.node, bench.now, {0: bench.now}, bench.now + HOUR)])
     return bench
 
 
-def why(bench: Bench, at: str | int | None = None, *, name: str = "nightly") -> Explanation:
+def why(bench: ActorHarness, at: str | int | None = None, *, name: str = "nightly") -> Explanation:
     """Asks about a schedule; `at` as people write it, or an instant."""
     text = format_instant(at) if isinstance(at, int) else at
     found = explain_schedule(bench.store, CLUSTER, "flights", name, text, bench.now)
@@ -31,7 +31,7 @@ def why(bench: Bench, at: str | int | None = None, *, name: str = "nightly") -> 
     return found
 
 
-def why_job(bench: Bench, job_id: str | None = None) -> Explanation:
+def why_job(bench: ActorHarness, job_id: str | None = None) -> Explanation:
     """Asks about a job; the only one unless it is named."""
     wanted = job_id or the_jobs(bench)[0].id
     found = explain_job(bench.store, CLUSTER, shard_of_run(wanted), wanted, bench.now)
@@ -39,7 +39,7 @@ def why_job(bench: Bench, job_id: str | None = None) -> Explanation:
     return found
 
 
-def the_jobs(bench: Bench) -> list[Job]:
+def the_jobs(bench: ActorHarness) -> list[Job]:
     found = [from_item(Job, row) for row in bench.rows("J#")]
     return sorted(found, key=lambda job: (job.satisfied_at, job.nominal, job.id))
 

@@ -20,7 +20,7 @@ from tests.support.builders import (
     on_data,
     on_run_of,
 )
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.unit.tidegate_core.explain.why.telling import CLUSTER, served, the_jobs, told, why, why_job
 from tidegate_api.reads import why as reads
 from tidegate_api.reads.why_snapshot import facts_of
@@ -38,7 +38,7 @@ GATHERING: Final = 9
 """Evidence of so many keys ends in several transactions."""
 
 
-def asked_after_each_transaction(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def asked_after_each_transaction(bench: ActorHarness, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Has every question asked after each transaction from now on; returns the codes, as they come."""
     codes: list[str] = []
     transact = bench.store.transact
@@ -66,7 +66,7 @@ def asked_after_each_transaction(bench: Bench, monkeypatch: pytest.MonkeyPatch) 
     return codes
 
 
-def updated(trigger: Doc, **more: Any) -> Callable[[Bench], None]:
+def updated(trigger: Doc, **more: Any) -> Callable[[ActorHarness], None]:
     return lambda bench: bench.request(an_apply(a_spec(trigger=trigger), "update", **more))
 
 
@@ -81,9 +81,9 @@ def updated(trigger: Doc, **more: Any) -> Callable[[Bench], None]:
     ids=["more leaves", "a time trigger", "finish_old", "delete"],
 )
 def test_given_evidence_that_ends_in_several_transactions_then_each_moment_has_its_answer(
-    monkeypatch: pytest.MonkeyPatch, change: Callable[[Bench], None], code: str
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[ActorHarness], None], code: str
 ) -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=PAIRED)))
     for number in range(GATHERING):
@@ -105,9 +105,9 @@ def test_given_evidence_that_ends_in_several_transactions_then_each_moment_has_i
     ids=["launched", "suspended"],
 )
 def test_given_a_job_that_moves_on_between_two_reads_then_it_is_read_anew(
-    monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[Bench], None], code: str
+    monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[ActorHarness], None], code: str
 ) -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request(an_apply(a_spec(trigger=MINUTES, constraints=[{"type": "delay", "after": "5m"}])))
     bench.run(2 * MINUTE)
@@ -124,7 +124,7 @@ def test_given_a_job_that_moves_on_between_two_reads_then_it_is_read_anew(
 
 
 def test_given_more_versions_than_one_page_holds_then_the_present_one_is_known() -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     for number in range(30):
         bench.request(an_apply(a_spec("nightly", every("1h"), ["x" * 8_000] * 5 + [str(number)]), f"a{number}"))
@@ -134,7 +134,7 @@ def test_given_more_versions_than_one_page_holds_then_the_present_one_is_known()
 
 
 def test_given_a_deleted_upstream_then_what_is_missing_does_not_name_it() -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request(an_apply(a_spec("up", every("10m"))))
     bench.request(an_apply(a_spec(trigger={"type": "any_of", "triggers": [on_run_of("up"), on_data("a", 3)]})))

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.builders import SECOND, Doc, a_request, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.shard_bench import CLOSED, FOR_EVER
 from tests.support.tier import examples
 from tests.unit.tidegate_core.explain.why.telling import served, the_jobs, told, why_job
@@ -50,7 +50,7 @@ class World:
     ) -> None:
         self.constraints = constraints
         self._scope = scope
-        self.bench = Bench()
+        self.bench = ActorHarness()
         self.bench.load = 0.9
         self.bench.behaves = self._behaves
         self._open_runs = open_runs

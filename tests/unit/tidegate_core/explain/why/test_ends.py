@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.builders import HOUR, SECOND, Doc, a_request, a_spec, an_apply, an_event, at_most, every, on_data
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.shard_bench import a_bench
 from tests.unit.tidegate_core.explain.why.telling import served, the_jobs, told, why_job
 from tidegate_core.rows.store_operations import Page, RangeRead
@@ -16,14 +16,14 @@ CLOSED: Doc = {"type": "time_window", "opens": "03:00", "closes": "04:00"}
 ENDED_RUN_DAYS, LEDGER_DAYS = 30, 90
 
 
-def _cancelled(bench: Bench) -> str:
+def _cancelled(bench: ActorHarness) -> str:
     bench.request(an_apply(a_spec(trigger=every("10h"), constraints=[CLOSED])))
     bench.request(a_request("trigger"))
     bench.request(a_request("suspend"))
     return str(bench.receipts()["trigger-nightly"]["id"])
 
 
-def _expired(bench: Bench) -> str:
+def _expired(bench: ActorHarness) -> str:
     pair = {"type": "all_of", "triggers": [on_data("a"), on_data("b")], "timeout": "1h"}
     bench.request(an_apply(a_spec(trigger=pair)))
     bench.event(an_event("p", "a"))
@@ -33,7 +33,7 @@ def _expired(bench: Bench) -> str:
     return str(evidence["id"])
 
 
-def _run(bench: Bench) -> str:
+def _run(bench: ActorHarness) -> str:
     bench.request(an_apply(a_spec(trigger=every("10h"), constraints=[at_most(1)])))
     bench.request(a_request("trigger"))
     bench.run(HOUR)
@@ -49,7 +49,7 @@ def _run(bench: Bench) -> str:
     ],
 )
 def test_given_a_job_that_has_ended_then_it_is_found_without_a_look_through_the_ledger(
-    ends: Callable[[Bench], str], says: str, monkeypatch: pytest.MonkeyPatch
+    ends: Callable[[ActorHarness], str], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Review finding: `why <job>` read up to 20,000 entries of its shard's ledger."""
     bench = a_bench()

@@ -11,7 +11,7 @@ from tests.unit.tidegate_core.admission.test_keys_apart import ONE_OF_A_DAY, a_s
 from tests.unit.tidegate_core.explain.why.telling import served, the_jobs, told, why, why_job
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.effects import Commit, Invalid
-from tidegate_core.shard.job_order import place_in_line
+from tidegate_core.shard.job_order import queue_position
 
 
 def test_given_a_catch_up_behind_a_run_that_waits_for_its_next_attempt_then_it_says_when_that_begins() -> None:
@@ -77,5 +77,5 @@ def test_given_more_jobs_before_keys_of_their_own_than_the_owner_tells_of_at_one
     """Each waits for its own key alone, and goes as soon as that is free."""
     story = a_story(ONE_OF_A_DAY)
     all_wait_behind_a_run(story, 20)
-    *_, last = sorted((job for job in the_jobs(served(story)) if job.state == "pending_constraint"), key=place_in_line)
+    *_, last = sorted((job for job in the_jobs(served(story)) if job.state == "pending_constraint"), key=queue_position)
     assert [each.code for each in why_job(story, last.id).reasons] == ["concurrency"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_request, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.shard_bench import FOR_EVER, a_bench
 from tests.unit.tidegate_core.explain.why.stories_of_ends import lived
 from tests.unit.tidegate_core.explain.why.stories_of_instants import ROME, applied_at
@@ -17,7 +17,7 @@ from tidegate_core.language.values.problems import InvalidInput
 from tidegate_core.rows.store_operations import Delete, Key
 
 
-def codes(bench: Bench, at: str) -> list[str]:
+def codes(bench: ActorHarness, at: str) -> list[str]:
     return [each.code for each in why(served(bench), at).reasons]
 
 

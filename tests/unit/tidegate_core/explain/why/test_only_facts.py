@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 
 from tests.support.builders import HOUR, MINUTE, SECOND, a_request, a_spec, an_apply, an_event, every, on_data
-from tests.support.harness.actor_harness import Behaviour, Bench
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.shard_bench import FOR_EVER, a_bench
 from tests.unit.tidegate_core.explain.why.telling import CLUSTER, served, the_jobs, told, why, why_job
 from tidegate_api.reads.waiting_reasons import unmet_of
 from tidegate_core.language.values.derived_ids import shard_of_run
 from tidegate_core.language.values.instants import format_instant
-from tidegate_core.shard.job_order import place_in_line
+from tidegate_core.shard.job_order import queue_position
 
 ONE_AT_A_TIME = {"type": "concurrency", "max": 1, "scope": "schedule"}
 
 
-def held_with_waiting_events(bench: Bench, events: int) -> Bench:
+def held_with_waiting_events(bench: ActorHarness, events: int) -> ActorHarness:
     """A schedule that was held, and whose trigger has been satisfied since so many times."""
     bench.request(
         an_apply(
@@ -78,7 +78,7 @@ def test_given_a_held_schedule_whose_run_still_runs_then_the_jobs_say_that_it_do
     assert [each.code for each in why_job(bench, last).reasons] == ["suspended", "concurrency"]
 
 
-def listed(bench: Bench) -> dict[str, dict[str, object]]:
+def listed(bench: ActorHarness) -> dict[str, dict[str, object]]:
     """Returns what `job list` says that each waiting job waits for, by id."""
     found = [(shard_of_run(str(row["id"])), row) for row in bench.rows("J#")]
     return {job_id: json.loads(text) for job_id, text in unmet_of(bench.store, CLUSTER, found, bench.now).items()}
@@ -96,7 +96,7 @@ def test_given_more_waiting_jobs_than_the_owner_decides_on_at_once_then_the_job_
     assert len(waiting) == 39
     assert set(told_of) == {job.id for job in waiting}
     assert {each["code"] for each in told_of.values()} == {"concurrency", "behind"}
-    assert str(told_of[max(waiting, key=place_in_line).id]["reason"]).startswith(
+    assert str(told_of[max(waiting, key=queue_position).id]["reason"]).startswith(
         "38 of the schedule's jobs are before it; the first is "
     )
 
@@ -114,7 +114,7 @@ def test_given_jobs_of_a_low_former_version_then_the_job_list_has_the_urgent_new
     bench.run(MINUTE)
     waiting = [job for job in the_jobs(served(bench)) if job.state == "pending_constraint"]
     (urgent_job,) = (job for job in waiting if job.version == 2)
-    last = max((job for job in waiting if job.version == 1), key=place_in_line)
+    last = max((job for job in waiting if job.version == 1), key=queue_position)
     assert str(listed(bench)[last.id]["reason"]).startswith(
         f"39 of the schedule's jobs are before it; the first is {urgent_job.id}, "
     )

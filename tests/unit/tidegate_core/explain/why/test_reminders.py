@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import MINUTE, an_event, on_data
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.unit.tidegate_core.explain.why.stories_of_schedules import applied
 from tests.unit.tidegate_core.explain.why.telling import served, told, why
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.effects import ReadEndOffsets, Unavailable
 
 
-def with_a_reminder(announced: bool) -> tuple[Bench, str]:
+def with_a_reminder(announced: bool) -> tuple[ActorHarness, str]:
     """A reminder is due in a minute."""
     bench = applied({**on_data("a", 2), "at_least_every": "1h"})
     state = bench.state_of("nightly")

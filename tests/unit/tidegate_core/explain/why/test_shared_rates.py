@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.builders import HOUR, SECOND, Doc, a_request, a_spec, an_apply, every
 from tests.unit.tidegate_core.explain.why.stories_of_jobs import QUICK, last_job, triggered
 from tests.unit.tidegate_core.explain.why.telling import served, told
-from tidegate_core.rows.effects import Poke
+from tidegate_core.rows.effects import WakeUp
 
 CALLS: Doc = {"type": "rate", "max": 1, "per": "1h", "scope": "group", "group": "calls"}
 
@@ -25,7 +25,7 @@ def test_given_room_that_is_offered_to_another_one_then_the_job_says_that_it_wai
         bench.request(an_apply(a_spec(name, every("12h"), constraints=[CALLS])))
         bench.request(a_request("trigger", name))
         bench.run(SECOND)
-    bench.answer_with(lambda effect: isinstance(effect, Poke), None, times=1_000)
+    bench.answer_with(lambda effect: isinstance(effect, WakeUp), None, times=1_000)
     bench.run(HOUR - 2 * SECOND - 500)  # Who is offered the place has not heard of it.
     assert told(last_job(served(bench))) == [
         (

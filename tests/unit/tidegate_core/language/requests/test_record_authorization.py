@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.builders import EVENTS, REQUESTS, SECOND, Doc, a_send, a_spec, an_apply, an_event, every, on_data
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.tier import examples
 from tidegate_core.engine.actor_inputs import LogRecord
 from tidegate_core.ingest.event_decoding import judged, own_events
 from tidegate_core.ingest.source_mapping import events_of
 from tidegate_core.language.events.event_source import SourceSpec
 from tidegate_core.language.formats.parsing import parse_request
-from tidegate_core.language.requests.record_authorization import OWN_TOPICS, is_for, refuse_forged_request
+from tidegate_core.language.requests.record_authorization import OWN_TOPICS, authorize_request, is_for
 from tidegate_core.language.requests.requests import REQUEST_TYPES
 from tidegate_core.language.values.problems import RefusedRecord
 from tidegate_core.language.values.topic_namespaces import TopicNamespaces
@@ -27,13 +27,13 @@ NAMESPACES = st.sampled_from(("flights", "team-a-1", "team-b-1", "flight", "flig
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench(namespaces=TopicNamespaces(MINE, MINE))
+def bench() -> ActorHarness:
+    made = ActorHarness(namespaces=TopicNamespaces(MINE, MINE))
     made.run(SECOND)
     return made
 
 
-def forbidden(bench: Bench, topic: str) -> list[str]:
+def forbidden(bench: ActorHarness, topic: str) -> list[str]:
     letters = bench.on(f"{topic}.dlq")
     assert {each.headers["tidegate.error.class"] for each in letters} <= {"forbidden"}
     assert len(bench.notices("record_dead_lettered")) == len(letters)
@@ -59,7 +59,7 @@ def test_given_a_namespace_then_its_topic_is_for_it_or_not(
     assert is_for(namespace, allowed) is answer
 
 
-def test_given_events_of_others_then_they_are_dead_letters_and_those_between_them_count(bench: Bench) -> None:
+def test_given_events_of_others_then_they_are_dead_letters_and_those_between_them_count(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=on_data(count=100))))
     bench.append(EVENTS, 0, an_event("d1"), {**an_event("d2"), "namespace": "orders"}, an_event("d3"))
     bench.run(SECOND)
@@ -68,7 +68,7 @@ def test_given_events_of_others_then_they_are_dead_letters_and_those_between_the
     assert said.startswith('namespace: "orders" is none of those that tidegate.events is for')
 
 
-def test_given_requests_of_others_then_their_senders_are_told_and_nothing_is_done(bench: Bench) -> None:
+def test_given_requests_of_others_then_their_senders_are_told_and_nothing_is_done(bench: ActorHarness) -> None:
     theirs = an_apply(a_spec() | {"namespace": "orders"}, request_id="theirs")
     system = {"id": "all", "type": "control.suspend", "scope": "system"}
     anyones = {"id": "any", "type": "run.cancel", "run_id": "0000-" + "a" * 26}
@@ -82,7 +82,7 @@ def test_given_requests_of_others_then_their_senders_are_told_and_nothing_is_don
 @pytest.mark.parametrize("short", sorted(OWN_TOPICS))
 def test_given_a_message_into_an_own_topic_then_it_is_refused_now_and_as_a_schedule(short: str) -> None:
     """Found in review: with `message.send` alone one could have had nodes write requests and receipts of any namespace."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     topic = f"tidegate.{short}"
     target = {"type": "message", "topic": topic, "payload": {}}
@@ -102,7 +102,7 @@ def test_given_a_message_into_an_own_topic_then_it_is_refused_now_and_as_a_sched
 
 
 def test_given_a_message_into_a_topic_that_is_only_called_alike_then_it_is_sent() -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request({**a_send("m-1", after="1s"), "topic": "tidegate.requests-of-mine"})
     bench.run(2 * SECOND)
@@ -110,7 +110,7 @@ def test_given_a_message_into_a_topic_that_is_only_called_alike_then_it_is_sent(
 
 
 def test_given_the_systems_own_namespace_then_no_event_is_of_it() -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.append(EVENTS, 0, {**an_event("d1"), "namespace": "tidegate"})
     bench.run(SECOND)
@@ -144,7 +144,7 @@ def test_given_any_request_then_what_passes_speaks_for_a_namespace_of_its_topic(
 ) -> None:
     try:
         request = parse_request(json.dumps(named(document, places)).encode(), [("ce_namespace", b"flights")])
-        refuse_forged_request(request, MINE, "tidegate.requests")
+        authorize_request(request, MINE, "tidegate.requests")
     except RefusedRecord:
         return
     assert is_for(request.namespace, MINE)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.oracles.calendar.brute_force_walker import changes_of
 from tests.support.builders import a_definition, a_schedule, a_spec
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.decision_harness import DecisionHarness
 from tidegate_core.firing.fire import FireSchedule
 from tidegate_core.language.triggers import AtTrigger, CronTrigger, EveryTrigger, TimesTrigger
 from tidegate_core.language.triggers.preview import preview
@@ -35,7 +35,7 @@ def test_given_clock_changes_then_what_fires_is_what_the_preview_said(zone: str,
         begin = change * 1000 - 12 * 3_600_000
         expected = preview(CronTrigger.model_validate(trigger), ref, begin, 18)
         first = next(each.instant for each in expected if each.result == "fires")
-        desk = Desk(a_definition(a_spec(trigger=trigger)))
+        desk = DecisionHarness(a_definition(a_spec(trigger=trigger)))
         desk.lay(a_schedule(next_nominal=first, activated_at=begin), TimerRow(at=first, kind="S", ref=ref))
         last = expected[-1].instant
         while (row := desk.records(TimerRow, "T#")[0]).at <= last:

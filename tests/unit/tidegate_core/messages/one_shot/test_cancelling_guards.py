@@ -8,25 +8,25 @@ import pytest
 
 from tests.simulation.stories.stage import comes_through_the_inbox
 from tests.support.builders import HOUR, MINUTE, SECOND, a_cancel, a_position, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.cancel_bench import WHICH
 from tests.support.harness.effect_matchers import a_batch, a_commit
 from tidegate_core.messages.one_shot.cancellation import CANCEL_MARK
 from tidegate_core.rows.effects import Commit, Write
 from tidegate_core.rows.item_codec import from_item, to_item
-from tidegate_core.rows.message import Guard, Message
+from tidegate_core.rows.message import Message, MessageFence
 from tidegate_core.rows.store_operations import Delete, Key, Put
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
 
 @pytest.mark.parametrize("after", ["1s", "3650d"])
-def test_given_a_guard_then_it_outlives_what_it_covers_and_is_not_for_ever(bench: Bench, after: str) -> None:
+def test_given_a_guard_then_it_outlives_what_it_covers_and_is_not_for_ever(bench: ActorHarness, after: str) -> None:
     bench.request(a_send("m-1", after=after))
     bench.request(a_send("k-1", key="k", after=after))
     bench.request(a_send("k-2", key="k", after="1s"))
@@ -41,11 +41,11 @@ def test_given_a_guard_then_it_outlives_what_it_covers_and_is_not_for_ever(bench
     assert guards[2] > max(rows.values())
 
 
-def a_cancel_that_knows_no_rows(sent: dict[str, str], cancel: dict[str, str], after: str) -> tuple[Bench, Write]:
+def a_cancel_that_knows_no_rows(sent: dict[str, str], cancel: dict[str, str], after: str) -> tuple[ActorHarness, Write]:
     """Returns a bench whose former owner fell while it wrote the rows of a create, and what it wrote. Its successor met the cancel, read from
     another topic partition, before that create.
     """
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.lose(a_batch("messages"), times=10**6)
     bench.request(a_send("m-1", after=after, **sent))
@@ -77,15 +77,15 @@ def test_given_a_guard_that_outlives_what_may_come_late_then_it_is_written_once_
 ) -> None:
     bench, _ = a_cancel_that_knows_no_rows({"key": "k"}, {"key": "k"}, after)
     assert len([each for each in bench.all_asked(Commit) if a_commit("guard")(each)]) == writes
-    (guard,) = (from_item(Guard, row) for row in bench.rows("G#"))
+    (guard,) = (from_item(MessageFence, row) for row in bench.rows("G#"))
     assert (guard.expires_at is None) == (writes > 1)
     bench.crash()
     bench.run(5 * SECOND)
-    assert [from_item(Guard, row) for row in bench.rows("G#")] == [guard]
+    assert [from_item(MessageFence, row) for row in bench.rows("G#")] == [guard]
 
 
 def test_given_a_crash_before_the_receipt_of_a_cancel_by_key_then_an_older_delivery_does_not_make_it_too_late(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """What was delivered under the key before is not what this cancel was about, also when it is done again."""
     bench.request(a_send("m-1", after="1s", key="k"))
@@ -104,7 +104,7 @@ def test_given_a_crash_before_the_receipt_of_a_cancel_by_key_then_an_older_deliv
 
 @pytest.mark.parametrize(("after", "status"), [("5m", "cancelled"), ("1s", "too_late")])
 def test_given_a_cancel_by_key_that_is_done_again_behind_a_younger_record_then_it_is_answered_as_before(
-    bench: Bench, after: str, status: str
+    bench: ActorHarness, after: str, status: str
 ) -> None:
     """The younger one came from another topic partition and raised the guard above it: what it took back is still what it took
     back, and what was delivered before it is too late.
@@ -116,9 +116,9 @@ def test_given_a_cancel_by_key_that_is_done_again_behind_a_younger_record_then_i
     assert bench.status_of("c-1") is None
     bench.crash()
     (item,) = bench.rows("G#")
-    raised = from_item(Guard, item)
+    raised = from_item(MessageFence, item)
     younger = a_position(99, at=bench.now + 1).text()
-    guard = Guard(id=raised.id, live_from=younger, request_id="m-2", before=raised.live_from)
+    guard = MessageFence(id=raised.id, live_from=younger, request_id="m-2", before=raised.live_from)
     key = Key(str(item["pk"]), str(item["sk"]))
     bench.store.write([Put(key, to_item(guard, key))])
     bench.run(SECOND)
@@ -129,7 +129,7 @@ def test_given_a_cancel_by_key_that_is_done_again_behind_a_younger_record_then_i
 
 @WHICH
 def test_given_create_and_cancel_that_are_both_done_again_after_a_crash_then_the_cancel_is_answered_as_before(
-    bench: Bench, sent: dict[str, str], cancel: dict[str, str]
+    bench: ActorHarness, sent: dict[str, str], cancel: dict[str, str]
 ) -> None:
     """The create is refused by the guard and its rows go: the cancel finds nothing, and yet it was the one that took it back."""
     bench.request(a_send("m-1", after="5m", **sent))
@@ -144,14 +144,14 @@ def test_given_create_and_cancel_that_are_both_done_again_after_a_crash_then_the
 
 
 def test_given_a_cancel_whose_later_record_was_begun_by_a_predecessor_then_the_earlier_one_is_answered_for_what_that_covered(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """It was written twice; the guard is the later record's, and the message is still there (simulation, seed 131)."""
     bench.request(a_send("m-1", key="k", after="5m"))
     (item,) = bench.rows("M#")
     message = from_item(Message, item)
     later = a_position(99, at=bench.now + MINUTE).text()
-    guard = Guard(id=message.id, live_from=later, request_id=f"{CANCEL_MARK}c-1", through=message.slot)
+    guard = MessageFence(id=message.id, live_from=later, request_id=f"{CANCEL_MARK}c-1", through=message.slot)
     shard = int(str(item["pk"])[3:])
     bench.store.write([Put(guard.key(shard), to_item(guard, guard.key(shard)))])
     bench.request(a_cancel(key="k"))
@@ -162,7 +162,7 @@ def test_given_a_cancel_whose_later_record_was_begun_by_a_predecessor_then_the_e
 
 
 @pytest.mark.parametrize("waited", [0, MINUTE], ids=["before its time", "after it"])
-def test_given_a_message_that_was_cancelled_then_another_cancel_says_so_too(bench: Bench, waited: int) -> None:
+def test_given_a_message_that_was_cancelled_then_another_cancel_says_so_too(bench: ActorHarness, waited: int) -> None:
     """Found in review: behind the message's time the second one was told `too_late` of what was never sent."""
     bench.request(a_send("m-1", after="10s"))
     bench.run(SECOND)
@@ -177,7 +177,7 @@ def test_given_a_message_that_was_cancelled_then_another_cancel_says_so_too(benc
     assert [each.document["of"] for each in bench.on("out")] == ["m-2"] * (waited > 0)
 
 
-def test_given_a_message_that_was_delivered_then_each_cancel_is_too_late(bench: Bench) -> None:
+def test_given_a_message_that_was_delivered_then_each_cancel_is_too_late(bench: ActorHarness) -> None:
     bench.request(a_send("m-1", after="1s"))
     bench.run(10 * SECOND)
     for number in range(2):
@@ -188,7 +188,7 @@ def test_given_a_message_that_was_delivered_then_each_cancel_is_too_late(bench: 
 
 def test_given_another_namespaces_cancel_under_the_same_id_then_its_receipt_answers_nobody_else() -> None:
     """Found in review: who cancelled a printed id of somebody else's message was told `cancelled`."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(a_send("m-1", after="10m"))
     bench.run(SECOND)
@@ -206,7 +206,7 @@ def test_given_another_namespaces_cancel_under_the_same_id_then_its_receipt_answ
     assert bench.status_of("c-9") == "not_found"
 
 
-def test_given_the_same_namespace_then_a_second_cancel_gets_the_firsts_answer(bench: Bench) -> None:
+def test_given_the_same_namespace_then_a_second_cancel_gets_the_firsts_answer(bench: ActorHarness) -> None:
     bench.request(a_send("m-1", after="10m"))
     bench.request(a_cancel("c-1", message_id="m-1"))
     bench.run(HOUR)
@@ -215,7 +215,7 @@ def test_given_the_same_namespace_then_a_second_cancel_gets_the_firsts_answer(be
     assert bench.status_of("c-2") == "cancelled"
 
 
-def test_given_an_answer_that_a_newer_release_stored_then_a_repeat_is_told_it_as_it_is(bench: Bench) -> None:
+def test_given_an_answer_that_a_newer_release_stored_then_a_repeat_is_told_it_as_it_is(bench: ActorHarness) -> None:
     """Behind a roll-back: an answer with more in it than this release knows ended the topic partition."""
     bench.request(a_send("m-1", after="5m"))
     bench.request(a_cancel(message_id="m-1"))

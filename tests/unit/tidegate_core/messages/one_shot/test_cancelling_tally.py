@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, a_cancel, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.cancel_bench import WHICH, tally
 from tests.support.harness.effect_matchers import a_commit, a_produce
-from tidegate_core.messages import message_scheduler as plane
-from tidegate_core.messages.one_shot.message_fence import Guards
+from tidegate_core.messages import message_scheduler
+from tidegate_core.messages.one_shot.message_fence import MessageFences
 from tidegate_core.rows.effects import Effect, NotProduced, Produce, ReadRange
-from tidegate_core.rows.message import Guard
+from tidegate_core.rows.message import MessageFence
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
@@ -28,7 +28,7 @@ def reads_timer_rows(effect: Effect) -> bool:
 @WHICH
 @pytest.mark.parametrize("after", ["10s", "5h"], ids=["loaded", "far ahead"])
 def test_given_a_message_that_is_cancelled_again_and_again_then_it_is_counted_once(
-    bench: Bench, sent: dict[str, str], cancel: dict[str, str], after: str
+    bench: ActorHarness, sent: dict[str, str], cancel: dict[str, str], after: str
 ) -> None:
     bench.request(a_send("m-1", after=after, **sent))
     for number in range(3):
@@ -38,7 +38,7 @@ def test_given_a_message_that_is_cancelled_again_and_again_then_it_is_counted_on
 
 
 @pytest.mark.parametrize("after", ["10s", "5h"], ids=["loaded", "far ahead"])
-def test_given_a_replaced_message_then_it_is_counted_as_cancelled(bench: Bench, after: str) -> None:
+def test_given_a_replaced_message_then_it_is_counted_as_cancelled(bench: ActorHarness, after: str) -> None:
     for number in range(4):
         bench.request(a_send(f"m-{number}", key="k", after=after))
     bench.run(MINUTE)
@@ -50,7 +50,7 @@ def test_given_a_replaced_message_then_it_is_counted_as_cancelled(bench: Bench, 
 @WHICH
 @pytest.mark.parametrize("is_sent", [False, True], ids=["unsent", "sent"])
 def test_given_a_refused_message_that_is_loaded_at_its_next_slot_before_its_move_is_answered_then_it_is_counted_once(
-    bench: Bench, sent: dict[str, str], cancel: dict[str, str], is_sent: bool
+    bench: ActorHarness, sent: dict[str, str], cancel: dict[str, str], is_sent: bool
 ) -> None:
     """Read: cancelled at both of its places, or delivered at one and cancelled at the other."""
     bench.answer_with(a_produce("out"), NotProduced("refused", "unknown topic"), times=5)
@@ -69,10 +69,10 @@ def test_given_a_refused_message_that_is_loaded_at_its_next_slot_before_its_move
 @WHICH
 @pytest.mark.parametrize("later", [1, 10], ids=["not passed yet", "passed"])
 def test_given_a_refused_message_whose_next_attempt_has_no_room_in_memory_then_its_cancel_is_counted(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, sent: dict[str, str], cancel: dict[str, str], later: int
+    bench: ActorHarness, monkeypatch: pytest.MonkeyPatch, sent: dict[str, str], cancel: dict[str, str], later: int
 ) -> None:
     """Read: it was answered `cancelled`, or, behind a checkpoint, `too_late`, and counted as nothing."""
-    monkeypatch.setattr(plane, "ROWS_MAX", 0)
+    monkeypatch.setattr(message_scheduler, "ROWS_MAX", 0)
     bench.answer_with(a_produce("out"), NotProduced("refused", "unknown topic"), times=5)
     bench.request(a_send("m-1", after="1s", **sent))
     bench.run((76 + later) * SECOND)
@@ -83,9 +83,9 @@ def test_given_a_refused_message_whose_next_attempt_has_no_room_in_memory_then_i
 
 @WHICH
 def test_given_a_refused_message_that_an_earlier_owner_may_have_sent_and_whose_next_attempt_has_no_room_then_its_cancel_is_too_late(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, sent: dict[str, str], cancel: dict[str, str]
+    bench: ActorHarness, monkeypatch: pytest.MonkeyPatch, sent: dict[str, str], cancel: dict[str, str]
 ) -> None:
-    monkeypatch.setattr(plane, "ROWS_MAX", 0)
+    monkeypatch.setattr(message_scheduler, "ROWS_MAX", 0)
     bench.request(a_send("m-1", after="1s", **sent))
     bench.hold_back(a_produce("out"))
     bench.run(2 * SECOND)
@@ -100,9 +100,9 @@ def test_given_a_refused_message_that_an_earlier_owner_may_have_sent_and_whose_n
 @WHICH
 @pytest.mark.parametrize("successor", [False, True])
 def test_given_a_next_attempt_that_was_beyond_memory_and_is_sent_then_a_cancel_is_too_late(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, sent: dict[str, str], cancel: dict[str, str], successor: bool
+    bench: ActorHarness, monkeypatch: pytest.MonkeyPatch, sent: dict[str, str], cancel: dict[str, str], successor: bool
 ) -> None:
-    monkeypatch.setattr(plane, "ROWS_MAX", 0)
+    monkeypatch.setattr(message_scheduler, "ROWS_MAX", 0)
     bench.answer_with(a_produce("out"), NotProduced("refused", "unknown topic"), times=5)
     bench.request(a_send("m-1", after="1s", **sent))
     bench.request(a_send("m-2", after="1s", topic="elsewhere"))
@@ -121,7 +121,7 @@ def test_given_a_next_attempt_that_was_beyond_memory_and_is_sent_then_a_cancel_i
 @WHICH
 @pytest.mark.parametrize("is_there", [False, True], ids=["refused", "without an answer before"])
 def test_given_a_refused_message_whose_next_attempt_is_far_then_a_successor_cancels_what_nobody_has_sent(
-    bench: Bench, sent: dict[str, str], cancel: dict[str, str], is_there: bool
+    bench: ActorHarness, sent: dict[str, str], cancel: dict[str, str], is_there: bool
 ) -> None:
     """Its time was over, and memory knew nothing of it: `too_late`, delivered by nobody, and counted as nothing."""
     bench.answer_with(a_produce("out"), NotProduced("unavailable", "no answer"), times=int(is_there))
@@ -143,7 +143,7 @@ def test_given_a_refused_message_whose_next_attempt_is_far_then_a_successor_canc
 
 
 def test_given_a_refused_message_whose_next_attempt_is_far_then_what_a_successor_replaces_is_counted(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.answer_with(a_produce("out"), NotProduced("refused", "unknown topic"), times=5)
     bench.request(a_send("m-1", after="1s", key="k"))
@@ -159,7 +159,7 @@ def test_given_a_refused_message_whose_next_attempt_is_far_then_what_a_successor
 
 
 def test_given_next_attempts_of_a_predecessor_then_they_are_read_once_and_not_when_all_are_in_memory() -> None:
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     for number in range(3):
         bench.request(a_send(f"m-{number}", after="1s"))
@@ -180,7 +180,7 @@ def test_given_next_attempts_of_a_predecessor_then_they_are_read_once_and_not_wh
     assert [bench.status_of(f"c-{number}") for number in range(3)] == ["too_late"] * 3
 
 
-def test_given_cancels_and_nothing_else_then_a_drain_stores_them(bench: Bench) -> None:
+def test_given_cancels_and_nothing_else_then_a_drain_stores_them(bench: ActorHarness) -> None:
     bench.request(a_send("m-1", after="5h"))
     bench.request(a_cancel(message_id="m-1"))
     bench.drain()
@@ -189,7 +189,7 @@ def test_given_cancels_and_nothing_else_then_a_drain_stores_them(bench: Bench) -
 
 
 def test_given_an_open_message_in_front_then_a_drain_stores_what_was_cancelled_where_the_position_stands() -> None:
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     away = NotProduced("unavailable", "transport")
     bench.answer_with(lambda effect: isinstance(effect, Produce) and effect.topic == "out", away, times=1_000)
@@ -202,7 +202,7 @@ def test_given_an_open_message_in_front_then_a_drain_stores_what_was_cancelled_w
     assert (progress["fired_slot"], tally(bench)) == (0, (0, 1))
 
 
-def test_given_cancels_of_what_is_ahead_then_the_position_stays_behind_the_present(bench: Bench) -> None:
+def test_given_cancels_of_what_is_ahead_then_the_position_stays_behind_the_present(bench: ActorHarness) -> None:
     """Else a message that comes later and is due earlier would get a later slot."""
     bench.request(a_send("m-1", key="k", after="50s"))
     bench.request(a_cancel(key="k"))
@@ -217,7 +217,7 @@ def test_given_cancels_of_what_is_ahead_then_the_position_stays_behind_the_prese
 @pytest.mark.parametrize("waited", [65, 80], ids=["before its time", "behind its time"])
 @WHICH
 def test_given_a_message_that_is_loaded_while_its_guard_is_raised_then_its_cancel_says_what_becomes_of_it(
-    bench: Bench, sent: dict[str, str], cancel: dict[str, str], waited: int
+    bench: ActorHarness, sent: dict[str, str], cancel: dict[str, str], waited: int
 ) -> None:
     """The guard was in the store and kept the row out, its answer hung: what was passed then, and had never been sent, was too late.
     Now nothing is sent while its cancel is being decided.
@@ -235,16 +235,16 @@ def test_given_a_message_that_is_loaded_while_its_guard_is_raised_then_its_cance
 
 
 def test_given_a_guard_that_is_being_raised_then_it_keeps_out_what_it_covered_before_and_what_it_refuses() -> None:
-    guards, found = Guards(), Guard(id="m", live_from="4", refused=frozenset({"3"}))
+    guards, found = MessageFences(), MessageFence(id="m", live_from="4", refused=frozenset({"3"}))
 
     def kept_out() -> str:
         return "".join(version for version in "12345" if guards.keep_out(found, version))
 
-    guards.begin(Guard(id="m", live_from="4"), Guard(id="m", live_from="2"))
+    guards.begin(MessageFence(id="m", live_from="4"), MessageFence(id="m", live_from="2"))
     assert kept_out() == "13"
-    guards.begin(Guard(id="another", live_from="4"), None)
+    guards.begin(MessageFence(id="another", live_from="4"), None)
     assert kept_out() == "123"
-    guards.begin(Guard(id="m", live_from="4"), None)
+    guards.begin(MessageFence(id="m", live_from="4"), None)
     assert kept_out() == "3"
     guards.end()
     assert kept_out() == "123"

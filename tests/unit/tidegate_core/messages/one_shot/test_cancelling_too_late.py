@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND, a_cancel, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.cancel_bench import WHICH, tally
 from tests.support.harness.effect_matchers import a_commit, a_produce
 from tidegate_core.messages.wire.delivery_retries import ATTEMPTS_MAX
@@ -33,13 +33,15 @@ FAILS = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
 
-def cancelled_on_its_way(bench: Bench, sent: dict[str, str], cancel: dict[str, str], failure: NotProduced) -> None:
+def cancelled_on_its_way(
+    bench: ActorHarness, sent: dict[str, str], cancel: dict[str, str], failure: NotProduced
+) -> None:
     """The message is with the broker's client when its cancel is answered; only then the broker says no."""
     bench.request(a_send("m-1", after="1s", **sent))
     bench.hold_back(a_produce("out"), told=failure)
@@ -52,7 +54,7 @@ def cancelled_on_its_way(bench: Bench, sent: dict[str, str], cancel: dict[str, s
 @WHICH
 @FAILS
 def test_given_a_send_that_fails_after_its_cancel_was_too_late_then_it_is_delivered_once_it_can_be(
-    bench: Bench, sent: dict[str, str], cancel: dict[str, str], failure: NotProduced
+    bench: ActorHarness, sent: dict[str, str], cancel: dict[str, str], failure: NotProduced
 ) -> None:
     cancelled_on_its_way(bench, sent, cancel, failure)
     bench.release()
@@ -64,7 +66,7 @@ def test_given_a_send_that_fails_after_its_cancel_was_too_late_then_it_is_delive
 
 @WHICH
 def test_given_a_topic_that_is_never_made_after_a_cancel_was_too_late_then_there_is_a_dead_letter(
-    bench: Bench, sent: dict[str, str], cancel: dict[str, str]
+    bench: ActorHarness, sent: dict[str, str], cancel: dict[str, str]
 ) -> None:
     cancelled_on_its_way(bench, sent, cancel, MISSING)
     bench.release()
@@ -77,7 +79,7 @@ def test_given_a_topic_that_is_never_made_after_a_cancel_was_too_late_then_there
 @WHICH
 @FAILS
 def test_given_a_send_that_fails_after_its_cancel_was_too_late_and_an_owner_that_falls_then_a_successor_delivers_it(
-    bench: Bench, sent: dict[str, str], cancel: dict[str, str], failure: NotProduced
+    bench: ActorHarness, sent: dict[str, str], cancel: dict[str, str], failure: NotProduced
 ) -> None:
     cancelled_on_its_way(bench, sent, cancel, failure)
     bench.answer_with(a_produce("out"), failure, times=2)
@@ -88,11 +90,11 @@ def test_given_a_send_that_fails_after_its_cancel_was_too_late_and_an_owner_that
     assert bench.status_of("c-2") == "too_late"
 
 
-def falls_before_its_guard(bench: Bench) -> None:
+def falls_before_its_guard(bench: ActorHarness) -> None:
     bench.hold_back(a_commit("guard"))
 
 
-def falls_behind_its_guard(bench: Bench) -> None:
+def falls_behind_its_guard(bench: ActorHarness) -> None:
     bench.hold_back(a_commit("guard"), answer_only=True)
 
 
@@ -100,10 +102,10 @@ def falls_behind_its_guard(bench: Bench) -> None:
 @pytest.mark.parametrize("falls", [falls_before_its_guard, falls_behind_its_guard])
 @pytest.mark.parametrize("is_on_its_way", [True, False], ids=["on its way", "before its time"])
 def test_given_an_owner_that_falls_as_it_decides_on_a_cancel_then_the_answer_says_what_becomes_of_the_message(
-    bench: Bench,
+    bench: ActorHarness,
     sent: dict[str, str],
     cancel: dict[str, str],
-    falls: Callable[[Bench], None],
+    falls: Callable[[ActorHarness], None],
     is_on_its_way: bool,
 ) -> None:
     bench.request(a_send("m-1", after="1s" if is_on_its_way else "20s", **sent))
@@ -120,7 +122,7 @@ def test_given_an_owner_that_falls_as_it_decides_on_a_cancel_then_the_answer_say
 
 @WHICH
 def test_given_an_outage_over_its_time_then_a_cancel_is_too_late_and_the_message_is_delivered(
-    bench: Bench, sent: dict[str, str], cancel: dict[str, str]
+    bench: ActorHarness, sent: dict[str, str], cancel: dict[str, str]
 ) -> None:
     """Nobody knows whether the owner before has sent it."""
     bench.request(a_send("m-1", after="5s", **sent))
@@ -135,7 +137,7 @@ def test_given_an_outage_over_its_time_then_a_cancel_is_too_late_and_the_message
     assert len(bench.on("out")) == 1
 
 
-def test_given_a_key_whose_cancel_was_too_late_then_a_later_send_replaces_what_still_waits(bench: Bench) -> None:
+def test_given_a_key_whose_cancel_was_too_late_then_a_later_send_replaces_what_still_waits(bench: ActorHarness) -> None:
     cancelled_on_its_way(bench, {"key": "k"}, {"key": "k"}, MISSING)
     bench.as_usual()
     bench.request(a_send("m-2", after="1s", key="k", topic="elsewhere"))
@@ -148,7 +150,7 @@ def test_given_a_key_whose_cancel_was_too_late_then_a_later_send_replaces_what_s
 
 
 def test_given_a_key_whose_cancel_was_too_late_then_another_cancel_takes_back_what_the_broker_has_refused_since(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     cancelled_on_its_way(bench, {"key": "k"}, {"key": "k"}, MISSING)
     bench.as_usual()
@@ -160,7 +162,7 @@ def test_given_a_key_whose_cancel_was_too_late_then_another_cancel_takes_back_wh
     assert tally(bench) == (0, 1)
 
 
-def test_given_a_repeat_of_a_send_whose_cancel_was_too_late_then_it_is_the_same_message(bench: Bench) -> None:
+def test_given_a_repeat_of_a_send_whose_cancel_was_too_late_then_it_is_the_same_message(bench: ActorHarness) -> None:
     cancelled_on_its_way(bench, {}, {"message_id": "m-1"}, MISSING)
     bench.as_usual()
     bench.request(a_send("m-1", after="1s"))

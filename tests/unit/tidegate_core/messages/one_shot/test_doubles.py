@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.builders import MINUTE, SECOND, a_cancel, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.rows.item_codec import from_item, to_item
 from tidegate_core.rows.message import MessageTimer
 from tidegate_core.rows.store_operations import Put
@@ -13,9 +13,9 @@ from tidegate_core.rows.store_operations import Put
 BEHIND_MS = 20 * SECOND
 
 
-def a_bench_with_both_rows() -> Bench:
+def a_bench_with_both_rows() -> ActorHarness:
     """An owner that has loaded both rows: of 30 s from now, and of 50 s."""
-    made = Bench(shards=1)
+    made = ActorHarness(shards=1)
     made.run(SECOND)
     made.request(a_send("m-1", after="30s"))
     made.run(SECOND)

@@ -11,16 +11,16 @@ import pytest
 from tests.simulation.faults.small_limits import HAND_OVER_MS, OF_MAPS, turned
 from tests.simulation.stories.stage import comes_through_the_inbox
 from tests.support.builders import HOUR, MINUTE, NOW, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_holding, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.cancel_bench import tally
 from tests.support.harness.effect_matchers import a_batch, a_commit
 from tests.support.harness.recreated_topic import recreate_requests_topic
-from tidegate_core.engine.actor_context import Host
-from tidegate_core.engine.actor_inputs import Poked, TopicFacts
+from tidegate_core.engine.actor_context import ActorContext
+from tidegate_core.engine.actor_inputs import TopicFacts, Woken
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.messages.one_shot.create_lookup import STANDS_IN
-from tidegate_core.messages.one_shot.former_owner_rows import ReadElsewhere
+from tidegate_core.messages.one_shot.former_owner_rows import FormerOwnerRows
 from tidegate_core.rows.effects import Invalid
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.item_codec import from_item, to_item
@@ -34,7 +34,7 @@ NAME = "m-1"
 REQUEST = a_send(NAME, deliver_at=format_instant(NOW + MINUTE))
 
 
-def come_late(bench: Bench, rows: list[Item]) -> None:
+def come_late(bench: ActorHarness, rows: list[Item]) -> None:
     """The store takes a second copy of rows that a former owner wrote."""
     bench.store.write([Put(Key(str(row["pk"]), str(row["sk"])), row) for row in rows])
 
@@ -46,9 +46,9 @@ def _positions_are_raised_soon() -> Iterator[None]:
         yield
 
 
-def a_host_on_the_third_topic() -> Host:
+def a_host_on_the_third_topic() -> ActorContext:
     former = (Cut(1, 1, REQUESTS_ID), Cut(2, 2, REQUESTS_ID), Cut(3, 2, SECOND_ID))
-    return Host(
+    return ActorContext(
         a_holding(topic_partitions=2, map_version=4, former_maps=former, requests=TopicFacts(REQUESTS, THIRD_ID, 2))
     )
 
@@ -76,7 +76,7 @@ def test_given_a_create_then_it_is_gone_where_its_topic_is_and_nobody_has_read_i
     topic_id: str, offset: int, is_gone: bool
 ) -> None:
     positions = {(REQUESTS_ID, 0): 7, (SECOND_ID, 0): 0, (THIRD_ID, 0): 5}
-    elsewhere = ReadElsewhere(a_host_on_the_third_topic(), positions)
+    elsewhere = FormerOwnerRows(a_host_on_the_third_topic(), positions)
     assert elsewhere.is_gone(Position(1, topic_id, 0, offset).text()) is is_gone
 
 
@@ -85,7 +85,7 @@ def test_given_a_topic_that_is_made_anew_then_who_holds_a_part_of_it_carries_tha
     is_member: bool,
 ) -> None:
     """Review: nobody did, and all shards stood still for as long as others wait for a holder that does not hear of the map."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.is_member = is_member
     recreate_requests_topic(bench, 2)
@@ -97,7 +97,7 @@ def test_given_a_topic_that_is_made_anew_then_who_holds_a_part_of_it_carries_tha
 
 
 def test_given_a_message_that_was_read_in_time_then_it_is_sent_once_under_the_new_topic() -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request(a_send("in time", after="15s"))
     bench.run(SECOND)
@@ -113,7 +113,7 @@ def test_given_late_rows_of_a_record_that_is_gone_then_they_replace_nothing_of_i
     kinds: tuple[str, ...], is_cancelled: bool
 ) -> None:
     """Read: all records of an id without a key had one version, so that the message was lost, or its cancel answered `not_found`."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.hold_back(a_commit("cursor"))
     bench.request(REQUEST)
@@ -141,14 +141,14 @@ def test_given_late_rows_of_a_record_that_is_gone_then_they_replace_nothing_of_i
     kinds: tuple[str, ...], then: str
 ) -> None:
     """Seed 24006336: both were of one topic, and of one version; what was held back of the repeat stayed so, and its cancel said `not_found`."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.hold_back(a_commit("cursor"))
     bench.request(REQUEST)
     bench.run(SECOND)
     rows = [row for kind in kinds for row in bench.rows(kind)]
     comes_through_the_inbox(bench, REQUEST, bench.now)
-    bench.give(Poked(0))
+    bench.give(Woken(0))
     bench.run(SECOND)
     if then == "a crash amid its rows":
         bench.crash_at(a_batch("messages"))
@@ -168,21 +168,21 @@ def test_given_late_rows_of_a_repeat_in_the_inbox_that_another_topic_had_overtak
     """The record of the topic that followed makes the message, and the one of the topic before leaves the inbox as its repeat. Rows that a former
     owner wrote of that one come when it has left.
     """
-    former = Bench(shards=1)
+    former = ActorHarness(shards=1)
     former.run(SECOND)
     asked_at = former.now
     comes_through_the_inbox(former, REQUEST, asked_at)
-    former.give(Poked(0))
+    former.give(Woken(0))
     former.run(SECOND)
     rows = [*former.rows("M#"), *former.rows("D#")]
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(2 * SECOND)
     recreate_requests_topic(bench, 2)
     bench.run(2 * HAND_OVER_MS)
     bench.request(REQUEST)
     bench.run(2 * SECOND)
     comes_through_the_inbox(bench, REQUEST, asked_at)
-    bench.give(Poked(0))
+    bench.give(Woken(0))
     bench.run(2 * SECOND)
     come_late(bench, rows)
     bench.crash()
@@ -197,12 +197,12 @@ def test_given_a_repeat_that_is_given_a_version_of_its_own_in_two_tries_then_not
     """Read: the second try met the refused version as that of another record. What had been made of the repeat under it stayed in the store
     and in memory, and was counted as cancelled when its time came.
     """
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.hold_back(a_commit("inboxed"))
     comes_through_the_inbox(bench, REQUEST, bench.now)
     comes_through_the_inbox(bench, {**REQUEST, "id": "beside"}, bench.now, number=1)
-    bench.give(Poked(0))
+    bench.give(Woken(0))
     bench.run(SECOND)
     assert {row.version for row in _rows(bench)} == {FIRST_VERSION}
     if how == "a crash behind the refusal":
@@ -221,7 +221,7 @@ def test_given_a_record_that_stands_in_for_its_repeat_then_late_rows_of_its_own_
     None
 ):
     """The guard of the repeat covers them, which knew nothing of them: what it had replaced was due at once."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     document = a_send(NAME, key="k", after=f"{60 * 24 + 1}h")
     first = bench.now
@@ -244,7 +244,7 @@ def test_given_a_record_that_stands_in_for_its_repeat_then_late_rows_of_its_own_
     assert len(bench.delivered()) == 1
 
 
-def _rows(bench: Bench) -> list[Message | MessageTimer]:
+def _rows(bench: ActorHarness) -> list[Message | MessageTimer]:
     return [
         *(from_item(Message, row) for row in bench.rows("M#")),
         *(from_item(MessageTimer, row) for row in bench.rows("D#")),
@@ -253,7 +253,7 @@ def _rows(bench: Bench) -> list[Message | MessageTimer]:
 
 @pytest.mark.parametrize("delivered_first", [False, True])
 def test_given_three_topics_then_each_repeat_meets_the_first_record_that_was_read(delivered_first: bool) -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request(REQUEST)
     for version in (2, 3):
@@ -269,7 +269,7 @@ def test_given_three_topics_then_each_repeat_meets_the_first_record_that_was_rea
 
 def test_given_a_record_of_a_topic_that_this_holder_has_not_heard_of_then_it_is_a_message_all_the_same() -> None:
     """Who reads the newer topic hands it over to whoever holds the shard."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     row = InboxRow(
         namespace="orders",
@@ -297,7 +297,7 @@ def test_given_rows_that_a_node_of_the_release_before_wrote_of_a_record_then_it_
     """Read: that one knew one version for all topics; a half of what it wrote was taken for another record's, and nothing was sent, or
     the message was sent under both versions.
     """
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     recreate_requests_topic(bench, 2)
     bench.run(2 * HAND_OVER_MS)
@@ -321,14 +321,14 @@ def test_given_rows_that_a_node_of_the_release_before_wrote_of_a_record_then_it_
 
 def test_given_a_topic_whose_version_was_refused_then_the_id_may_be_used_again_when_the_first_one_has_expired() -> None:
     """Read: `accepted`, and never sent. The repeat in the topic that followed was refused for good, for the message of the topic before."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(REQUEST)
     bench.run(SECOND)
     recreate_requests_topic(bench, 2)
     bench.run(2 * HAND_OVER_MS)
     comes_through_the_inbox(bench, REQUEST, bench.now, topic_id=SECOND_ID)
-    bench.give(Poked(0))
+    bench.give(Woken(0))
     bench.run(2 * MINUTE)
     assert len(bench.delivered()) == 1
     (guard,) = bench.rows("G#")

@@ -8,11 +8,11 @@ import pytest
 
 from tests.simulation.stories.stage import comes_through_the_inbox
 from tests.support.builders import MINUTE, SECOND, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_batch
 from tests.support.harness.scripted_answers import Rule
 from tidegate_core.language.values.instants import parse_instant
-from tidegate_core.rows.effects import Ask, Write
+from tidegate_core.rows.effects import EffectRequest, Write
 from tidegate_core.rows.store_operations import Delete, Put
 
 AGO = 20 * SECOND
@@ -20,11 +20,11 @@ AGO = 20 * SECOND
 
 
 def crash_with_a_part_of_the_next_messages(
-    bench: Bench, is_written: Callable[[Put | Delete], bool], *, then: Callable[[], None]
+    bench: ActorHarness, is_written: Callable[[Put | Delete], bool], *, then: Callable[[], None]
 ) -> None:
     """The store takes a part of the next batch of messages, and the owner that sent it falls before the answer."""
 
-    def act(ask: Ask) -> None:
+    def act(ask: EffectRequest) -> None:
         assert isinstance(ask.effect, Write)
         bench.store.write([each for each in ask.effect.batch.actions if is_written(each)])
         then()
@@ -49,7 +49,7 @@ def test_given_a_timer_row_without_its_message_then_another_record_of_the_id_is_
         after: How long after its record each is due.
         falls_again: The next owner falls as well, between the two instants, with what it sent behind its position.
     """
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(2 * AGO)
     document = a_send("m-1", after=after)
     asked_at = bench.now + (-AGO if is_earlier else AGO)

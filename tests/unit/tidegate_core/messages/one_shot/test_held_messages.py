@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import MINUTE, REQUESTS_ID, SECOND, Doc, a_cancel, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.two_owners import BenchPair
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.messages.one_shot.cancellation import CANCEL_MARK
@@ -17,13 +17,13 @@ from tidegate_core.messages.one_shot.held_payloads import LOOKED_AT_TOGETHER
 from tidegate_core.rows.effects import Commit, Drained, NotProduced, Produce, Read, ReadRange, Unavailable, Write
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.item_codec import from_item, to_item
-from tidegate_core.rows.message import Guard, HeldMessage, Message
+from tidegate_core.rows.message import HeldMessage, Message, MessageFence
 from tidegate_core.rows.store_operations import Key, Put
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
@@ -33,13 +33,13 @@ def control(kind: str, namespace: str | None = "orders", request_id: str | None 
     return {"id": request_id or f"{kind}-{namespace}", "type": f"control.{kind}", **scope}
 
 
-def ask(bench: Bench, document: Doc, run: int = 2 * SECOND) -> Doc:
+def ask(bench: ActorHarness, document: Doc, run: int = 2 * SECOND) -> Doc:
     bench.request(document)
     bench.run(run)
     return bench.receipts()[str(document["id"])]
 
 
-def held(bench: Bench) -> list[HeldMessage]:
+def held(bench: ActorHarness) -> list[HeldMessage]:
     return [from_item(HeldMessage, row) for row in bench.rows("H#")]
 
 
@@ -52,7 +52,7 @@ def commit_of(name: str) -> Any:
 
 
 def test_given_a_message_due_while_suspended_then_it_waits_without_a_time_and_the_checkpoint_goes_on(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.request(a_send("m-1", after="10s"))
     ask(bench, control("suspend"))
@@ -66,7 +66,7 @@ def test_given_a_message_due_while_suspended_then_it_waits_without_a_time_and_th
     assert max(int(str(each["fired_slot"])) for each in bench.rows("PROGRESS")) >= due - SECOND
 
 
-def test_given_the_resume_then_what_was_held_is_delivered_at_once_and_expires_again(bench: Bench) -> None:
+def test_given_the_resume_then_what_was_held_is_delivered_at_once_and_expires_again(bench: ActorHarness) -> None:
     bench.request(a_send("m-1", after="10s"))
     nominal = bench.now + 10 * SECOND
     ask(bench, control("suspend"))
@@ -79,14 +79,14 @@ def test_given_the_resume_then_what_was_held_is_delivered_at_once_and_expires_ag
     assert message.expires_at is not None
 
 
-def test_given_another_namespace_then_its_messages_are_delivered(bench: Bench) -> None:
+def test_given_another_namespace_then_its_messages_are_delivered(bench: ActorHarness) -> None:
     ask(bench, control("suspend", "other"))
     bench.request(a_send("m-1", after="1s"))
     bench.run(2 * SECOND)
     assert len(bench.delivered()) == 1
 
 
-def test_given_system_and_namespace_then_what_one_of_them_covers_stays_held(bench: Bench) -> None:
+def test_given_system_and_namespace_then_what_one_of_them_covers_stays_held(bench: ActorHarness) -> None:
     ask(bench, control("suspend", None))
     bench.request(a_send("m-1", after="1s"))
     bench.request(a_send("m-2", after="1s", namespace="other"))
@@ -100,7 +100,9 @@ def test_given_system_and_namespace_then_what_one_of_them_covers_stays_held(benc
     assert len(bench.delivered()) == 2
 
 
-def test_given_a_cancel_of_what_is_held_then_it_is_cancelled_and_the_resume_delivers_nothing(bench: Bench) -> None:
+def test_given_a_cancel_of_what_is_held_then_it_is_cancelled_and_the_resume_delivers_nothing(
+    bench: ActorHarness,
+) -> None:
     ask(bench, control("suspend"))
     bench.request(a_send("m-1", after="1s"))
     bench.run(MINUTE)
@@ -112,7 +114,7 @@ def test_given_a_cancel_of_what_is_held_then_it_is_cancelled_and_the_resume_deli
     assert sum(int(str(row["cancelled"])) for row in (*bench.rows("PROGRESS"), *bench.rows("Y#"))) == 1
 
 
-def test_given_a_cancel_while_it_is_being_held_then_it_waits_for_the_move(bench: Bench) -> None:
+def test_given_a_cancel_while_it_is_being_held_then_it_waits_for_the_move(bench: ActorHarness) -> None:
     ask(bench, control("suspend"))
     bench.request(a_send("m-1", after="1s"))
     bench.hold_back(commit_of("hold"))
@@ -126,7 +128,7 @@ def test_given_a_cancel_while_it_is_being_held_then_it_waits_for_the_move(bench:
     assert held(bench) == []
 
 
-def test_given_a_replacement_of_what_is_held_then_the_resume_delivers_the_newer_one_alone(bench: Bench) -> None:
+def test_given_a_replacement_of_what_is_held_then_the_resume_delivers_the_newer_one_alone(bench: ActorHarness) -> None:
     ask(bench, control("suspend"))
     bench.request(a_send("m-1", key="k", after="1s", payload={"n": 1}))
     bench.run(5 * SECOND)
@@ -138,18 +140,18 @@ def test_given_a_replacement_of_what_is_held_then_the_resume_delivers_the_newer_
     assert len(bench.delivered()) == 1
 
 
-def a_guard_alone(bench: Bench, document: Doc) -> InboxRow:
+def a_guard_alone(bench: ActorHarness, document: Doc) -> InboxRow:
     """Replaces or cancels what is held, by an owner that falls right after the guard: the inbox row is what is left of it."""
     (row,) = held(bench)
     origin = Position(bench.now, REQUESTS_ID, 7, 1).text()
-    guard = Guard(id=row.id, live_from=origin, request_id=str(document["id"]))
+    guard = MessageFence(id=row.id, live_from=origin, request_id=str(document["id"]))
     if document["type"] == "message.cancel":
         guard = replace(guard, request_id=f"{CANCEL_MARK}{document['id']}", through=row.slot)
     bench.store.write([Put(guard.key(0), to_item(guard, guard.key(0)))])
     return InboxRow(namespace="orders", name="x", kind="M", origin=origin, body=json.dumps(document))
 
 
-def do_again(bench: Bench, row: InboxRow) -> None:
+def do_again(bench: ActorHarness, row: InboxRow) -> None:
     bench.store.write([Put(row.key(0), {**to_item(row, row.key(0)), "rev": 1})])
     bench.run(20 * SECOND)
 
@@ -161,7 +163,7 @@ def test_given_a_replacement_that_fell_behind_its_guard_and_a_younger_one_then_n
     """The successor meets the younger record first, of the same request or of another one; the one that raised the guard is
     refused then and removes nothing (simulation, seed 300301).
     """
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     ask(bench, control("suspend"))
     bench.request(a_send("m-1", key="k", after="1s"))
@@ -179,7 +181,7 @@ def test_given_a_replacement_that_fell_behind_its_guard_and_a_younger_one_then_n
 
 def test_given_a_replacement_that_fell_behind_its_guard_and_a_cancel_then_nothing_stays_held() -> None:
     """As above, with a cancel in place of the younger message."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     ask(bench, control("suspend"))
     bench.request(a_send("m-1", key="k", after="1s"))
@@ -194,7 +196,7 @@ def test_given_a_replacement_that_fell_behind_its_guard_and_a_cancel_then_nothin
 
 def test_given_a_cancel_that_fell_behind_its_guard_and_a_younger_message_then_it_removes_what_is_held_itself() -> None:
     """It answers by what it finds: `too_late`, had the younger one removed it."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     ask(bench, control("suspend"))
     bench.request(a_send("m-1", key="k", after="1s"))
@@ -207,7 +209,7 @@ def test_given_a_cancel_that_fell_behind_its_guard_and_a_younger_message_then_it
     assert held(bench) == []
 
 
-def test_given_a_message_on_the_wire_then_the_receipt_waits_for_it_but_not_for_ever(bench: Bench) -> None:
+def test_given_a_message_on_the_wire_then_the_receipt_waits_for_it_but_not_for_ever(bench: ActorHarness) -> None:
     bench.request(a_send("m-1", after="1s"))
     bench.hold_back(to_out)
     bench.run(2 * SECOND)
@@ -220,7 +222,7 @@ def test_given_a_message_on_the_wire_then_the_receipt_waits_for_it_but_not_for_e
     assert len(bench.delivered()) == 1
 
 
-def test_given_a_produce_that_was_given_up_then_it_is_held_and_may_have_been_sent(bench: Bench) -> None:
+def test_given_a_produce_that_was_given_up_then_it_is_held_and_may_have_been_sent(bench: ActorHarness) -> None:
     bench.request(a_send("m-1", after="3s"))
     bench.answer_with(to_out, NotProduced("unavailable", "no answer"), times=10)
     bench.run(3 * SECOND + 100)
@@ -235,7 +237,7 @@ def test_given_a_produce_that_was_given_up_then_it_is_held_and_may_have_been_sen
 
 
 def test_given_another_suspend_before_the_payload_has_its_end_again_then_it_has_none_while_it_is_held(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """Seed 1000379: what was held back again was taken for what was let go, and a cancel meanwhile left its row for ever."""
 
@@ -260,7 +262,7 @@ def test_given_another_suspend_before_the_payload_has_its_end_again_then_it_has_
 
 
 @pytest.mark.parametrize("name", ["hold", "let_go"])
-def test_given_a_move_without_an_answer_then_it_is_done_once(bench: Bench, name: str) -> None:
+def test_given_a_move_without_an_answer_then_it_is_done_once(bench: ActorHarness, name: str) -> None:
     bench.lose_answer_of(commit_of(name), times=2)
     ask(bench, control("suspend"))
     bench.request(a_send("m-1", after="1s"))
@@ -271,7 +273,7 @@ def test_given_a_move_without_an_answer_then_it_is_done_once(bench: Bench, name:
 
 
 @pytest.mark.parametrize("name", ["hold", "let_go"])
-def test_given_a_move_that_comes_again_when_all_is_over_then_it_is_refused(bench: Bench, name: str) -> None:
+def test_given_a_move_that_comes_again_when_all_is_over_then_it_is_refused(bench: ActorHarness, name: str) -> None:
     """A row that is consumed makes a late repeat inert: the message is neither held again nor sent again."""
     ask(bench, control("suspend"))
     bench.request(a_send("m-1", after="1s"))
@@ -288,7 +290,7 @@ def test_given_a_move_that_comes_again_when_all_is_over_then_it_is_refused(bench
 
 @pytest.mark.parametrize("after", range(1, 25))
 def test_given_a_crash_while_messages_are_held_or_let_go_then_each_is_delivered_and_none_before(after: int) -> None:
-    bench = Bench()
+    bench = ActorHarness()
     bench.late_writes_after = 700
     bench.run(SECOND)
     for number in range(4):
@@ -308,7 +310,7 @@ def test_given_a_crash_while_messages_are_held_or_let_go_then_each_is_delivered_
 
 
 def test_given_a_cancel_that_asks_for_long_what_is_held_back_then_what_fell_due_meanwhile_is_cancelled_and_not_too_late(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """Seed 801070: it was withdrawn when its time came, and passed by a checkpoint, and so it looked as if it had been sent."""
     ask(bench, control("suspend"))
@@ -325,7 +327,7 @@ def test_given_a_cancel_that_asks_for_long_what_is_held_back_then_what_fell_due_
     assert bench.delivered() == []
 
 
-def test_given_a_drain_while_a_message_is_being_held_then_it_is_finished_first(bench: Bench) -> None:
+def test_given_a_drain_while_a_message_is_being_held_then_it_is_finished_first(bench: ActorHarness) -> None:
     ask(bench, control("suspend"))
     bench.request(a_send("m-1", after="1s"))
     bench.hold_back(lambda effect: isinstance(effect, Write) and effect.batch.name == "kept")
@@ -340,7 +342,7 @@ def test_given_a_drain_while_a_message_is_being_held_then_it_is_finished_first(b
 
 
 def test_given_a_timer_row_that_is_written_once_more_after_it_was_held_then_a_successor_leaves_it_alone(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """A batch may arrive twice and late: the row of a message that is held back must not be sent beside it."""
     bench.answer_with(commit_of("checkpoint"), Unavailable("scripted"), times=1_000)
@@ -391,7 +393,9 @@ def test_given_a_payload_of_a_former_owner_that_comes_late_then_what_is_held_bac
     assert pair.delivered() == ["m-1"]
 
 
-def test_given_a_cancel_as_payloads_are_looked_through_then_that_of_what_was_cancelled_has_an_end(bench: Bench) -> None:
+def test_given_a_cancel_as_payloads_are_looked_through_then_that_of_what_was_cancelled_has_an_end(
+    bench: ActorHarness,
+) -> None:
     ask(bench, control("suspend"))
     ask(bench, a_send("m-1", key="k", after="1s", receipt=True))
     (row,) = bench.rows("M#")

@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND, a_cancel, a_send, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.unit.tidegate_core.messages.one_shot.test_held_messages import ask, commit_of, control, held
 from tidegate_core.rows.effects import Commit, Effect, Invalid, Read, ReadRange, Unavailable
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench(shards=1)
+def bench() -> ActorHarness:
+    made = ActorHarness(shards=1)
     made.run(SECOND)
     return made
 
 
 @pytest.mark.parametrize("looks_late", [False, True])
 def test_given_a_cancel_while_what_was_held_back_is_let_go_then_what_was_never_sent_is_cancelled(
-    bench: Bench, looks_late: bool
+    bench: ActorHarness, looks_late: bool
 ) -> None:
     """Found in review: it was answered `too_late`, and nobody counted it."""
     ask(bench, control("suspend"))
@@ -45,7 +45,7 @@ def test_given_a_cancel_while_what_was_held_back_is_let_go_then_what_was_never_s
 
 
 def test_given_one_held_message_that_the_store_does_not_take_then_the_others_go_and_later_controls_too(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """Found in review: it ended whoever brings the shard under its controls, and no later one was ever carried out."""
     ask(bench, control("suspend"))
@@ -70,7 +70,9 @@ def test_given_one_held_message_that_the_store_does_not_take_then_the_others_go_
     assert bench.status_of("r-2") == "accepted"
 
 
-def test_given_a_message_that_is_held_back_and_let_go_in_one_millisecond_then_it_is_delivered(bench: Bench) -> None:
+def test_given_a_message_that_is_held_back_and_let_go_in_one_millisecond_then_it_is_delivered(
+    bench: ActorHarness,
+) -> None:
     """Found in review: what had left that very place stood in its way, and a checkpoint passed it."""
     bench.request(a_send("m-1", after="10s"))
     due = bench.now + 10 * SECOND
@@ -90,7 +92,9 @@ def reads_window(effect: Effect) -> bool:
     return isinstance(effect, ReadRange) and effect.range.low == "D#"
 
 
-def test_given_a_page_that_brings_what_is_being_let_go_and_a_cancel_of_it_then_it_is_counted_once(bench: Bench) -> None:
+def test_given_a_page_that_brings_what_is_being_let_go_and_a_cancel_of_it_then_it_is_counted_once(
+    bench: ActorHarness,
+) -> None:
     """Found in review: the row had ended by the cancel, was taken for what had been held back from there, and was counted anew."""
     ask(bench, control("suspend"))
     bench.request(a_send("m-1", key="k", after="1s"))
@@ -118,7 +122,7 @@ def test_given_a_page_that_brings_what_is_being_let_go_and_a_cancel_of_it_then_i
 @pytest.mark.parametrize("falls", [False, True])
 @pytest.mark.parametrize("beside", [False, True])
 def test_given_one_that_the_store_did_not_take_for_a_while_then_it_is_let_go_later(
-    bench: Bench, falls: bool, beside: bool
+    bench: ActorHarness, falls: bool, beside: bool
 ) -> None:
     """Found in review: behind the answer to the resume nobody came back to it, a successor neither, or not while others are suspended."""
     ask(bench, control("suspend"))
@@ -140,7 +144,7 @@ def test_given_one_that_the_store_did_not_take_for_a_while_then_it_is_let_go_lat
     assert (len(bench.delivered()), held(bench)) == (3, [])
 
 
-def test_given_a_read_that_fails_amid_a_resume_then_it_is_carried_out_later(bench: Bench) -> None:
+def test_given_a_read_that_fails_amid_a_resume_then_it_is_carried_out_later(bench: ActorHarness) -> None:
     """Found in review: the resume was never answered, and nothing was let go, until somebody changed another control."""
     ask(bench, control("suspend"))
     bench.request(a_send("m-1", after="1s"))
@@ -161,7 +165,7 @@ def reads_what_is_held(effect: Effect) -> bool:
     return isinstance(effect, ReadRange) and effect.range.low == "H#" and effect.range.limit != 1
 
 
-def with_one_that_is_left(bench: Bench) -> None:
+def with_one_that_is_left(bench: ActorHarness) -> None:
     """One message is held back that nothing covers any more, and that the store does not take."""
     ask(bench, control("suspend"))
     bench.request(a_send("m-0", after="1s"))
@@ -174,7 +178,7 @@ def with_one_that_is_left(bench: Bench) -> None:
 
 @pytest.mark.parametrize("falls", [False, True])
 def test_given_a_control_that_comes_while_what_was_left_is_let_go_then_it_is_carried_out(
-    bench: Bench, falls: bool
+    bench: ActorHarness, falls: bool
 ) -> None:
     """Found in review: nobody looked at it behind that; programs started under a suspend that was never answered."""
     with_one_that_is_left(bench)
@@ -196,7 +200,7 @@ def test_given_a_control_that_comes_while_what_was_left_is_let_go_then_it_is_car
     assert len(bench.started) == started
 
 
-def test_given_many_changes_while_one_is_left_then_it_is_tried_once_in_ten_minutes(bench: Bench) -> None:
+def test_given_many_changes_while_one_is_left_then_it_is_tried_once_in_ten_minutes(bench: ActorHarness) -> None:
     with_one_that_is_left(bench)
     for number in range(5):
         for kind in ("suspend", "resume"):
@@ -208,7 +212,7 @@ def test_given_many_changes_while_one_is_left_then_it_is_tried_once_in_ten_minut
     assert sum(commit_of("let_go")(each) for each in bench.asked) == 1
 
 
-def test_given_no_wide_control_ever_then_nobody_asks_what_is_held_back(bench: Bench) -> None:
+def test_given_no_wide_control_ever_then_nobody_asks_what_is_held_back(bench: ActorHarness) -> None:
     for number in range(50):
         bench.request(a_send(f"m-{number}", after="10m"))
     bench.run(SECOND)

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from tests.support.builders import MINUTE, NOW, REQUESTS, SECOND, Doc, a_position, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.ingest.inbox_row import INBOX_BODY_BYTES_MAX
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.requests import MessageSend
@@ -30,7 +30,7 @@ def test_given_a_message_of_a_newer_grammar_in_the_inbox_then_it_is_a_dead_lette
     request_id: str | None,
 ) -> None:
     """A rolling downgrade: whoever read it understood it, this node does not."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     body = json.dumps({**a_send(request_id), "brand_new_field": 1})
     row = an_inbox_row(body)
     bench.store.write([Put(row.key(0), {**to_item(row, row.key(0)), "rev": 1})])
@@ -64,7 +64,7 @@ def test_given_a_payload_of_the_largest_size_then_it_is_taken_whatever_the_sende
     payload: dict[str, object],
 ) -> None:
     """Messages of foreign shards lie in the inbox first: their payload counts as it is, not as JSON."""
-    bench = Bench(topic_partitions=2, shards=4, event_topic_partitions=2)
+    bench = ActorHarness(topic_partitions=2, shards=4, event_topic_partitions=2)
     bench.run(SECOND)
     headers = {"h": "\x01" * 16_000}
     bench.append(REQUESTS, 0, *(a_send(f"m-{n}", after="1h", headers=headers, **payload) for n in range(8)))
@@ -118,13 +118,13 @@ def foreign_and_largest() -> Doc:
 def test_given_the_largest_message_there_can_be_then_it_fits_the_inbox_and_is_delivered_as_it_is() -> None:
     """Its sender's partitioner put it into another holder's topic partition: in its owner's own it was taken."""
     document = foreign_and_largest()
-    bench = Bench(topic_partitions=2)
+    bench = ActorHarness(topic_partitions=2)
     bench.run(SECOND)
     bench.request(document)
     assert bench.on("tidegate.requests.dlq") == []
     (row,) = [from_item(InboxRow, row) for row in bench.rows("I#")]
     assert 380_000 < row.size <= INBOX_BODY_BYTES_MAX
-    owner = Bench(topic_partitions=2, topic_partition=1)
+    owner = ActorHarness(topic_partitions=2, topic_partition=1)
     owner.store, owner.now = bench.store, bench.now
     owner.new_actor("node-x")
     owner.run(2 * MINUTE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.builders import MINUTE, SECOND, a_cancel, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.rows.effects import Effect, NotProduced, Produce
 
 
@@ -13,7 +13,7 @@ def a_delivery(effect: Effect) -> bool:
 
 def test_given_a_delivery_without_an_answer_and_a_refused_one_then_a_successor_answers_its_cancel_too_late() -> None:
     """Found by the simulation (seed 20502306): the successor took the message for unsent, and answered `cancelled`."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.request(a_send("m-1", after="1s"))
     bench.lose_answer_of(a_delivery, told=NotProduced("unavailable", "scripted"))

@@ -8,13 +8,13 @@ from random import Random
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.language.values.instants import format_instant
 
 MESSAGES = 200
 
 
-def asks(bench: Bench, times: list[int]) -> None:
+def asks(bench: ActorHarness, times: list[int]) -> None:
     """Plain records of a Kafka client: neither an id nor a key, all with one ordering key."""
     for number, at in enumerate(times):
         send = {"type": "message.send", "namespace": "orders", "topic": "out", "message_key": "17"}
@@ -25,7 +25,7 @@ def asks(bench: Bench, times: list[int]) -> None:
 def test_given_messages_of_one_ordering_key_then_they_come_by_their_times_and_else_as_they_were_asked_for(
     apart_ms: int,
 ) -> None:
-    bench = Bench(shards=8)
+    bench = ActorHarness(shards=8)
     bench.run(SECOND)
     times = [bench.now + MINUTE + apart_ms * number for number in range(MESSAGES)]
     Random(14).shuffle(times)
@@ -36,7 +36,7 @@ def test_given_messages_of_one_ordering_key_then_they_come_by_their_times_and_el
 
 
 def test_given_times_that_have_passed_then_they_come_in_the_order_of_their_times_all_the_same() -> None:
-    bench = Bench(shards=8)
+    bench = ActorHarness(shards=8)
     bench.run(SECOND)
     times = [bench.now - HOUR + number for number in range(MESSAGES)]
     asks(bench, times)

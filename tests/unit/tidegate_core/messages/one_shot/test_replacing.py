@@ -7,29 +7,31 @@ from dataclasses import replace
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, RECEIPTS, REQUESTS, SECOND, a_cancel, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.sending_bench import an_inboxed, messages, timers
 from tidegate_core.messages.wire.row_expiry import row_expiry
 from tidegate_core.rows.effects import Commit, Produce, Refused, Write
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.item_codec import from_item, to_item
-from tidegate_core.rows.message import FOR_EVER, Guard, Message, MessageTimer
+from tidegate_core.rows.message import FOR_EVER, Message, MessageFence, MessageTimer
 from tidegate_core.rows.store_operations import Put
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
 
-def tally(bench: Bench, name: str) -> int:
+def tally(bench: ActorHarness, name: str) -> int:
     return sum(int(str(row[name])) for row in [*bench.rows("PROGRESS"), *bench.rows("Y#")])
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_given_a_replacement_before_delivery_then_only_the_newer_is_delivered(bench: Bench, together: bool) -> None:
+def test_given_a_replacement_before_delivery_then_only_the_newer_is_delivered(
+    bench: ActorHarness, together: bool
+) -> None:
     first, second = a_send("m-1", key="k", after="5s"), a_send("m-2", key="k", after="6s")
     if together:
         bench.append(REQUESTS, 0, first, second)
@@ -42,7 +44,7 @@ def test_given_a_replacement_before_delivery_then_only_the_newer_is_delivered(be
     assert bench.status_of("m-2") == "accepted"
 
 
-def test_given_a_debounce_of_many_replacements_then_each_costs_the_same(bench: Bench) -> None:
+def test_given_a_debounce_of_many_replacements_then_each_costs_the_same(bench: ActorHarness) -> None:
     """DESIGN 5: 3 write units per message under a key, and a guard; nothing of what earlier guards cover."""
     units = []
     for number in range(60):
@@ -57,7 +59,7 @@ def test_given_a_debounce_of_many_replacements_then_each_costs_the_same(bench: B
 
 def test_given_a_create_that_is_older_than_its_keys_message_then_it_is_superseded_and_made_no_message() -> None:
     """Two requests topic partitions: the older create comes through the inbox, after the newer one was applied."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     older = an_inboxed({**a_send("m-1", key="k", after="5m")}, at=bench.now)
     bench.run(SECOND)
@@ -69,13 +71,13 @@ def test_given_a_create_that_is_older_than_its_keys_message_then_it_is_supersede
 
 
 def test_given_a_guard_that_is_higher_after_all_then_the_create_is_superseded_and_nobody_waits_for_the_wire() -> None:
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(a_send("m-1", key="k", after="1s"))
     bench.hold_back(lambda effect: isinstance(effect, Produce) and effect.topic == "out")
     bench.run(SECOND)
     (row,) = bench.rows("M#")
-    guard = Guard(id=from_item(Message, row).id, live_from=FOR_EVER)
+    guard = MessageFence(id=from_item(Message, row).id, live_from=FOR_EVER)
     key = guard.key(0)
     bench.answer_with(
         lambda effect: isinstance(effect, Commit) and effect.transaction.name == "guard",
@@ -89,7 +91,7 @@ def test_given_an_older_version_on_the_wire_then_the_row_that_answers_for_the_ne
     """Review: an API process that has heard no receipt for 2 s takes the message's row for it, and answered `accepted` before the older version
     arrived.
     """
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(a_send("m-1", key="k", after="1s"))
     bench.hold_back(lambda effect: isinstance(effect, Produce) and effect.topic == "out")
@@ -107,7 +109,7 @@ def test_given_a_guard_that_a_later_repeat_raised_then_the_sender_is_told_once_i
     """The owner fell right after the guard: an earlier repeat is no `superseded` one (simulation, seed 205), and who is told of a
     message that no cancel finds yet has it cancelled by one that is answered not_found (seed 20040311).
     """
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(a_send("m-1", key="k", after="5m"))
     document = a_send("m-2", key="k", after="5m")
@@ -161,7 +163,7 @@ def test_given_a_refused_record_then_a_later_replacement_keeps_covering_it() -> 
     bench.crash()
     bench.run(10 * MINUTE)
     assert [each.document["of"] for each in bench.on("out")] == ["m-2"]
-    (guard,) = (from_item(Guard, row) for row in bench.rows("G#"))
+    (guard,) = (from_item(MessageFence, row) for row in bench.rows("G#"))
     assert guard.refused == frozenset({other.origin})
     assert guard.expires_at is None
 
@@ -170,7 +172,7 @@ def test_given_late_rows_of_what_a_replacement_covers_and_did_not_know_then_they
     None
 ):
     """Its record was read from another topic partition, behind two that are due soon."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     other = an_inboxed(a_send("m-1", key="k", after=f"{60 * 24 + 1}h"), at=bench.now - SECOND)
     bench.request(a_send("m-2", key="k", after="5m"))
@@ -185,9 +187,9 @@ def test_given_late_rows_of_what_a_replacement_covers_and_did_not_know_then_they
     assert [each.document["of"] for each in bench.on("out")] == ["m-3"]
 
 
-def a_refused_repeat(after_the_accepted: int) -> tuple[Bench, InboxRow]:
+def a_refused_repeat(after_the_accepted: int) -> tuple[ActorHarness, InboxRow]:
     """Returns a bench that has accepted one record of a request, and the other one, refused: it came through the inbox."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     document = a_send("m-1", key="k", after="5m")
     bench.request(document)
@@ -199,7 +201,7 @@ def a_refused_repeat(after_the_accepted: int) -> tuple[Bench, InboxRow]:
     return bench, other
 
 
-def rows_come_late(bench: Bench, other: InboxRow, after: int = 0) -> None:
+def rows_come_late(bench: ActorHarness, other: InboxRow, after: int = 0) -> None:
     """A former owner's batch of the refused record arrives, which is due so much after what was accepted."""
     rows: list[Message | MessageTimer] = [*messages(bench)[:1], *timers(bench)[:1]]
     for row in rows:
@@ -208,7 +210,7 @@ def rows_come_late(bench: Bench, other: InboxRow, after: int = 0) -> None:
         bench.store.write([Put(late.key(0), to_item(late, late.key(0)))])
 
 
-def test_given_a_replacement_that_is_due_earlier_then_it_is_delivered_at_its_time(bench: Bench) -> None:
+def test_given_a_replacement_that_is_due_earlier_then_it_is_delivered_at_its_time(bench: ActorHarness) -> None:
     bench.request(a_send("m-1", key="k", after="5m"))
     bench.run(SECOND)
     bench.request(a_send("m-2", key="k", after="2s"))
@@ -216,7 +218,9 @@ def test_given_a_replacement_that_is_due_earlier_then_it_is_delivered_at_its_tim
     assert [each.document["of"] for each in bench.on("out")] == ["m-2"]
 
 
-def test_given_a_replacement_of_one_that_is_not_loaded_yet_then_only_the_newer_is_delivered(bench: Bench) -> None:
+def test_given_a_replacement_of_one_that_is_not_loaded_yet_then_only_the_newer_is_delivered(
+    bench: ActorHarness,
+) -> None:
     bench.request(a_send("m-1", key="k", after="5m"))
     bench.run(SECOND)
     bench.request(a_send("m-2", key="k", after="6m"))
@@ -225,7 +229,7 @@ def test_given_a_replacement_of_one_that_is_not_loaded_yet_then_only_the_newer_i
     assert len(timers(bench)) == 1
 
 
-def test_given_a_send_under_a_key_whose_message_was_delivered_then_both_are_delivered(bench: Bench) -> None:
+def test_given_a_send_under_a_key_whose_message_was_delivered_then_both_are_delivered(bench: ActorHarness) -> None:
     bench.request(a_send("m-1", key="k", after="1s"))
     bench.run(2 * SECOND)
     bench.request(a_send("m-2", key="k", after="1s"))
@@ -234,7 +238,7 @@ def test_given_a_send_under_a_key_whose_message_was_delivered_then_both_are_deli
     assert len(set(ids)) == 2
 
 
-def test_given_keys_of_two_namespaces_then_they_do_not_meet(bench: Bench) -> None:
+def test_given_keys_of_two_namespaces_then_they_do_not_meet(bench: ActorHarness) -> None:
     bench.request(a_send("m-1", key="k", after="1s"))
     bench.request(a_send("m-2", key="k", after="1s", namespace="others"))
     bench.run(2 * SECOND)

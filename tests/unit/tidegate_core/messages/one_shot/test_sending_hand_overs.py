@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.builders import SECOND, a_recurring, a_send, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit, a_produce
 from tests.support.harness.sending_bench import an_inboxed, messages
-from tidegate_core.engine.actor_inputs import Poked
-from tidegate_core.messages.one_shot import inbox_messages as inboxed
-from tidegate_core.messages.wire import timer_window as loading
+from tidegate_core.engine.actor_inputs import Woken
+from tidegate_core.messages.one_shot import inbox_messages
+from tidegate_core.messages.wire import timer_window
 from tidegate_core.rows.effects import Commit, Drained, Effect, NotProduced, Produce, Read, ReadRange
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.store_operations import Put
@@ -23,8 +23,8 @@ def test_given_inbox_rows_that_are_left_as_a_drain_begins_then_those_before_what
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Seed 840164: a message's row stood before fires that had been sent, and waited for its inbox row, which waited for others."""
-    monkeypatch.setattr(inboxed, "INBOXED_TOGETHER_MAX", 1)
-    bench = Bench(shards=1)
+    monkeypatch.setattr(inbox_messages, "INBOXED_TOGETHER_MAX", 1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_recurring(trigger=every("2s"))))
     rows = [
@@ -33,7 +33,7 @@ def test_given_inbox_rows_that_are_left_as_a_drain_begins_then_those_before_what
     ]
     bench.lose(a_commit("inboxed"), times=1_000)
     bench.store.write([Put(row.key(0), to_item(row, row.key(0))) for row in rows[1:]])
-    bench.give(Poked(0))
+    bench.give(Woken(0))
     assert len(messages(bench)) == 1
     bench._rules.clear()
     bench.store.write([Put(row.key(0), to_item(row, row.key(0))) for row in rows[:1]])
@@ -73,9 +73,9 @@ def test_given_a_row_that_is_loaded_amid_a_drain_then_what_it_waits_for_is_dealt
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Read: nothing was held up as the request before it was through, so that no further one was begun, and the drain waited for good."""
-    monkeypatch.setattr(inboxed, "INBOXED_TOGETHER_MAX", 1)
-    monkeypatch.setattr(loading, "WINDOW_MS", 4 * SECOND)
-    bench = Bench(shards=1)
+    monkeypatch.setattr(inbox_messages, "INBOXED_TOGETHER_MAX", 1)
+    monkeypatch.setattr(timer_window, "WINDOW_MS", 4 * SECOND)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_recurring(trigger=every("2s"))))
     rows = [
@@ -84,7 +84,7 @@ def test_given_a_row_that_is_loaded_amid_a_drain_then_what_it_waits_for_is_dealt
     ]
     bench.lose(a_commit("inboxed"), times=1_000)
     bench.store.write([Put(row.key(0), to_item(row, row.key(0))) for row in rows[1:]])
-    bench.give(Poked(0))
+    bench.give(Woken(0))
     bench.end_scripts()
     bench.store.write([Put(row.key(0), to_item(row, row.key(0))) for row in rows[:1]])
     bench.hold_back(a_produce("tidegate.receipts"))
@@ -114,14 +114,14 @@ def a_reading_of(low: str, *, but_first: int = 0) -> Callable[[Effect], bool]:
     return lambda effect: isinstance(effect, ReadRange) and effect.range.low == low and next(reads) > but_first
 
 
-def with_a_row_of(source: str, **more: bool) -> Bench:
+def with_a_row_of(source: str, **more: bool) -> ActorHarness:
     """A successor of an owner that wrote a message's rows, for 3 s from then, and fell before that was durable: the message waits.
 
     Args:
         source: Of the message's create: `inbox`, where it lies still, or `log`, whose position has not passed it.
         more: What the create says beside that.
     """
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_recurring(trigger=every("2s"))))
     send = a_send("m-1", after="3s", topic="elsewhere", **more)
@@ -132,14 +132,14 @@ def with_a_row_of(source: str, **more: bool) -> Bench:
         bench.lose(a_commit("inboxed"), times=1_000)
         row = an_inboxed(send, bench.now)
         bench.store.write([Put(row.key(0), to_item(row, row.key(0)))])
-        bench.give(Poked(0))
+        bench.give(Woken(0))
     assert len(messages(bench)) == 1
     bench.as_usual()
     bench.new_actor()
     return bench
 
 
-def repeats_of_a_successor(bench: Bench) -> int:
+def repeats_of_a_successor(bench: ActorHarness) -> int:
     bench.crash()
     bench.run(10 * SECOND)
     sent = [each.headers["tidegate-id"] for topic in ("out", "elsewhere") for each in bench.on(topic)]
@@ -201,7 +201,7 @@ def test_given_such_a_row_that_is_loaded_amid_the_hand_over_then_it_waits_for_it
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Read: it was not there as the hand-over asked what it has to wait for, and what was sent behind it was sent again."""
-    monkeypatch.setattr(loading, "WINDOW_MS", 2 * SECOND)
+    monkeypatch.setattr(timer_window, "WINDOW_MS", 2 * SECOND)
     bench = with_a_row_of("log")
     bench.hold_back(a_reading_of("J#"), times=1_000)
     bench.hold_back(a_reading_of("D#", but_first=1))
@@ -221,7 +221,7 @@ def test_given_such_a_row_that_is_loaded_amid_the_hand_over_then_it_waits_for_it
 
 def test_given_a_payload_that_is_being_read_as_a_hand_over_begins_then_its_message_is_the_next_owners() -> None:
     """Seed 20340626: nothing had been sent, so the hand-over waited for nothing, and what went out then stood behind a row that waited."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(a_send("m-2", after="10s"))
     bench.run(SECOND)
@@ -248,9 +248,9 @@ def a_reading_of_a_definition(effect: Effect) -> bool:
     return isinstance(effect, Read) and effect.keys[0].sk.startswith("DEF#")
 
 
-def with_a_fire_that_stays() -> Bench:
+def with_a_fire_that_stays() -> ActorHarness:
     """Of a schedule in front of a message that was delivered, and behind another one: it gets no acknowledgement any more."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     due = 20 * SECOND - bench.now % (20 * SECOND)
     bench.request(an_apply(a_recurring(trigger=every("20s"))))

@@ -8,19 +8,19 @@ import pytest
 
 from tests.simulation.stories.stage import comes_through_the_inbox
 from tests.support.builders import MINUTE, REQUESTS, REQUESTS_ID, SECOND, a_cancel, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit
 from tests.support.harness.sending_bench import an_inboxed, messages, timers
-from tidegate_core.engine.actor_inputs import Poked, RecordsArrived
+from tidegate_core.engine.actor_inputs import RecordsArrived, Woken
 from tidegate_core.rows.effects import Commit, EndOffsets, ReadEndOffsets
 from tidegate_core.rows.item_codec import from_item, to_item
 from tidegate_core.rows.message import Message
 from tidegate_core.rows.store_operations import Delete, Key, Put
 
 
-def crashed_with_rows_written(after: str) -> Bench:
+def crashed_with_rows_written(after: str) -> ActorHarness:
     """Rows are written, the position is not: the successor replays the create."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.lose(lambda effect: getattr(getattr(effect, "transaction", None), "name", "") == "cursor", times=1_000)
     bench.request(a_send("m-1", after=after))
@@ -72,14 +72,14 @@ def test_given_half_of_a_batch_from_a_predecessor_then_its_replay_makes_it_whole
     missing: str, others: int
 ) -> None:
     """A batch has no order, and its author may fall in the middle: the message is neither given up nor written twice."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     for _ in range(others):
         bench.request(a_send("m-0", after="4s"))  # Sent before the replay comes to the other one.
     row = an_inboxed(a_send("m-1", after="3s"), at=bench.now)
     bench.lose(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "inboxed", times=1_000)
     bench.store.write([Put(row.key(0), {**to_item(row, row.key(0)), "rev": 1})])
-    bench.give(Poked(0))
+    bench.give(Woken(0))
     (message,) = [each for each in bench.rows("M#") if each["request_id"] == "m-1"]
     message_id = from_item(Message, message).id
     (gone,) = [each for each in bench.rows(missing) if f"#{message_id}#" in str(each["sk"])]
@@ -93,7 +93,7 @@ def test_given_half_of_a_batch_from_a_predecessor_then_its_replay_makes_it_whole
 
 def test_given_a_late_row_of_a_former_owner_at_another_slot_then_the_message_is_delivered_once() -> None:
     """Its batch landed after the create was replayed and written again."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(a_send("m-1", after="5s"))
     (timer,) = timers(bench)
@@ -108,7 +108,7 @@ def test_given_rows_of_two_records_of_a_request_at_two_slots_then_the_message_is
     """A former owner's late batch wrote what it had made of the second record over what was made of the first, which its
     successor is sending when it comes to the second one (seed 3 of black-outs).
     """
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     request = a_send("m-1", after="5s")
     bench.request(request)
@@ -149,7 +149,7 @@ def test_given_a_cancel_by_printed_id_of_a_create_without_an_id_then_its_replay_
     """Found in review: nobody looked for the guard of a create without an id, and what was cancelled was delivered; so it was where
     the brokers did not tell the successor of the topic partition yet, by which the topic had grown just before.
     """
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.hold_back(a_commit("cursor"), times=1_000)
     bench.request(a_send(None, after="30s"))
@@ -157,7 +157,7 @@ def test_given_a_cancel_by_printed_id_of_a_create_without_an_id_then_its_replay_
     (item,) = bench.rows("M#")
     printed = f"0000-{from_item(Message, item).id}"
     comes_through_the_inbox(bench, a_cancel(message_id=printed), bench.now)
-    bench.give(Poked(0))
+    bench.give(Woken(0))
     bench.run(2 * SECOND)
     assert bench.status_of("c-1") == "cancelled"
     bench._rules.clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.builders import MINUTE, SECOND, Doc, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 
 VERSIONS = 8
 """Their payloads fill more than one page of the store's 1 MB."""
@@ -15,7 +15,7 @@ def a_large_send(number: int) -> Doc:
 
 def test_given_a_repeat_of_a_request_whose_version_lies_on_a_further_page_then_it_replaces_no_younger_message() -> None:
     """Found by the simulation (seed 116): the look-up saw one page, and the repeat counted as the key's newest message."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     for number in range(VERSIONS):
         bench.request(a_large_send(number))

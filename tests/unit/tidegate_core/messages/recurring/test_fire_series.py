@@ -14,10 +14,10 @@ from tests.support.builders import HOUR, NOW, SECOND
 from tidegate_core.language.triggers import AtTrigger, CronTrigger, EveryTrigger, TimesTrigger, TimeTrigger
 from tidegate_core.language.triggers.search import STEPS_PER_SEARCH, Search
 from tidegate_core.language.values.instants import parse_instant
-from tidegate_core.messages.recurring import fire_series as recurring
-from tidegate_core.messages.recurring.fire_series import Covered, Fire, Gap, Series, gaps_of
+from tidegate_core.messages.recurring import fire_series
+from tidegate_core.messages.recurring.fire_series import Covered, Fire, FireSeries, Gap, gaps_of
 from tidegate_core.messages.wire.due_queue import NOWHERE, Place
-from tidegate_core.messages.wire.lru_cache import Kept
+from tidegate_core.messages.wire.lru_cache import LruCache
 from tidegate_core.rows.outage import Outage
 from tidegate_core.rows.recurring_message import Interval
 
@@ -30,11 +30,11 @@ def an_interval(trigger: TimeTrigger | None = None, **more: Any) -> Interval:
     return Interval(**{**fields, "begin": NOW, "since": NOW, "trigger": times.canonical_json(), **more})
 
 
-def a_series(*outages: tuple[int, int], **more: Any) -> Series:
-    return Series("flights", "ping", an_interval(**more), [Outage(begin, end) for begin, end in outages])
+def a_series(*outages: tuple[int, int], **more: Any) -> FireSeries:
+    return FireSeries("flights", "ping", an_interval(**more), [Outage(begin, end) for begin, end in outages])
 
 
-def first(series: Series, number: int, behind: Place = NOWHERE) -> list[Fire]:
+def first(series: FireSeries, number: int, behind: Place = NOWHERE) -> list[Fire]:
     found: list[Fire] = []
     while len(found) < number and (fire := series.after(behind)) is not None:
         found.append(fire)
@@ -106,13 +106,13 @@ def test_given_none_as_catch_up_then_the_span_is_skipped_and_counted() -> None:
 def test_given_more_in_an_outage_than_one_delivery_stands_for_then_a_further_one_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(recurring, "COVERED_MAX", 4)
+    monkeypatch.setattr(fire_series, "COVERED_MAX", 4)
     fires = first(a_series((NOW - 1, NOW + 10 * PERIOD)), 4)
     assert [fire.count for fire in fires] == [4, 4, 2, 1]
 
 
 def test_given_an_end_then_nothing_from_it_on_is_sent_and_what_was_due_is_cancelled() -> None:
-    series = Series("flights", "ping", an_interval().closed(NOW + 2 * PERIOD, NOW + 4 * PERIOD + 1))
+    series = FireSeries("flights", "ping", an_interval().closed(NOW + 2 * PERIOD, NOW + 4 * PERIOD + 1))
     assert [fire.slot for fire in first(series, 9)] == [NOW, NOW + PERIOD]
     assert [fire.slot for fire in series.cancelled(NOWHERE)] == [NOW + number * PERIOD for number in (2, 3, 4)]
     assert list(series.cancelled((NOW + 4 * PERIOD, "~", ""))) == []
@@ -120,14 +120,14 @@ def test_given_an_end_then_nothing_from_it_on_is_sent_and_what_was_due_is_cancel
 
 def test_given_an_end_before_an_undelivered_catch_up_then_all_of_it_is_cancelled() -> None:
     outage = Outage(NOW - 1, NOW + 3 * PERIOD)
-    series = Series("flights", "ping", an_interval().closed(NOW, NOW + 3 * PERIOD + 5), [outage])
+    series = FireSeries("flights", "ping", an_interval().closed(NOW, NOW + 3 * PERIOD + 5), [outage])
     assert first(series, 1) == []
     assert [fire.count for fire in series.cancelled(NOWHERE)] == [3, 1]
 
 
 def test_given_an_outage_after_the_end_then_what_was_sent_before_is_counted_one_by_one() -> None:
     outage = Outage(NOW, NOW + HOUR)
-    series = Series("flights", "ping", an_interval().closed(NOW + 3 * PERIOD, NOW + 3 * PERIOD), [outage])
+    series = FireSeries("flights", "ping", an_interval().closed(NOW + 3 * PERIOD, NOW + 3 * PERIOD), [outage])
     assert [fire.covered for fire in first(series, 9)] == [None, None, None]
 
 
@@ -153,7 +153,7 @@ def test_given_decades_left_out_before_the_first_nominal_then_the_last_one_is_no
         searches.append(Search(steps, floor=floor))
         return searches[-1]
 
-    monkeypatch.setattr(recurring, "Search", recorded)
+    monkeypatch.setattr(fire_series, "Search", recorded)
     assert series.last_before(begin) is None
     assert series.last_before(begin + 1) == begin
     assert series.last_before(begin + 61 * SECOND) == begin + 60 * SECOND
@@ -180,7 +180,7 @@ def test_given_a_clock_change_then_it_fires_by_the_rules_of_the_zone(day: str, f
 
 
 def test_given_two_schedules_with_the_same_nominal_then_places_and_ids_differ() -> None:
-    one, other = (Series("flights", name, an_interval(incarnation=name)).after(NOWHERE) for name in ("a", "b"))
+    one, other = (FireSeries("flights", name, an_interval(incarnation=name)).after(NOWHERE) for name in ("a", "b"))
     assert one is not None
     assert other is not None
     assert one.nominal == other.nominal
@@ -223,7 +223,7 @@ def test_given_any_outages_then_each_nominal_belongs_to_exactly_one_fire_from_wh
 ) -> None:
     """A successor begins at any position, and sees the rest of the very same fires."""
     interval = an_interval(EveryTrigger.model_validate({"period": f"{period}s"}))
-    series = Series("flights", "ping", interval, outages)
+    series = FireSeries("flights", "ping", interval, outages)
     all_of_them = first(series, 60)
     counted = [each for fire in all_of_them for each in nominals(fire, period)]
     times = range(-(-NOW // (period * SECOND)) * period * SECOND, max(counted) + 1, period * SECOND)
@@ -250,7 +250,7 @@ class Parsing:
     """Stands in for what parses triggers, and counts."""
 
     def __init__(self) -> None:
-        self._real, self.parsed = recurring._TRIGGERS, 0
+        self._real, self.parsed = fire_series._TRIGGERS, 0
 
     def validate_json(self, text: str) -> Any:
         self.parsed += 1
@@ -260,8 +260,8 @@ class Parsing:
 @pytest.fixture
 def parsing(monkeypatch: pytest.MonkeyPatch) -> Parsing:
     counted = Parsing()
-    monkeypatch.setattr(recurring, "_TRIGGERS", counted)
-    monkeypatch.setattr(recurring, "_KEPT", Kept[str, TimeTrigger](100_000))
+    monkeypatch.setattr(fire_series, "_TRIGGERS", counted)
+    monkeypatch.setattr(fire_series, "_KEPT", LruCache[str, TimeTrigger](100_000))
     return counted
 
 
@@ -277,16 +277,16 @@ def test_given_triggers_with_many_exclusions_then_no_more_of_them_are_kept_than_
     """Ten thousand of the largest would be 8 GB."""
     for seconds in range(10, 16):
         assert a_series(trigger=with_exclusions(seconds, 400)).after(NOWHERE) is not None
-    assert 0 < len(recurring._KEPT) < 6
-    assert recurring._KEPT.size <= 100_000
+    assert 0 < len(fire_series._KEPT) < 6
+    assert fire_series._KEPT.size <= 100_000
 
 
 def test_given_short_triggers_then_each_counts_as_much_as_one_of_some_exclusions(parsing: Parsing) -> None:
     """Each costs a place of its own: 10,000 of them are kept."""
     for seconds in range(10, 310):
         assert a_series(trigger=with_exclusions(seconds, 1)).after(NOWHERE) is not None
-    assert len(recurring._KEPT) == 100_000 // recurring.TRIGGER_CHARACTERS_MIN
-    assert recurring.TRIGGERS_KEPT_CHARACTERS // recurring.TRIGGER_CHARACTERS_MIN == 10_000
+    assert len(fire_series._KEPT) == 100_000 // fire_series.TRIGGER_CHARACTERS_MIN
+    assert fire_series.TRIGGERS_KEPT_CHARACTERS // fire_series.TRIGGER_CHARACTERS_MIN == 10_000
 
 
 def test_given_a_long_trigger_then_no_fire_parses_it_anew(parsing: Parsing) -> None:

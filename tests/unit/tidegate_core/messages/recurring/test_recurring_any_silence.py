@@ -11,7 +11,7 @@ import pytest
 
 from tests.support import tier
 from tests.support.builders import SECOND, a_recurring, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit
 from tests.support.harness.recurring_bench import AWAY, REFUSED, covered, payload, to_out
 from tidegate_core.language.values.instants import parse_instant
@@ -31,7 +31,7 @@ def to_the_store(effect: Effect) -> bool:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_given_any_silences_then_each_instant_is_accounted_for_once(seed: int) -> None:
     draw = random.Random(seed)
-    bench = Bench(shards=1, recurring_near_ms=draw.choice([61_000, 3_600_000]))
+    bench = ActorHarness(shards=1, recurring_near_ms=draw.choice([61_000, 3_600_000]))
     bench.run(SECOND)
     periods = {name: draw.choice(choice) * SECOND for name, choice in zip("ab", PERIODS, strict=True)}
     for name, period in periods.items():
@@ -47,7 +47,7 @@ def test_given_any_silences_then_each_instant_is_accounted_for_once(seed: int) -
     assert [each for name, period in periods.items() for each in _unaccounted(bench, name, period)] == []
 
 
-def _befall(bench: Bench, draw: random.Random) -> None:
+def _befall(bench: ActorHarness, draw: random.Random) -> None:
     what = draw.random()
     if what < 0.5:
         bench.lose(to_the_store, times=EVERY_TIME)
@@ -70,7 +70,7 @@ def _befall(bench: Bench, draw: random.Random) -> None:
         bench.as_usual()
 
 
-def _unaccounted(bench: Bench, name: str, period: int) -> Iterator[str]:
+def _unaccounted(bench: ActorHarness, name: str, period: int) -> Iterator[str]:
     """Yields the instants that nothing, or more than one thing, became of; a delivery that was repeated under its id is one."""
     spans: dict[str, tuple[int, int]] = {}
     for sent in bench.on("out"):

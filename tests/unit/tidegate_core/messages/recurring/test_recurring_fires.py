@@ -7,30 +7,30 @@ from collections import Counter
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_recurring, a_request, a_send, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit
 from tests.support.harness.recurring_bench import nominals, payload, shown, tally
 from tidegate_core.language.formats.parsing import parse_schedule
 from tidegate_core.language.targets.message_target import MessageTarget
 from tidegate_core.language.values.instants import format_instant, parse_instant
-from tidegate_core.messages.recurring import message_template as recurring_loading
+from tidegate_core.messages.recurring import message_template
 from tidegate_core.messages.wire.checkpoints import CHECKPOINT_AFTER_MS
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Commit, Read, Write
 from tidegate_core.rows.store_operations import Key
 
-LOOKS = ((keys.CONTROLS_KEY,), (keys.SOURCES_KEY,))
+LOOKS = ((keys.SUSPENSIONS_KEY,), (keys.SOURCES_KEY,))
 """What each node looks at every few seconds, whatever it does."""
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
 
-def test_given_a_schedule_that_sends_messages_then_each_instant_is_delivered_at_its_time(bench: Bench) -> None:
+def test_given_a_schedule_that_sends_messages_then_each_instant_is_delivered_at_its_time(bench: ActorHarness) -> None:
     bench.request(an_apply(a_recurring(payload={"a": None}, headers={"k": "v"}, message_key="17")))
     bench.run(MINUTE)
     sent = bench.on("out")
@@ -41,7 +41,7 @@ def test_given_a_schedule_that_sends_messages_then_each_instant_is_delivered_at_
     assert sent[0].headers["tidegate-attempt"] == "1"
 
 
-def test_given_fires_then_nothing_is_written_but_the_checkpoint_of_the_shard(bench: Bench) -> None:
+def test_given_fires_then_nothing_is_written_but_the_checkpoint_of_the_shard(bench: ActorHarness) -> None:
     """DESIGN 5: no write per fire; and the definition is not read for each one either."""
     bench.request(an_apply(a_recurring(trigger=every("1s"))))
     bench.run(10 * SECOND)
@@ -57,7 +57,7 @@ def test_given_fires_then_nothing_is_written_but_the_checkpoint_of_the_shard(ben
     assert [each for each in since if isinstance(each, Read) and each.keys not in LOOKS] == []
 
 
-def test_given_two_schedules_with_the_same_nominal_then_both_are_delivered_across_a_crash(bench: Bench) -> None:
+def test_given_two_schedules_with_the_same_nominal_then_both_are_delivered_across_a_crash(bench: ActorHarness) -> None:
     for name in ("a", "b"):
         bench.request(an_apply(a_recurring(name, payload=name)))
     for _ in range(6):
@@ -73,7 +73,7 @@ def test_given_two_schedules_with_the_same_nominal_then_both_are_delivered_acros
 
 
 @pytest.mark.parametrize("late", [0, 1, 999, 5 * SECOND])
-def test_given_a_crash_then_none_is_lost_and_repeats_have_the_same_id(bench: Bench, late: int) -> None:
+def test_given_a_crash_then_none_is_lost_and_repeats_have_the_same_id(bench: ActorHarness, late: int) -> None:
     bench.request(an_apply(a_recurring(trigger=every("2s"))))
     bench.run(11 * SECOND)
     bench.away(late)
@@ -85,7 +85,7 @@ def test_given_a_crash_then_none_is_lost_and_repeats_have_the_same_id(bench: Ben
     assert sorted(set(nominals(bench))) == list(range(min(nominals(bench)), bench.now + 1, 2 * SECOND))
 
 
-def test_given_a_planned_hand_over_then_nothing_repeats(bench: Bench) -> None:
+def test_given_a_planned_hand_over_then_nothing_repeats(bench: ActorHarness) -> None:
     bench.request(an_apply(a_recurring(trigger=every("2s"))))
     bench.run(11 * SECOND)
     bench.drain()
@@ -96,7 +96,7 @@ def test_given_a_planned_hand_over_then_nothing_repeats(bench: Bench) -> None:
     assert tally(bench, "delivered") >= 5
 
 
-def test_given_an_at_that_has_passed_then_it_is_delivered_once_whatever_follows(bench: Bench) -> None:
+def test_given_an_at_that_has_passed_then_it_is_delivered_once_whatever_follows(bench: ActorHarness) -> None:
     at = {"type": "at", "instant": format_instant(bench.now - HOUR)}
     bench.request(an_apply(a_recurring(trigger=at)))
     bench.run(SECOND)
@@ -111,7 +111,7 @@ def test_given_an_at_that_has_passed_then_it_is_delivered_once_whatever_follows(
     assert len({each.headers["tidegate-id"] for each in bench.on("out")}) == 1
 
 
-def test_given_a_time_to_live_then_what_is_later_expires(bench: Bench) -> None:
+def test_given_a_time_to_live_then_what_is_later_expires(bench: ActorHarness) -> None:
     bench.request(an_apply(a_recurring(expire_after="3s")))
     bench.run(15 * SECOND)
     before = len(bench.on("out"))
@@ -128,7 +128,7 @@ def test_given_a_time_to_live_then_what_is_later_expires(bench: Bench) -> None:
 
 def test_given_a_message_in_front_whose_create_is_not_durable_then_each_fire_behind_it_is_sent_at_its_time() -> None:
     """Seed 832976: nothing woke the shard for them until what stood in front was ready, seconds later."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_recurring(trigger=every("2s"))))
     bench.lose(a_commit("cursor"), times=1_000)
@@ -142,8 +142,8 @@ def test_given_a_definition_that_others_push_out_of_memory_while_one_beside_it_i
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It was taken for one that is not there, and the fire left out."""
-    monkeypatch.setattr(recurring_loading, "BYTES_KEPT_MAX", 2_500)  # One of them.
-    bench = Bench(shards=1)
+    monkeypatch.setattr(message_template, "BYTES_KEPT_MAX", 2_500)  # One of them.
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_recurring("a", payload="a" * 1_400)))
     bench.run(10 * SECOND)
@@ -174,8 +174,8 @@ def test_given_many_schedules_then_what_is_kept_of_their_definitions_has_a_bound
     monkeypatch: pytest.MonkeyPatch, target: Doc
 ) -> None:
     """Payloads alone were counted: thousands of small ones, each in a hundred times its bytes, or their headers."""
-    monkeypatch.setattr(recurring_loading, "BYTES_KEPT_MAX", 12_000)
-    bench = Bench(shards=1)
+    monkeypatch.setattr(message_template, "BYTES_KEPT_MAX", 12_000)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     names = [f"ping-{number}" for number in range(14)]
     for name in names:
@@ -192,9 +192,9 @@ def test_given_a_payload_of_many_small_lists_then_it_is_kept_as_it_goes_out() ->
     """Parsed it has twenty times its bytes."""
     spec = parse_schedule(a_recurring(payload=[[]] * 10_000))
     assert isinstance(spec.target, MessageTarget)
-    kept = recurring_loading.Template.of(spec.target)
+    kept = message_template.Template.of(spec.target)
     assert kept.payload == spec.target.payload_bytes
-    assert kept.size == 30_001 + len("[]") + recurring_loading.TEMPLATE_BYTES
+    assert kept.size == 30_001 + len("[]") + message_template.TEMPLATE_BYTES
 
 
 def a_definition(name: str) -> Key:

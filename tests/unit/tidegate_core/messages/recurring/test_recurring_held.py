@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import NOW, SECOND, a_recurring, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit, a_produce
 from tidegate_core.language.values.instants import format_instant, parse_instant
 from tidegate_core.rows.effects import Effect, Read
@@ -41,7 +41,7 @@ def test_given_a_fire_that_was_taken_and_not_handed_over_when_an_update_comes_th
         acknowledged_ms: How long the broker takes for what is handed over.
         decided_ms: How long after the read the store takes the request's transaction.
     """
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_recurring(trigger=trigger, payload="old")))
     bench.run(DUE - SECOND // 2 - bench.now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, a_position, a_recurring, a_request, an_apply
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.recurring_bench import (
     AWAY,
     covered,
@@ -18,18 +18,18 @@ from tidegate_core.language.values.instants import parse_instant
 from tidegate_core.messages.wire.message_record import WIRE_PATIENCE_MS
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import to_item
-from tidegate_core.rows.scope_suspension import Controls, Scope, StoredControls
+from tidegate_core.rows.scope_suspension import Scope, ScopeSuspensions, StoredSuspensions
 from tidegate_core.rows.store_operations import Put
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
 
-def test_given_an_outage_then_one_delivery_stands_for_all_that_was_missed(bench: Bench) -> None:
+def test_given_an_outage_then_one_delivery_stands_for_all_that_was_missed(bench: ActorHarness) -> None:
     """SEMANTICS 3: `last` is the default of recurring messages."""
     bench.request(an_apply(a_recurring()))
     bench.run(25 * SECOND)
@@ -44,7 +44,7 @@ def test_given_an_outage_then_one_delivery_stands_for_all_that_was_missed(bench:
     assert tally(bench, "coalesced") == count - 1
 
 
-def test_given_a_hand_over_that_took_its_time_but_no_outage_then_each_is_sent(bench: Bench) -> None:
+def test_given_a_hand_over_that_took_its_time_but_no_outage_then_each_is_sent(bench: ActorHarness) -> None:
     bench.request(an_apply(a_recurring()))
     bench.run(25 * SECOND)
     bench.away(30 * SECOND)  # Within the grace from the acquire on: this owner has given no sign of life since.
@@ -54,7 +54,7 @@ def test_given_a_hand_over_that_took_its_time_but_no_outage_then_each_is_sent(be
 
 @pytest.mark.parametrize("crash_at", [0, 1, 2, 3])
 def test_given_a_second_crash_in_a_catch_up_then_it_is_brought_to_its_end_under_one_id(
-    bench: Bench, crash_at: int
+    bench: ActorHarness, crash_at: int
 ) -> None:
     bench.request(an_apply(a_recurring()))
     bench.run(25 * SECOND)
@@ -73,7 +73,7 @@ def test_given_a_second_crash_in_a_catch_up_then_it_is_brought_to_its_end_under_
     assert len([each for each in bench.on("out")[before:] if covered(each)]) == len(late)
 
 
-def test_given_a_second_outage_before_the_first_was_caught_up_then_each_nominal_is_covered(bench: Bench) -> None:
+def test_given_a_second_outage_before_the_first_was_caught_up_then_each_nominal_is_covered(bench: ActorHarness) -> None:
     bench.request(an_apply(a_recurring()))
     bench.run(25 * SECOND)
     before = len(bench.on("out"))
@@ -93,7 +93,7 @@ def test_given_a_second_outage_before_the_first_was_caught_up_then_each_nominal_
     )
 
 
-def test_given_a_stop_during_catch_up_then_what_was_not_caught_up_is_cancelled(bench: Bench) -> None:
+def test_given_a_stop_during_catch_up_then_what_was_not_caught_up_is_cancelled(bench: ActorHarness) -> None:
     bench.request(an_apply(a_recurring()))
     bench.run(25 * SECOND)
     before = len(bench.on("out"))
@@ -110,7 +110,7 @@ def test_given_a_stop_during_catch_up_then_what_was_not_caught_up_is_cancelled(b
 
 @pytest.mark.parametrize("falls", [False, True], ids=["the same owner", "a successor"])
 def test_given_missed_fires_that_are_not_made_up_for_and_a_suspend_then_they_are_counted_as_expired(
-    bench: Bench, falls: bool
+    bench: ActorHarness, falls: bool
 ) -> None:
     """Found by a review: nothing had a checkpoint tell of them, and a successor counted them as delivered."""
     bench.request(an_apply({**a_recurring(), "catchup": {"mode": "none"}}))
@@ -131,14 +131,14 @@ def test_given_a_wide_suspend_that_began_and_ended_within_an_outage_then_what_wa
     None
 ):
     """Found in review: a delivery that stands for many was due with the first of them, so that the suspended span took it."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_recurring()))
     bench.run(30 * SECOND)
     spans = ((bench.now + 2 * MINUTE, bench.now + 3 * MINUTE),)
     scope = Scope(namespace="flights", position=a_position(9, at=bench.now).text(), spans=spans, dropped=1)
-    stored = StoredControls.of(Controls(version=2, scopes=(scope,)))
-    bench.store.write([Put(keys.CONTROLS_KEY, {**to_item(stored, keys.CONTROLS_KEY), "rev": 2})])
+    stored = StoredSuspensions.of(ScopeSuspensions(version=2, scopes=(scope,)))
+    bench.store.write([Put(keys.SUSPENSIONS_KEY, {**to_item(stored, keys.SUSPENSIONS_KEY), "rev": 2})])
     before = len(bench.on("out"))
     bench.away(10 * MINUTE)
     end = bench.now

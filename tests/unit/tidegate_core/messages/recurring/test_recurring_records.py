@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_cancel, a_recurring, a_request, a_send, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit, a_produce
 from tests.support.harness.recurring_bench import (
     AWAY,
@@ -28,13 +28,13 @@ PING = b'"ping"'
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
 
-def test_given_a_monthly_schedule_then_it_is_brought_near_in_its_time_and_moved_out_again(bench: Bench) -> None:
+def test_given_a_monthly_schedule_then_it_is_brought_near_in_its_time_and_moved_out_again(bench: ActorHarness) -> None:
     monthly = {"type": "cron", "expression": "0 0 1 * *"}
     bench.request(an_apply(a_recurring(trigger=monthly)))
     for due in shown(bench, "apply-ping"):
@@ -49,7 +49,7 @@ def test_given_a_monthly_schedule_then_it_is_brought_near_in_its_time_and_moved_
 
 @pytest.mark.parametrize("down", [2 * DAY, 35 * DAY])
 def test_given_a_far_schedule_whose_time_passes_while_nobody_is_here_then_it_is_delivered(
-    bench: Bench, down: int
+    bench: ActorHarness, down: int
 ) -> None:
     due = bench.now + DAY
     bench.request(an_apply(a_recurring(trigger={"type": "at", "instant": format_instant(due)})))
@@ -61,7 +61,7 @@ def test_given_a_far_schedule_whose_time_passes_while_nobody_is_here_then_it_is_
 @pytest.mark.parametrize("kind", ["suspend", "delete"])
 @pytest.mark.parametrize("ahead", [DAY, 70 * MINUTE])
 def test_given_a_stop_of_a_far_schedule_then_nothing_is_sent_and_nothing_is_left(
-    bench: Bench, kind: str, ahead: int
+    bench: ActorHarness, kind: str, ahead: int
 ) -> None:
     at = {"type": "at", "instant": format_instant(bench.now + ahead)}
     bench.request(an_apply(a_recurring(trigger=at)))
@@ -73,7 +73,7 @@ def test_given_a_stop_of_a_far_schedule_then_nothing_is_sent_and_nothing_is_left
     assert bench.on("out") == []
 
 
-def test_given_an_update_of_a_far_schedule_then_only_its_new_time_counts(bench: Bench) -> None:
+def test_given_an_update_of_a_far_schedule_then_only_its_new_time_counts(bench: ActorHarness) -> None:
     begun = bench.now
     for number, ahead in enumerate((DAY, 2 * DAY, 30 * MINUTE, 2 * HOUR)):
         at = {"type": "at", "instant": format_instant(begun + ahead)}
@@ -85,9 +85,9 @@ def test_given_an_update_of_a_far_schedule_then_only_its_new_time_counts(bench: 
     assert nominals(bench) == [begun + 2 * HOUR]
 
 
-def test_given_a_far_record_that_is_written_late_then_its_time_is_not_passed(bench: Bench) -> None:
+def test_given_a_far_record_that_is_written_late_then_its_time_is_not_passed(bench: ActorHarness) -> None:
     """Between the decision and its commit the window was extended past the fire's slot: nobody would load the row."""
-    bench = Bench(recurring_near_ms=61 * SECOND)
+    bench = ActorHarness(recurring_near_ms=61 * SECOND)
     bench.run(SECOND)
     due = bench.now + 70 * SECOND
     bench.hold_back(a_control)
@@ -98,7 +98,7 @@ def test_given_a_far_record_that_is_written_late_then_its_time_is_not_passed(ben
     assert nominals(bench) == [due]
 
 
-def test_given_a_rare_schedule_then_a_crash_right_after_its_fire_loses_nothing(bench: Bench) -> None:
+def test_given_a_rare_schedule_then_a_crash_right_after_its_fire_loses_nothing(bench: ActorHarness) -> None:
     """It may be moved out only once a checkpoint has passed what was sent."""
     bench.request(an_apply(a_recurring(trigger=every("2h"))))
     due = shown(bench, "apply-ping")[0]
@@ -113,7 +113,7 @@ def test_given_a_rare_schedule_then_a_crash_right_after_its_fire_loses_nothing(b
     assert len(records(bench)["CF"]) == 1
 
 
-def test_given_a_schedule_that_has_run_its_course_then_it_is_not_read_at_recoveries(bench: Bench) -> None:
+def test_given_a_schedule_that_has_run_its_course_then_it_is_not_read_at_recoveries(bench: ActorHarness) -> None:
     bench.request(an_apply(a_recurring(trigger={"type": "at", "instant": format_instant(bench.now + SECOND)})))
     bench.run(MINUTE)
     assert {kind: len(found) for kind, found in records(bench).items()} == {"C": 0, "CF": 1, "D": 0}
@@ -121,7 +121,7 @@ def test_given_a_schedule_that_has_run_its_course_then_it_is_not_read_at_recover
 
 def test_given_schedules_that_have_sent_all_then_nothing_of_them_is_kept_in_memory() -> None:
     """1.4 KB of each, for as long as its shard was held."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.hold_back(a_produce("out"))  # One is acknowledged behind the next one of its schedule.
     bench.request(an_apply(a_recurring("often", trigger=every("1s"))))
@@ -139,7 +139,7 @@ def test_given_schedules_that_have_sent_all_then_nothing_of_them_is_kept_in_memo
     assert (len(bench.on("out")), source._near) == (11, {})
 
 
-def test_given_a_suspended_schedule_then_its_record_goes_once_checkpoints_have_told(bench: Bench) -> None:
+def test_given_a_suspended_schedule_then_its_record_goes_once_checkpoints_have_told(bench: ActorHarness) -> None:
     bench.request(an_apply(a_recurring(trigger=every("1s"))))
     bench.run(5 * SECOND)
     bench.request(a_request("suspend", "ping"))
@@ -148,7 +148,7 @@ def test_given_a_suspended_schedule_then_its_record_goes_once_checkpoints_have_t
     assert records(bench) == {"C": [], "CF": [], "D": []}
 
 
-def test_given_records_that_the_store_does_not_give_at_once_then_no_checkpoint_passes_them(bench: Bench) -> None:
+def test_given_records_that_the_store_does_not_give_at_once_then_no_checkpoint_passes_them(bench: ActorHarness) -> None:
     bench.request(an_apply(a_recurring(trigger=every("1s"))))
     bench.run(5 * SECOND)
     bench.lose(lambda effect: getattr(getattr(effect, "range", None), "low", "") == "C#", times=30)
@@ -165,7 +165,7 @@ def test_given_records_that_the_store_does_not_give_at_once_then_no_checkpoint_p
 
 def test_given_a_hand_over_while_a_far_schedule_is_loaded_late_then_nothing_is_sent_again() -> None:
     """What was summoned before places that were sent already is brought near, although the lane takes no more work."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     due = bench.now + 65 * MINUTE
     bench.request(an_apply(a_recurring(trigger={"type": "at", "instant": format_instant(due)})))
@@ -190,7 +190,7 @@ def test_given_a_hand_over_while_the_lease_is_moved_to_other_controls_then_the_o
     None
 ):
     """What is brought near beside the lane was decided under the controls of before, which the lease does not carry any more."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     due = bench.now + 65 * MINUTE
     bench.request(an_apply(a_recurring(trigger={"type": "at", "instant": format_instant(due)})))
@@ -214,7 +214,7 @@ def test_given_a_hand_over_while_the_lease_is_moved_to_other_controls_then_the_o
     assert nominals(bench) == [due]
 
 
-def test_given_a_move_of_a_record_that_arrives_a_second_time_then_it_is_refused(bench: Bench) -> None:
+def test_given_a_move_of_a_record_that_arrives_a_second_time_then_it_is_refused(bench: ActorHarness) -> None:
     """The record has come back meanwhile, with the very revision that the first send consumed."""
     bench.request(an_apply(a_recurring(trigger=every("2s"))))
     bench.run(5 * SECOND)
@@ -232,7 +232,7 @@ def test_given_a_move_of_a_record_that_arrives_a_second_time_then_it_is_refused(
     assert len(bench.commits("recurring")) >= 3
 
 
-def test_given_a_far_record_that_went_and_came_then_late_repeats_of_its_moves_are_refused(bench: Bench) -> None:
+def test_given_a_far_record_that_went_and_came_then_late_repeats_of_its_moves_are_refused(bench: ActorHarness) -> None:
     bench.request(an_apply(a_recurring(trigger=every("2h"))))
     for _ in range(3):
         bench.away(2 * HOUR - 3 * MINUTE)
@@ -244,14 +244,14 @@ def test_given_a_far_record_that_went_and_came_then_late_repeats_of_its_moves_ar
     assert len(bench.commits("recurring")) >= 3
 
 
-def position(bench: Bench) -> tuple[int, str]:
+def position(bench: ActorHarness) -> tuple[int, str]:
     (progress,) = bench.rows("PROGRESS")
     return int(str(progress["fired_slot"])), str(progress["fired_id"])
 
 
 def test_given_a_summons_that_somebody_removed_then_putting_it_back_does_not_move_the_position_back() -> None:
     """Found in review: it was put back at its own time, behind the position, which went back to it; what was sent since came again."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_recurring(trigger=every("24h"))))
     bench.run(30 * SECOND)
@@ -302,9 +302,9 @@ LARGE = [
 ]
 
 
-def stopped_again_and_again(trigger: Doc) -> Bench:
+def stopped_again_and_again(trigger: Doc) -> ActorHarness:
     """Each span sends something, or has it due while the broker is away, and no checkpoint tells of it."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.lose(a_commit("checkpoint"), times=100_000)
     bench.request(an_apply(a_recurring(trigger=trigger)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, a_cancel, a_recurring, a_request, a_send, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit
 from tests.support.harness.recurring_bench import (
     AWAY,
@@ -18,15 +18,15 @@ from tests.support.harness.recurring_bench import (
     to_out,
 )
 from tidegate_core.language.values.instants import format_instant
-from tidegate_core.messages.wire import delivery_loop as firing
+from tidegate_core.messages.wire import delivery_loop
 from tidegate_core.messages.wire.delivery_retries import ATTEMPTS_MAX, RETRY_FIRST_MS
 from tidegate_core.messages.wire.message_record import WIRE_PATIENCE_MS
 from tidegate_core.rows.effects import Effect, NotProduced, Produce
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
@@ -36,9 +36,9 @@ def stands_for_sixty(effect: Effect) -> bool:
 
 
 def test_given_a_stop_while_a_refused_fire_waits_for_its_turn_then_it_gets_no_rows_and_is_counted_once(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(firing, "FIRED_TOGETHER", 1)
+    monkeypatch.setattr(delivery_loop, "FIRED_TOGETHER", 1)
     bench.answer_with(to_out, REFUSED, times=2)
     bench.hold_back(a_commit("retry"))
     bench.request(an_apply(a_recurring(trigger=every("2s"))))
@@ -53,7 +53,7 @@ def test_given_a_stop_while_a_refused_fire_waits_for_its_turn_then_it_gets_no_ro
     assert tally(bench, "cancelled") == 2
 
 
-def a_stop_while_rows_are_on_their_way(bench: Bench, attempt: int) -> None:
+def a_stop_while_rows_are_on_their_way(bench: ActorHarness, attempt: int) -> None:
     """The store has the rows of the next attempt, and no answer comes; the schedule is suspended meanwhile."""
     bench.answer_with(to_out, REFUSED, times=attempt)
     bench.request(an_apply(a_recurring(trigger=every("1h"))))
@@ -69,7 +69,7 @@ def a_stop_while_rows_are_on_their_way(bench: Bench, attempt: int) -> None:
 @pytest.mark.parametrize("attempt", [1, 2])
 @pytest.mark.parametrize("hand_over", ["crash", "drain"])
 def test_given_a_stop_while_the_rows_of_a_refused_fire_are_on_their_way_then_it_is_counted_once_by_whoever_follows(
-    bench: Bench, hand_over: str, attempt: int
+    bench: ActorHarness, hand_over: str, attempt: int
 ) -> None:
     """It was counted at the place that it left, and again by who loaded the row at its new one."""
     a_stop_while_rows_are_on_their_way(bench, attempt)
@@ -85,7 +85,7 @@ def test_given_a_stop_while_the_rows_of_a_refused_fire_are_on_their_way_then_it_
 
 @pytest.mark.parametrize("attempt", [1, 2])
 def test_given_a_stop_while_the_rows_of_a_refused_fire_are_on_their_way_then_its_owner_counts_it_once(
-    bench: Bench, attempt: int
+    bench: ActorHarness, attempt: int
 ) -> None:
     a_stop_while_rows_are_on_their_way(bench, attempt)
     bench.release()
@@ -99,7 +99,9 @@ def test_given_a_stop_while_the_rows_of_a_refused_fire_are_on_their_way_then_its
 
 @pytest.mark.parametrize("crashed", [False, True])
 @pytest.mark.parametrize("kind", ["suspend", "delete", "update"])
-def test_given_a_refusal_and_then_a_stop_then_it_is_not_tried_again(bench: Bench, kind: str, crashed: bool) -> None:
+def test_given_a_refusal_and_then_a_stop_then_it_is_not_tried_again(
+    bench: ActorHarness, kind: str, crashed: bool
+) -> None:
     bench.answer_with(to_out, REFUSED, times=1)
     bench.request(an_apply(a_recurring(trigger=every("1h"), payload="old")))
     bench.run(shown(bench, "apply-ping")[0] - bench.now + SECOND)
@@ -113,7 +115,7 @@ def test_given_a_refusal_and_then_a_stop_then_it_is_not_tried_again(bench: Bench
     assert tally(bench, "cancelled") == 1
 
 
-def a_refused_catch_up(bench: Bench, times: int) -> None:
+def a_refused_catch_up(bench: ActorHarness, times: int) -> None:
     """The broker refuses what stands for sixty occurrences, so often."""
     bench.request(an_apply(a_recurring()))
     bench.run(25 * SECOND)
@@ -124,7 +126,7 @@ def a_refused_catch_up(bench: Bench, times: int) -> None:
 
 @pytest.mark.parametrize("crashed", [False, True])
 def test_given_a_refused_fire_that_stands_for_an_outage_and_a_stop_then_each_of_its_occurrences_is_counted(
-    bench: Bench, crashed: bool
+    bench: ActorHarness, crashed: bool
 ) -> None:
     """One was counted, and 59 were in no tally."""
     a_refused_catch_up(bench, 1)
@@ -137,7 +139,7 @@ def test_given_a_refused_fire_that_stands_for_an_outage_and_a_stop_then_each_of_
 
 
 def test_given_a_fire_that_stands_for_an_outage_and_is_refused_for_good_then_each_of_its_occurrences_is_dead(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     a_refused_catch_up(bench, ATTEMPTS_MAX)
     bench.run(30 * MINUTE)
@@ -145,7 +147,7 @@ def test_given_a_fire_that_stands_for_an_outage_and_is_refused_for_good_then_eac
     assert tally(bench, "dead") == 60
 
 
-def test_given_a_refusal_a_stop_and_a_resume_then_it_stays_cancelled(bench: Bench) -> None:
+def test_given_a_refusal_a_stop_and_a_resume_then_it_stays_cancelled(bench: ActorHarness) -> None:
     bench.answer_with(to_out, REFUSED, times=1)
     bench.request(an_apply(a_recurring(trigger=every("1h"))))
     bench.run(shown(bench, "apply-ping")[0] - bench.now + SECOND)
@@ -158,7 +160,7 @@ def test_given_a_refusal_a_stop_and_a_resume_then_it_stays_cancelled(bench: Benc
 
 @pytest.mark.parametrize(("answer", "sent"), [(REFUSED, 0), (AWAY, 1)])
 def test_given_an_at_that_was_not_delivered_and_an_update_then_it_is_made_again_unless_it_was_refused(
-    bench: Bench, answer: NotProduced, sent: int
+    bench: ActorHarness, answer: NotProduced, sent: int
 ) -> None:
     """Seed 300121: what the broker refused was made, and has rows of its own, which end with its version.
 
@@ -188,7 +190,7 @@ def test_given_messages_of_the_same_instant_that_were_passed_then_what_an_update
     """Seed 805067: the position stood within the fire's own slot, before it; the boundary was put behind that slot, so that
     the fire counted as delivered: the update did not make it again, and nobody ever sent it.
     """
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     due = format_instant(bench.now + 10 * SECOND)
     at = {"type": "at", "instant": due}
@@ -209,7 +211,7 @@ def test_given_messages_of_the_same_instant_that_were_passed_then_what_an_update
     assert (tally(bench, "delivered"), tally(bench, "cancelled")) == (13, 1)
 
 
-def test_given_a_refused_message_then_its_printed_id_cancels_it(bench: Bench) -> None:
+def test_given_a_refused_message_then_its_printed_id_cancels_it(bench: ActorHarness) -> None:
     bench.answer_with(to_out, REFUSED, times=1)
     bench.request(an_apply(a_recurring(trigger=every("1h"))))
     bench.run(shown(bench, "apply-ping")[0] - bench.now + SECOND)
@@ -220,7 +222,7 @@ def test_given_a_refused_message_then_its_printed_id_cancels_it(bench: Bench) ->
     assert bench.on("out") == []
 
 
-def an_at_made_again_while_its_refusal_moves(bench: Bench, refusals: int) -> None:
+def an_at_made_again_while_its_refusal_moves(bench: ActorHarness, refusals: int) -> None:
     at = {"type": "at", "instant": format_instant(bench.now + 10 * SECOND)}
     bench.request(an_apply(a_recurring(trigger=at, payload="old"), "a-1"))
     bench.run(SECOND)
@@ -233,7 +235,7 @@ def an_at_made_again_while_its_refusal_moves(bench: Bench, refusals: int) -> Non
 
 def test_given_an_at_that_an_update_makes_again_while_its_refusal_moves_then_a_successor_sends_it() -> None:
     """Found in review: the row of the former generation, which ends nobody, stood for that of the new one."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     an_at_made_again_while_its_refusal_moves(bench, refusals=1)
     bench.answer_with(to_out, AWAY, times=1_000)
@@ -251,7 +253,7 @@ def test_given_an_at_that_is_made_again_and_refused_again_then_the_row_of_the_fo
     None
 ):
     """Found in review, with the one above."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     an_at_made_again_while_its_refusal_moves(bench, refusals=2)
     bench.run(4 * SECOND)
@@ -261,13 +263,13 @@ def test_given_an_at_that_is_made_again_and_refused_again_then_the_row_of_the_fo
     assert [payload(each) for each in bench.on("out")] == ["new"]
 
 
-def at_once(bench: Bench, seconds: int) -> dict[str, object]:
+def at_once(bench: ActorHarness, seconds: int) -> dict[str, object]:
     return {"type": "at", "instant": format_instant(bench.now + seconds * SECOND)}
 
 
 def test_given_a_wide_suspend_and_its_resume_while_a_refused_fire_waits_for_its_turn_then_it_is_dropped() -> None:
     """Found in review: at its new place, which it got behind the resume, it looked as if it had been due then (I7)."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_recurring(trigger=at_once(bench, 10))))
     bench.request(an_apply(a_recurring(name="second", trigger=at_once(bench, 12)), "a-2"))
@@ -290,7 +292,7 @@ def test_given_a_wide_suspend_and_its_resume_while_a_refused_fire_waits_for_its_
 @pytest.mark.parametrize("falls", [False, True])
 def test_given_an_at_made_anew_that_is_refused_then_the_former_one_counts_all_the_same(falls: bool) -> None:
     """Found in review: behind a fall the former one's fire was taken for the new one's, whose row has the same key."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     trigger = at_once(bench, 10)
     bench.request(an_apply(a_recurring(trigger=trigger, payload="old"), "a-1"))
@@ -318,7 +320,7 @@ def test_given_an_at_made_anew_that_is_refused_then_the_former_one_counts_all_th
 @pytest.mark.parametrize("falls", [False, True])
 def test_given_an_at_made_anew_where_both_were_refused_then_each_counts_once(falls: bool) -> None:
     """Found in review: both have one message row, which bears the name of the second; the first was counted at its instant as well."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.lose(a_commit("checkpoint"), times=10**9)
     trigger = at_once(bench, 5)

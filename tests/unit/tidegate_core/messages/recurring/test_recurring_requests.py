@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.support.builders import MINUTE, SECOND, a_recurring, a_request, a_send, a_spec, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.recurring_bench import (
     AWAY,
     a_control,
@@ -26,8 +26,8 @@ from tidegate_core.rows.effects import Commit, Effect, Produce
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
@@ -39,7 +39,7 @@ def a_checkpoint(effect: Effect) -> bool:
 @pytest.mark.parametrize("crashed", [False, True])
 @pytest.mark.parametrize("kind", ["suspend", "delete"])
 def test_given_a_stop_between_two_checkpoints_then_nothing_is_sent_after_it(
-    bench: Bench, kind: str, crashed: bool
+    bench: ActorHarness, kind: str, crashed: bool
 ) -> None:
     """Also by a successor, which begins where the last checkpoint stood: what was sent is counted, and not sent again."""
     bench.request(an_apply(a_recurring(trigger=every("1s"))))
@@ -56,7 +56,7 @@ def test_given_a_stop_between_two_checkpoints_then_nothing_is_sent_after_it(
 
 
 def test_given_an_update_between_two_checkpoints_and_a_crash_then_each_version_sends_what_is_its_own(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.request(an_apply(a_recurring(trigger=every("1s"), payload="old")))
     bench.run(6 * SECOND + 300)
@@ -73,7 +73,7 @@ def test_given_an_update_between_two_checkpoints_and_a_crash_then_each_version_s
 
 
 def test_given_update_suspend_and_outage_between_two_checkpoints_then_nothing_is_lost_or_sent_too_much(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.hold_back(a_checkpoint, times=1_000)
     bench.request(an_apply(a_recurring(trigger=every("1s"), payload="one")))
@@ -99,7 +99,7 @@ def test_given_update_suspend_and_outage_between_two_checkpoints_then_nothing_is
     assert set(range(resumed // SECOND * SECOND + SECOND, bench.now, SECOND)) <= reached
 
 
-def test_given_a_name_that_is_deleted_and_made_again_then_its_messages_have_other_ids(bench: Bench) -> None:
+def test_given_a_name_that_is_deleted_and_made_again_then_its_messages_have_other_ids(bench: ActorHarness) -> None:
     bench.request(an_apply(a_recurring()))
     bench.run(12 * SECOND)
     bench.request(a_request("delete", "ping"))
@@ -110,7 +110,7 @@ def test_given_a_name_that_is_deleted_and_made_again_then_its_messages_have_othe
     assert len({each.headers["tidegate-id"] for each in bench.on("out")}) == len(bench.on("out")) >= 4
 
 
-def test_given_a_suspended_span_then_it_is_no_miss(bench: Bench) -> None:
+def test_given_a_suspended_span_then_it_is_no_miss(bench: ActorHarness) -> None:
     bench.request(an_apply(a_recurring()))
     bench.run(12 * SECOND)
     bench.request(a_request("suspend", "ping"))
@@ -121,7 +121,7 @@ def test_given_a_suspended_span_then_it_is_no_miss(bench: Bench) -> None:
     assert len(bench.on("out")) == before + 3
 
 
-def test_given_an_unchanged_definition_then_nothing_is_disturbed(bench: Bench) -> None:
+def test_given_an_unchanged_definition_then_nothing_is_disturbed(bench: ActorHarness) -> None:
     bench.request(an_apply(a_recurring()))
     bench.run(15 * SECOND)
     bench.request(an_apply(a_recurring(), "same"))
@@ -132,7 +132,7 @@ def test_given_an_unchanged_definition_then_nothing_is_disturbed(bench: Bench) -
 
 
 def test_given_a_broker_that_is_away_then_a_stop_is_answered_soon_and_what_was_not_acknowledged_is_never_sent(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.request(an_apply(a_recurring()))
     bench.run(12 * SECOND)
@@ -154,7 +154,7 @@ def test_given_a_broker_that_is_away_then_a_stop_is_answered_soon_and_what_was_n
     assert tally(bench, "cancelled") == 1
 
 
-def test_given_no_acknowledgement_and_a_stop_then_it_is_not_sent_again(bench: Bench) -> None:
+def test_given_no_acknowledgement_and_a_stop_then_it_is_not_sent_again(bench: ActorHarness) -> None:
     bench.answer_with(to_out, AWAY, times=10_000)
     bench.request(an_apply(a_recurring()))
     bench.run(12 * SECOND)
@@ -169,7 +169,7 @@ def test_given_no_acknowledgement_and_a_stop_then_it_is_not_sent_again(bench: Be
 
 
 def test_given_a_stop_whose_transaction_hangs_then_the_fires_meanwhile_wait_and_none_is_lost_when_it_fails(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.request(an_apply(a_recurring(trigger=every("1s"))))
     bench.request(a_send("m-1", after="20s"))
@@ -186,7 +186,9 @@ def test_given_a_stop_whose_transaction_hangs_then_the_fires_meanwhile_wait_and_
     assert records(bench)["C"] == [] or bench.receipts()
 
 
-def test_given_a_checkpoint_while_a_schedule_is_being_made_then_its_first_instants_are_not_passed(bench: Bench) -> None:
+def test_given_a_checkpoint_while_a_schedule_is_being_made_then_its_first_instants_are_not_passed(
+    bench: ActorHarness,
+) -> None:
     """The record's transaction takes its time; other messages fire, and their checkpoint stops before what it will open."""
     names = [f"ping{number}" for number in range(4)]  # Some shard has both.
     bench.hold_back(a_control, times=len(names))
@@ -207,7 +209,7 @@ def test_given_a_checkpoint_while_a_schedule_is_being_made_then_its_first_instan
 
 
 @pytest.mark.parametrize("back", [False, True])
-def test_given_a_target_that_becomes_another_then_the_former_one_ends(bench: Bench, back: bool) -> None:
+def test_given_a_target_that_becomes_another_then_the_former_one_ends(bench: ActorHarness, back: bool) -> None:
     program, message = a_spec("ping", every("10s")), a_recurring()
     bench.request(an_apply(program if back else message))
     bench.run(15 * SECOND)
@@ -218,7 +220,7 @@ def test_given_a_target_that_becomes_another_then_the_former_one_ends(bench: Ben
     assert (len(bench.on("out")) > sent, len(bench.started) > started) == (back, not back)
 
 
-def test_given_run_now_for_a_message_then_it_is_refused_as_planned(bench: Bench) -> None:
+def test_given_run_now_for_a_message_then_it_is_refused_as_planned(bench: ActorHarness) -> None:
     bench.request(an_apply(a_recurring()))
     bench.request(a_request("trigger", "ping"))
     assert bench.status_of("trigger-ping") == "rejected"

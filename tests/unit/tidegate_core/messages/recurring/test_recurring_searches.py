@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from tests.support import tier
 from tests.support.builders import HOUR, MINUTE, NOW, SECOND, a_recurring, a_request, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.tier import examples
 from tidegate_core.language.triggers import search
 from tidegate_core.language.triggers.on_time.cron import CronTrigger
 from tidegate_core.language.values.instants import parse_instant
-from tidegate_core.messages.recurring.fire_series import Fire, Series
+from tidegate_core.messages.recurring.fire_series import Fire, FireSeries
 from tidegate_core.messages.wire.due_queue import NOWHERE, Place
 from tidegate_core.rows.outage import Outage
 from tidegate_core.rows.recurring_message import Interval
@@ -29,7 +29,7 @@ LEFT_OUT = [
 TENS = CronTrigger.model_validate({"type": "cron", "expression": "*/10 * * * *", "exclude": LEFT_OUT})
 
 
-def a_series(outages: list[Outage], **more: int | str | None) -> Series:
+def a_series(outages: list[Outage], **more: int | str | None) -> FireSeries:
     fields: dict[str, Any] = {
         "generation": 1,
         "version": 1,
@@ -39,10 +39,10 @@ def a_series(outages: list[Outage], **more: int | str | None) -> Series:
         "since": NOW,
         "size": 4,
     }
-    return Series("flights", "ping", Interval(**{**fields, "trigger": TENS.canonical_json(), **more}), outages)
+    return FireSeries("flights", "ping", Interval(**{**fields, "trigger": TENS.canonical_json(), **more}), outages)
 
 
-def fires(series: Series, steps: int) -> list[Fire]:
+def fires(series: FireSeries, steps: int) -> list[Fire]:
     """Asks for one after the other, as whoever sends them does, and goes on from each bound."""
     found = list[Fire]()
     place: Place = NOWHERE
@@ -82,7 +82,7 @@ def test_given_searches_that_are_cut_anywhere_then_the_fires_are_those_of_uncut_
 
 def delivered(steps: int, near_ms: int) -> tuple[list[int], set[str]]:
     with patch.object(search, "STEPS_PER_DECISION", steps):
-        bench = Bench(shards=1, recurring_near_ms=near_ms)
+        bench = ActorHarness(shards=1, recurring_near_ms=near_ms)
         bench.run(SECOND)
         bench.request(an_apply(a_recurring(trigger=every("7m", exclude=LEFT_OUT))))
         bench.run(2 * HOUR)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND, a_recurring, a_request, a_send, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit
 from tests.support.harness.recorded_effects import Sent
 from tests.support.harness.recurring_bench import tally
@@ -24,8 +24,8 @@ EVERY_TIME = 10_000_000
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench(shards=1)
+def bench() -> ActorHarness:
+    made = ActorHarness(shards=1)
     made.run(SECOND)
     return made
 
@@ -42,11 +42,11 @@ def reads_timers(effect: Effect) -> bool:
     return isinstance(effect, ReadRange) and effect.range.low.startswith("D#")
 
 
-def apply(bench: Bench, step: str, name: str = "ping") -> None:
+def apply(bench: ActorHarness, step: str, name: str = "ping") -> None:
     bench.request(an_apply(a_recurring(name, every(step), payload={"of": name})))
 
 
-def silent_for(bench: Bench, milliseconds: int) -> None:
+def silent_for(bench: ActorHarness, milliseconds: int) -> None:
     bench.lose(store_calls, times=EVERY_TIME)
     bench.run(milliseconds)
     bench.as_usual()
@@ -56,11 +56,11 @@ def nominal(sent: Sent) -> int:
     return parse_instant(sent.headers["tidegate-nominal"])
 
 
-def covering(bench: Bench) -> list[Sent]:
+def covering(bench: ActorHarness) -> list[Sent]:
     return [each for each in bench.on("out") if "tidegate-covered-count" in each.headers]
 
 
-def delivered(bench: Bench, step: int, of: str = "ping") -> list[int]:
+def delivered(bench: ActorHarness, step: int, of: str = "ping") -> list[int]:
     """Returns each instant that was delivered, or that a delivery stands for; a repeat under its id counts once."""
     found: list[int] = []
     for sent in {each.headers["tidegate-id"]: each for each in bench.on("out") if each.document["of"] == of}.values():
@@ -70,24 +70,24 @@ def delivered(bench: Bench, step: int, of: str = "ping") -> list[int]:
     return sorted(found)
 
 
-def gaps(bench: Bench) -> int:
+def gaps(bench: ActorHarness) -> int:
     return len(gaps_of(bench.store.get([keys.progress(0)])[keys.progress(0)]))
 
 
-def missing(bench: Bench, step: int) -> list[int]:
+def missing(bench: ActorHarness, step: int) -> list[int]:
     """Returns each instant since the first delivery that was not delivered, and that no delivery stands for."""
     found = set(delivered(bench, step))
     return sorted(set(range(min(found), bench.now, step)) - found)
 
 
-def is_complete(bench: Bench, step: int, of: str = "ping") -> bool:
+def is_complete(bench: ActorHarness, step: int, of: str = "ping") -> bool:
     found = delivered(bench, step, of)
     return found == list(range(found[0], bench.now + 1, step))
 
 
 @pytest.mark.parametrize("crashed", [False, True], ids=["", "a crash with the fact"])
 def test_given_a_process_that_stood_still_then_one_delivery_stands_for_all_that_was_missed(
-    bench: Bench, crashed: bool
+    bench: ActorHarness, crashed: bool
 ) -> None:
     apply(bench, "10s")
     bench.run(25 * SECOND)
@@ -100,7 +100,9 @@ def test_given_a_process_that_stood_still_then_one_delivery_stands_for_all_that_
     assert is_complete(bench, 10 * SECOND)
 
 
-def test_given_a_silent_store_then_what_is_known_is_sent_on_time_and_nothing_is_made_up_for(bench: Bench) -> None:
+def test_given_a_silent_store_then_what_is_known_is_sent_on_time_and_nothing_is_made_up_for(
+    bench: ActorHarness,
+) -> None:
     apply(bench, "10s")
     bench.run(25 * SECOND)
     silent_for(bench, 10 * MINUTE)
@@ -112,7 +114,7 @@ def test_given_a_silent_store_then_what_is_known_is_sent_on_time_and_nothing_is_
 
 @pytest.mark.parametrize("then", ["go on", "crash with the fact", "crash after it"])
 def test_given_more_than_may_be_sent_without_a_checkpoint_then_one_delivery_stands_for_the_rest(
-    bench: Bench, then: str
+    bench: ActorHarness, then: str
 ) -> None:
     """Two series: what is sent of the one must not hide what is missed of the other."""
     apply(bench, "1s")
@@ -135,7 +137,7 @@ def test_given_more_than_may_be_sent_without_a_checkpoint_then_one_delivery_stan
 
 
 def test_given_a_definition_that_was_not_read_before_then_what_waits_for_it_is_sent_and_the_rest_is_one(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """Groups that wait for their payloads are under way: at most as many as there may be, and with them what they hold up."""
     apply(bench, "20s")
@@ -148,7 +150,7 @@ def test_given_a_definition_that_was_not_read_before_then_what_waits_for_it_is_s
     assert is_complete(bench, 20 * SECOND)
 
 
-def test_given_one_shots_beside_them_then_those_go_on_while_late_fires_wait_for_the_fact(bench: Bench) -> None:
+def test_given_one_shots_beside_them_then_those_go_on_while_late_fires_wait_for_the_fact(bench: ActorHarness) -> None:
     apply(bench, "10s")
     bench.run(25 * SECOND)
     bench.request(a_send("m-1", after="1h"))
@@ -162,7 +164,7 @@ def test_given_one_shots_beside_them_then_those_go_on_while_late_fires_wait_for_
 
 
 def test_given_a_fire_that_is_no_more_than_late_then_it_is_not_taken_while_the_gap_is_written(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """Seed 23016754: it lay in the gap, and what followed on it there was taken for a part of its delivery, and never sent.
 
@@ -188,7 +190,7 @@ def test_given_a_fire_that_is_no_more_than_late_then_it_is_not_taken_while_the_g
 
 
 def test_given_a_fire_that_was_refused_before_the_outage_was_known_then_what_follows_on_it_there_is_delivered(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """Found beside seed 23016754: what was read ahead gave way to what follows on it, and the gap began before both.
 
@@ -213,7 +215,7 @@ def test_given_a_fire_that_was_refused_before_the_outage_was_known_then_what_fol
     assert missing(bench, SECOND) == [], "I1: instants were never delivered, and no delivery stands for them"
 
 
-def test_given_a_drain_before_the_fact_is_written_then_nothing_is_sent_twice(bench: Bench) -> None:
+def test_given_a_drain_before_the_fact_is_written_then_nothing_is_sent_twice(bench: ActorHarness) -> None:
     apply(bench, "10s")
     bench.run(25 * SECOND)
     bench.request(a_send("m-1", after="1h"))
@@ -233,7 +235,7 @@ def test_given_a_drain_before_the_fact_is_written_then_nothing_is_sent_twice(ben
 
 
 def test_given_a_drain_while_the_fact_is_being_written_then_nobody_else_writes_it_and_the_hand_over_waits(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     apply(bench, "10s")
     bench.run(25 * SECOND)
@@ -253,7 +255,7 @@ def test_given_a_drain_while_the_fact_is_being_written_then_nobody_else_writes_i
 
 
 def test_given_a_silence_that_becomes_an_outage_amid_a_drain_then_the_hand_over_ends_and_nothing_is_sent_twice(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """Late fires waited for the fact, and nobody wrote it: the lane had been closed."""
     apply(bench, "10s")
@@ -275,7 +277,7 @@ def test_given_a_silence_that_becomes_an_outage_amid_a_drain_then_the_hand_over_
 @pytest.mark.parametrize("crashed", [False, True])
 @pytest.mark.parametrize(("kind", "missed"), [("update", 10), ("suspend", 0), ("same", 10)])
 def test_given_a_silence_amid_a_request_then_what_is_left_out_of_it_is_told_and_counted_once(
-    bench: Bench, kind: str, missed: int, crashed: bool
+    bench: ActorHarness, kind: str, missed: int, crashed: bool
 ) -> None:
     """Both versions left it out, and a suspended one as well."""
     spec = {**a_recurring("ping", every("10s"), payload={"of": "ping"}), "catchup": {"mode": "none"}}
@@ -298,7 +300,7 @@ def test_given_a_silence_amid_a_request_then_what_is_left_out_of_it_is_told_and_
 
 
 def test_given_a_silence_that_becomes_an_outage_while_a_drain_sends_what_is_left_then_nothing_is_sent_twice(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """The late fire that was left waited for the fact, and was taken for sent: what had been sent behind it was sent again."""
     apply(bench, "10s")
@@ -322,7 +324,7 @@ def test_given_a_silence_that_becomes_an_outage_while_a_drain_sends_what_is_left
     assert is_complete(bench, 10 * SECOND)
 
 
-def test_given_a_gap_that_was_passed_then_the_next_outage_forgets_it(bench: Bench) -> None:
+def test_given_a_gap_that_was_passed_then_the_next_outage_forgets_it(bench: ActorHarness) -> None:
     apply(bench, "10s")
     for _ in range(3):
         bench.run(30 * SECOND)

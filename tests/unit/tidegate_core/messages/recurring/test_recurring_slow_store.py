@@ -6,14 +6,14 @@ import pytest
 
 from tests.support import tier
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_recurring, a_request, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit, a_produce
 from tests.support.harness.recurring_bench import REFUSED, covered, nominals, tally
 from tests.unit.tidegate_core.messages.recurring.test_wake_rows import an_unreadable_one
 from tidegate_core.language.triggers import search
 from tidegate_core.rows.effects import Commit, Effect, Read, ReadRange, Write
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.shard.outages.outage_recorder import sign_of_life
+from tidegate_core.shard.outages.outage_recorder import heartbeat_row
 
 EVERY_TIME = 10_000_000
 
@@ -26,15 +26,15 @@ def to_the_store(effect: Effect) -> bool:
     return isinstance(effect, Commit | Write | Read | ReadRange)
 
 
-def apply(bench: Bench, name: str, trigger: Doc, **more: object) -> None:
+def apply(bench: ActorHarness, name: str, trigger: Doc, **more: object) -> None:
     bench.request(an_apply({**a_recurring(name, trigger, payload={"of": name}), **more}, f"apply-{name}"))
 
 
-def sent(bench: Bench, name: str = "ping") -> list[int]:
+def sent(bench: ActorHarness, name: str = "ping") -> list[int]:
     return [at for at, each in zip(nominals(bench), bench.on("out"), strict=True) if each.document["of"] == name]
 
 
-def behind(bench: Bench) -> int:
+def behind(bench: ActorHarness) -> int:
     """How far the stored position is behind the present."""
     return bench.now - bench.actor.planes[0].checkpoints.stored[0]
 
@@ -44,7 +44,7 @@ def test_given_a_record_that_moves_out_unanswered_while_its_next_fire_is_sent_th
     seconds: int,
 ) -> None:
     """The fire was found again when the record came back, and its row was there: nobody took it, and nothing followed on it."""
-    bench = Bench(shards=1, recurring_near_ms=61 * SECOND)
+    bench = ActorHarness(shards=1, recurring_near_ms=61 * SECOND)
     bench.run(SECOND)
     apply(bench, "ping", every("2m"))
     apply(bench, "often", every("5s"))
@@ -67,7 +67,7 @@ def test_given_a_request_behind_such_a_move_then_what_was_sent_from_memory_count
     kind: str, falls: bool
 ) -> None:
     """The record was out, so the first fire behind the position was taken for one that nobody had sent: cancelled, and delivered."""
-    bench = Bench(shards=1, recurring_near_ms=61 * SECOND)
+    bench = ActorHarness(shards=1, recurring_near_ms=61 * SECOND)
     bench.run(SECOND)
     apply(bench, "ping", every("2m"))
     bench.run(125 * SECOND)
@@ -92,7 +92,7 @@ def test_given_a_summons_that_the_look_ahead_has_not_come_to_behind_a_silence_th
     mode: str,
 ) -> None:
     """It was taken for one that could not be dealt with: three of four instants were told as missed, under `all`."""
-    bench = Bench(shards=1, recurring_near_ms=5 * MINUTE)
+    bench = ActorHarness(shards=1, recurring_near_ms=5 * MINUTE)
     bench.run(SECOND)
     apply(bench, "ping", every("10m"), catchup={"mode": mode})
     apply(bench, "often", every("1m"))
@@ -119,7 +119,7 @@ def test_given_a_summons_that_the_look_ahead_has_not_come_to_behind_a_silence_th
 
 def test_given_a_summons_that_is_asked_for_twice_then_no_row_of_it_is_left() -> None:
     """The window and the sweep: the first one's row stayed, the position never passed it, and the shard sent nothing any more."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     apply(bench, "ping", every("2h"))
     while not sent(bench):
@@ -142,7 +142,7 @@ def test_given_a_search_that_the_lane_comes_to_when_it_is_near_then_somebody_goe
 ) -> None:
     """How far was searched stood for the next fire for good: the schedule was silent, and the shard's position stood still."""
     monkeypatch.setattr(search, "STEPS_PER_DECISION", 3)
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     apply(bench, "ping", every("1m", exclude=[{"type": "cron", "expression": "* 4 * * *"}]))
     apply(bench, "often", every("30s"))
@@ -163,7 +163,7 @@ def test_given_the_last_instant_of_an_outage_that_was_refused_before_it_was_know
 
     The owner falls within the grace. The next owner sends before it has recovered, and falls. The third owner knows of the outage.
     """
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     apply(bench, "ping", every("25s"))
     while not sent(bench):
@@ -171,7 +171,7 @@ def test_given_the_last_instant_of_an_outage_that_was_refused_before_it_was_know
     first = bench.now
     bench.run(70 * SECOND)
     served = {0: bench.actor.served_until(bench.now) or 0}
-    bench.store.write([sign_of_life(bench.holding.owner, "node", bench.now, served, 10**10)])
+    bench.store.write([heartbeat_row(bench.holding.owner, "node", bench.now, served, 10**10)])
     bench.run(SECOND)
     bench.hold_back(
         lambda effect: isinstance(effect, ReadRange) and effect.range.low.startswith("T#"), times=EVERY_TIME

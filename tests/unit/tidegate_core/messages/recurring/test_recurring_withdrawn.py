@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND, Doc, a_cancel, a_recurring, a_request, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit, a_produce
 from tests.support.harness.recurring_bench import nominals, outage, payload, shown, tally
 from tidegate_core.language.values.instants import format_instant
-from tidegate_core.messages import message_scheduler as plane
-from tidegate_core.messages.recurring import refused_fires as recurring_refused
+from tidegate_core.messages import message_scheduler
+from tidegate_core.messages.recurring import refused_fires
 from tidegate_core.messages.wire.delivery_retries import ATTEMPTS_MAX
 from tidegate_core.messages.wire.message_record import WIRE_PATIENCE_MS
 from tidegate_core.rows.effects import NotProduced, Produce
@@ -37,8 +37,8 @@ FALLS = pytest.mark.parametrize("falls", [False, True], ids=["its owner goes on"
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
@@ -48,13 +48,13 @@ def ending(kind: str, period: str = "1h") -> Doc:
     return update if kind == "update" else a_request(kind, "ping")
 
 
-def discarded(bench: Bench, kind: str) -> int:
+def discarded(bench: ActorHarness, kind: str) -> int:
     receipt: dict[str, Any] = bench.receipts()[f"{kind}-ping"]
     assert receipt["status"] == "accepted"
     return int((receipt["discarded"] or {"messages": 0})["messages"])
 
 
-def due(bench: Bench, period: str = "1h", **more: Any) -> int:
+def due(bench: ActorHarness, period: str = "1h", **more: Any) -> int:
     """Makes the schedule; returns its first instant."""
     bench.request(an_apply(a_recurring(trigger=every(period), payload="old", **more)))
     return shown(bench, "apply-ping")[0]
@@ -64,7 +64,7 @@ def due(bench: Bench, period: str = "1h", **more: Any) -> int:
 @FAILS
 @FALLS
 def test_given_a_fire_that_is_in_flight_at_an_end_and_fails_then_the_receipt_says_that_it_was_withdrawn(
-    bench: Bench, kind: str, failure: NotProduced, falls: bool
+    bench: ActorHarness, kind: str, failure: NotProduced, falls: bool
 ) -> None:
     first = due(bench)
     bench.hold_back(a_produce("out"), told=failure)
@@ -84,7 +84,7 @@ def test_given_a_fire_that_is_in_flight_at_an_end_and_fails_then_the_receipt_say
 @ENDS
 @FALLS
 def test_given_a_fire_in_flight_at_an_end_that_arrives_after_all_then_it_is_delivered_once_for_all_that_was_said(
-    bench: Bench, kind: str, falls: bool
+    bench: ActorHarness, kind: str, falls: bool
 ) -> None:
     """Nobody could know: no acknowledgement had come."""
     first = due(bench)
@@ -103,7 +103,7 @@ def test_given_a_fire_in_flight_at_an_end_that_arrives_after_all_then_it_is_deli
 @ENDS
 @FALLS
 def test_given_a_topic_that_is_missing_and_an_end_between_two_attempts_then_the_receipt_says_that_it_was_withdrawn(
-    bench: Bench, kind: str, falls: bool
+    bench: ActorHarness, kind: str, falls: bool
 ) -> None:
     """The topic comes two minutes later: nothing of before the answer arrives."""
     first = due(bench)
@@ -123,7 +123,7 @@ def test_given_a_topic_that_is_missing_and_an_end_between_two_attempts_then_the_
 @ENDS
 @pytest.mark.parametrize("seconds", [80, 280], ids=["its next attempt is not loaded yet", "its next attempt is near"])
 def test_given_a_successor_and_an_end_then_its_receipt_counts_what_the_predecessor_was_refused(
-    bench: Bench, kind: str, seconds: int
+    bench: ActorHarness, kind: str, seconds: int
 ) -> None:
     first = due(bench)
     bench.answer_with(a_produce("out"), MISSING, times=1_000)
@@ -140,9 +140,9 @@ def test_given_a_successor_and_an_end_then_its_receipt_counts_what_the_predecess
 
 @ENDS
 def test_given_a_next_attempt_that_memory_has_no_room_for_then_the_receipt_counts_it(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, kind: str
+    bench: ActorHarness, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(plane, "ROWS_MAX", 0)
+    monkeypatch.setattr(message_scheduler, "ROWS_MAX", 0)
     first = due(bench)
     bench.answer_with(a_produce("out"), MISSING, times=1_000)
     bench.run(first - bench.now + 80 * SECOND)
@@ -154,7 +154,7 @@ def test_given_a_next_attempt_that_memory_has_no_room_for_then_the_receipt_count
 
 @ENDS
 def test_given_many_fires_that_were_refused_or_got_no_answer_then_the_receipt_counts_each_once(
-    bench: Bench, kind: str
+    bench: ActorHarness, kind: str
 ) -> None:
     first = due(bench, "10s")
     bench.answer_with(a_produce("out"), MISSING, times=1_000)
@@ -172,7 +172,7 @@ def test_given_many_fires_that_were_refused_or_got_no_answer_then_the_receipt_co
 
 @ENDS
 def test_given_a_refused_delivery_that_stands_for_an_outage_then_the_receipt_counts_each_of_its_occurrences(
-    bench: Bench, kind: str
+    bench: ActorHarness, kind: str
 ) -> None:
     due(bench, "10s")
     bench.run(25 * SECOND)
@@ -188,7 +188,7 @@ def test_given_a_refused_delivery_that_stands_for_an_outage_then_the_receipt_cou
 
 @ENDS
 def test_given_fires_that_were_delivered_or_are_dead_letters_then_the_receipt_of_an_end_names_none(
-    bench: Bench, kind: str
+    bench: ActorHarness, kind: str
 ) -> None:
     first = due(bench)
     bench.answer_with(a_produce("out"), MISSING, times=ATTEMPTS_MAX)
@@ -201,7 +201,7 @@ def test_given_fires_that_were_delivered_or_are_dead_letters_then_the_receipt_of
 
 
 def test_given_an_at_whose_topic_is_missing_then_an_update_says_that_it_was_withdrawn_and_comes_no_more(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """A later update does not make it again: its receipt has to say so."""
     at = {"type": "at", "instant": format_instant(bench.now + 10 * SECOND)}
@@ -215,7 +215,7 @@ def test_given_an_at_whose_topic_is_missing_then_an_update_says_that_it_was_with
 
 
 def test_given_a_refused_fire_that_its_printed_id_cancelled_then_the_receipt_does_not_name_it_again(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     first = due(bench)
     bench.answer_with(a_produce("out"), MISSING, times=1)
@@ -228,7 +228,7 @@ def test_given_a_refused_fire_that_its_printed_id_cancelled_then_the_receipt_doe
     assert discarded(bench, "suspend") == 0
 
 
-def test_given_a_second_end_then_its_receipt_names_only_what_it_has_withdrawn_itself(bench: Bench) -> None:
+def test_given_a_second_end_then_its_receipt_names_only_what_it_has_withdrawn_itself(bench: ActorHarness) -> None:
     first = due(bench)
     bench.answer_with(a_produce("out"), MISSING, times=1)
     bench.run(first - bench.now + SECOND)
@@ -237,7 +237,7 @@ def test_given_a_second_end_then_its_receipt_names_only_what_it_has_withdrawn_it
     assert (discarded(bench, "update"), discarded(bench, "delete")) == (1, 0)
 
 
-def test_given_a_crash_behind_the_receipt_of_an_end_then_the_repeat_of_it_says_the_same(bench: Bench) -> None:
+def test_given_a_crash_behind_the_receipt_of_an_end_then_the_repeat_of_it_says_the_same(bench: ActorHarness) -> None:
     first = due(bench)
     bench.answer_with(a_produce("out"), MISSING, times=1)
     bench.run(first - bench.now + SECOND)
@@ -249,9 +249,9 @@ def test_given_a_crash_behind_the_receipt_of_an_end_then_the_repeat_of_it_says_t
 
 
 def test_given_more_refused_fires_than_memory_may_keep_then_the_tally_counts_those_that_no_receipt_names(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recurring_refused, "WAITING_MAX", 2)
+    monkeypatch.setattr(refused_fires, "WAITING_MAX", 2)
     bench.answer_with(a_produce("out"), MISSING, times=4)
     first = due(bench, "1s")
     bench.run(first - bench.now + 3 * SECOND + 100)
@@ -261,7 +261,7 @@ def test_given_more_refused_fires_than_memory_may_keep_then_the_tally_counts_tho
     assert tally(bench, "cancelled") == 4
 
 
-def test_given_what_was_refused_and_delivered_in_the_end_then_nothing_of_it_is_kept(bench: Bench) -> None:
+def test_given_what_was_refused_and_delivered_in_the_end_then_nothing_of_it_is_kept(bench: ActorHarness) -> None:
     first = due(bench)
     bench.answer_with(a_produce("out"), MISSING, times=2)
     bench.run(first - bench.now + MINUTE)
@@ -271,10 +271,10 @@ def test_given_what_was_refused_and_delivered_in_the_end_then_nothing_of_it_is_k
 
 
 def test_given_a_next_attempt_that_was_withdrawn_beyond_memory_then_its_page_makes_room_for_others(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plane, "ROWS_MAX", 0)
-    monkeypatch.setattr(recurring_refused, "WAITING_MAX", 1)
+    monkeypatch.setattr(message_scheduler, "ROWS_MAX", 0)
+    monkeypatch.setattr(refused_fires, "WAITING_MAX", 1)
     first = due(bench)
     bench.answer_with(a_produce("out"), MISSING, times=1_000)
     bench.run(first - bench.now + 80 * SECOND)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, NOW, SECOND, Doc, a_recurring, a_send, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit
 from tests.support.harness.recurring_bench import shown
 from tidegate_core.language.values.instants import format_instant, parse_instant
@@ -21,9 +21,9 @@ from tidegate_core.rows.store_operations import Key, Put
 PING = b'"ping"'
 
 
-def an_unreadable_one(trigger: Doc, **more: Any) -> tuple[Bench, Put, list[int]]:
+def an_unreadable_one(trigger: Doc, **more: Any) -> tuple[ActorHarness, Put, list[int]]:
     """Returns a bench with a far record whose trigger nobody can read, the write by which it is readable again, and what is due."""
-    bench = Bench(shards=1, recurring_near_ms=61 * SECOND)
+    bench = ActorHarness(shards=1, recurring_near_ms=61 * SECOND)
     bench.run(SECOND)
     bench.request(an_apply({**a_recurring(trigger=trigger), **more}))
     (far,) = bench.rows("CF#")
@@ -35,7 +35,7 @@ def an_unreadable_one(trigger: Doc, **more: Any) -> tuple[Bench, Put, list[int]]
     return bench, Put(key, far), shown(bench, "apply-ping")
 
 
-def pings(bench: Bench) -> list[int]:
+def pings(bench: ActorHarness) -> list[int]:
     return [parse_instant(each.headers["tidegate-nominal"]) for each in bench.on("out") if each.value == PING]
 
 

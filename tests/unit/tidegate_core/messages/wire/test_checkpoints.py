@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import tier
 from tests.support.builders import MINUTE, REQUESTS, SECOND, a_recurring, a_send, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit
 from tidegate_core.engine.operations import Operation
 from tidegate_core.language.values.instants import format_instant
@@ -20,8 +20,8 @@ UNREACHED = 10**9
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench(shards=1)
+def bench() -> ActorHarness:
+    made = ActorHarness(shards=1)
     made.run(SECOND)
     return made
 
@@ -38,24 +38,24 @@ def reads_payloads(effect: Effect) -> bool:
     return isinstance(effect, Read) and all(key.sk.startswith("M#") for key in effect.keys)
 
 
-def repeats(bench: Bench) -> int:
+def repeats(bench: ActorHarness) -> int:
     times = Counter(sent.headers["tidegate-id"] for sent in bench.on("out"))
     return sum(times.values()) - len(times)
 
 
-def fired_slot(bench: Bench) -> int:
+def fired_slot(bench: ActorHarness) -> int:
     (progress,) = bench.rows("PROGRESS")
     return int(str(progress["fired_slot"]))
 
 
-def send_every_second(bench: Bench, seconds: int, each: int) -> None:
+def send_every_second(bench: ActorHarness, seconds: int, each: int) -> None:
     for second in range(seconds):
         bench.append(REQUESTS, 0, *(a_send(f"m-{second}-{n}", after=f"{second + 1}s") for n in range(each)))
 
 
 @pytest.mark.parametrize("each", [100, 150])
 def test_given_checkpoints_that_get_no_answer_then_sending_stops_at_the_bound_and_goes_on_with_them(
-    bench: Bench, each: int
+    bench: ActorHarness, each: int
 ) -> None:
     """I8: after a crash at most 5 s or 1,000 messages of a shard repeat, also when the store is away.
 
@@ -74,7 +74,7 @@ def test_given_checkpoints_that_get_no_answer_then_sending_stops_at_the_bound_an
 
 
 def test_given_more_than_the_bound_within_5_s_then_sending_stops_and_a_crash_long_after_repeats_just_those(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """I8's other half: 5 s of a shard's messages, however many. What waits for a checkpoint after that sends nothing (seed 20300852)."""
     each = 300
@@ -91,7 +91,7 @@ def test_given_more_than_the_bound_within_5_s_then_sending_stops_and_a_crash_lon
 
 
 def test_given_payloads_and_checkpoints_that_get_no_answer_then_what_was_taken_before_keeps_the_bound_too(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """I8: groups are taken before their payloads are read, and that may take as long as a checkpoint does."""
     many = 8 * FIRED_TOGETHER
@@ -119,7 +119,7 @@ def test_given_payloads_and_checkpoints_that_get_no_answer_then_what_was_taken_b
     assert repeats(bench) == 0
 
 
-def test_given_a_crash_while_checkpoints_get_no_answer_then_no_more_than_the_bound_repeats(bench: Bench) -> None:
+def test_given_a_crash_while_checkpoints_get_no_answer_then_no_more_than_the_bound_repeats(bench: ActorHarness) -> None:
     bench.lose(a_checkpoint, times=UNREACHED)
     send_every_second(bench, 30, 100)
     bench.run(40 * SECOND)
@@ -130,7 +130,9 @@ def test_given_a_crash_while_checkpoints_get_no_answer_then_no_more_than_the_bou
     assert repeats(bench) <= CHECKPOINT_AFTER_FIRES
 
 
-def test_given_late_messages_while_checkpoints_get_no_answer_then_the_bound_holds_for_them_too(bench: Bench) -> None:
+def test_given_late_messages_while_checkpoints_get_no_answer_then_the_bound_holds_for_them_too(
+    bench: ActorHarness,
+) -> None:
     """Each gets a slot behind what was sent, so none of them passes for one that stands in the way."""
     bench.lose(a_checkpoint, times=UNREACHED)
     past = format_instant(bench.now - MINUTE)
@@ -140,7 +142,9 @@ def test_given_late_messages_while_checkpoints_get_no_answer_then_the_bound_hold
     assert len(bench.on("out")) <= CHECKPOINT_AFTER_FIRES + 100
 
 
-def test_given_an_open_message_in_front_then_sending_stops_at_the_bound_until_it_has_gone_out(bench: Bench) -> None:
+def test_given_an_open_message_in_front_then_sending_stops_at_the_bound_until_it_has_gone_out(
+    bench: ActorHarness,
+) -> None:
     """What is sent behind it is covered by no checkpoint; it goes first once it can, and all goes on."""
     bench.request(a_send("first", after="1s"))
     (first,) = bench.rows("M#")
@@ -158,7 +162,7 @@ def test_given_an_open_message_in_front_then_sending_stops_at_the_bound_until_it
     assert fired_slot(bench) > 0
 
 
-def test_given_a_stream_of_late_messages_then_the_position_moves_all_the_same(bench: Bench) -> None:
+def test_given_a_stream_of_late_messages_then_the_position_moves_all_the_same(bench: ActorHarness) -> None:
     past = format_instant(bench.now - MINUTE)
     for _ in range(20):
         bench.append(REQUESTS, 0, *(a_send(None, deliver_at=past) for _ in range(100)))
@@ -171,7 +175,9 @@ def test_given_a_stream_of_late_messages_then_the_position_moves_all_the_same(be
     assert len(bench.on("out")) - before == repeats(bench)
 
 
-def test_given_a_late_create_on_its_way_then_what_was_sent_before_it_is_covered_all_the_same(bench: Bench) -> None:
+def test_given_a_late_create_on_its_way_then_what_was_sent_before_it_is_covered_all_the_same(
+    bench: ActorHarness,
+) -> None:
     """Its slot lies behind what was sent, although its time does not."""
     past = format_instant(bench.now - MINUTE)
     bench.append(REQUESTS, 0, *(a_send(f"m-{number}", deliver_at=past) for number in range(50)))
@@ -185,7 +191,7 @@ def test_given_a_late_create_on_its_way_then_what_was_sent_before_it_is_covered_
     assert repeats(bench) == 0
 
 
-def test_given_a_load_that_comes_late_while_checkpoints_get_no_answer_then_the_bound_holds(bench: Bench) -> None:
+def test_given_a_load_that_comes_late_while_checkpoints_get_no_answer_then_the_bound_holds(bench: ActorHarness) -> None:
     """All of it lies before what was sent meanwhile; it goes out group by group, and the position with it."""
     for _ in range(6):
         bench.append(REQUESTS, 0, *(a_send(None, after="80s") for _ in range(500)))
@@ -205,7 +211,7 @@ def test_given_a_load_that_comes_late_while_checkpoints_get_no_answer_then_the_b
     assert repeats(bench) == 0
 
 
-def test_given_many_messages_of_one_instant_then_the_position_moves_within_it(bench: Bench) -> None:
+def test_given_many_messages_of_one_instant_then_the_position_moves_within_it(bench: ActorHarness) -> None:
     """A full hour: a crash in the middle repeats a part of them only."""
     for _ in range(8):
         bench.append(REQUESTS, 0, *(a_send(None, after="10s") for _ in range(500)))
@@ -226,7 +232,7 @@ def test_given_many_messages_of_one_instant_then_the_position_moves_within_it(be
 
 
 def test_given_messages_given_back_as_the_drain_begins_then_all_of_them_go_out_and_nothing_repeats(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """I8: a planned hand-over repeats none, however many stand before what was sent."""
     many = 3 * FIRED_TOGETHER
@@ -245,7 +251,7 @@ def test_given_messages_given_back_as_the_drain_begins_then_all_of_them_go_out_a
 
 
 def test_given_messages_sent_ahead_of_what_is_loaded_then_a_drain_waits_for_the_load_and_nothing_repeats(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """While the store does not answer reads, the position stays behind; the node's patience ends the drain if need be."""
     bench.request(a_send("far", after="80s"))
@@ -269,7 +275,7 @@ def test_given_a_schedule_that_is_being_made_as_the_drain_begins_then_its_end_is
     None
 ):
     """Seed 300227: what the request will open keeps the position from passing what was sent behind it, until it is written."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.hold_back(a_commit("control"))
     bench.request(an_apply(a_recurring(trigger=every("1h"))))
@@ -286,7 +292,7 @@ def test_given_a_schedule_that_is_being_made_as_the_drain_begins_then_its_end_is
     assert len(bench.on("out")) == 5
 
 
-def test_given_a_broker_that_is_away_then_a_drain_ends_all_the_same(bench: Bench) -> None:
+def test_given_a_broker_that_is_away_then_a_drain_ends_all_the_same(bench: ActorHarness) -> None:
     bench.append(REQUESTS, 0, *(a_send(f"m-{number}", after="1s") for number in range(20)))
     bench.answer_with(to_out, NotProduced("unavailable", "transport"), times=UNREACHED)
     bench.run(2 * SECOND)
@@ -296,7 +302,7 @@ def test_given_a_broker_that_is_away_then_a_drain_ends_all_the_same(bench: Bench
 
 
 def test_given_groups_that_end_in_one_step_then_one_checkpoint_is_begun(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seed 801065: of two at a time the second one takes effect first, the first one is refused, and its owner falls."""
     checkpoints = bench.actor.planes[0].checkpoints
@@ -324,7 +330,7 @@ def test_given_a_message_without_acknowledgement_before_one_that_was_delivered_t
     def the_first(effect: Effect) -> bool:
         return isinstance(effect, Produce) and effect.topic == "out" and b"m-1" in effect.value
 
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.request(a_send("m-1", after="1s"))
     bench.request(a_send("m-2", after="2s"))
     bench.answer_with(the_first, NotProduced("unavailable", "transport"), times=UNREACHED)
@@ -342,7 +348,7 @@ def test_given_a_message_without_acknowledgement_before_one_that_was_delivered_t
 
 
 @pytest.mark.parametrize("crash_after", [2 * SECOND, 7 * SECOND], ids=["before its checkpoint", "after it"])
-def test_given_a_crash_then_what_is_sent_again_is_counted_once(bench: Bench, crash_after: int) -> None:
+def test_given_a_crash_then_what_is_sent_again_is_counted_once(bench: ActorHarness, crash_after: int) -> None:
     """A tally counts what its position covers, so it adds up with whatever the successor repeats."""
     bench.request(a_send("m-1", after="1s"))
     bench.request(a_send("m-2", after="1s"))
@@ -355,7 +361,7 @@ def test_given_a_crash_then_what_is_sent_again_is_counted_once(bench: Bench, cra
     assert sum(int(str(row["delivered"])) for row in rows) == 3
 
 
-def test_given_closed_tallies_then_they_expire_with_the_ledger(bench: Bench) -> None:
+def test_given_closed_tallies_then_they_expire_with_the_ledger(bench: ActorHarness) -> None:
     for number in range(5):
         bench.request(a_send(f"m-{number}", after=f"{number * 30 + 1}s"))
     bench.run(5 * MINUTE)
@@ -365,7 +371,7 @@ def test_given_closed_tallies_then_they_expire_with_the_ledger(bench: Bench) -> 
 
 
 def test_given_a_payload_that_is_read_for_longer_than_a_checkpoint_waits_then_one_covers_its_message_all_the_same(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """Seed 15: the checkpoint that was to come rang while nothing was sent yet; a crash hours later sent the message again (I8)."""
     bench.request(a_send("m-1", after="2m"))
@@ -381,7 +387,9 @@ def test_given_a_payload_that_is_read_for_longer_than_a_checkpoint_waits_then_on
     assert fired_slot(bench) > 0
 
 
-def test_given_a_message_that_expires_while_its_payload_is_read_then_the_position_passes_it(bench: Bench) -> None:
+def test_given_a_message_that_expires_while_its_payload_is_read_then_the_position_passes_it(
+    bench: ActorHarness,
+) -> None:
     bench.request(a_send("m-1", after="2m", expire_after="2s"))
     bench.hold_back(reads_payloads, times=UNREACHED)
     bench.run(2 * MINUTE + CHECKPOINT_AFTER_MS + SECOND)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import HOUR, REQUESTS, SECOND, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.effects import Effect, NotProduced, Produce
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
@@ -21,15 +21,15 @@ def to_out(effect: Effect) -> bool:
     return isinstance(effect, Produce) and effect.topic == "out"
 
 
-def tries(bench: Bench) -> list[Produce]:
+def tries(bench: ActorHarness) -> list[Produce]:
     return [effect for effect in bench.all_asked(Produce) if effect.topic == "out"]
 
 
-def tally(bench: Bench, name: str) -> int:
+def tally(bench: ActorHarness, name: str) -> int:
     return sum(int(str(row[name])) for row in [*bench.rows("PROGRESS"), *bench.rows("Y#")])
 
 
-def test_given_a_delivery_then_it_is_guarded(bench: Bench) -> None:
+def test_given_a_delivery_then_it_is_guarded(bench: ActorHarness) -> None:
     bench.request(a_send(after="1s"))
     bench.run(SECOND)
     assert [effect.guarded for effect in tries(bench)] == [True]
@@ -37,7 +37,7 @@ def test_given_a_delivery_then_it_is_guarded(bench: Bench) -> None:
 
 @pytest.mark.parametrize("kind", ["guard", "unavailable"])
 def test_given_a_lapsed_guard_or_a_broker_that_is_away_then_it_is_tried_again_soon_under_the_same_id(
-    bench: Bench, kind: str
+    bench: ActorHarness, kind: str
 ) -> None:
     bench.answer_with(to_out, NotProduced(kind, "not now"), times=3)
     bench.request(a_send(after="1s"))
@@ -54,7 +54,9 @@ def test_given_a_lapsed_guard_or_a_broker_that_is_away_then_it_is_tried_again_so
         pytest.param(31 * SECOND, 0, id="beyond"),
     ],
 )
-def test_given_an_expiry_then_it_is_not_delivered_later_than_that(bench: Bench, away_for: int, delivered: int) -> None:
+def test_given_an_expiry_then_it_is_not_delivered_later_than_that(
+    bench: ActorHarness, away_for: int, delivered: int
+) -> None:
     bench.request(a_send(after="1s", expire_after="30s"))
     bench.now += SECOND + away_for
     bench.run(10 * SECOND)
@@ -62,7 +64,7 @@ def test_given_an_expiry_then_it_is_not_delivered_later_than_that(bench: Bench, 
     assert tally(bench, "expired") == 1 - delivered
 
 
-def test_given_many_due_at_once_then_all_are_delivered_in_the_order_of_their_slots(bench: Bench) -> None:
+def test_given_many_due_at_once_then_all_are_delivered_in_the_order_of_their_slots(bench: ActorHarness) -> None:
     for number in range(60):
         bench.request(a_send(f"m-{number:03d}", after=f"{2_000 - number}ms"))
     bench.run(10 * SECOND)
@@ -72,7 +74,7 @@ def test_given_many_due_at_once_then_all_are_delivered_in_the_order_of_their_slo
     assert tally(bench, "delivered") == 60
 
 
-def test_given_messages_of_one_instant_then_they_are_sent_in_the_order_in_which_they_came(bench: Bench) -> None:
+def test_given_messages_of_one_instant_then_they_are_sent_in_the_order_in_which_they_came(bench: ActorHarness) -> None:
     """SEMANTICS 14: order per key by (deliver_at, sequence)."""
     bench.append(REQUESTS, 0, *(a_send(f"m-{number}", key="k" * (number + 1), after="5s") for number in range(40)))
     bench.run(10 * SECOND)
@@ -84,7 +86,7 @@ def test_given_messages_of_one_instant_then_they_are_sent_in_the_order_in_which_
 
 
 def test_given_messages_of_the_past_then_they_are_sent_in_the_order_of_their_times() -> None:
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(a_send("m", after="0s"))
     bench.run(10 * SECOND)

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.support.builders import HOUR, MINUTE, SECOND, a_cancel, a_send
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.effect_matchers import a_commit
 from tidegate_core.language.values.instants import format_instant
-from tidegate_core.messages.wire import delivery_loop as firing
+from tidegate_core.messages.wire import delivery_loop
 from tidegate_core.messages.wire.delivery_retries import ATTEMPTS_MAX, RETRY_FIRST_MS, RETRY_LAST_MS, pause_after
 from tidegate_core.rows.effects import Commit, Committed, Effect, NotProduced, Produce, Refused, Unavailable, Write
 from tidegate_core.rows.item_codec import from_item, to_item
@@ -22,8 +22,8 @@ UNKNOWN = NotProduced("refused", "unknown topic")
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
@@ -36,11 +36,11 @@ def to_dead_letters(effect: Effect) -> bool:
     return isinstance(effect, Produce) and effect.topic.endswith(".dlq")
 
 
-def tries(bench: Bench) -> list[Produce]:
+def tries(bench: ActorHarness) -> list[Produce]:
     return [effect for effect in bench.all_asked(Produce) if effect.topic == "out"]
 
 
-def tally(bench: Bench, name: str) -> int:
+def tally(bench: ActorHarness, name: str) -> int:
     return sum(int(str(row[name])) for row in [*bench.rows("PROGRESS"), *bench.rows("Y#")])
 
 
@@ -52,7 +52,7 @@ def test_given_attempts_then_pauses_double_up_to_five_minutes() -> None:
     assert 15 * MINUTE < sum(pauses) < HOUR
 
 
-def test_given_a_refusal_then_later_attempts_have_slots_of_their_own_and_count_up(bench: Bench) -> None:
+def test_given_a_refusal_then_later_attempts_have_slots_of_their_own_and_count_up(bench: ActorHarness) -> None:
     bench.answer_with(to_out, NotProduced("refused", "unknown topic"), times=2)
     bench.request(a_send(after="1s"))
     due = bench.now + SECOND
@@ -62,7 +62,9 @@ def test_given_a_refusal_then_later_attempts_have_slots_of_their_own_and_count_u
     assert sent.at == due + pause_after(1) + pause_after(2)
 
 
-def test_given_refusals_without_end_then_it_is_a_dead_letter_with_the_original_and_the_reason(bench: Bench) -> None:
+def test_given_refusals_without_end_then_it_is_a_dead_letter_with_the_original_and_the_reason(
+    bench: ActorHarness,
+) -> None:
     bench.answer_with(to_out, NotProduced("refused", "too large"), times=100)
     bench.request(a_send("m-1", after="1s", headers={"k": "v"}, message_key="17"))
     bench.run(HOUR)
@@ -84,7 +86,7 @@ def test_given_refusals_without_end_then_it_is_a_dead_letter_with_the_original_a
     }
 
 
-def test_given_a_dead_letter_that_no_topic_takes_then_it_is_said_and_passed(bench: Bench) -> None:
+def test_given_a_dead_letter_that_no_topic_takes_then_it_is_said_and_passed(bench: ActorHarness) -> None:
     bench.answer_with(to_out, NotProduced("refused", "too large"), times=100)
     bench.answer_with(to_dead_letters, NotProduced("refused", "too large as well"), times=100_000)
     bench.request(a_send("m-1", after="1s"))
@@ -94,7 +96,7 @@ def test_given_a_dead_letter_that_no_topic_takes_then_it_is_said_and_passed(benc
     assert (len(bench.notices("dead_letter_refused")), bench.notices("record_dead_lettered")) == (1, [])
 
 
-def test_given_a_cancel_between_two_attempts_then_there_is_no_further_one(bench: Bench) -> None:
+def test_given_a_cancel_between_two_attempts_then_there_is_no_further_one(bench: ActorHarness) -> None:
     bench.answer_with(to_out, NotProduced("refused", "unknown topic"), times=100)
     bench.request(a_send("m-1", after="1s"))
     bench.run(3 * SECOND)
@@ -105,7 +107,7 @@ def test_given_a_cancel_between_two_attempts_then_there_is_no_further_one(bench:
     assert bench.on("tidegate.requests.dlq") == []
 
 
-def test_given_a_crash_between_attempts_then_the_successor_goes_on_with_the_next_one(bench: Bench) -> None:
+def test_given_a_crash_between_attempts_then_the_successor_goes_on_with_the_next_one(bench: ActorHarness) -> None:
     bench.answer_with(to_out, NotProduced("refused", "unknown topic"), times=2)
     bench.request(a_send("m-1", after="1s"))
     bench.run(3 * SECOND)
@@ -117,7 +119,7 @@ def test_given_a_crash_between_attempts_then_the_successor_goes_on_with_the_next
 
 def test_given_a_delivery_by_the_successor_of_what_a_predecessor_had_moved_then_it_is_delivered_once() -> None:
     """The predecessor was refused and wrote the retry row; the successor succeeds with the first slot: no second delivery."""
-    bench = Bench()
+    bench = ActorHarness()
     bench.run(SECOND)
     bench.answer_with(to_out, NotProduced("refused", "unknown topic"))
     bench.request(a_send("m-1", after="1s"))
@@ -128,7 +130,7 @@ def test_given_a_delivery_by_the_successor_of_what_a_predecessor_had_moved_then_
 
 
 def test_given_a_late_message_that_is_refused_then_its_attempts_are_as_far_apart_as_those_of_a_timely_one(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     """A topic that is not known yet after an outage must not send the whole backlog to the dead letters."""
     bench.answer_with(to_out, UNKNOWN, times=3)
@@ -143,7 +145,7 @@ def test_given_a_late_message_that_is_refused_then_its_attempts_are_as_far_apart
 
 def test_given_a_refused_message_then_what_was_sent_behind_it_is_passed_all_the_same() -> None:
     """Its new slot lies ahead: one topic that is missing holds up no checkpoint."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.answer_with(to_out, UNKNOWN, times=3)
     bench.request(a_send("late", deliver_at=format_instant(bench.now - HOUR)))
@@ -160,7 +162,7 @@ def test_given_a_refused_message_then_what_was_sent_behind_it_is_passed_all_the_
 @pytest.mark.parametrize(("is_there", "attempt"), [(False, "1"), (True, "2")])
 def test_given_a_crash_while_a_message_moves_then_one_attempt_follows(is_there: bool, attempt: str) -> None:
     """The one that was refused, or the next one: of the two rows there is one, at each moment."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     a_refusal_on_its_way(bench, answer_only=is_there)
     bench.crash()
@@ -168,7 +170,7 @@ def test_given_a_crash_while_a_message_moves_then_one_attempt_follows(is_there: 
     assert [sent.headers["tidegate-attempt"] for sent in bench.on("out")] == [attempt]
 
 
-def a_refusal_on_its_way(bench: Bench, *, answer_only: bool = False) -> Transaction:
+def a_refusal_on_its_way(bench: ActorHarness, *, answer_only: bool = False) -> Transaction:
     """A message was refused, and the transaction that moves it hangs, or its answer does; returns that."""
     bench.answer_with(to_out, UNKNOWN)
     bench.request(a_send("m-1", after="1s"))
@@ -182,7 +184,7 @@ def test_given_two_take_overs_within_the_pause_then_what_the_first_owner_had_sen
     None
 ):
     """The second owner has sent it from its place and handed over in order; only then the row of the next attempt would come."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     late = a_refusal_on_its_way(bench)
     bench.crash()
@@ -198,7 +200,7 @@ def test_given_two_take_overs_within_the_pause_then_what_the_first_owner_had_sen
 
 def test_given_a_pause_beyond_the_window_then_what_a_former_owner_had_sent_does_not_bring_the_message_again() -> None:
     """One take-over is enough there: the present owner has not read the place of the next attempt yet."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.answer_with(to_out, UNKNOWN, times=5)
     bench.request(a_send("m-1", after="1s"))
@@ -216,11 +218,11 @@ def test_given_a_pause_beyond_the_window_then_what_a_former_owner_had_sent_does_
 
 
 def test_given_a_former_owner_that_is_refused_then_it_ends_and_moves_nothing() -> None:
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     a_refusal_on_its_way(bench)
     before = bench.rows("D#")
-    successor = Bench(beside=bench, owner="node-b")
+    successor = ActorHarness(beside=bench, owner="node-b")
     successor.run(SECOND)
     assert len(successor.on("out")) == 1
     bench.release()
@@ -230,7 +232,7 @@ def test_given_a_former_owner_that_is_refused_then_it_ends_and_moves_nothing() -
 
 def test_given_rows_of_the_first_attempt_that_come_once_more_then_the_next_attempt_stands() -> None:
     """Their batch was sent twice; the second one arrives when the message has moved, and its owner has fallen."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.answer_with(to_out, UNKNOWN, times=2)
     bench.request(a_send("m-1", after="1s"))
@@ -245,7 +247,7 @@ def test_given_rows_of_the_first_attempt_that_come_once_more_then_the_next_attem
 
 def test_given_a_move_that_comes_once_more_after_the_next_one_then_the_next_one_stands() -> None:
     """Ten minutes later the store knows no tokens any more; the same owner's epoch still holds."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.store = MemoryStore(remembers_tokens=False)
     bench.run(SECOND)
     bench.answer_with(to_out, UNKNOWN, times=2)
@@ -261,7 +263,7 @@ def test_given_a_move_that_comes_once_more_after_the_next_one_then_the_next_one_
 @pytest.mark.parametrize("has_moved", [False, True])
 def test_given_a_row_of_an_older_build_that_says_where_it_was_to_move_then_one_attempt_follows(has_moved: bool) -> None:
     """It wrote that down first, and the row of the next attempt after it; it fell before or after that."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.request(a_send("m-1", after="1s"))
     (row,) = bench.rows("D#")
@@ -277,7 +279,7 @@ def test_given_a_row_of_an_older_build_that_says_where_it_was_to_move_then_one_a
 
 
 def test_given_a_store_that_answers_nothing_then_the_message_keeps_its_place_and_no_checkpoint_passes_it() -> None:
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.answer_with(to_out, UNKNOWN)
     bench.answer_with(a_commit("retry"), Unavailable("throttled"), times=20)
@@ -293,7 +295,7 @@ def test_given_a_store_that_answers_nothing_then_the_message_keeps_its_place_and
 
 
 def test_given_a_row_that_was_moved_twice_then_the_successor_finds_the_last_one() -> None:
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.lose(lambda effect: isinstance(effect, Commit) and effect.transaction.name == "checkpoint", times=100)
     bench.answer_with(to_out, UNKNOWN, times=5)
@@ -310,7 +312,7 @@ def test_given_a_row_that_was_moved_twice_then_the_successor_finds_the_last_one(
 
 def test_given_a_crash_when_a_message_has_moved_beyond_the_window_then_the_successor_waits_for_its_time() -> None:
     """No checkpoint has passed its former place, and nothing is there any more."""
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.answer_with(to_out, UNKNOWN, times=5)
     bench.request(a_send("m-1", after="1s"))
@@ -322,7 +324,7 @@ def test_given_a_crash_when_a_message_has_moved_beyond_the_window_then_the_succe
     assert [(sent.at, sent.headers["tidegate-attempt"]) for sent in bench.on("out")] == [(due, "6")]
 
 
-def test_given_a_message_that_waits_for_a_far_attempt_then_its_cancel_takes_it_back(bench: Bench) -> None:
+def test_given_a_message_that_waits_for_a_far_attempt_then_its_cancel_takes_it_back(bench: ActorHarness) -> None:
     """Its new slot lies beyond the window: it is kept in memory all the same."""
     bench.answer_with(to_out, UNKNOWN, times=6)
     bench.request(a_send("m-1", after="1s"))
@@ -339,8 +341,8 @@ def test_given_many_refused_together_then_few_transactions_move_them_one_after_t
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two at once would meet at the position's item, of which each demands the epoch."""
-    monkeypatch.setattr(firing, "FIRED_TOGETHER", 60)
-    bench = Bench(shards=1)
+    monkeypatch.setattr(delivery_loop, "FIRED_TOGETHER", 60)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     bench.answer_with(to_out, UNKNOWN, times=150)
     for number in range(150):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_core.messages.wire.due_queue import EVERYWHERE, NOTHING, Slots, Slotted, Stage, end_of
+from tidegate_core.messages.wire.due_queue import EVERYWHERE, NOTHING, DueQueue, QueuedMessage, Stage, end_of
 from tidegate_core.rows.message import Message
 from tidegate_core.writes.message_delivery import Tally
 
@@ -13,12 +13,12 @@ OPEN = (Stage.WRITING, Stage.WRITTEN, Stage.READY, Stage.SENDING)
 CLOSED = (Stage.DONE, Stage.GONE)
 
 
-def a_row(slot: int, name: str = "a", stage: Stage = Stage.READY, version: str = "v") -> Slotted:
-    return Slotted(slot, name, version, "origin", 1, stage)
+def a_row(slot: int, name: str = "a", stage: Stage = Stage.READY, version: str = "v") -> QueuedMessage:
+    return QueuedMessage(slot, name, version, "origin", 1, stage)
 
 
-def some(*rows: Slotted) -> Slots:
-    slots = Slots()
+def some(*rows: QueuedMessage) -> DueQueue:
+    slots = DueQueue()
     for row in rows:
         slots.add(row)
     return slots
@@ -158,7 +158,7 @@ ROWS = st.lists(
 def test_given_any_rows_then_the_checkpoint_never_passes_an_open_one(
     rows: list[tuple[int, str, str, Stage]],
 ) -> None:
-    slots = Slots()
+    slots = DueQueue()
     kept = {(slot, name, version): stage for slot, name, version, stage in reversed(rows)}
     for slot, name, version, stage in rows:
         slots.add(a_row(slot, name, stage, version))
@@ -173,7 +173,7 @@ def test_given_any_rows_then_the_checkpoint_never_passes_an_open_one(
 def test_given_any_looks_then_ready_rows_come_in_order_each_once(
     rows: list[tuple[int, str, str, Stage]], looks: list[int]
 ) -> None:
-    slots = Slots()
+    slots = DueQueue()
     ready = set()
     for slot, name, version, stage in rows:
         if slots.add(a_row(slot, name, stage, version)) and stage is Stage.READY:

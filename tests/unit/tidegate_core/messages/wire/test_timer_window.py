@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from tests.support import tier
 from tests.support.builders import HOUR, MINUTE, REQUESTS, SECOND, a_cancel, a_recurring, a_send, an_apply, every
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.tier import examples
-from tidegate_core.messages.message_scheduler import DeliveryPlane
-from tidegate_core.messages.wire import payload_budget
-from tidegate_core.messages.wire import timer_window as loading
+from tidegate_core.messages.message_scheduler import MessageScheduler
+from tidegate_core.messages.wire import payload_budget, timer_window
 from tidegate_core.messages.wire.payload_budget import PAYLOAD_BYTES_MAX
 from tidegate_core.messages.wire.timer_window import LAG_MS, place_of
 from tidegate_core.rows import keys
@@ -25,8 +24,8 @@ DAY = 24 * HOUR
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench(shards=1)
+def bench() -> ActorHarness:
+    made = ActorHarness(shards=1)
     made.run(SECOND)
     return made
 
@@ -39,7 +38,7 @@ def to_out(effect: Effect) -> bool:
     return isinstance(effect, Produce) and effect.topic == "out"
 
 
-def names(bench: Bench) -> list[str]:
+def names(bench: ActorHarness) -> list[str]:
     return [str(sent.document["of"]) for sent in bench.on("out")]
 
 
@@ -53,7 +52,7 @@ def test_given_sort_keys_then_places_order_as_they_do() -> None:
 # -- a load that takes its time (I1, I8) -----------------------------------------------------------------------------------
 
 
-def test_given_a_load_without_an_answer_then_no_checkpoint_passes_what_it_would_bring(bench: Bench) -> None:
+def test_given_a_load_without_an_answer_then_no_checkpoint_passes_what_it_would_bring(bench: ActorHarness) -> None:
     """The plane's own rows of the same stretch fire meanwhile; what lies before them in the store must not be lost."""
     bench.request(a_send("far", after="80s"))
     bench.run(28 * SECOND)
@@ -68,7 +67,7 @@ def test_given_a_load_without_an_answer_then_no_checkpoint_passes_what_it_would_
     assert names(bench) == ["own-0", "own-1", "own-2", "far"]
 
 
-def test_given_a_crash_during_such_a_load_then_the_successor_delivers_it(bench: Bench) -> None:
+def test_given_a_crash_during_such_a_load_then_the_successor_delivers_it(bench: ActorHarness) -> None:
     bench.request(a_send("far", after="80s"))
     bench.run(28 * SECOND)
     bench.lose(a_load, times=UNREACHED)
@@ -82,7 +81,7 @@ def test_given_a_crash_during_such_a_load_then_the_successor_delivers_it(bench: 
 
 
 def test_given_pages_then_each_raises_the_mark_and_what_it_holds_goes_out_while_the_next_is_waited_for(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     for second in range(3):
         bench.append(REQUESTS, 0, *(a_send(f"m-{second}-{n}", after=f"{70 + second}s") for n in range(500)))
@@ -104,7 +103,9 @@ def test_given_pages_then_each_raises_the_mark_and_what_it_holds_goes_out_while_
     assert len(bench.on("out")) == 1_500
 
 
-def test_given_a_write_beyond_the_window_without_an_answer_then_no_checkpoint_passes_its_place(bench: Bench) -> None:
+def test_given_a_write_beyond_the_window_without_an_answer_then_no_checkpoint_passes_its_place(
+    bench: ActorHarness,
+) -> None:
     """The window is extended over it, by a page that was read before it landed; then it lands, and the owner falls."""
     bench.request(a_send("near", after="65s"))
     bench.run(28 * SECOND)
@@ -126,18 +127,18 @@ def test_given_a_write_beyond_the_window_without_an_answer_then_no_checkpoint_pa
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> int:
     """A memory of 1,000 rows."""
-    monkeypatch.setattr(loading, "ROWS_MAX", 1_000)
+    monkeypatch.setattr(timer_window, "ROWS_MAX", 1_000)
     return 1_000
 
 
-def a_backlog(bench: Bench, count: int, **more: object) -> None:
+def a_backlog(bench: ActorHarness, count: int, **more: object) -> None:
     for first in range(0, count, 500):
         bench.append(REQUESTS, 0, *(a_send(f"m-{first + n}", after="3m", **more) for n in range(500)))
     bench.crash()
     bench.now += 10 * MINUTE
 
 
-def test_given_a_backlog_then_it_is_loaded_as_it_is_delivered(bench: Bench, small: int) -> None:
+def test_given_a_backlog_then_it_is_loaded_as_it_is_delivered(bench: ActorHarness, small: int) -> None:
     most = [0]
 
     def look(effect: Effect) -> bool:
@@ -154,7 +155,7 @@ def test_given_a_backlog_then_it_is_loaded_as_it_is_delivered(bench: Bench, smal
 
 
 def test_given_a_full_memory_and_new_messages_then_all_are_delivered_and_the_position_gets_there(
-    bench: Bench, small: int
+    bench: ActorHarness, small: int
 ) -> None:
     """New rows that lie behind what is loaded wait in memory; they must not keep the rest from being loaded."""
     backlog, groups = tier.at_night(4_000, else_=1_500), tier.at_night(20, else_=6)
@@ -169,7 +170,7 @@ def test_given_a_full_memory_and_new_messages_then_all_are_delivered_and_the_pos
     assert len(bench.actor.planes[0].slots) == 0
 
 
-def test_given_large_payloads_due_at_once_then_no_more_than_the_budget_is_in_memory(bench: Bench) -> None:
+def test_given_large_payloads_due_at_once_then_no_more_than_the_budget_is_in_memory(bench: ActorHarness) -> None:
     most = [0]
 
     def look(effect: Effect) -> bool:
@@ -193,7 +194,7 @@ def test_given_large_payloads_due_at_once_then_no_more_than_the_budget_is_in_mem
 
 
 def test_given_payloads_that_wait_for_their_time_then_what_is_due_has_room(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: ActorHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(payload_budget, "PAYLOADS_AHEAD_BYTES_MAX", 300_000)
     monkeypatch.setattr(payload_budget, "PAYLOAD_BYTES_MAX", 600_000)
@@ -207,11 +208,11 @@ def test_given_payloads_that_wait_for_their_time_then_what_is_due_has_room(
 # -- what the payloads hold ------------------------------------------------------------------------------------------------
 
 
-def planes(bench: Bench) -> Iterator[DeliveryPlane]:
+def planes(bench: ActorHarness) -> Iterator[MessageScheduler]:
     yield from bench.actor.planes.values()
 
 
-def test_given_a_debounce_then_nothing_is_held_for_what_was_replaced_or_cancelled(bench: Bench) -> None:
+def test_given_a_debounce_then_nothing_is_held_for_what_was_replaced_or_cancelled(bench: ActorHarness) -> None:
     for number in range(20):
         bench.request(a_send(f"m-{number}", key="k", after="20s", payload_text="x" * 1_000))
         bench.run(100)
@@ -221,7 +222,7 @@ def test_given_a_debounce_then_nothing_is_held_for_what_was_replaced_or_cancelle
     assert [plane.payloads.bytes_held for plane in planes(bench)] == [1_000]
 
 
-def test_given_a_cancel_while_its_payload_is_on_its_way_then_nothing_is_held_for_it(bench: Bench) -> None:
+def test_given_a_cancel_while_its_payload_is_on_its_way_then_nothing_is_held_for_it(bench: ActorHarness) -> None:
     bench.request(a_send("m-1", after="8s"))
     bench.crash()
     bench.hold_back(
@@ -238,7 +239,7 @@ def test_given_a_cancel_while_its_payload_is_on_its_way_then_nothing_is_held_for
 
 @pytest.mark.parametrize("is_cancelled", [False, True], ids=["sent meanwhile", "cancelled meanwhile"])
 def test_given_a_message_that_ends_while_a_fire_waits_for_its_definition_then_nothing_is_held_for_it(
-    bench: Bench, is_cancelled: bool
+    bench: ActorHarness, is_cancelled: bool
 ) -> None:
     """Read: its bytes were held for good; of many of them there is no room for any payload."""
     bench.request(an_apply(a_recurring(trigger=every("10s"))))
@@ -272,7 +273,7 @@ ACTS = st.lists(
 @settings(max_examples=examples(60), deadline=None)
 @given(ACTS)
 def test_given_any_run_then_the_budget_holds_what_the_rows_hold(acts: list[tuple[str, int, int]]) -> None:
-    bench = Bench(shards=1)
+    bench = ActorHarness(shards=1)
     bench.run(SECOND)
     for number, (act, which, seconds) in enumerate(acts):
         match act:
@@ -304,7 +305,7 @@ def test_given_any_run_then_the_budget_holds_what_the_rows_hold(acts: list[tuple
 
 @pytest.mark.parametrize("late_ms", [LAG_MS - HOUR, LAG_MS + HOUR], ids=["within", "beyond"])
 def test_given_a_shard_that_lags_a_quarter_of_the_rows_life_then_it_says_so_and_renews_them(
-    bench: Bench, late_ms: int
+    bench: ActorHarness, late_ms: int
 ) -> None:
     for number in range(100):
         bench.request(a_send(f"m-{number}", after="3m"))

@@ -19,32 +19,32 @@ from tests.support.builders import (
     on_data,
     on_run_of,
 )
-from tests.support.harness.actor_harness import Bench
+from tests.support.harness.actor_harness import ActorHarness
 from tests.support.harness.decision_harness import rows_of
-from tidegate_core.ownership.repair.repair_sweep import LOOK_MS
+from tidegate_core.ownership.repair.repair_sweep import CHECK_MS
 from tidegate_core.rows.effects import Read, ReadRange
 from tidegate_core.rows.store_operations import Delete, Item, Key
 
-FOUND_WITHIN_MS = LOOK_MS + LOOK_MS // 5 + SECOND
+FOUND_WITHIN_MS = CHECK_MS + CHECK_MS // 5 + SECOND
 
 
 @pytest.fixture
-def bench() -> Bench:
-    made = Bench()
+def bench() -> ActorHarness:
+    made = ActorHarness()
     made.run(SECOND)
     return made
 
 
-def index_rows(bench: Bench) -> list[Item]:
+def index_rows(bench: ActorHarness) -> list[Item]:
     return [item for item in bench.store.items() if str(item["pk"]).startswith("IX#") and item["sk"] != "!VERSION"]
 
 
-def remove(bench: Bench, *rows: Item) -> None:
+def remove(bench: ActorHarness, *rows: Item) -> None:
     """Takes rows out of the store, behind the back of whoever remembers them."""
     bench.store.write([Delete(Key(str(row["pk"]), str(row["sk"]))) for row in rows])
 
 
-def fires(bench: Bench) -> int:
+def fires(bench: ActorHarness) -> int:
     bench.run(SECOND)
     return len([row for row in bench.store.items("history") if str(row["sk"]).startswith("L#")])
 
@@ -52,7 +52,7 @@ def fires(bench: Bench) -> int:
 # -- what hears ---------------------------------------------------------------------------------------------------------------
 
 
-def test_given_an_index_row_that_is_gone_then_the_schedule_hears_again_and_it_is_told(bench: Bench) -> None:
+def test_given_an_index_row_that_is_gone_then_the_schedule_hears_again_and_it_is_told(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=on_data())))
     bench.run(SECOND)
     remove(bench, *index_rows(bench))
@@ -68,7 +68,7 @@ def test_given_an_index_row_that_is_gone_then_the_schedule_hears_again_and_it_is
     assert (told.fields["schedule"], told.fields["leaf"]) == ("flights/nightly", 0)
 
 
-def test_given_one_leaf_of_several_that_is_gone_then_it_has_the_vector_of_those_beside_it(bench: Bench) -> None:
+def test_given_one_leaf_of_several_that_is_gone_then_it_has_the_vector_of_those_beside_it(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=all_of(on_data("raw"), on_data("weather"), on_run_of("other")))))
     bench.run(SECOND)
     before = index_rows(bench)
@@ -80,7 +80,7 @@ def test_given_one_leaf_of_several_that_is_gone_then_it_has_the_vector_of_those_
     assert [told.fields["leaf"] for told in bench.notices("index_row_missing")] == [1]
 
 
-def test_given_a_vector_that_is_gone_then_its_rows_are_written_anew_without_one(bench: Bench) -> None:
+def test_given_a_vector_that_is_gone_then_its_rows_are_written_anew_without_one(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=on_data())))
     bench.run(SECOND)
     remove(bench, *(item for item in bench.store.items() if str(item["pk"]).startswith("VEC#")))
@@ -96,7 +96,7 @@ def test_given_a_vector_that_is_gone_then_its_rows_are_written_anew_without_one(
 
 @pytest.mark.parametrize("mode", ["hold", "drop"])
 def test_given_a_suspended_schedule_then_its_rows_are_missed_where_events_count_all_the_same(
-    bench: Bench, mode: str
+    bench: ActorHarness, mode: str
 ) -> None:
     bench.request(an_apply(a_spec(trigger=on_data())))
     bench.run(SECOND)
@@ -111,11 +111,11 @@ def test_given_a_suspended_schedule_then_its_rows_are_missed_where_events_count_
 # -- what sends ---------------------------------------------------------------------------------------------------------------
 
 
-def records(bench: Bench) -> list[Item]:
+def records(bench: ActorHarness) -> list[Item]:
     return [*rows_of(bench.store, "C#"), *rows_of(bench.store, "CF#")]
 
 
-def test_given_a_near_record_that_is_gone_then_its_owner_writes_the_same_one(bench: Bench) -> None:
+def test_given_a_near_record_that_is_gone_then_its_owner_writes_the_same_one(bench: ActorHarness) -> None:
     bench.request(an_apply(a_recurring(trigger=every("10s"))))
     bench.run(MINUTE)
     (before,) = records(bench)
@@ -132,7 +132,7 @@ def test_given_a_near_record_that_is_gone_then_its_owner_writes_the_same_one(ben
 
 
 def test_given_a_record_that_went_before_a_take_over_then_the_schedule_sends_what_comes_from_then_on(
-    bench: Bench,
+    bench: ActorHarness,
 ) -> None:
     bench.request(an_apply(a_recurring(trigger=every("1m"))))
     bench.run(SECOND)
@@ -149,7 +149,9 @@ def test_given_a_record_that_went_before_a_take_over_then_the_schedule_sends_wha
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["the same owner", "the next one"])
-def test_given_a_far_record_whose_summons_is_gone_then_it_comes_near_all_the_same(bench: Bench, again: bool) -> None:
+def test_given_a_far_record_whose_summons_is_gone_then_it_comes_near_all_the_same(
+    bench: ActorHarness, again: bool
+) -> None:
     bench.request(an_apply(a_recurring(trigger=every("2h"))))
     bench.run(5 * MINUTE)
     (summons,) = [row for row in rows_of(bench.store, "D#") if str(row["sk"]).endswith("#+")]
@@ -164,7 +166,7 @@ def test_given_a_far_record_whose_summons_is_gone_then_it_comes_near_all_the_sam
     assert len(bench.delivered()) == 1
 
 
-def test_given_a_far_record_that_is_gone_then_it_is_opened_anew(bench: Bench) -> None:
+def test_given_a_far_record_that_is_gone_then_it_is_opened_anew(bench: ActorHarness) -> None:
     bench.request(an_apply(a_recurring(trigger=every("2h"))))
     bench.run(5 * MINUTE)
     remove(bench, *records(bench))
@@ -178,7 +180,7 @@ def test_given_a_far_record_that_is_gone_then_it_is_opened_anew(bench: Bench) ->
 # -- what cannot be mended, and what it costs -----------------------------------------------------------------------------------
 
 
-def test_given_a_definition_that_is_gone_then_it_is_told(bench: Bench) -> None:
+def test_given_a_definition_that_is_gone_then_it_is_told(bench: ActorHarness) -> None:
     bench.request(an_apply(a_spec(trigger=on_data())))
     bench.run(SECOND)
     remove(bench, *rows_of(bench.store, "DEF#"))
@@ -188,7 +190,9 @@ def test_given_a_definition_that_is_gone_then_it_is_told(bench: Bench) -> None:
     assert (told.fields["schedule"], told.fields["version"]) == ("flights/nightly", 1)
 
 
-def test_given_schedules_that_have_all_that_they_need_then_nothing_is_mended_and_it_costs_little(bench: Bench) -> None:
+def test_given_schedules_that_have_all_that_they_need_then_nothing_is_mended_and_it_costs_little(
+    bench: ActorHarness,
+) -> None:
     """One read of the page, one for each event key, one for each vector, one of the records; the definitions once."""
     bench.request(an_apply(a_spec("hears", trigger=on_data())))
     bench.request(an_apply(a_recurring("sends", trigger=every("2h"))))
@@ -196,7 +200,7 @@ def test_given_schedules_that_have_all_that_they_need_then_nothing_is_mended_and
     bench.event(an_event("one"))
     bench.run(2 * FOUND_WITHIN_MS)
     bench.asked.clear()
-    bench.run(3 * LOOK_MS)
+    bench.run(3 * CHECK_MS)
 
     for told in ("index_row_missing", "recurring_row_missing", "definition_missing"):
         assert bench.notices(told) == []

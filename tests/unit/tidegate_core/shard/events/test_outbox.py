@@ -21,12 +21,12 @@ from tests.support.builders import (
     every,
     on_run_of,
 )
-from tests.support.harness.actor_harness import Behaviour, Bench
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.actor_harness import ActorHarness, Behaviour
+from tests.support.harness.decision_harness import DecisionHarness
 from tests.support.tier import examples
 from tidegate_core.language.values.states import RunState
 from tidegate_core.rows import keys
-from tidegate_core.rows.effects import Poke
+from tidegate_core.rows.effects import WakeUp
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.outbox import OutboxRow
@@ -34,8 +34,8 @@ from tidegate_core.rows.run import Run
 from tidegate_core.rows.store_operations import Delete, Item, Key
 from tidegate_core.rows.subscription import IndexRow
 from tidegate_core.runs.run_events import outbox_row, told_row
-from tidegate_core.shard.events.outbox import ACTIVATION_SLACK_MS, LISTENERS_PER_PAGE, Distribute, gone_row
-from tidegate_core.shard.events.subscription_index import Listener
+from tidegate_core.shard.events.outbox import ACTIVATION_SLACK_MS, LISTENERS_PER_PAGE, FanOut, gone_row
+from tidegate_core.shard.events.subscription_index import Subscription
 from tidegate_core.writes.start_gate import finish_run
 
 ROW = outbox_row(a_run(state="running", ended_at=NOW + 9, outcome="succeeded"))
@@ -47,7 +47,7 @@ def _nobody() -> None:
 
 def a_listener(
     number: int, *, leaf: int = 0, activated_at: int = NOW - 5_000, shard: int = 0, asked_at: int | None = None
-) -> Listener:
+) -> Subscription:
     row = IndexRow(
         event_key="run/flights/nightly",
         namespace="flights",
@@ -59,35 +59,35 @@ def a_listener(
         activated_at=activated_at,
         asked_at=activated_at if asked_at is None else asked_at,
     )
-    return Listener(row, {})
+    return Subscription(row, {})
 
 
-def distribute(desk: Desk, listeners: list[Listener]) -> OutboxRow:
-    desk.decide(Distribute(ROW.key(0), listeners, 0, _nobody))
+def distribute(desk: DecisionHarness, listeners: list[Subscription]) -> OutboxRow:
+    desk.decide(FanOut(ROW.key(0), listeners, 0, _nobody))
     row = desk.record(OutboxRow, ROW.key(0))
     assert row is not None
     return row
 
 
-def inbox(desk: Desk) -> list[Item]:
+def inbox(desk: DecisionHarness) -> list[Item]:
     return [item for item in desk.store.items() if str(item["sk"]).startswith("I#")]
 
 
 def test_given_listeners_then_each_has_an_inbox_row_in_its_shard_and_its_owner_is_poked() -> None:
-    desk = Desk(ROW)
+    desk = DecisionHarness(ROW)
     row = distribute(desk, [a_listener(1), a_listener(2, shard=3)])
     assert row.matched
     assert {(str(item["pk"]), str(item["name"])) for item in inbox(desk)} == {
         ("SH#0000", "down-0001"),
         ("SH#0003", "down-0002"),
     }
-    assert set(desk.told) == {Poke(0), Poke(3)}
+    assert set(desk.told) == {WakeUp(0), WakeUp(3)}
     (matched,) = json.loads(desk.records(InboxRow, "I#")[0].body)
     assert (matched["fact"], matched["generation"], matched["at"]) == (ROW.fact, 1, NOW + 9)
 
 
 def test_given_nobody_who_listens_then_the_row_is_marked() -> None:
-    desk = Desk(ROW)
+    desk = DecisionHarness(ROW)
     assert distribute(desk, []).matched
     assert inbox(desk) == []
 
@@ -97,9 +97,9 @@ def test_given_a_program_that_is_lost_again_while_a_listener_has_not_heard_of_th
 ):
     """Found in review: nobody heard of it, and the attempt came again every ten minutes."""
     lost = told_row(a_run(state="lost"), RunState.LOST, NOW)
-    desk = Desk(lost)
+    desk = DecisionHarness(lost)
     listeners = [a_listener(1), a_listener(2), a_listener(2, leaf=1), a_listener(3)]
-    told = Distribute(lost.key(0), listeners, 0, _nobody)
+    told = FanOut(lost.key(0), listeners, 0, _nobody)
     desk.decide(told)
     (first, heard, _) = inbox(desk)
     desk.store.write([Delete(Key(str(heard["pk"]), str(heard["sk"])))])
@@ -116,8 +116,8 @@ def test_given_a_program_that_is_lost_again_while_a_listener_has_not_heard_of_th
 def test_given_a_program_that_is_lost_then_no_page_reads_what_lies_in_inboxes() -> None:
     """Found in review: each page read the rows of all who listen, and of more than 2,000, which is what a view holds, nobody heard of it."""
     lost = told_row(a_run(state="lost"), RunState.LOST, NOW)
-    desk = Desk(lost)
-    told = Distribute(lost.key(0), [a_listener(number) for number in range(LISTENERS_PER_PAGE + 1)], 0, _nobody)
+    desk = DecisionHarness(lost)
+    told = FanOut(lost.key(0), [a_listener(number) for number in range(LISTENERS_PER_PAGE + 1)], 0, _nobody)
     for _ in range(2):
         desk.decide(told)
         assert desk.reads == 1
@@ -129,7 +129,7 @@ def test_given_a_program_that_is_lost_then_no_page_reads_what_lies_in_inboxes() 
 
 def test_given_two_leaves_of_one_schedule_then_both_are_in_its_one_row() -> None:
     """One row, so that the owner counts for the generation that is present once, also while an update is under way."""
-    desk = Desk(ROW)
+    desk = DecisionHarness(ROW)
     distribute(desk, [a_listener(1, leaf=0), a_listener(1, leaf=1)])
     (row,) = desk.records(InboxRow, "I#")
     assert [matched["leaf"] for matched in json.loads(row.body)] == [0, 1]
@@ -149,8 +149,8 @@ def test_given_a_delete_then_who_asked_to_listen_before_it_by_the_brokers_clock_
 ) -> None:
     """Two nodes' clocks were compared without slack: who heard nothing waited for ever."""
     gone = gone_row(a_schedule(), NOW, deleted_at)
-    desk = Desk(gone)
-    desk.decide(Distribute(gone.key(0), [a_listener(1, asked_at=asked_at, activated_at=activated_at)], 0, _nobody))
+    desk = DecisionHarness(gone)
+    desk.decide(FanOut(gone.key(0), [a_listener(1, asked_at=asked_at, activated_at=activated_at)], 0, _nobody))
     assert bool(inbox(desk)) == hears
 
 
@@ -159,8 +159,8 @@ def test_given_a_delete_that_nobody_asked_for_then_the_clocks_tell_with_twice_th
     ahead_ms: int, hears: bool
 ) -> None:
     gone = gone_row(a_schedule(), None, NOW)
-    desk = Desk(gone)
-    desk.decide(Distribute(gone.key(0), [a_listener(1, activated_at=NOW + ahead_ms)], 0, _nobody))
+    desk = DecisionHarness(gone)
+    desk.decide(FanOut(gone.key(0), [a_listener(1, activated_at=NOW + ahead_ms)], 0, _nobody))
     assert bool(inbox(desk)) == hears
 
 
@@ -178,7 +178,7 @@ def test_given_a_run_then_it_is_told_unless_it_was_admitted_before_the_request_a
     asked_after_ms: int, activated_after_ms: int, is_told: bool
 ) -> None:
     """Seed 20500047: a former owner that was frozen within its resume wrote the row anew, with a later instant: a start was not counted."""
-    desk = Desk(ROW)
+    desk = DecisionHarness(ROW)
     listener = a_listener(1, asked_at=NOW + asked_after_ms, activated_at=NOW + activated_after_ms)
     assert distribute(desk, [listener]).matched
     assert bool(inbox(desk)) == is_told
@@ -187,7 +187,7 @@ def test_given_a_run_then_it_is_told_unless_it_was_admitted_before_the_request_a
 @pytest.mark.parametrize("many", [LISTENERS_PER_PAGE - 1, LISTENERS_PER_PAGE, LISTENERS_PER_PAGE + 1, 200])
 def test_given_many_listeners_then_pages_hand_it_to_each_once(many: int) -> None:
     """CD-054."""
-    desk = Desk(ROW)
+    desk = DecisionHarness(ROW)
     listeners = [a_listener(number) for number in range(many)]
     pages = 0
     matched = False
@@ -199,9 +199,9 @@ def test_given_many_listeners_then_pages_hand_it_to_each_once(many: int) -> None
 
 
 def test_given_a_row_that_is_matched_then_a_repeat_writes_nothing() -> None:
-    desk = Desk(ROW)
+    desk = DecisionHarness(ROW)
     distribute(desk, [a_listener(1)])
-    assert desk.decide(Distribute(ROW.key(0), [a_listener(1), a_listener(2)], 0, _nobody)) is None
+    assert desk.decide(FanOut(ROW.key(0), [a_listener(1), a_listener(2)], 0, _nobody)) is None
 
 
 @settings(max_examples=examples(25))
@@ -210,7 +210,7 @@ def test_given_listeners_that_come_and_go_between_pages_then_nobody_hears_it_twi
     first: set[int], later: set[int]
 ) -> None:
     """A crash between two pages may bring another list: who stayed must have heard it, whoever came or went."""
-    desk = Desk(ROW)
+    desk = DecisionHarness(ROW)
     row = distribute(desk, [a_listener(number) for number in sorted(first)])
     while not row.matched:
         row = distribute(desk, [a_listener(number) for number in sorted(later)])
@@ -231,12 +231,12 @@ LARGEST = [
 def test_given_listeners_of_a_run_that_reported_much_then_pages_are_cut_by_bytes(reported: str) -> None:
     run = a_run(state="running", ended_at=NOW + 9, outcome="succeeded", outputs=json.dumps({"k": reported}))
     row = outbox_row(run)
-    desk = Desk(row)
+    desk = DecisionHarness(row)
     listeners = [a_listener(number) for number in range(90)]
     pages = 0
     matched = False
     while not matched:
-        transaction = desk.decide(Distribute(row.key(0), listeners, 0, _nobody))
+        transaction = desk.decide(FanOut(row.key(0), listeners, 0, _nobody))
         assert transaction is not None
         assert desk.refused == []
         pages += 1
@@ -250,14 +250,14 @@ def test_given_listeners_of_a_run_that_reported_much_then_pages_are_cut_by_bytes
 def test_given_many_leaves_of_one_schedule_then_its_row_holds_the_fact_once(reported: str) -> None:
     run = a_run(state="running", ended_at=NOW + 9, outcome="succeeded", outputs=json.dumps({"k": reported}))
     row = outbox_row(run)
-    desk = Desk(row)
-    desk.decide(Distribute(row.key(0), [a_listener(1, leaf=leaf) for leaf in range(50)], 0, _nobody))
+    desk = DecisionHarness(row)
+    desk.decide(FanOut(row.key(0), [a_listener(1, leaf=leaf) for leaf in range(50)], 0, _nobody))
     (inboxed,) = desk.records(InboxRow, "I#")
     assert [matched.get("fact") for matched in json.loads(inboxed.body)] == [row.fact] + [None] * 49
 
 
 def test_given_two_leaves_that_one_run_satisfies_then_it_fires_once() -> None:
-    bench = Bench(behaviour=Behaviour(outputs={"k": "x" * 60_000}), shards=1)
+    bench = ActorHarness(behaviour=Behaviour(outputs={"k": "x" * 60_000}), shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_spec("up", every("1h"))))
     both = all_of(on_run_of("up"), on_run_of("up", "succeeded", "failed"))
@@ -268,7 +268,7 @@ def test_given_two_leaves_that_one_run_satisfies_then_it_fires_once() -> None:
 
 
 def test_given_a_chain_of_many_schedules_and_large_outputs_then_each_of_them_runs() -> None:
-    bench = Bench(behaviour=Behaviour(outputs={"k": "x" * 60_000}), shards=1)
+    bench = ActorHarness(behaviour=Behaviour(outputs={"k": "x" * 60_000}), shards=1)
     bench.run(SECOND)
     bench.request(an_apply(a_spec("up", every("1h"))))
     for number in range(40):
@@ -280,7 +280,7 @@ def test_given_a_chain_of_many_schedules_and_large_outputs_then_each_of_them_run
 
 
 def test_given_many_large_runs_that_end_while_nobody_looks_then_all_of_them_are_finished() -> None:
-    bench = Bench(behaviour=Behaviour(runs_for=None), shards=1)
+    bench = ActorHarness(behaviour=Behaviour(runs_for=None), shards=1)
     bench.run(SECOND)
     for number in range(16):
         bench.request(an_apply(a_spec(f"s-{number:02d}", every("1h"))))

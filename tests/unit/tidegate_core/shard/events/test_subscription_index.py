@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from tests.support.builders import EVENTS_ID, NOW, a_holding
-from tidegate_core.engine.actor_context import Host
+from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.operations import Operation
 from tidegate_core.rows import keys
-from tidegate_core.rows.effects import Answer, Effect, Items, Read, ReadRange
+from tidegate_core.rows.effects import Effect, EffectResult, Items, Read, ReadRange
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.store_operations import Delete, Item, Put, RangeRead
 from tidegate_core.rows.subscription import IndexRow
-from tidegate_core.shard.events.subscription_index import EventIndex, Listener, vector_item
+from tidegate_core.shard.events.subscription_index import Subscription, SubscriptionIndex, vector_item
 from tidegate_memory.store import MemoryStore
 
 KEY = "data/flights/raw"
@@ -43,7 +43,7 @@ class Node:
 
     def __init__(self) -> None:
         self.store = MemoryStore()
-        self.index = EventIndex()
+        self.index = SubscriptionIndex()
         self.asked: list[Effect] = []
 
     def listen(self, *rows: IndexRow, raises: bool = True) -> None:
@@ -61,8 +61,8 @@ class Node:
     def names(self, event_key: str = KEY) -> list[str]:
         return sorted(each.row.name for each in self.match(event_key)[event_key])
 
-    def match(self, *event_keys: str) -> dict[str, tuple[Listener, ...]]:
-        host, found = Host(a_holding()), []
+    def match(self, *event_keys: str) -> dict[str, tuple[Subscription, ...]]:
+        host, found = ActorContext(a_holding()), []
 
         def ask() -> Operation[None]:
             found.append((yield from self.index.match(host, event_keys)))
@@ -71,7 +71,7 @@ class Node:
         while host.operations.asked:
             asked = host.operations.asked.pop(0)
             self.asked.append(asked.effect)
-            host.operations.answer(Answer(asked.token, self._result(asked.effect)))
+            host.operations.answer(EffectResult(asked.token, self._result(asked.effect)))
         return found[0]
 
     def _result(self, effect: Effect) -> Any:
@@ -140,7 +140,9 @@ def test_given_an_activation_vector_then_events_below_it_are_not_heard(node: Nod
     node.store.write([Put(key, item)])
     node.listen(replace(a_row(vector=vector), asked_at=NOW))
     (listener,) = node.match(KEY)[KEY]
-    heard = {(each, offset): listener.hears(EVENTS_ID, each, offset, NOW) for each in (0, 1, 2) for offset in (0, 4, 5)}
+    heard = {
+        (each, offset): listener.accepts(EVENTS_ID, each, offset, NOW) for each in (0, 1, 2) for offset in (0, 4, 5)
+    }
     assert [heard[0, offset] for offset in (0, 4, 5)] == [False, False, True]
     assert all(heard[1, offset] for offset in (0, 4, 5))
     assert all(heard[2, offset] for offset in (0, 4, 5))  # A topic partition that is newer than the activation.
@@ -155,7 +157,7 @@ def test_given_a_topic_partition_that_no_broker_told_of_at_the_activation_then_w
     node.store.write([Put(key, item)])
     node.listen(replace(a_row(vector=vector), asked_at=NOW))
     (listener,) = node.match(KEY)[KEY]
-    heard = [listener.hears(topic, topic_partition, 0, at) for at in (NOW - 1, NOW, NOW + 1)]
+    heard = [listener.accepts(topic, topic_partition, 0, at) for at in (NOW - 1, NOW, NOW + 1)]
     assert heard == [False, True, True]
 
 
@@ -197,4 +199,4 @@ def test_given_a_late_row_with_other_ends_then_the_schedule_listens_once_and_hea
         node.store.write([Put(key, item)])
         node.listen(a_row(vector=vector))
     (listener,) = node.match(KEY)[KEY]
-    assert [listener.hears(EVENTS_ID, 0, offset, NOW) for offset in (4, 5, 8, 9)] == [False, True, True, True]
+    assert [listener.accepts(EVENTS_ID, 0, offset, NOW) for offset in (4, 5, 8, 9)] == [False, True, True, True]

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import pytest
 
 from tests.support.builders import NOW, a_job
-from tests.support.harness.decision_harness import Desk
+from tests.support.harness.decision_harness import DecisionHarness
 from tidegate_core.rows import keys
 from tidegate_core.rows.job import Job
-from tidegate_core.rows.shared_limit import SharedLimit, Waiter
+from tidegate_core.rows.shared_limit import QueueEntry, SharedLimit
 from tidegate_core.rows.store_operations import Delete, Key
-from tidegate_core.shard.limits import limit_queue_entry as asking
+from tidegate_core.shard.limits import limit_queue_entry
 from tidegate_core.shard.limits.limit_queue_entry import KEEP_OFFER_MS
-from tidegate_core.writes.limit_permits import home_of, key_text
+from tidegate_core.writes.limit_permits import key_text, owner_shard_of
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 SHARDS = 4
@@ -32,20 +32,23 @@ class Asks:
     stale: tuple[Key, ...] = ()
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
-        needs = [asking.Need(0, FIRST, 1, offered=True, has_room=True), asking.Need(0, SECOND, 1, False, False)]
-        place = asking.wait_for(unit, self.job, needs, "medium", SHARDS, now)
+        needs = [
+            limit_queue_entry.LimitRequest(0, FIRST, 1, offered=True, has_room=True),
+            limit_queue_entry.LimitRequest(0, SECOND, 1, False, False),
+        ]
+        place = limit_queue_entry.wait_for(unit, self.job, needs, "medium", SHARDS, now)
         unit.put(place.job, place.job.key(unit.shard))
-        asking.mark(unit, [place], SHARDS, now)
+        limit_queue_entry.mark(unit, [place], SHARDS, now)
 
 
 def row_in(limit: Key) -> Key:
-    waiter = Waiter(
+    waiter = QueueEntry(
         limit=limit.pk, job_id=JOB.id, satisfied_at=JOB.waits_since, most=1, asked_at=NOW, order=JOB.waits_since
     )
-    return waiter.key(home_of(limit, SHARDS))
+    return waiter.key(owner_shard_of(limit, SHARDS))
 
 
-def asked(desk: Desk) -> Job:
+def asked(desk: DecisionHarness) -> Job:
     """The job, as it has asked for both and stands aside before the first."""
     desk.lay(JOB)
     desk.decide(Asks(JOB))
@@ -60,7 +63,7 @@ def test_given_a_row_that_its_home_takes_away_at_the_same_time_then_it_is_not_br
     taken_away: bool,
 ) -> None:
     """Simulation, seed 251: a queue was closed in which such a row waited, and others passed it."""
-    desk = Desk()
+    desk = DecisionHarness()
     job = asked(desk)
     transaction, _ = desk.prepare(Asks(job), NOW + KEEP_OFFER_MS)
     assert transaction is not None
@@ -74,7 +77,7 @@ def test_given_a_row_that_its_home_takes_away_at_the_same_time_then_it_is_not_br
 
 
 def test_given_a_row_that_is_gone_then_it_is_written_again_with_a_mark_that_nobody_has_seen() -> None:
-    desk = Desk()
+    desk = DecisionHarness()
     job = asked(desk)
     seen = SharedLimit.of(desk.store.peek(FIRST)).queued
     desk.store.write([Delete(row_in(FIRST))])

@@ -17,7 +17,7 @@ from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.keys import MAP_KEY
 from tidegate_core.rows.store_operations import Put
 from tidegate_node import bootstrap
-from tidegate_node.commands.audit import audit_command as process
+from tidegate_node.commands.audit import audit_command
 from tidegate_ports.store import StoreUnavailable
 from tidegate_ports.topic_snapshot import LandedUnavailable
 
@@ -41,7 +41,7 @@ def run(bench: AuditedBench, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr(time, "time", lambda: (bench.now + MINUTE) / 1_000)
     monkeypatch.setattr(time, "sleep", lambda _: None)
     span = {"begin": format_instant(NOW), "end": format_instant(bench.now - 20 * SECOND)}
-    return lambda **more: process.run(**{**span, "sink": True, **more})
+    return lambda **more: audit_command.run(**{**span, "sink": True, **more})
 
 
 def lose(bench: AuditedBench) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate_node import bootstrap
-from tidegate_node.commands.grow import grow_command as process
+from tidegate_node.commands.grow import grow_command
 from tidegate_node.commands.grow.partition_growth import NumberRefused
 
 
@@ -25,5 +25,5 @@ def test_given_a_refusal_then_the_exit_code_says_whether_the_input_is_wrong_or_t
 
     monkeypatch.setattr(bootstrap, "load", lambda: None)
     monkeypatch.setattr(bootstrap, "grown", refused)
-    assert process.run(3) == code
+    assert grow_command.run(3) == code
     assert capsys.readouterr().err.startswith(f"tidegate: {refusal}")

@@ -13,9 +13,9 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Committed, Refused, Unavailable
 from tidegate_core.rows.item_codec import from_item, to_item
 from tidegate_core.rows.keys import SCHEMA_KEY
-from tidegate_core.rows.node_status import NODES_MAX, SILENT_MS, NodeCard
+from tidegate_core.rows.node_status import NODES_MAX, SILENT_MS, NodeStatus
 from tidegate_core.rows.schema_version import FIRST, NEWEST, Readable, StoreSchema
-from tidegate_core.rows.shared_limit import Waiter
+from tidegate_core.rows.shared_limit import QueueEntry
 from tidegate_core.rows.store_operations import Delete, Item, Key, Put, Transaction
 from tidegate_core.writes.row_migration import Place
 from tidegate_core.writes.settlement import Settlement
@@ -87,14 +87,14 @@ class Cluster:
     # -- what is there ----------------------------------------------------------------------------------------------------
 
     def lay(self, shard: int, job_id: str, **fields: Any) -> Key:
-        row = Waiter(limit=LIMIT.pk, job_id=job_id, satisfied_at=NOW, most=2, asked_at=NOW, **fields)
+        row = QueueEntry(limit=LIMIT.pk, job_id=job_id, satisfied_at=NOW, most=2, asked_at=NOW, **fields)
         self.store.write([Put(row.key(shard), {**to_item(row, row.key(shard)), "rev": 1, "w": "owner"})])
         return row.key(shard)
 
     def node(self, owner: str, *shards: int, seen: int = NOW, **card: Any) -> None:
         """A process with a card, and shards."""
-        found = NodeCard(owner=owner, node=f"n-{owner}", version="0", tzdata="", started_at=0, seen=seen, **card)
-        self.store.write([Put(keys.node_card(owner), to_item(found, keys.node_card(owner)))])
+        found = NodeStatus(owner=owner, node=f"n-{owner}", version="0", tzdata="", started_at=0, seen=seen, **card)
+        self.store.write([Put(keys.node_status(owner), to_item(found, keys.node_status(owner)))])
         self.has(owner, *shards)
 
     def has(self, owner: str, *shards: int) -> None:
@@ -102,7 +102,7 @@ class Cluster:
             self.store.write([Put(key, {"pk": key.pk, "sk": key.sk, "owner": owner, "epoch": 1})])
 
     def is_gone(self, owner: str) -> None:
-        self.store.write([Delete(keys.node_card(owner))])
+        self.store.write([Delete(keys.node_status(owner))])
 
     @property
     def schema(self) -> StoreSchema:
@@ -141,7 +141,7 @@ def test_given_rows_of_an_older_version_then_they_are_moved_and_their_owners_wri
     assert migration.run(finish=False) == StoreSchema()
     assert migration.moved == {"order of waiters": 9}
     assert [{**item, "order": None} for item in cluster.waiters()] == [{**item, "order": None} for item in before]
-    assert [from_item(Waiter, item).order for item in cluster.waiters()].count(None) == 0
+    assert [from_item(QueueEntry, item).order for item in cluster.waiters()].count(None) == 0
     again = cluster.migration()
     again.run(finish=False)
     assert again.moved == {}
