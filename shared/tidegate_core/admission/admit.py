@@ -338,7 +338,7 @@ class AdmitNext:
                 continue
             spec = spec_of(unit, present.namespace, present.name, present.version)
             assert spec is not None
-            deadline = served_until(state, spec, present, self.memory.outages)
+            deadline = served_until(state, present, self.memory.outages)
             if deadline > now:
                 following = min(following, deadline)
                 continue
@@ -462,7 +462,7 @@ class AdmitNext:
         unmet += permits.unmet_permits(unit, self.memory, wanted, job, ahead, now)
         if not unmet and spec.pending_timeout_action == "abort":
             unmet = list(behind)
-        deadline = served_until(state, spec, job, self.memory.outages)
+        deadline = served_until(state, job, self.memory.outages)
         late = after_pending_timeout(unit, spec, job, unmet, deadline, now)
         job, unmet = late.job, late.unmet
         # Before its own instant in a flexible window nothing ends it: it has not come yet.

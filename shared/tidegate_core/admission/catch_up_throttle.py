@@ -28,7 +28,7 @@ class CatchUpThrottle:
     """
 
     open_run: str | None
-    turn: int | None = None
+    turn: Job | None = None
     pause: str = ""
 
     @classmethod
@@ -52,12 +52,16 @@ class CatchUpThrottle:
         if job.times_out:
             return job
         # Until its turn its deadline is that of a job which nothing but its constraints keeps waiting.
-        deadline = now + pending_timeout if self.turn is None else max(self.turn, job.deadline)
-        return replace(job, in_turn=True, deadline=deadline)
+        if self.turn is None:
+            return replace(job, in_turn=True, deadline=now + pending_timeout, clock_start=now)
+        if self.turn.deadline <= job.deadline:
+            return replace(job, in_turn=True)
+        start = max(job.timed_since, self.turn.timed_since)
+        return replace(job, in_turn=True, deadline=self.turn.deadline, clock_start=start)
 
     def note_end(self, job: Job, *, has_run: bool) -> None:
         """A job that was in its turn is admitted, or has ended."""
         if job.catch_up and has_run:
             self.open_run, self.pause = job.id, ""
         elif job.catch_up:
-            self.turn = job.deadline
+            self.turn = job

@@ -196,17 +196,19 @@ def _in_place_of(latest: Job, others: Sequence[Job]) -> Job:
     An on-time job would become one of class `low` if a job that makes up for the past took its place. So what stands for an on-time job is
     on time. What makes up for the past has waited in a lower class: its waiting counts for no place in a higher one.
 
-    When it was satisfied stays its own: a delay counts from that. Deadlines are compared on the schedule's clock.
+    When it was satisfied stays its own: a delay counts from that. Deadlines are compared on the schedule's clock. The earliest one comes with the
+    instant from which it counts: an outage since then moves it, also where the place in queues is younger.
     """
     together = [*others, latest]
     on_time = [job for job in together if not job.catch_up]
-    deadlines = [job.deadline - job.stopped for job in together if job.times_out or job is latest]
+    timed = min((job for job in together if job.times_out or job is latest), key=lambda job: job.deadline - job.stopped)
     takes_a_turn = not on_time and any(job.times_out for job in others)
     return replace(
         latest,
         catch_up=None if on_time else True,
         queued_since=min(job.waits_since for job in on_time or together),
-        deadline=min(deadlines) + latest.stopped,
+        deadline=timed.deadline - timed.stopped + latest.stopped,
+        clock_start=timed.timed_since,
         in_turn=None if on_time else takes_a_turn or latest.in_turn,
         alerted=any(job.alerted for job in together) or None,
     )

@@ -33,24 +33,19 @@ class Late(NamedTuple):
     is_forced: bool = False
 
 
-def served_until(state: ScheduleState, spec: ScheduleSpec, job: Job, outages: Sequence[Outage]) -> int:
+def served_until(state: ScheduleState, job: Job, outages: Sequence[Outage]) -> int:
     """Returns when the job has waited for as long as its schedule allows: while nobody serves its shard it does not wait (DESIGN 6).
 
     Its deadline counts the schedule's suspended spans already: a moment of both stands still once.
 
     Args:
         state: Its schedule's.
-        spec: Of its version.
         job: As the state makes it.
         outages: Facts of its shard.
     """
-    turn = job.deadline - spec.pending_timeout
     for begin, end in reversed(last_stops(state)):
         outages = without_span(outages, begin, end)
-        # A turn is written down by its deadline alone, which each span since has moved.
-        turn -= end - begin if end > turn else 0
-    since = max(job.waits_since, turn) if job.in_turn else job.waits_since
-    return served_deadline(since, job.deadline, outages)
+    return served_deadline(job.timed_since, job.deadline, outages)
 
 
 def after_pending_timeout(

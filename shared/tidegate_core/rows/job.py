@@ -34,6 +34,7 @@ class Job:
         catch_up: True when it makes up for an instant that was missed: those run one at a time.
         due: When it came due, where its nominal lay in the past as its schedule was activated; None = at its nominal.
         in_turn: Of one that makes up for an instant: True once no other one was open; `deadline` counts from then on.
+        clock_start: Instant from which `deadline` counts, where that is not `waits_since`: a turn, or the clock of a job that it stands for.
         force_overlap: True when whoever asked for it wants it beside what runs.
         missing: What had not come when evidence fired with what was there, in words.
     """
@@ -71,6 +72,7 @@ class Job:
     queued_since: int | None = None
     in_turn: bool | None = None
     due: int | None = None
+    clock_start: int | None = None
 
     def key(self, shard: int) -> Key:
         return keys.job(shard, self.id)
@@ -79,6 +81,11 @@ class Job:
     def waits_since(self) -> int:
         """What its place in queues goes by: its own waiting, or that of those whose place it took."""
         return self.satisfied_at if self.queued_since is None else self.queued_since
+
+    @property
+    def timed_since(self) -> int:
+        """Instant from which its deadline counts."""
+        return self.waits_since if self.clock_start is None else self.clock_start
 
     @property
     def times_out(self) -> bool:

@@ -48,7 +48,7 @@ def handing_on_the_turn(
 ) -> Job:
     """Also to a job that was made long after the turn began."""
     mine = in_turn(pacing, job, pending_timeout, now)
-    return mine if job.times_out or pacing.turn is None else replace(mine, deadline=pacing.turn)
+    return mine if job.times_out or pacing.turn is None else replace(mine, deadline=pacing.turn.deadline)
 
 
 def speaking_amid_its_acquires(actor: PartitionActor, now: int) -> int | None:

@@ -184,7 +184,7 @@ def test_given_an_outage_and_a_suspended_span_then_no_moment_of_both_counts_twic
 
 def test_given_one_that_makes_up_for_the_past_then_only_an_outage_in_its_turn_counts() -> None:
     spec = a_spec(constraints=[CLOSED], pending_timeout="1h")
-    job = a_job(1, deadline=NOW + 3 * HOUR, catch_up=True, in_turn=True)
+    job = a_job(1, deadline=NOW + 3 * HOUR, catch_up=True, in_turn=True, clock_start=NOW + 2 * HOUR)
     desk = DecisionHarness(a_definition(spec), a_schedule(), job)
     desk.memory.outages_are(
         (Outage(NOW + MINUTE, NOW + HOUR), Outage(NOW + 2 * HOUR + 10 * MINUTE, NOW + 2 * HOUR + 30 * MINUTE))
@@ -195,10 +195,28 @@ def test_given_one_that_makes_up_for_the_past_then_only_an_outage_in_its_turn_co
     assert [entry[1] for entry in desk.ledger()] == ["expired"]
 
 
+def test_given_one_on_time_that_stands_for_one_in_its_turn_then_an_outage_in_that_turn_counts() -> None:
+    """Seed 63284026: the merged job had the deadline of the turn, and the younger place in the queue; the outage was before that place."""
+    spec = a_spec(trigger=every("1h"), overlap="coalesce", constraints=[CLOSED], pending_timeout="1h")
+    in_turn = a_job(1, deadline=NOW + 3 * HOUR, catch_up=True, in_turn=True, clock_start=NOW + 2 * HOUR)
+    on_time = a_job(2, due=NOW + 160 * MINUTE, satisfied_at=NOW + 160 * MINUTE, deadline=NOW + 220 * MINUTE)
+    desk = DecisionHarness(a_definition(spec), a_schedule(), in_turn, on_time)
+    desk.memory.outages_are((Outage(NOW + 125 * MINUTE, NOW + 155 * MINUTE),))
+    for _ in ("the merge", "the time-out"):
+        look(desk, NOW + 3 * HOUR + 30 * MINUTE - 1)
+    assert [entry[1] for entry in desk.ledger()] == ["coalesced"]
+    look(desk, NOW + 3 * HOUR + 30 * MINUTE)
+    assert [entry[1] for entry in desk.ledger()] == ["coalesced", "expired"]
+
+
 def test_given_one_that_was_stopped_in_its_turn_then_an_outage_of_before_that_counts_as_well() -> None:
     spec = a_spec(constraints=[CLOSED], pending_timeout="1h")
     state = a_schedule(stopped_ms=HOUR, last_stops=(NOW + 150 * MINUTE, NOW + 210 * MINUTE))
-    desk = DecisionHarness(a_definition(spec), state, a_job(1, deadline=NOW + 3 * HOUR, catch_up=True, in_turn=True))
+    desk = DecisionHarness(
+        a_definition(spec),
+        state,
+        a_job(1, deadline=NOW + 3 * HOUR, catch_up=True, in_turn=True, clock_start=NOW + 2 * HOUR),
+    )
     desk.memory.outages_are((Outage(NOW + MINUTE, NOW + HOUR), Outage(NOW + 125 * MINUTE, NOW + 145 * MINUTE)))
     look(desk, NOW + 4 * HOUR + 20 * MINUTE - 1)
     assert desk.ledger() == []
@@ -224,7 +242,7 @@ def test_given_one_that_was_stopped_twice_in_its_turn_then_an_outage_of_before_b
     desk = DecisionHarness(
         a_definition(spec),
         a_schedule(stopped_ms=HOUR, last_stops=spans),
-        a_job(1, deadline=NOW + 3 * HOUR, catch_up=True, in_turn=True),
+        a_job(1, deadline=NOW + 3 * HOUR, catch_up=True, in_turn=True, clock_start=NOW + 2 * HOUR),
     )
     desk.memory.outages_are((Outage(NOW + MINUTE, NOW + HOUR), Outage(NOW + 125 * MINUTE, NOW + 145 * MINUTE)))
     look(desk, NOW + 4 * HOUR + 20 * MINUTE - 1)
