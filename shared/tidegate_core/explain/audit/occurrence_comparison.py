@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from tidegate_core.explain.audit.accounted_occurrences import GAPS, PENDING, Entry, accounted, all_entries
@@ -171,11 +172,23 @@ class _Schedule:
     def _spanned(self, entry: Entry) -> Sequence[int]:
         if entry.covered_from is None:
             return (entry.nominal,)
-        text = self._spec_of(entry.version)
+        text = self._spec_of(self._version_that_made(entry))
         trigger = None if text is None else parsed(text).trigger
         if not isinstance(trigger, TimeTrigger):
             return (entry.nominal,)
         return list(instants_between(trigger, self._ref, entry.covered_from, entry.nominal))
+
+    def _version_that_made(self, entry: Entry) -> int:
+        """An update that keeps due jobs moves them to its own version. They still stand for instants of the version that made them."""
+        return next(
+            (
+                each.version
+                for each, successor in pairwise(self._generations)
+                if each.incarnation == successor.incarnation == entry.incarnation
+                and each.activated_at <= entry.nominal <= (successor.fired_before or 0)
+            ),
+            entry.version,
+        )
 
     def _differs(self, kind: Kind, instant: int, expected: str, found: str) -> None:
         self._findings.differs(kind, self._ref, instant, expected, found)

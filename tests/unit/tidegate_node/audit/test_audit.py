@@ -214,6 +214,20 @@ def test_given_an_outage_then_what_one_entry_stands_for_is_accounted_for(bench: 
     assert found.counts["launched"] > 60
 
 
+def test_given_an_update_that_keeps_the_job_of_an_outage_then_it_stands_for_instants_of_the_version_that_made_it(
+    bench: AuditedBench,
+) -> None:
+    """World 17: the job was compared with the new version's instants, so five were missing and the rest was miscounted."""
+    waits = {"catchup": {"mode": "last"}, "constraints": [{"type": "delay", "after": "3h"}], "overlap": "allow"}
+    bench.does(an_apply(a_spec(trigger=every("1m"), **waits)), then=2 * MINUTE)
+    bench.away(HOUR)
+    bench.run(MINUTE)
+    bench.does(an_apply(a_spec(trigger=every("2m"), **waits), "second"), then=5 * MINUTE)
+    bench.does(a_request("suspend", mode="drop", request_id="s"), then=MINUTE)
+    assert {row["version"] for row in bench.rows("L#") if row.get("covered")} == {2}
+    assert kinds(bench.audit()) == []
+
+
 def test_given_a_maximum_then_no_more_is_expected(bench: AuditedBench) -> None:
     bench.does(an_apply(a_spec(trigger=every("1m", max_fires=3))), then=2 * MINUTE)
     bench.does(a_request("suspend", request_id="s"), a_request("resume", request_id="r"), then=9 * MINUTE)
