@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 from unittest import mock
 
 from tidegate_cli.main import main
 from tidegate_node import bootstrap
-from tidegate_ports.launcher import Absent, Ended, Found, Launch, Placement, launch_name
+from tidegate_ports.launcher import Absent, Ended, Found, Launch, Launcher, Placement, ProgramType, launch_name
 
 VARIABLE = "BENCH_LAUNCHES"
 HOST = BOOT = "bench"
@@ -28,6 +29,9 @@ class QuietLauncher:
     def __init__(self, file: Path) -> None:
         self._file = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._taken: set[tuple[str, int]] = set()
+
+    def refuses(self, program_type: ProgramType, conf: Mapping[str, str]) -> None:
+        """Refuses nothing."""
 
     async def submit(self, launch: Launch) -> Placement:
         if (launch.run_id, launch.attempt) not in self._taken:
@@ -58,6 +62,6 @@ class QuietLauncher:
 
 
 if __name__ == "__main__":
-    launcher = QuietLauncher(Path(os.environ[VARIABLE]))
+    launcher: Launcher = QuietLauncher(Path(os.environ[VARIABLE]))
     with mock.patch.object(bootstrap, "LocalLauncher", return_value=launcher):
         main()
