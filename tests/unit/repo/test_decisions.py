@@ -1,4 +1,4 @@
-"""Decision pages are numbered without gaps or twins, and each says what was decided, why, and how it was shown."""
+"""Decision pages are numbered without gaps or twins, and each has context, decision and consequences."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 NAME = re.compile(r"^(\d{4})-[a-z0-9-]+\.md$")
-QUESTIONS = ("## What", "## Why", "## How it was shown")
+SECTIONS = ("## Context", "## Decision", "## Consequences")
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +20,6 @@ def test_given_decision_pages_then_their_numbers_count_up_from_one(pages: list[P
     assert [int(match[1]) for match in numbers if match] == list(range(1, len(pages) + 1))
 
 
-def test_given_a_decision_page_then_it_answers_the_three_questions(pages: list[Path]) -> None:
-    unanswered = [(page.name, question) for page in pages for question in QUESTIONS if question not in page.read_text()]
-    assert unanswered == []
+def test_given_a_decision_page_then_it_has_the_three_sections(pages: list[Path]) -> None:
+    missing = [(page.name, section) for page in pages for section in SECTIONS if section not in page.read_text()]
+    assert missing == []
