@@ -1,7 +1,7 @@
 """The store's port on DynamoDB, for a loop. One attempt per call, as in `store.py`.
 
 No threads: handing a call to one and its answer back costs more CPU than the call itself, and while the loop computes, the thread
-waits for the interpreter (figures in docs/decisions/0031-the-store-on-the-loop.md).
+waits for the interpreter (figures in docs/internals/decisions/0031-the-store-on-the-loop.md).
 """
 
 from __future__ import annotations

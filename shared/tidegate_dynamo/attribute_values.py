@@ -1,7 +1,7 @@
 """Translates values to DynamoDB's attribute values, in the JSON that goes over the wire, and back.
 
 Our own and not boto3's, which makes a `Decimal` of every number, a `Binary` of all bytes and costs several times as much
-CPU (figures in docs/decisions/0004-pynamodb-where.md). Numbers are integers, sets are of text, as the core has them.
+CPU (figures in docs/internals/decisions/0004-pynamodb-where.md). Numbers are integers, sets are of text, as the core has them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The SDK's costs 0.75 ms of CPU a call, whatever the call carries, and an idle node with 256 shards made 87 a second. So what is asked all the time
 goes through `item_client.py`, which does with a tenth of that; what is asked once, when a cluster is set up, stays with the
-SDK (docs/decisions/0029-a-thin-client-for-items.md), whose client is made for that and let go: it holds 8 MB. Region, credentials,
+SDK (docs/internals/decisions/0029-a-thin-client-for-items.md), whose client is made for that and let go: it holds 8 MB. Region, credentials,
 endpoint, proxies and certificates are the SDK's decisions for both.
 
 Retries are off because a write whose answer was lost and which is sent again reports its own success as a failed condition

@@ -1,7 +1,7 @@
 """As much of HTTP/1.1 as an answer of DynamoDB needs, and not a byte more taken on trust.
 
 Ours and not `http.client`'s, whose objects for each header cost several times the CPU of the rest of a call (figures in
-docs/decisions/0029-a-thin-client-for-items.md). An answer is whole or it is an error: what ends early, has no length, or
+docs/internals/decisions/0029-a-thin-client-for-items.md). An answer is whole or it is an error: what ends early, has no length, or
 says two things about it is `NotAnAnswer`, and the connection is not used again.
 """
 

@@ -1,7 +1,7 @@
 """The two tables as pynamodb models: keys, and the attribute by which DynamoDB removes what has expired.
 
 They define tables and nothing more. What is *in* the items is written and read by the core's own codec, in one place
-for both planes, the simulation and the API (docs/decisions/0004-pynamodb-where.md).
+for both planes, the simulation and the API (docs/internals/decisions/0004-pynamodb-where.md).
 """
 
 from __future__ import annotations

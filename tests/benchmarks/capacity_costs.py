@@ -1,4 +1,4 @@
-"""What lives cost in DynamoDB's write units, counted on a bench: the tables of docs/scale.md, which a test compares.
+"""What lives cost in DynamoDB's write units, counted on a bench: the tables of docs/internals/scale.md, which a test compares.
 
 Counted as DynamoDB charges: a write by the greater of the item before and after, rounded up to 1 KB; twice that in a transaction,
 whose checks cost as much as writes. So a figure here is what a node is charged with, except where several decisions share a
@@ -189,7 +189,7 @@ def row(title: str) -> str:
 
 
 def table() -> str:
-    """Returns the table of docs/scale.md."""
+    """Returns the table of docs/internals/scale.md."""
     head = ("| what | write units | of them by transaction |", "|---|---|---|")
     return "\n".join([*head, *map(row, LIVES)])
 

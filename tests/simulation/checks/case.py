@@ -246,7 +246,7 @@ class Case:
 
     def _was_closed_unread(self, pk: str, offset: int) -> bool:
         """Whether a dead letter that a former holder had left open was closed once the topic was gone, by one to whom its record was
-        never handed since it took the position: there was nothing that it could copy (docs/protocol.md states it).
+        never handed since it took the position: there was nothing that it could copy (docs/internals/protocol.md states it).
         """
         closed, recreated = self.record.closed.get((pk, offset)), self.swarm.topics.requests_recreated
         if closed is None or recreated is None or closed[0] < START + recreated[0]:

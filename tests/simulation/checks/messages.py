@@ -65,7 +65,7 @@ def _check_number(case: Case, letter: Letter, mine: list[Delivery]) -> Iterator[
     if not letter.records:
         return
     read = sum(not case.is_gone(position) for position in letter.positions)
-    # Also where it was answered before a position said so: what is not passed is gone with its topic (docs/protocol.md states it).
+    # Also where it was answered before a position said so: what is not passed is gone with its topic (docs/internals/protocol.md states it).
     wanted = min(1, read) if letter.has_id else read
     ids = {delivery.id for delivery in mine}
     if len(ids) < wanted and not _may_be_missing(case, letter):

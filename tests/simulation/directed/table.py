@@ -322,5 +322,6 @@ RULES: Table = {
 def place_of(name: str) -> tuple[str, str]:
     """Returns file and function of a test that the tables name."""
     where, _, text = name.partition(": ")
-    folder, _, file = where.partition("/")
-    return f"{FOLDERS[folder]}/test_{file}.py", f"test_given_{text}"
+    folder, _, path = where.partition("/")
+    *parents, file = path.split("/")
+    return "/".join([FOLDERS[folder], *parents, f"test_{file}.py"]), f"test_given_{text}"

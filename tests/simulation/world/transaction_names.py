@@ -62,6 +62,8 @@ NOT_SENT_HERE: Final[Mapping[str, str]] = {
     "refuse": "no request of a simulated user fails",
     "rearm": "no world takes rows out of the store by hand",
     "mend_recurring": "likewise",
+    "mark_letter": "operators mark a dead letter through the API, which no world has",
+    "unmark_letter": "likewise",
 }
 """Transactions of production that the simulation does not send, each with the reason."""
 

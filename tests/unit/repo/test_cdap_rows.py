@@ -35,7 +35,7 @@ def tested(root: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def decided(root: Path) -> set[str]:
-    pages = (root / "docs" / "decisions").glob("*.md")
+    pages = (root / "docs" / "internals" / "decisions").glob("*.md")
     lines = [line for page in pages for line in page.read_text(encoding="utf-8").splitlines()]
     return {row for line in lines if line.startswith("| ") for row in ROW.findall(line.split("|")[1])}
 

@@ -11,7 +11,7 @@ SECTIONS = ("## Context", "## Decision", "## Consequences")
 
 @pytest.fixture(scope="module")
 def pages(root: Path) -> list[Path]:
-    return sorted((root / "docs" / "decisions").glob("*.md"))
+    return sorted((root / "docs" / "internals" / "decisions").glob("*.md"))
 
 
 def test_given_decision_pages_then_their_numbers_count_up_from_one(pages: list[Path]) -> None:

@@ -1,4 +1,4 @@
-"""The costs that docs/scale.md states are those of the production actor."""
+"""The costs that docs/internals/scale.md states are those of the production actor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONG = "a day of a schedule that is due later"
 
 @pytest.fixture
 def rows(root: Path) -> list[str]:
-    lines = (root / "docs" / "scale.md").read_text(encoding="utf-8").splitlines()
+    lines = (root / "docs" / "internals" / "scale.md").read_text(encoding="utf-8").splitlines()
     begin = lines.index("| what | write units | of them by transaction |")
     return lines[begin + 2 : lines.index("", begin)]
 

@@ -1,4 +1,4 @@
-"""Bugs in admissions that the store carries out after their owner took them for refused (docs/protocol.md)."""
+"""Bugs in admissions that the store carries out after their owner took them for refused (docs/internals/protocol.md)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tests.simulation.users import requests
 from tidegate_core.commands import apply_request
 
 BOUND = "simulation/test_open_transactions.py::test_given_an_open_transaction_and_no_other_fault_then_each_stop_is_answered_within_its_bound"
-TESTS = "unit/tidegate_core/decisions/test_overtaking.py"
+TESTS = "unit/tidegate_core/commands/test_overtaking.py"
 
 
 def under_another_id(inbox_row: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Bugs in stops: a stop waits for what it must not wait for, or its answer comes before everything has ended (docs/protocol.md)."""
+"""Bugs in stops: a stop waits for what it must not wait for, or its answer comes before everything has ended (docs/internals/protocol.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs in evidence that is read late, before a deadline or a reminder passes (docs/protocol.md, docs/schedules.md)."""
+"""Bugs in evidence that is read late, before a deadline or a reminder passes (docs/internals/protocol.md, docs/schedules.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs in the ticks of composites, and in the order in which a backlog is counted (docs/protocol.md, decision 21)."""
+"""Bugs in the ticks of composites, and in the order in which a backlog is counted (docs/internals/protocol.md, decision 21)."""
 
 from __future__ import annotations
 

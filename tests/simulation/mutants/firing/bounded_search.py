@@ -1,4 +1,4 @@
-"""Planted bugs in searches for the next instant that end before they have found one (docs/protocol.md)."""
+"""Planted bugs in searches for the next instant that end before they have found one (docs/internals/protocol.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs in how the events topic is read while it changes, or while its end offsets are not known (docs/protocol.md)."""
+"""Bugs in how the events topic is read while it changes, or while its end offsets are not known (docs/internals/protocol.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs in requests of which one record goes with its topic and another one outlives it in the inbox (docs/protocol.md)."""
+"""Bugs in requests of which one record goes with its topic and another one outlives it in the inbox (docs/internals/protocol.md)."""
 
 from __future__ import annotations
 

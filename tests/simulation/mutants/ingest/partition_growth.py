@@ -1,4 +1,4 @@
-"""Bugs in a map that grows, or whose topic is created again, while nodes run (docs/protocol.md)."""
+"""Bugs in a map that grows, or whose topic is created again, while nodes run (docs/internals/protocol.md)."""
 
 from __future__ import annotations
 

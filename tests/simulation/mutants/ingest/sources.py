@@ -1,4 +1,4 @@
-"""Bugs in sources: which records count, and what waits for them (docs/protocol.md)."""
+"""Bugs in sources: which records count, and what waits for them (docs/internals/protocol.md)."""
 
 from __future__ import annotations
 

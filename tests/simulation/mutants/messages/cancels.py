@@ -1,4 +1,4 @@
-"""Planted bugs in the answer to a cancel, and in what a cancel covers (docs/protocol.md)."""
+"""Planted bugs in the answer to a cancel, and in what a cancel covers (docs/internals/protocol.md)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Planted bugs in messages without a key whose request has a record in a deleted requests topic and one in the topic that
-replaced it (docs/protocol.md).
+replaced it (docs/internals/protocol.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Planted bugs in the treatment of a late second row of a message, which is loaded closed (docs/protocol.md, A message's life).
+"""Planted bugs in the treatment of a late second row of a message, which is loaded closed (docs/internals/protocol.md, A message's life).
 
 A former owner, frozen while it made the rows of a create, puts them at another slot, behind all that its successor sends.
 """

@@ -1,4 +1,4 @@
-"""Planted bugs in the rules of a message's life (docs/protocol.md)."""
+"""Planted bugs in the rules of a message's life (docs/internals/protocol.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planted bugs in the one delivery that stands for all instants of an outage (docs/protocol.md)."""
+"""Planted bugs in the one delivery that stands for all instants of an outage (docs/internals/protocol.md)."""
 
 from __future__ import annotations
 

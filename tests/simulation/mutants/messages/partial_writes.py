@@ -1,4 +1,4 @@
-"""Planted bugs in the rule of half-written messages without a key (docs/protocol.md).
+"""Planted bugs in the rule of half-written messages without a key (docs/internals/protocol.md).
 
 Two records of one id share the keys of their rows, except for the instant.
 """

@@ -1,4 +1,4 @@
-"""Planted bugs in the rules of when a recurring message is sent (docs/protocol.md)."""
+"""Planted bugs in the rules of when a recurring message is sent (docs/internals/protocol.md)."""
 
 from __future__ import annotations
 

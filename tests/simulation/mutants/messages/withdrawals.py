@@ -1,5 +1,5 @@
 """Planted bugs in the withdrawal of a message that its broker refused and that moved ahead, or that is loaded while its guard is
-raised (docs/protocol.md).
+raised (docs/internals/protocol.md).
 """
 
 from __future__ import annotations

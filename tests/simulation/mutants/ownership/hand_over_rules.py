@@ -1,4 +1,4 @@
-"""Bugs in a hand-over during which an outage begins, or rows are loaded (docs/protocol.md, A message's life)."""
+"""Bugs in a hand-over during which an outage begins, or rows are loaded (docs/internals/protocol.md, A message's life)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs in hand-overs: a shard is not asked to drain, takes new work, or does not wait for its last messages (docs/protocol.md).
+"""Bugs in hand-overs: a shard is not asked to drain, takes new work, or does not wait for its last messages (docs/internals/protocol.md).
 
 See "A message's life" there.
 """

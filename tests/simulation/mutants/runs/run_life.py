@@ -1,4 +1,4 @@
-"""Bugs in rules of a schedule's and a run's life (docs/protocol.md)."""
+"""Bugs in rules of a schedule's and a run's life (docs/internals/protocol.md)."""
 
 from __future__ import annotations
 

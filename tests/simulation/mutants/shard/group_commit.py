@@ -1,4 +1,4 @@
-"""Bugs in decisions that share a transaction: a decision remembers an item that another one may just have written (docs/protocol.md)."""
+"""Bugs in decisions that share a transaction: a decision remembers an item that another one may just have written (docs/internals/protocol.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs in what an owner remembers of items that others write too (docs/protocol.md)."""
+"""Bugs in what an owner remembers of items that others write too (docs/internals/protocol.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ticks of composites that nobody served in time (docs/protocol.md, decision 21)."""
+"""Ticks of composites that nobody served in time (docs/internals/protocol.md, decision 21)."""
 
 from __future__ import annotations
 

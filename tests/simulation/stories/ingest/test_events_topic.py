@@ -1,4 +1,4 @@
-"""The events topic is deleted and created again while it is read (docs/protocol.md)."""
+"""The events topic is deleted and created again while it is read (docs/internals/protocol.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request has two records: one goes with its topic, the other one outlives it in the inbox (docs/protocol.md)."""
+"""A request has two records: one goes with its topic, the other one outlives it in the inbox (docs/internals/protocol.md)."""
 
 from __future__ import annotations
 

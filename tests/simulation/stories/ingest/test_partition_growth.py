@@ -1,4 +1,4 @@
-"""The requests topic grows, or is deleted and created again, while nodes run (docs/protocol.md)."""
+"""The requests topic grows, or is deleted and created again, while nodes run (docs/internals/protocol.md)."""
 
 from __future__ import annotations
 

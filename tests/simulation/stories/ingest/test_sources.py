@@ -1,4 +1,4 @@
-"""Sources map records of users' topics to events (docs/protocol.md): which records count, and what waits for them."""
+"""Sources map records of users' topics to events (docs/internals/protocol.md): which records count, and what waits for them."""
 
 from __future__ import annotations
 

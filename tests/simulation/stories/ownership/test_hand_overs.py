@@ -1,4 +1,4 @@
-"""A shard changes its owner while records of its requests wait in a node's queue (docs/protocol.md)."""
+"""A shard changes its owner while records of its requests wait in a node's queue (docs/internals/protocol.md)."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ def came(number: int, day: str, after: int, **event: Any) -> InboxRow:
     return an_inbox_row(number, a_match(day, at=NOW + after, fact=json.dumps(fact)))
 
 
-@pytest.mark.parametrize(("pages_of", "name"), [("resume", "releasing"), ("delete", "ending")])
+@pytest.mark.parametrize(("pages_of", "name"), [("resume", "release_backlog"), ("delete", "end_pending")])
 def test_given_much_evidence_then_a_page_unpacks_what_it_takes_and_not_all_that_is_there(
     monkeypatch: pytest.MonkeyPatch, pages_of: str, name: str
 ) -> None:
@@ -269,7 +269,7 @@ def test_given_much_evidence_then_a_page_unpacks_what_it_takes_and_not_all_that_
     suspend(bench, "hold", HOUR)
     before = deadlines(bench)
     unpacked: list[Any] = []
-    module = import_module(f"tidegate_core.decisions.run_plane.{name}")
+    module = import_module(f"tidegate_core.commands.{name}")
 
     def counting(kind: Any, item: Any) -> Any:
         if kind is Evidence:

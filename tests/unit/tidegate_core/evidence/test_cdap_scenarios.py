@@ -1,4 +1,4 @@
-"""CDAP's test scenarios TS-01 to TS-03 as their rows state them; TS-04 to TS-08 are in `run_plane/test_cdap_updates.py`."""
+"""CDAP's test scenarios TS-01 to TS-03 as their rows state them; TS-04 to TS-08 are in `test_cdap_updates.py`."""
 
 from __future__ import annotations
 

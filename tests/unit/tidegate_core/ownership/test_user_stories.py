@@ -1,6 +1,6 @@
 """CDAP's user stories US-02 to US-06 as their rows state them: fail-over, data, programs, rare feeds, priorities.
 
-US-01's ten thousand schedules are in `test_ten_thousand_crons.py`; US-05's evenness over a month is in `run_plane/test_flexible.py`.
+US-01's ten thousand schedules are in `test_ten_thousand_crons.py`; US-05's evenness over a month is in `test_flexible.py`.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def test_us_04_given_a_program_after_another_then_it_runs_after_its_success_only
 
 def test_us_05_given_rare_feeds_at_any_time_of_the_night_then_each_runs_once_and_they_are_spread() -> None:
     """US-05: 5,000 schedules, once a day between midnight and six: each quarter of an hour has its share within 30 %, and
-    no minute is a herd. A minute has 14 of them on average; so few fall together by chance (`run_plane/test_flexible.py`
+    no minute is a herd. A minute has 14 of them on average; so few fall together by chance (`test_flexible.py`
     has the 30 % for each minute, over the nights of a month).
 
     `make test` has 200 schedules. Chance spreads fewer of them less evenly: the bound is as many standard deviations away.
