@@ -218,7 +218,7 @@ def test_given_an_update_that_keeps_the_job_of_an_outage_then_it_stands_for_inst
     bench: AuditedBench,
 ) -> None:
     """World 17: the job was compared with the new version's instants, so five were missing and the rest was miscounted."""
-    waits = {"catchup": {"mode": "last"}, "constraints": [{"type": "delay", "after": "3h"}], "overlap": "allow"}
+    waits: Doc = {"catchup": {"mode": "last"}, "constraints": [{"type": "delay", "after": "3h"}], "overlap": "allow"}
     bench.does(an_apply(a_spec(trigger=every("1m"), **waits)), then=2 * MINUTE)
     bench.away(HOUR)
     bench.run(MINUTE)
