@@ -10,6 +10,7 @@ from tests.support.builders import (
     MINUTE,
     NOW,
     SECOND,
+    Doc,
     a_cancel,
     a_recurring,
     a_request,
