@@ -65,11 +65,12 @@ require-java:
 	@deploy/require-java
 
 .PHONY: check
-check: setup ## Format, lint, types, import contracts, lock files (changes nothing)
+check: setup ## Format, lint, types, import contracts, prose, lock files (changes nothing)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tests.support.repo.prose_check
 	$(PYTEST) -q tests/unit/repo/test_lock_files.py
 
 .PHONY: format
