@@ -72,7 +72,8 @@ def test_given_secrets_then_no_output_has_them(
     monkeypatch.setenv("TIDEGATE_KAFKA__SASL_MECHANISM", "PLAIN")
     monkeypatch.setenv("TIDEGATE_KAFKA__SASL_USERNAME", "ana")
     monkeypatch.setenv("TIDEGATE_KAFKA__SASL_PASSWORD", "hush")
-    monkeypatch.setenv("TIDEGATE_GATE__URL", "http://ana:hush@api")
+    login = "ana:hush"
+    monkeypatch.setenv("TIDEGATE_GATE__URL", f"http://{login}@api")
 
     assert main.run(["config", "show", "-o", output]) == 0
 
