@@ -65,11 +65,12 @@ require-java:
 	@deploy/require-java
 
 .PHONY: check
-check: setup ## Format, lint, types, import contracts, lock files (changes nothing)
+check: setup ## Format, lint, types, import contracts, prose, lock files (changes nothing)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tests.support.repo.prose_check
 	$(PYTEST) -q tests/unit/repo/test_lock_files.py
 
 .PHONY: format
@@ -163,12 +164,14 @@ lock: setup ## Resolve the dependencies anew within pyproject.toml's bounds (nee
 		--custom-compile-command 'make lock' --constraint $(LOCK) --output-file $(IMAGE_LOCK) pyproject.toml
 
 .PHONY: schemas
-schemas: setup ## Write docs/schemas and docs/fields.md anew from the models
+schemas: setup ## Write docs/schemas, docs/fields.md and docs/settings.md from the models
 	@mkdir -p docs/schemas
 	@$(BIN)/python -c "from pathlib import Path; from tidegate_core.language.formats.json_schemas import schemas; \
 	[Path('docs/schemas', name + '.json').write_text(text, encoding='utf-8') for name, text in schemas().items()]"
 	@$(BIN)/python -c "from pathlib import Path; from tidegate_core.language.formats.field_reference import field_tables; \
 	Path('docs/fields.md').write_text(field_tables(), encoding='utf-8')"
+	@$(BIN)/python -c "from pathlib import Path; from tidegate_cli.settings_page import settings_page; \
+	Path('docs/settings.md').write_text(settings_page(), encoding='utf-8')"
 
 .PHONY: clean
 clean: ## Remove what the other targets made, except data of `tidegate dev`

@@ -37,12 +37,13 @@ from tidegate_launchers.local.launcher import LocalLauncher
 from tidegate_launchers.local.settings import LocalSettings
 from tidegate_ports.bus import Notices, ReaderListener
 from tidegate_ports.clock import Clock, SystemClock
-from tidegate_ports.common.settings_loader import SettingsRefused, load_settings
+from tidegate_ports.common.settings_loader import SettingsRefused, load_settings, load_with_sources
+from tidegate_ports.common.settings_rows import SettingRow, setting_rows
 from tidegate_ports.store import Store
 from tidegate_telemetry.metrics import Metrics
 from tidegate_telemetry.store_metrics import calls_measured, units_counted
 
-__all__ = ["Settings", "SettingsRefused", "build", "load"]
+__all__ = ["Settings", "SettingsRefused", "build", "effective_settings", "load"]
 
 T = TypeVar("T")
 
@@ -60,6 +61,17 @@ class Settings(ApiSettings):
 def load(environment: Mapping[str, str] | None = None, **given: Any) -> Settings:
     """Reads the settings; `given` sections and fields win. Raises SettingsRefused."""
     return load_settings(Settings, os.environ if environment is None else environment, OTHERS, **given)
+
+
+def effective_settings(environment: Mapping[str, str]) -> list[SettingRow]:
+    """Returns each setting as an API process uses it; `tidegate config show` prints them. Raises SettingsRefused."""
+    loaded = load_with_sources(Settings, environment, OTHERS)
+    try:
+        local_settings(loaded.settings)
+        used = {"kafka": kafka_settings(loaded.settings), "dynamodb": dynamo_settings(loaded.settings)}
+    except SettingsInvalid as refusal:
+        raise SettingsRefused([str(refusal)]) from refusal
+    return setting_rows("api", loaded, used)
 
 
 def build(settings: Settings, notices: Notices, metrics: Metrics) -> FastAPI:

@@ -25,7 +25,16 @@ def api_client() -> Client:
     """Returns a client of the API that the command line, the environment or a running local stack names."""
     from tidegate_client import Client
 
-    return Client(_chosen["api"] or dev_url(os.environ) or DEFAULT_URL)
+    return Client(api_url_and_origin(os.environ)[0])
+
+
+def api_url_and_origin(environment: Mapping[str, str]) -> tuple[str, str]:
+    """Returns the API's address and where it is from: `given` (--api or TIDEGATE_API_URL), `local stack` or `default`."""
+    if given := _chosen["api"]:
+        return given, "given"
+    if local := dev_url(environment):
+        return local, "local stack"
+    return DEFAULT_URL, "default"
 
 
 def dev_url(environment: Mapping[str, str]) -> str | None:

@@ -81,6 +81,7 @@ class Commands(LazyGroup):
         "limits": Subcommand(f"{COMMANDS}.limits", "Limits in use: holders, who waits, what is stuck."),
         "api": Subcommand(f"{COMMANDS}.api", "Run an API process: start gate, views, writes."),
         "init": Subcommand(f"{COMMANDS}.init", "Make tables, topics and the map; --check only compares."),
+        "config": Subcommand(f"{COMMANDS}.config", "Show the settings of each process, and where each value is from."),
         "partitions": Subcommand(
             f"{COMMANDS}.partitions", "Grow the number of topic partitions that nodes share, while they serve."
         ),
@@ -110,6 +111,6 @@ def options(
 
     Exit codes: 0 ok, 1 failure, 2 the input is wrong (whether the command, the API or a node says so), 3 not found, 4 conflict, 5 timeout,
     75 the API, or a brick behind it, does not answer now: run it again. Commands that take a node's settings (node, api, init, migrate,
-    partitions, audit) also have 78 (wrong settings); what else one has its own --help says.
+    partitions, audit, config) also have 78 (wrong settings); what else one has its own --help says.
     """
     set_api_url(api)

@@ -21,6 +21,8 @@ class Exit(IntEnum):
     TIMEOUT = 5
     TRY_LATER = 75
     """The API, or a brick behind it, does not answer now: the same command may be run again (`EX_TEMPFAIL`)."""
+    WRONG_SETTINGS = 78
+    """A process could not start with these settings (`EX_CONFIG`)."""
 
 
 class CommandFailed(Exception):

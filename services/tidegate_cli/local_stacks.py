@@ -36,11 +36,18 @@ class LocalStack:
 
 def state_dir(environment: Mapping[str, str]) -> Path:
     """Returns the folder of the user's state, `TIDEGATE_STATE_DIR` or as the XDG rules say."""
+    return state_dir_and_variable(environment)[0]
+
+
+def state_dir_and_variable(environment: Mapping[str, str]) -> tuple[Path, str | None]:
+    """Returns the folder of the user's state and the variable that named it; None for the default."""
     given = environment.get("TIDEGATE_STATE_DIR")
     if given:
-        return Path(given)
+        return Path(given), "TIDEGATE_STATE_DIR"
     base = environment.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "tidegate"
+    if base:
+        return Path(base) / "tidegate", "XDG_STATE_HOME"
+    return Path.home() / ".local" / "state" / "tidegate", None
 
 
 def pointer_dir(environment: Mapping[str, str]) -> Path:

@@ -18,12 +18,19 @@ INIT = "tidegate_node.commands.init_command:run"
 MIGRATE = "tidegate_node.commands.migrate.migrate_command:run"
 GROW = "tidegate_node.commands.grow.grow_command:run"
 AUDIT = "tidegate_node.commands.audit.audit_command:run"
+NODE_SETTINGS = "tidegate_node.bootstrap:effective_settings"
+API_SETTINGS = "tidegate_api.bootstrap:effective_settings"
 
 
 def become(process: str, **options: Any) -> None:
     """Runs a process to its end and exits with its code."""
+    raise typer.Exit(call(process, **options))
+
+
+def call(process: str, **options: Any) -> Any:
+    """Calls a function of a service and returns its result."""
     module, _, function = process.partition(":")
-    raise typer.Exit(getattr(_loaded(module), function)(**options))
+    return getattr(_loaded(module), function)(**options)
 
 
 def _loaded(module: str) -> ModuleType:

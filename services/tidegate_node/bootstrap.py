@@ -72,7 +72,8 @@ from tidegate_node.steady_clock import SteadyClock
 from tidegate_ports.bus import Notices, Topic
 from tidegate_ports.clock import Clock, SystemClock
 from tidegate_ports.common.daemon_threads import apart
-from tidegate_ports.common.settings_loader import SettingsRefused, load_settings
+from tidegate_ports.common.settings_loader import SettingsRefused, load_settings, load_with_sources
+from tidegate_ports.common.settings_rows import SettingRow, setting_rows
 from tidegate_ports.load_sampler import LoadSampler
 from tidegate_ports.store import AsyncStore, Store
 from tidegate_ports.topic_snapshot import LandedRecords
@@ -87,6 +88,7 @@ __all__ = [
     "SettingsRefused",
     "StartRefused",
     "audited",
+    "effective_settings",
     "grown",
     "initialise",
     "load",
@@ -104,6 +106,17 @@ class Settings(NodeSettings):
 def load(environment: Mapping[str, str] | None = None, **given: Any) -> Settings:
     """Reads the settings; `given` sections and fields win. Raises SettingsRefused."""
     return load_settings(Settings, os.environ if environment is None else environment, OTHERS, **given)
+
+
+def effective_settings(environment: Mapping[str, str]) -> list[SettingRow]:
+    """Returns each setting as a node uses it; `tidegate config show` prints them. Raises SettingsRefused."""
+    loaded = load_with_sources(Settings, environment, OTHERS)
+    try:
+        _launcher_settings(loaded.settings)
+        _dynamo_settings(loaded.settings)
+    except (StartRefused, ValueError) as refusal:
+        raise SettingsRefused([str(refusal)]) from refusal
+    return setting_rows("node", loaded)
 
 
 def initialise(settings: Settings, *, check: bool = False) -> list[Difference]:

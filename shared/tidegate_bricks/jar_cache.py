@@ -29,12 +29,16 @@ Fetch = Callable[[Release, Path, ProgressListener], Path]
 
 def cache_root(environment: Mapping[str, str] | None = None) -> Path:
     """Returns the user's cache folder for tidegate: TIDEGATE_CACHE, else below XDG_CACHE_HOME, else below `~/.cache`."""
-    variables = os.environ if environment is None else environment
-    if own := variables.get("TIDEGATE_CACHE"):
-        return Path(own).expanduser()
-    if shared := variables.get("XDG_CACHE_HOME"):
-        return Path(shared) / "tidegate"
-    return Path("~/.cache/tidegate").expanduser()
+    return cache_root_and_variable(os.environ if environment is None else environment)[0]
+
+
+def cache_root_and_variable(environment: Mapping[str, str]) -> tuple[Path, str | None]:
+    """Returns the cache folder and the variable that named it; None for the default."""
+    if own := environment.get("TIDEGATE_CACHE"):
+        return Path(own).expanduser(), "TIDEGATE_CACHE"
+    if shared := environment.get("XDG_CACHE_HOME"):
+        return Path(shared) / "tidegate", "XDG_CACHE_HOME"
+    return Path("~/.cache/tidegate").expanduser(), None
 
 
 def ensure_jars(

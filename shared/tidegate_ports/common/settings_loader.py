@@ -9,8 +9,10 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource
@@ -24,12 +26,44 @@ CLOSE_ENOUGH: Final = 0.6
 Settings = TypeVar("Settings", bound=BaseSettings)
 
 
-class SettingsRefused(Exception):
-    """The settings do not fit; one line for each mistake, with the name as it was given."""
+Place = tuple[str, ...]
+"""Name of a setting in parts: section, field, and the keys of a map."""
 
-    def __init__(self, lines: list[str]) -> None:
+
+class Source(StrEnum):
+    """Where a value was read."""
+
+    DEFAULT = "default"
+    FILE = "file"
+    ENVIRONMENT = "environment"
+    CALLER = "caller"
+
+
+class SettingsRefused(Exception):
+    """The settings do not fit; one line for each mistake, with the name as it was given.
+
+    Attributes:
+        lines: Mistakes, one a line.
+        fixes: Advice for each line, in the same order; empty where the line itself says what to do.
+    """
+
+    def __init__(self, lines: list[str], fixes: Sequence[str] = ()) -> None:
         super().__init__("\n".join(lines))
         self.lines = lines
+        self.fixes = [*fixes] or [""] * len(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSettings(Generic[Settings]):
+    """Settings with the source of each value.
+
+    Attributes:
+        settings: Merged and checked settings.
+        sources: Source by place; a place that is absent has its default.
+    """
+
+    settings: Settings
+    sources: Mapping[Place, Source]
 
 
 def load_settings(
@@ -46,6 +80,13 @@ def load_settings(
     Raises:
         SettingsRefused: Something is unknown, missing or out of range.
     """
+    return load_with_sources(kind, environment, others, **given).settings
+
+
+def load_with_sources(
+    kind: type[Settings], environment: Mapping[str, str], others: Sequence[str] = (), **given: Any
+) -> LoadedSettings[Settings]:
+    """Does the work of `load_settings` and also returns the source of each value."""
     file = environment.get(CONFIG_VARIABLE)
     foreign = (*TOOLS, *others)
     ours = {
@@ -55,12 +96,59 @@ def load_settings(
     }
     unknown = list(_unknown_variables(kind, ours))
     if unknown:
-        raise SettingsRefused(unknown)
-    merged = _merged(_from_file(Path(file), foreign) if file else {}, _from_environment(kind, ours))
+        raise SettingsRefused(unknown, [f"remove or rename {line.partition(':')[0]}" for line in unknown])
+    documents = {
+        Source.FILE: _from_file(Path(file), foreign) if file else {},
+        Source.ENVIRONMENT: _from_environment(kind, ours),
+        Source.CALLER: given,
+    }
+    sources: dict[Place, Source] = {}
+    merged: dict[str, Any] = {}
+    for source, document in documents.items():
+        merged = _merged(merged, document)
+        sources |= dict.fromkeys(_places(document), source)
     try:
-        return kind.model_validate(_merged(_needed_sections(kind), _merged(merged, given)))
+        return LoadedSettings(kind.model_validate(_merged(_needed_sections(kind), merged)), sources)
     except ValidationError as failure:
-        raise SettingsRefused([_line(kind, error["loc"], error) for error in failure.errors()]) from failure
+        errors = failure.errors()
+        raise SettingsRefused(
+            [_line(kind, error["loc"], error) for error in errors],
+            [_fix(kind, tuple(map(str, error["loc"])), sources) for error in errors],
+        ) from failure
+
+
+def variable_of(place: Place) -> str:
+    """Returns the environment variable that sets a place: `("gate", "url")` is `TIDEGATE_GATE__URL`."""
+    return PREFIX + "__".join(place).upper()
+
+
+def _places(document: Mapping[str, Any], above: Place = ()) -> Iterator[Place]:
+    for name, value in document.items():
+        place = (*above, str(name))
+        if isinstance(value, Mapping) and value:
+            yield from _places(value, place)
+        else:
+            yield place
+
+
+def _fix(kind: type[BaseModel], location: Place, sources: Mapping[Place, Source]) -> str:
+    """Returns where to correct a value. Empty for a whole section: a rule about several fields has its own advice."""
+    annotation = kind.model_fields[location[0]].annotation if location and location[0] in kind.model_fields else None
+    if len(location) < 2 and isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return ""
+    # A list is one value: an error in its third element has the element's number in its location.
+    given = next((location[:end] for end in range(len(location), 0, -1) if location[:end] in sources), location)
+    # A field has a variable; a key of a map is set with the map's variable.
+    variable = variable_of(
+        given[:2] if isinstance(annotation, type) and issubclass(annotation, BaseModel) else given[:1]
+    )
+    match sources.get(given, Source.DEFAULT):
+        case Source.ENVIRONMENT:
+            return f"correct {variable} in the environment"
+        case Source.FILE:
+            return f"correct {'.'.join(given)} in the file that {CONFIG_VARIABLE} names"
+        case _:
+            return f"set {variable}, or {'.'.join(given)} in the file that {CONFIG_VARIABLE} names"
 
 
 def _needed_sections(kind: type[BaseModel]) -> dict[str, Any]:

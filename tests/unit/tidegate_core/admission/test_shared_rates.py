@@ -44,7 +44,7 @@ def test_given_a_crowd_then_what_is_refused_is_bounded_by_who_came(most: int) ->
 
 
 def test_given_a_wait_of_hours_then_nobody_asks_the_store_for_the_rate_but_now_and_then() -> None:
-    """CD-109: a rate's home knows when it has room again."""
+    """CD-100: a rate's home knows when it has room again."""
     bench = a_bench()
     names = apart(4)
     schedules(bench, names, rate(1, per="6h"), pending_timeout="9h")

@@ -8,7 +8,8 @@ import pytest
 from tidegate_api import bootstrap
 from tidegate_node import bootstrap as node
 from tidegate_node.bootstrap import Settings, load
-from tidegate_ports.common.settings_loader import SettingsRefused
+from tidegate_node.settings import OTHERS
+from tidegate_ports.common.settings_loader import SettingsRefused, Source, load_with_sources
 
 ALLOWED = {"TIDEGATE_KAFKA__ALLOW_PLAINTEXT": "true"}
 
@@ -226,3 +227,18 @@ def test_given_every_field_then_it_says_what_it_is_for() -> None:
         sections = getattr(field.annotation, "model_fields", None)
         for inner, described in (sections or {name: field}).items():
             assert described.description, f"{name}.{inner}"
+
+
+def test_given_values_from_three_places_then_the_loader_records_the_source_of_each(tmp_path: Path) -> None:
+    file = tmp_path / "tidegate.yaml"
+    file.write_text("health: {port: 1, host: '::1'}\nshards: 64\n", encoding="utf-8")
+    environment = ALLOWED | {"TIDEGATE_CONFIG": str(file), "TIDEGATE_HEALTH__PORT": "2"}
+
+    sources = load_with_sources(Settings, environment, OTHERS, shards=32).sources
+
+    assert sources == {
+        ("kafka", "allow_plaintext"): Source.ENVIRONMENT,
+        ("health", "port"): Source.ENVIRONMENT,
+        ("health", "host"): Source.FILE,
+        ("shards",): Source.CALLER,
+    }
