@@ -90,7 +90,9 @@ def test_given_a_stranger_who_follows_the_quickstart_then_everything_happens_as_
 
     looked = shell(look, tmp_path, dev.environment)
     assert re.search(r"^count of \d{4}-\d\d-\d\d \d\d:\d\d:[03]0\+00:00: 1000 rows$", looked, re.MULTILINE), looked
-    sys.stdout.write(f"quickstart: the program's line is there {time.monotonic() - begun:.1f} s after the first command\n")
+    sys.stdout.write(
+        f"quickstart: the program's line is there {time.monotonic() - begun:.1f} s after the first command\n"
+    )
     until(lambda: "succeeded" in states_of(dev, "count"), "the schedule has a succeeded run", BLOCK_S_MAX)
     until(lambda: "succeeded" in states_of(dev, "after-count"), "its follow-up has one, too", BLOCK_S_MAX)
 
