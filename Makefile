@@ -87,7 +87,7 @@ test: setup require-java require-helm ## The suite for everybody, in about 16 mi
 	$(PYTEST) $(SUITE) $(ARGS)
 
 .PHONY: test-all
-test-all: setup require-java require-helm ## All of it, for nights and releases: 2,000 fresh seeds, all planted bugs, 20 kills, demo, README, smokes
+test-all: setup require-java require-helm ## All of it, for nights and releases: 2,000 fresh seeds, all planted bugs, 20 kills, demo, quickstart, smokes
 	$(PYTEST) $(SUITE) --all $(ARGS)
 
 .PHONY: test-quick

@@ -246,7 +246,7 @@ class Client(OperatorCalls):
         reason: str | None = None,
         request_id: str | None = None,
     ) -> ReceiptView:
-        """Creates a source (the document of `docs/sources.md`) or replaces its mapping; what is produced afterwards is read."""
+        """Creates a source (the document of `docs/events.md`) or replaces its mapping; what is produced afterwards is read."""
         query = {"expected_version": expected_version, "actor": actor, "reason": reason}
         path = source_path(str(spec.get("namespace", "")), str(spec.get("name", "")))
         return self._write("PUT", path, dict(spec), query, request_id)

@@ -1,4 +1,4 @@
-"""The README's five minutes, done as a stranger does them: its own blocks, in their order, in a shell of their own."""
+"""The five minutes of docs/quickstart.md, done as a stranger does them: the page's blocks, in their order, each in its own shell."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from tests.support.cluster.until import until
 pytest.importorskip("pyspark")
 pytestmark = pytest.mark.timeout(600)
 
-README = Path(__file__).parents[3] / "README.md"
+ROOT = Path(__file__).parents[3]
+README, QUICKSTART = ROOT / "README.md", ROOT / "docs" / "quickstart.md"
 HEADING = "Five minutes to your own schedule"
 SETUP, DEV = "make setup && . .venv/bin/activate", "tidegate dev"
 """The first block. The suite runs in the environment that `make setup` made; `tidegate dev` is started beside the test."""
@@ -40,9 +41,9 @@ class Dev(Protocol):
     def command(self, *arguments: str) -> Any: ...
 
 
-def blocks_of(heading: str) -> list[str]:
-    """Returns the shell blocks of one section of the README."""
-    section = README.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+def blocks_of(heading: str, page: Path = QUICKSTART) -> list[str]:
+    """Returns the shell blocks of one section of a page."""
+    section = page.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     return re.findall(r"^```sh\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
 
 
@@ -62,7 +63,11 @@ def shell(block: str, folder: Path, environment: dict[str, str]) -> str:
     return done.stdout
 
 
-def test_given_the_readme_then_few_commands_lead_to_a_schedule_of_ones_own() -> None:
+def test_given_the_readme_then_it_starts_as_the_quickstart_does() -> None:
+    assert blocks_of("Your own schedule", README) == blocks_of(HEADING)[:1]
+
+
+def test_given_the_quickstart_then_few_commands_lead_to_a_schedule_of_ones_own() -> None:
     start, apply, *_ = blocks_of(HEADING)
     lines = [line for line in (start + apply).splitlines() if line.startswith(("make ", "tidegate "))]
     commands = [command for line in lines for command in line.split(" && ")]
@@ -71,7 +76,7 @@ def test_given_the_readme_then_few_commands_lead_to_a_schedule_of_ones_own() -> 
 
 
 @pytest.mark.nightly
-def test_given_a_stranger_who_follows_the_readme_then_everything_happens_as_it_says(
+def test_given_a_stranger_who_follows_the_quickstart_then_everything_happens_as_it_says(
     start_dev: Callable[..., Dev], tmp_path: Path
 ) -> None:
     start, apply, look, records = blocks_of(HEADING)
@@ -85,7 +90,9 @@ def test_given_a_stranger_who_follows_the_readme_then_everything_happens_as_it_s
 
     looked = shell(look, tmp_path, dev.environment)
     assert re.search(r"^count of \d{4}-\d\d-\d\d \d\d:\d\d:[03]0\+00:00: 1000 rows$", looked, re.MULTILINE), looked
-    sys.stdout.write(f"README: the program's line is there {time.monotonic() - begun:.1f} s after the first command\n")
+    sys.stdout.write(
+        f"quickstart: the program's line is there {time.monotonic() - begun:.1f} s after the first command\n"
+    )
     until(lambda: "succeeded" in states_of(dev, "count"), "the schedule has a succeeded run", BLOCK_S_MAX)
     until(lambda: "succeeded" in states_of(dev, "after-count"), "its follow-up has one, too", BLOCK_S_MAX)
 

@@ -38,7 +38,7 @@ def check_sources(case: Case) -> Iterator[str]:
 
 
 def _was_silent(case: Case, step: SourceStep) -> bool:
-    """Whether it was refused because its topic did not answer for 5 s (docs/sources.md).
+    """Whether it was refused because its topic did not answer for 5 s (docs/events.md).
 
     The last question may come so much before their end, and who is frozen meanwhile asks no other.
     """

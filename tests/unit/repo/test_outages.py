@@ -1,4 +1,4 @@
-"""docs/outages.md names what is there: tests, phases of the chaos rig, log events, metrics, reasons; and each phase has its row."""
+"""docs/outages.md names what is there: tests, phases of the chaos rig, log events, metrics, reasons; and each phase has its section."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from tidegate_core.explain.why.codes import CODES
 from tidegate_telemetry.log_events import LOG_EVENTS
 from tidegate_telemetry.metric_names import METRICS
 
-CELLS = 6
-"""Of a row: failure, stops, goes on, you see, normal again, shown by."""
+LABELS = ("Stops", "Goes on", "You see", "Normal again", "Shown by")
+"""Of the items of a failure's section, in this order."""
+SECTION = re.compile(r"^### ([^\n]+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
+ITEM = re.compile(r"^- \*\*([\w ]+):\*\*\s(.*?)(?=^- \*\*|\Z)", re.MULTILINE | re.DOTALL)
 TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 WORD = re.compile(r"`([a-z]+(?:[_/][a-z]+)+)(?:\{[^`]*\})?`")
 OTHER_WORDS = frozenset(
@@ -25,15 +27,17 @@ OTHER_WORDS = frozenset(
 
 @pytest.fixture(scope="module")
 def rows(root: Path) -> list[list[str]]:
-    lines = (root / "docs/outages.md").read_text(encoding="utf-8").splitlines()
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-    return [row for row in cells if row[0] != "failure" and not set(row[0]) <= {"-"}]
-
-
-def test_given_a_row_then_it_says_everything_and_what_shows_it(rows: list[list[str]]) -> None:
-    assert rows
-    wrong = [row[0] for row in rows if len(row) != CELLS or not all(row)]
+    """Returns the failure and its items' texts, section by section."""
+    page = (root / "docs/outages.md").read_text(encoding="utf-8")
+    sections = [(failure, ITEM.findall(body)) for failure, body in SECTION.findall(page)]
+    wrong = [failure for failure, items in sections if tuple(label for label, _ in items) != LABELS]
     assert wrong == []
+    return [[failure, *(" ".join(text.split()) for _, text in items)] for failure, items in sections]
+
+
+def test_given_a_failure_then_it_says_everything_and_what_shows_it(rows: list[list[str]]) -> None:
+    assert rows
+    assert [row[0] for row in rows if not all(row)] == []
     unshown = [
         row[0] for row in rows if not TEST.search(row[-1]) and "phase" not in row[-1] and "not shown" not in row[-1]
     ]
@@ -48,7 +52,7 @@ def test_given_a_test_that_is_named_then_it_is_there(rows: list[list[str]], root
     assert sorted(file for file, names in tests.items() if not names) == []
 
 
-def test_given_the_phases_then_each_has_a_row_and_no_other_is_named(rows: list[list[str]]) -> None:
+def test_given_the_phases_then_each_has_a_section_and_no_other_is_named(rows: list[list[str]]) -> None:
     named = {
         name
         for row in rows

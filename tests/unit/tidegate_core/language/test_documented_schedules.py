@@ -20,7 +20,8 @@ from tidegate_core.language.triggers.preview import preview
 from tidegate_core.language.values.instants import parse_instant
 from tidegate_ports.common.yaml_core_schema import CoreSchemaLoader
 
-PAGE = (Path(__file__).parents[4] / "docs" / "schedules.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[4] / "docs"
+PAGE = "\n".join((DOCS / name).read_text(encoding="utf-8") for name in ("schedules.md", "messages.md"))
 NOW = parse_instant("2026-11-20T22:00:00Z")
 SHOWN: list[Doc] = [yaml.load(text, CoreSchemaLoader) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
 SCHEDULES = [pytest.param(each, id=each["name"]) for each in SHOWN if "kind" in each]

@@ -23,7 +23,10 @@ from tidegate_core.language.triggers import Trigger
 from tidegate_core.language.values.document import Document
 from tidegate_core.language.values.planned_features import PlannedKinds
 
-DOCUMENTATION = (Path(__file__).parents[4] / "docs" / "schedules.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[4] / "docs"
+DOCUMENTATION = "\n".join(
+    (DOCS / name).read_text(encoding="utf-8") for name in ("schedules.md", "messages.md", "events.md")
+)
 UNIONS: dict[str, Any] = {"trigger": Trigger, "constraint": Constraint, "program": Program, "target": Target}
 
 

@@ -13,7 +13,7 @@ from tidegate_core.language.events.event_source import SourceSpec
 from tidegate_core.language.formats.parsing import parse_source
 from tidegate_core.language.values.problems import InvalidInput
 
-GUIDE = Path(__file__).parents[5] / "docs/sources.md"
+GUIDE = Path(__file__).parents[5] / "docs/events.md"
 
 
 def a_source(event: Any = None, **more: Any) -> dict[str, Any]:
