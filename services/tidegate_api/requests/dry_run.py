@@ -9,7 +9,7 @@ from tidegate_core.language.definitions.quotas import quota_of
 from tidegate_core.language.definitions.schedule_validation import check_schedule
 from tidegate_core.language.requests.record_authorization import authorize_request
 from tidegate_core.language.requests.requests import ScheduleApply
-from tidegate_core.language.targets.programs import ProgramTarget, PysparkProgram
+from tidegate_core.language.targets.programs import PysparkProgram
 from tidegate_core.language.values.problems import InvalidInput, Problem, RefusedRecord
 from tidegate_core.language.values.topic_namespaces import EVERY
 from tidegate_ports.common.program_file_check import FileSystemSilent
@@ -55,20 +55,19 @@ async def dry_run(
                 making_up=making_up,
             )
         )
-        target = wanted.spec.target
-        if isinstance(target, ProgramTarget) and isinstance(target.program, PysparkProgram):
-            refused = refused_conf(target.program.conf)
+        for field, program in wanted.spec.target_rules.programs.items():
+            refused = refused_conf(program.conf) if isinstance(program, PysparkProgram) else None
             if refused is not None:
                 hint = "its runs would all be rejected: change conf, or the node"
-                problems += (Problem("target.program", refused, hint),)
-        if with_file and isinstance(target, ProgramTarget):
-            try:
-                unusable = await services.pools.looks.problem_with(target.program.file, "the API's host")
-            except FileSystemSilent as silent:
-                unusable = str(silent)
-            if unusable is not None:
-                hint = "give the path of a file that nodes and API can read"
-                problems += (Problem("target.program.file", unusable, hint),)
+                problems += (Problem(field, refused, hint),)
+            if with_file:
+                try:
+                    unusable = await services.pools.looks.problem_with(program.file, "the API's host")
+                except FileSystemSilent as silent:
+                    unusable = str(silent)
+                if unusable is not None:
+                    hint = "give the path of a file that nodes and API can read"
+                    problems += (Problem(f"{field}.file", unusable, hint),)
         return problems
 
     return await services.schedules.try_apply(wanted, now, found, conflict=412 if if_match else 409)

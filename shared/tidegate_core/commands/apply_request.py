@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from tidegate_core.commands import schedule_commands
 from tidegate_core.commands.end_pending import ENDED_PER_PAGE
+from tidegate_core.commands.fire_route import ScheduleChange, change_of, route_of
 from tidegate_core.commands.pending_pages import LEAVES_INDEX, page_of
 from tidegate_core.commands.quota_enforcement import counted_problems
 from tidegate_core.commands.request_answer import Outcome
@@ -21,6 +22,7 @@ from tidegate_core.engine.shard_writer import ShardWriter, WriterClosed
 from tidegate_core.firing import misfires
 from tidegate_core.firing.fire import FireSchedule
 from tidegate_core.language.definitions.quotas import quota_of
+from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.definitions.schedule_validation import check_schedule
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.language.requests.receipts import Receipt, ReceiptStatus
@@ -40,7 +42,6 @@ from tidegate_core.language.requests.requests import (
 from tidegate_core.language.targets.programs import PysparkProgram
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.language.values.problems import Problem, RefusedRecord
-from tidegate_core.messages.recurring.recurring_change import RecurringChange
 from tidegate_core.messages.recurring.recurring_queue import RecurringQueue
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Inspect, Inspected
@@ -227,12 +228,7 @@ class ApplyRequest(Procedure):
         if outcome.receipt is None:
             before = yield from self._make_due(lane, request, before)
             try:
-                if _sends_messages(request, definition):
-                    yield from self._move_recurring(lane, request, request_id, position, before, definition, outcome)
-                else:
-                    applied = yield from self._decide(lane, request, position, before, definition, lane.host.now)
-                    move = self._move(lane, request, request_id, position, applied, before, outcome)
-                    yield from lane.decide_alone(move)
+                yield from self._move_schedule(lane, request, request_id, position, before, definition, outcome)
             except (Fenced, WriterClosed, TopicsUnanswered, Deferred):
                 raise
             except Exception:
@@ -263,7 +259,7 @@ class ApplyRequest(Procedure):
                 most = (most or ENDED_PER_PAGE) // 2 or 1
                 lane.host.note("page_halved", shard=lane.shard, about=self.about, most=most, error=repr(error))
 
-    def _move_recurring(
+    def _move_schedule(
         self,
         lane: ShardWriter,
         request: ScheduleRequest,
@@ -273,13 +269,17 @@ class ApplyRequest(Procedure):
         definition: Definition | None,
         outcome: Outcome,
     ) -> Operation[None]:
-        """Nothing of the schedule is sent from here on, until it has moved or it turns out that it does not."""
-        change = RecurringChange(self.recurring, lane, request.namespace, request.name)
+        """Decides and moves the state. What lies outside of the state is held from here on, until it has moved too or stays as it is."""
+        specs = _definitions_around(request, definition)
+        change = change_of(specs, self.recurring, lane, request.namespace, request.name)
         try:
             yield from change.begin()
             before = change.caught_up(before)
             applied = yield from self._decide(lane, request, position, before, definition, change.since)
-            applied = schedule_commands.outside_of_state(applied, request, definition)
+            after = next(_definitions_around(request, definition), None)
+            if applied.state is not None and after is not None:
+                state, first = route_of(after).split_next(applied.state)
+                applied = replace(applied, state=state, first=first)
             move = self._move(lane, request, request_id, position, applied, before, outcome, change)
             yield from lane.decide_alone(move)
         finally:
@@ -294,7 +294,7 @@ class ApplyRequest(Procedure):
         applied: StateChange,
         before: ScheduleState | None,
         outcome: Outcome,
-        change: RecurringChange | None = None,
+        change: ScheduleChange,
     ) -> MoveState:
         most = quota_of(lane.host.holding.quotas, request.namespace).schedules_max
         stale = () if most is None else (keys.schedule_count(request.namespace),)
@@ -402,16 +402,16 @@ class ApplyRequest(Procedure):
             trigger_stays=stays,
             making_up=misfires.made_up_by_apply(spec, before),
         )
-        if not spec.sends_messages:
-            conf = spec.program.conf if isinstance(spec.program, PysparkProgram) else {}
-            inspected = yield Inspect(spec.program.type, spec.program.file, conf)
+        for field, program in spec.target_rules.programs.items():
+            conf = program.conf if isinstance(program, PysparkProgram) else {}
+            inspected = yield Inspect(program.type, program.file, conf)
             assert isinstance(inspected, Inspected)
             if inspected.problem is not None:
                 hint = "give the path of a file that the nodes can read"
-                errors += (Problem(field="target.program.file", problem=inspected.problem, hint=hint),)
+                errors += (Problem(field=f"{field}.file", problem=inspected.problem, hint=hint),)
             if inspected.refused is not None:
                 hint = "its runs would all be rejected: change conf, or the node"
-                errors += (Problem(field="target.program", problem=inspected.refused, hint=hint),)
+                errors += (Problem(field=field, problem=inspected.refused, hint=hint),)
         errors += yield from counted_problems(lane, spec, before, quota)
         if errors:
             return StateChange(ReceiptStatus.REJECTED, errors=errors)
@@ -462,10 +462,12 @@ def _with_its_mode(request: ScheduleRequest, definition: Definition | None) -> S
     return request
 
 
-def _sends_messages(request: ScheduleRequest, definition: Definition | None) -> bool:
-    """Whether messages are what the schedule sends now, or would send after the request."""
-    wanted = isinstance(request, ScheduleApply) and request.spec.sends_messages
-    return wanted or (definition is not None and parsed(definition.spec).sends_messages)
+def _definitions_around(request: ScheduleRequest, definition: Definition | None) -> Iterator[ScheduleSpec]:
+    """Yields the definition that the request brings, and the present one."""
+    if isinstance(request, ScheduleApply):
+        yield request.spec
+    if definition is not None:
+        yield parsed(definition.spec)
 
 
 def _begins_anew(applied: StateChange, before: ScheduleState | None) -> bool:

@@ -140,7 +140,7 @@ class EndPending:
         if isinstance(pending, Run) and pending.failure is not None:
             return False
         spec = spec_of(unit, state.namespace, state.name, state.version)
-        if spec is None or spec.sends_messages:
+        if spec is None or not spec.target_rules.makes_jobs:
             return False
         return pending.trigger == "time" or (isinstance(pending, Run) and self.keeps == "finish_admitted")
 

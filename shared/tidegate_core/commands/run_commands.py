@@ -11,7 +11,6 @@ from tidegate_core.language.requests.receipts import Receipt, ReceiptStatus
 from tidegate_core.language.requests.requests import RunRelease, ScheduleTrigger
 from tidegate_core.language.triggers.trigger import EventTrigger
 from tidegate_core.language.values.log_position import Position
-from tidegate_core.language.values.planned_features import LANGUAGE
 from tidegate_core.language.values.problems import Problem
 from tidegate_core.rows import keys
 from tidegate_core.rows.job import Job
@@ -27,12 +26,6 @@ from tidegate_core.shard.schedule_state import is_cut, oldest_kept_generation
 from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.shard.spec_cache import parsed
 from tidegate_core.writes.unit_of_work import UnitOfWork
-
-NO_MANUAL_MESSAGES = Problem(
-    field="type",
-    problem=f"for a schedule that sends messages is planned for {LANGUAGE}",
-    hint="send the message once, with a request of type message.send",
-)
 
 NO_WAITING_JOB = Problem(
     field="job_id",
@@ -92,8 +85,9 @@ class TriggerNow:
             )
             assert definition is not None
             spec = parsed(definition.spec)
-            if spec.sends_messages:
-                status, errors = ReceiptStatus.REJECTED, (NO_MANUAL_MESSAGES,)
+            of_target = spec.target_rules.trigger_problem()
+            if of_target is not None:
+                status, errors = ReceiptStatus.REJECTED, (of_target,)
             elif self._waiting(state, spec) >= spec.max_pending:
                 status, errors = ReceiptStatus.REJECTED, (_queue_is_full(spec.max_pending),)
             else:

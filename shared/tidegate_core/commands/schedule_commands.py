@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tidegate_core.commands.fire_route import ScheduleChange, route_of
 from tidegate_core.commands.quota_enforcement import count_after
 from tidegate_core.commands.request_answer import Outcome, answer
 from tidegate_core.evidence.tick_cursor import first_tick
@@ -19,14 +20,13 @@ from tidegate_core.firing import misfires
 from tidegate_core.language.definitions.catch_up_policy import is_too_old
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.requests.receipts import Discarded, Receipt, ReceiptStatus
-from tidegate_core.language.requests.requests import ScheduleApply, ScheduleRequest
+from tidegate_core.language.requests.requests import ScheduleRequest
 from tidegate_core.language.triggers.search import NEVER, Next, Search
 from tidegate_core.language.triggers.trigger import EventTrigger, TimeTrigger
 from tidegate_core.language.values.derived_ids import incarnation_of
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.language.values.pending_modes import KEEPS_DUE, OnUpdate
 from tidegate_core.language.values.problems import Problem
-from tidegate_core.messages.recurring.recurring_change import RecurringChange
 from tidegate_core.rows import keys
 from tidegate_core.rows.receipt import expiry
 from tidegate_core.rows.schedule import Definition, ScheduleState
@@ -37,7 +37,7 @@ from tidegate_core.rows.timer import TimerRow
 from tidegate_core.shard.events.outbox import gone_row
 from tidegate_core.shard.schedule_state import carried_on, fires, oldest_kept_generation
 from tidegate_core.shard.shard_cache import ShardCache
-from tidegate_core.shard.spec_cache import parsed, spec_of
+from tidegate_core.shard.spec_cache import spec_of
 from tidegate_core.shard.timer_rows import as_all_read_it, move_row, nominal_row, tick_row
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
@@ -56,7 +56,7 @@ class StateChange:
         definition: The version's spec, for `schedule.apply`.
         has_pages: Whether pages follow that end, park or release what is pending, before the answer is settled.
         backlog: Of a resume: instants of the suspended span that are made up for.
-        first: First nominal of a schedule that sends messages: those lie in no state, and have no timer row of the run plane.
+        first: First nominal of a schedule whose next instant does not lie in the state (`FireRoute`).
     """
 
     status: ReceiptStatus
@@ -85,7 +85,7 @@ class MoveState:
     before: ScheduleState | None
     outcome: Outcome
     memory: ShardCache
-    recurring: RecurringChange | None = None
+    change: ScheduleChange
     keeps_until: int | None = None
     most: int | None = None
     stale: tuple[Key, ...] = ()
@@ -135,9 +135,7 @@ class MoveState:
 
     def _end_generation(self, unit: UnitOfWork, before: ScheduleState | None, state: ScheduleState, now: int) -> int:
         """Returns how many occurrences of a recurring message end with it unsent."""
-        closed, withdrawn = (
-            (None, 0) if self.recurring is None else self.recurring.write(unit, state, self.applied.first)
-        )
+        closed, withdrawn = self.change.write(unit, state, self.applied.first)
         if before is not None:
             asked_at = self.position.append_time
             past = PastGeneration.of(
@@ -241,9 +239,8 @@ def applied_spec(
     state = next_state(before, position, spec.namespace, spec.name, now)
     if fresh and spec.suspended:
         state = replace(state, status="suspended", suspended_at=now)
-    if spec.sends_messages and state.status == "suspended":
-        # Messages know no other mode: held as a program's it would send what falls due.
-        state = replace(state, mode="drop")
+    if state.status == "suspended":
+        state = replace(state, mode=spec.target_rules.mode_of_suspended(state.mode))
     if fresh or before is None or on_update == "restart":
         state = _restarted(state, spec, now)
     elif on_update in KEEPS_DUE:
@@ -251,7 +248,7 @@ def applied_spec(
         if not fires(state):
             # A resume begins a new generation, and these jobs go on.
             state = replace(state, kept_from=state.generation)
-        if isinstance(spec.trigger, TimeTrigger) and not spec.sends_messages:
+        if isinstance(spec.trigger, TimeTrigger) and spec.target_rules.makes_jobs:
             # A resume's cut that is not through is about the jobs that stay.
             state = replace(state, shedding=before.shedding, cut_through=before.cut_through)
     elif on_update == "carry":
@@ -304,19 +301,6 @@ def _restarted(state: ScheduleState, spec: ScheduleSpec, now: int) -> ScheduleSt
         return restarted.at_next(NEVER).at_tick(NEVER)
     following = first_nominal(spec, ref, restarted, now)
     return restarted.at_next(following).at_tick(first_tick(spec, restarted, now))
-
-
-def outside_of_state(applied: StateChange, request: ScheduleRequest, definition: Definition | None) -> StateChange:
-    """Returns the same, with the next instant of a schedule that sends messages taken out of the state.
-
-    Nothing is written when such a schedule fires, so the state cannot say what comes next.
-    """
-    spec = request.spec if isinstance(request, ScheduleApply) else None
-    if spec is None and definition is not None:
-        spec = parsed(definition.spec)
-    if spec is None or not spec.sends_messages or applied.state is None:
-        return applied
-    return replace(applied, state=applied.state.at_next(NEVER), first=applied.state.next_nominal)
 
 
 def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Position, now: int) -> StateChange:
@@ -373,15 +357,11 @@ def first_nominal(spec: ScheduleSpec, ref: str, state: ScheduleState, now: int, 
 
 
 def coming_instants(spec: ScheduleSpec, state: ScheduleState, now: int) -> tuple[int, ...]:
-    """Returns up to three instants that are still to come.
-
-    The state of a schedule that sends messages does not name the next one: nothing is written when it fires.
-    """
-    if not spec.sends_messages or state.status != "active" or not isinstance(spec.trigger, TimeTrigger):
-        return next_instants(spec, state, now)
-    ref = keys.schedule_ref(state.namespace, state.name)
-    following = spec.trigger.seek(max(now, state.activated_at) - 1, ref, Search.of_a_decision())
-    return next_instants(spec, state.at_next(following), now)
+    """Returns up to three instants that are still to come, wherever the target keeps the next one."""
+    if state.status == "active" and isinstance(spec.trigger, TimeTrigger):
+        ref = keys.schedule_ref(state.namespace, state.name)
+        state = state.at_next(route_of(spec).following(spec.trigger, ref, state, now))
+    return next_instants(spec, state, now)
 
 
 def first_future_instant(trigger: TimeTrigger, ref: str, state: ScheduleState, now: int, search: Search) -> Next:

@@ -52,10 +52,6 @@ ANOTHER_SUSPEND = Problem(
     "suspended_at", "is not when the schedule was suspended, or it began so", "look at its suspension, and decide anew"
 )
 ANOTHER_END = Problem("until", "differs from when the schedule is resumed by itself already", "resume it first")
-PROGRAMS_ONLY = Problem("mode", "is for schedules that start programs: messages wait for nothing", "use drop")
-NO_BACKLOG = Problem(
-    "backlog", "is for schedules that start programs: of what a suspended one missed nothing is sent", "use none"
-)
 ONE_EACH = Problem(
     "backlog", "would merge what different events have made", "use all or none: last and coalesce are for time triggers"
 )
@@ -110,9 +106,8 @@ def suspended(
 
 
 def _suspend_problems(spec: ScheduleSpec, mode: str, until: int | None, now: int) -> tuple[Problem, ...]:
-    errors: list[Problem] = []
-    if spec.sends_messages and mode != "drop":
-        errors.append(PROGRAMS_ONLY)
+    of_target = spec.target_rules.suspend_problem(mode)
+    errors = [] if of_target is None else [of_target]
     if until is not None and until <= now:
         errors.append(Problem("until", "has passed", "name an instant that is still to come"))
     return tuple(errors)
@@ -232,8 +227,9 @@ def _with_span(spans: tuple[int, ...], begin: int, end: int) -> tuple[int, ...]:
 
 
 def _backlog_problems(spec: ScheduleSpec, before: ScheduleState, backlog: Backlog | None) -> tuple[Problem, ...]:
-    if spec.sends_messages and backlog not in (None, "none"):
-        return (NO_BACKLOG,)
+    of_target = spec.target_rules.backlog_problem(backlog)
+    if of_target is not None:
+        return (of_target,)
     if isinstance(spec.trigger, EventTrigger) and backlog in {"last", "coalesce"} and clocks_stopped(before):
         return (ONE_EACH,)
     return ()

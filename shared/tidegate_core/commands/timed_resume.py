@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tidegate_core.commands.apply_request import ApplyRequest
+from tidegate_core.commands.fire_route import ScheduleChange, route_of
 from tidegate_core.commands.request_answer import Outcome
 from tidegate_core.commands.schedule_commands import MoveState, StateChange
 from tidegate_core.engine.actor_context import Fenced
@@ -18,17 +19,14 @@ from tidegate_core.engine.operations import Operation
 from tidegate_core.engine.shard_writer import ShardWriter, WriterClosed
 from tidegate_core.language.requests.receipts import ReceiptStatus
 from tidegate_core.language.requests.requests import Request, ScheduleRequest, ScheduleResume
-from tidegate_core.language.targets.message_target import MessageTarget
 from tidegate_core.language.triggers import TimeTrigger
 from tidegate_core.language.values.log_position import FIRST_POSITION, Position
-from tidegate_core.messages.recurring.recurring_change import RecurringChange
 from tidegate_core.messages.recurring.recurring_queue import RecurringQueue
 from tidegate_core.rows import keys
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.rows.store_operations import Batch, Delete
 from tidegate_core.rows.timer import TimerRow
-from tidegate_core.shard.outages.outage_time import OUTAGE_GRACE_MS
 from tidegate_core.shard.schedule_state import fires
 from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.shard.spec_cache import parsed
@@ -86,7 +84,7 @@ class ResumeWhenDue(ApplyRequest):
         applied: StateChange,
         before: ScheduleState | None,
         outcome: Outcome,
-        change: RecurringChange | None = None,
+        change: ScheduleChange,
     ) -> MoveState:
         return MoveState(
             request, request_id, position, applied, before, outcome, self.memory, change, keeps_until=self.timer.at
@@ -148,7 +146,7 @@ def _ended_at(before: ScheduleState, definition: Definition | None, now: int) ->
     an update in the suspended span counts from itself.
 
     What made jobs all along (`hold`) has none to make for it, and makes none behind it before (`fires_through`); what hears events listens
-    from where it can. Messages have no jobs that could wait for their turn: of them as much is sent as is late, and no miss.
+    from where it can.
     """
     if definition is None or fires(before) or before.until is None:
         return now
@@ -156,9 +154,7 @@ def _ended_at(before: ScheduleState, definition: Definition | None, now: int) ->
     if not isinstance(spec.trigger, TimeTrigger):
         return now
     promised = max(before.until, before.changed_at)
-    if isinstance(spec.target, MessageTarget):
-        promised = max(promised, now - OUTAGE_GRACE_MS)
-    return min(now, promised)
+    return min(now, route_of(spec).resumes_from(promised, now))
 
 
 def resume_when_due(timer: TimerRow, memory: ShardCache, recurring: RecurringQueue, begun: int) -> ResumeWhenDue:

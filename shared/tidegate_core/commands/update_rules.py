@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
-from tidegate_core.language.values.pending_modes import FOR_PROGRAMS, OnUpdate
+from tidegate_core.language.values.pending_modes import OnUpdate
 from tidegate_core.language.values.problems import Problem
 
-PROGRAMS_ONLY = Problem(
-    "on_update", "is for schedules that start programs: messages wait for nothing", "leave it out, or use restart"
-)
 ALREADY_ACTIVE = Problem(
     "suspended",
     "only says how a schedule begins, and this one is active",
@@ -42,10 +39,11 @@ def trigger_stays(how: OnUpdate, *, exists: bool) -> bool:
 
 
 def _kept_problems(how: OnUpdate, spec: ScheduleSpec, former: ScheduleSpec | None) -> tuple[Problem, ...]:
-    if former is None or how not in FOR_PROGRAMS:
+    if former is None:
         return ()
-    if spec.sends_messages or former.sends_messages:
-        return (PROGRAMS_ONLY,)
+    of_target = spec.target_rules.update_problem(how) or former.target_rules.update_problem(how)
+    if of_target is not None:
+        return (of_target,)
     if how == "carry" and former.trigger != spec.trigger:
         return (OTHER_TRIGGER,)
     return ()

@@ -109,7 +109,9 @@ def _missing_nothing(state: ScheduleState) -> ScheduleState:
 
 
 def _making_up(state: ScheduleState, spec: ScheduleSpec, begin: int, mode: CatchUp) -> ScheduleState:
-    if mode == "none" or state.status != "active" or spec.sends_messages or not isinstance(spec.trigger, TimeTrigger):
+    if mode == "none" or state.status != "active" or not isinstance(spec.trigger, TimeTrigger):
+        return state
+    if not spec.target_rules.makes_jobs:
         return state
     if spec.trigger.fires_left(state.fires) == 0:
         return state

@@ -14,7 +14,7 @@ from tidegate_core.explain.audit.expected_occurrences import WideSuspends
 from tidegate_core.explain.audit.findings import Findings, Unjudged
 from tidegate_core.explain.audit.message_tallies import MessageFacts, Named, is_passed
 from tidegate_core.explain.audit.shard_snapshot import ShardFacts, Window
-from tidegate_core.language.targets.message_target import MessageTarget
+from tidegate_core.explain.target_audit import audit_of
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.messages.recurring.fire_series import Fire, FireSeries
 from tidegate_core.rows.message import FIRST_VERSION, MessageName, public_id
@@ -103,7 +103,8 @@ def sink_facts(facts: ShardFacts, messages: MessageFacts, window: Window) -> Sin
     """Returns what a comparison of a window needs of a shard, and no more: all shards are held at a time."""
     rows = {named: row for named, row in messages.rows.items() if window.has(row.nominal)}
     ids = {message_id for message_id, _ in rows}
-    targets = {of: parsed(text).target for of, text in facts.specs.items()}
+    specs = {of: parsed(text) for of, text in facts.specs.items()}
+    topics = {of: audit_of(spec).topic(spec) for of, spec in specs.items()}
     return SinkFacts(
         replace(
             messages,
@@ -114,7 +115,7 @@ def sink_facts(facts: ShardFacts, messages: MessageFacts, window: Window) -> Sin
             tallies=(),
         ),
         facts.controls,
-        {of: target.topic for of, target in targets.items() if isinstance(target, MessageTarget)},
+        {of: topic for of, topic in topics.items() if topic is not None},
     )
 
 

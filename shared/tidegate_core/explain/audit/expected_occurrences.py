@@ -12,6 +12,7 @@ from typing import Final
 
 from tidegate_core.commands.scope_commands import forgotten_before
 from tidegate_core.explain.audit.shard_snapshot import Window
+from tidegate_core.explain.target_audit import audit_of
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.triggers.search import Search
 from tidegate_core.language.triggers.trigger import TimeTrigger
@@ -260,7 +261,7 @@ def expected_of(
         spec = None if text is None else parsed(text)
         if spec is None:
             expected.unjudged.append(NO_VERSION)
-        elif isinstance(spec.trigger, TimeTrigger) and not spec.sends_messages:
+        elif audit_of(spec).expects_ledger(spec):
             expected.add_all_of(ref, spec, generation, window, wide)
     return expected
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tidegate_core.commands.fire_route import route_of
 from tidegate_core.commands.schedule_commands import first_future_instant
 from tidegate_core.explain.why.admission_dry_run import Views, line_of
 from tidegate_core.explain.why.job_reasons import asks_for_a_job, first_of, of_evidence, of_job, of_schedule
 from tidegate_core.explain.why.ledger_reasons import of_ledger
-from tidegate_core.explain.why.occurrence_reasons import at_instant, being_made, max_fires, not_found_yet
+from tidegate_core.explain.why.occurrence_reasons import at_instant, max_fires, not_found_yet
 from tidegate_core.explain.why.query_time import QueryTime, asked
 from tidegate_core.explain.why.reason import Explanation, Reason, further
 from tidegate_core.explain.why.run_reasons import of_run, why_it_ended
-from tidegate_core.explain.why.schedule_reasons import standing
+from tidegate_core.explain.why.schedule_reasons import being_made, standing
 from tidegate_core.explain.why.schedule_snapshot import Facts
 from tidegate_core.language.triggers.on_time.at import AtTrigger
 from tidegate_core.language.triggers.preview import zone_meant, zone_of
@@ -136,11 +137,10 @@ def _trigger(facts: Facts) -> list[Reason]:
         return _events(facts)
     trigger, state = spec.trigger, facts.state
     assert isinstance(trigger, TimeTrigger)
-    following = state.following
+    following = route_of(spec).following(trigger, facts.ref, state, facts.now)
     if facts.controls.covers(state.namespace):
-        following = first_future_instant(trigger, facts.ref, state, facts.now, Search.of_a_decision())
-    if spec.sends_messages:
-        following = trigger.seek(max(facts.now, state.activated_at) - 1, facts.ref, Search.of_a_decision())
+        shown = state.at_next(following)
+        following = first_future_instant(trigger, facts.ref, shown, facts.now, Search.of_a_decision())
     if following.is_bound:
         return [not_found_yet(following)]
     if following.at is not None and following.at <= facts.now:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate_core.commands.schedule_commands import first_future_instant
+from tidegate_core.explain.target_audit import audit_of
 from tidegate_core.explain.why.admission_dry_run import Views
 from tidegate_core.explain.why.job_reasons import of_evidence, of_job
 from tidegate_core.explain.why.ledger_reasons import of_ledger
 from tidegate_core.explain.why.query_time import QueryTime
 from tidegate_core.explain.why.reason import Reason
-from tidegate_core.explain.why.schedule_reasons import standing, suspended_at, unserved
+from tidegate_core.explain.why.schedule_reasons import standing, suspended_at
 from tidegate_core.explain.why.schedule_snapshot import Facts
 from tidegate_core.explain.why.trigger_match import unnamed
 from tidegate_core.language.constraints.constraint import Compared
@@ -23,13 +24,11 @@ from tidegate_core.language.triggers.trigger import TimeTrigger
 from tidegate_core.language.values.instants import Instant, format_instant
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.ledger import LedgerRow
-from tidegate_core.shard.jobs import LEDGER_DAYS
 from tidegate_core.shard.schedule_state import fires
 from tidegate_core.shard.spec_cache import parsed
 
 COUNTED_MAX = 1_000
 """Occurrences still to come that are walked to find the last one that `max_fires` allows."""
-LEDGER_KEPT_MS = LEDGER_DAYS * 24 * 3_600_000
 
 
 def at_instant(views: Views, facts: Facts, asked: QueryTime) -> list[Reason]:
@@ -132,17 +131,7 @@ def _due(facts: Facts, spec: ScheduleSpec, instant: Instant) -> list[Reason]:
         if last is not None:
             return [_max_fires_then(spec, last)]
         return [Reason("not_due", f"due at {format_instant(instant)}", instant, {"nominal": format_instant(instant)})]
-    if spec.sends_messages:
-        return [_message(facts, instant)]
-    if state.next_nominal is not None and instant >= (state.gathered_from or state.next_nominal):
-        return unserved(facts) or [being_made(instant if state.next_nominal_is_bound else state.next_nominal)]
-    if instant < state.activated_at:
-        since = format_instant(state.activated_at)
-        text = f"an update or a resume had it count from {since} on, and nothing was made of this instant before"
-        return [Reason("counts_from_later", text, None, {"activated_at": since})]
-    if instant + LEDGER_KEPT_MS < facts.now:
-        return [Reason("forgotten", f"entries of the ledger are kept {LEDGER_DAYS} days", None, {"days": LEDGER_DAYS})]
-    return [Reason("not_known", "it was due, and nothing that is kept says what became of it")]
+    return audit_of(spec).why_no_trace(facts, instant)
 
 
 def _has_fired_enough(facts: Facts, spec: ScheduleSpec) -> bool:
@@ -187,26 +176,11 @@ def max_fires(facts: Facts, spec: ScheduleSpec) -> Reason:
     return Reason("max_fires_reached", text, None, {"max_fires": most, "last": last})
 
 
-def being_made(nominal: Instant) -> Reason:
-    text = f"due since {format_instant(nominal)}, and its job is made now"
-    return Reason("being_made", text, None, {"next": format_instant(nominal)})
-
-
 def not_found_yet(following: Next) -> Reason:
     assert following.at is not None
     through = format_instant(following.at)
     text = f"it leaves out so much that no instant was found before {through}; then it is searched on"
     return Reason("not_found_yet", text, following.at, {"none_before": through})
-
-
-def _message(facts: Facts, instant: Instant) -> Reason:
-    outage = next((each for each in facts.outages if instant in each), None)
-    text = "a recurring message was due; nothing is written when it is sent"
-    values: dict[str, Compared] = {"nominal": format_instant(instant)}
-    if outage is not None:
-        values["outage_from"], values["outage_to"] = format_instant(outage.begin), format_instant(outage.end)
-        text += f"; nobody served it from {values['outage_from']} to {values['outage_to']}, and catchup says what then"
-    return Reason("message_due", text, None, values)
 
 
 # -- event triggers -------------------------------------------------------------------------------------------------------

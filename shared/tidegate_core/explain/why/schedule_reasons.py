@@ -116,3 +116,9 @@ def _wide_at(facts: Facts, instant: Instant) -> list[Reason]:
 def _by(actor: str | None, reason: str | None) -> str:
     who = f", by {actor}" if actor else ""
     return f"{who}: {reason}" if reason else who
+
+
+def being_made(nominal: Instant) -> Reason:
+    """Returns that an instant is due, and its job is about to be written."""
+    text = f"due since {format_instant(nominal)}, and its job is made now"
+    return Reason("being_made", text, None, {"next": format_instant(nominal)})

@@ -63,37 +63,25 @@ class CatchUpPolicy(Document):
 
 def catch_up_problems(spec: ScheduleSpec) -> list[Problem]:
     """Returns why what a schedule wants to be made up for does not fit to its trigger or its target."""
-    wanted = spec.catchup
-    if isinstance(spec.trigger, EventTrigger) and spec.sends_messages:
-        return []  # That is what is wrong with it, and is told.
+    wanted, rules = spec.catchup, spec.target_rules
     if isinstance(spec.trigger, EventTrigger):
+        if not rules.takes_event_triggers or wanted == CatchUpPolicy():
+            return []  # The rules of the target report the trigger itself.
         hint = "leave it out: events that came in an outage are counted after it"
-        problem = "is about instants of a time trigger, and this trigger counts events"
-        return [] if wanted == CatchUpPolicy() else [Problem("catchup", problem, hint)]
-    if spec.sends_messages:
-        return _of_messages(wanted)
-    if wanted.on_create != "none" and spec.trigger.start is None:
-        problem = f'is "{wanted.on_create}", and the trigger does not say from when on'
-        return [Problem("catchup.on_create", problem, "give the trigger a start")]
-    return []
-
-
-def _of_messages(wanted: CatchUpPolicy) -> list[Problem]:
-    """A fire of a recurring message is written nowhere: what it covers has to follow from the outages alone."""
-    found = []
-    if wanted.mode == "coalesce":
-        hint = "use last: it carries tidegate-covered-from, -to and -count"
-        found.append(Problem("catchup.mode", '"coalesce" is for programs', hint))
-    only = CatchUpPolicy(mode=wanted.mode)
+        return [Problem("catchup", "is about instants of a time trigger, and this trigger counts events", hint)]
+    usual = CatchUpPolicy(mode=wanted.mode)
     fields = ("after_pause", "on_create", "after_update", "window", "max_runs")
-    problem = f"with a message as target is planned for {PLATFORM}"
-    given = [field for field in fields if getattr(wanted, field) != getattr(only, field)]
-    return [*found, *(Problem(f"catchup.{field}", problem, "leave it out") for field in given)]
+    given = [field for field in fields if getattr(wanted, field) != getattr(usual, field)]
+    found = rules.catch_up_problems(wanted.mode, given)
+    if found or wanted.on_create == "none" or spec.trigger.start is not None:
+        return found
+    problem = f'is "{wanted.on_create}", and the trigger does not say from when on'
+    return [Problem("catchup.on_create", problem, "give the trigger a start")]
 
 
 def is_too_old(spec: ScheduleSpec, instant: Instant, now: Instant) -> bool:
     """Whether an instant that had passed when its schedule was applied at `now` is not made any more (`expired/catchup_window`)."""
-    return not spec.sends_messages and instant + spec.catchup.window < now
+    return spec.target_rules.makes_jobs and instant + spec.catchup.window < now
 
 
 def catch_up_warning(spec: ScheduleSpec) -> Problem | None:

@@ -17,14 +17,20 @@ from tidegate_core.language.definitions.overlap_policy import (
 )
 from tidegate_core.language.definitions.priority import Priority
 from tidegate_core.language.definitions.retry_policy import Retry
-from tidegate_core.language.targets.message_target import MessageTarget, with_delivery_defaults
+from tidegate_core.language.targets.message_target import MessageTarget
 from tidegate_core.language.targets.programs import Program, ProgramTarget
+from tidegate_core.language.targets.target_rules import (
+    TargetRules,
+    rules_of,
+    rules_of_document,
+    with_target_defaults,
+)
 from tidegate_core.language.triggers import Trigger
 from tidegate_core.language.values.derived_ids import base32
 from tidegate_core.language.values.document import AtMost, Document, Flag, Text, Whole
 from tidegate_core.language.values.durations import DurationField
 from tidegate_core.language.values.names import Name, Namespace
-from tidegate_core.language.values.pending_modes import FOR_PROGRAMS, OnUpdate, SuspendMode
+from tidegate_core.language.values.pending_modes import OnUpdate, SuspendMode
 from tidegate_core.language.values.planned_features import PLATFORM, PlannedKinds, planned
 from tidegate_core.language.values.problems import refused
 from tidegate_core.language.values.shard_hash import hash_of
@@ -47,9 +53,9 @@ def with_preset(document: Any) -> Any:
     given = {name: value for name, value in document.items() if name != "preset"}
     trigger, constraints = given.get("trigger"), given.get("constraints", [])
     filled = {"suspended": True, "overlap": "allow", **given}
-    target = given.get("target")
-    if isinstance(target, dict) and target.get("type") == "program":
-        filled = {"on_update": "finish_admitted", **filled}
+    rules = rules_of_document(given)
+    if rules is not None:
+        filled = {**rules.PRESET_DEFAULTS, **filled}
     if isinstance(trigger, dict) and trigger.get("type") in _OF_TIME:
         catchup = given.get("catchup", {})
         filled["catchup"] = {"mode": "last", **catchup} if isinstance(catchup, dict) else catchup
@@ -228,8 +234,8 @@ class ScheduleSpec(Document):
 
     @model_validator(mode="before")
     @classmethod
-    def _delivery_defaults(cls, given: Any) -> Any:
-        return with_delivery_defaults(with_preset(given))
+    def _with_defaults_filled_in(cls, given: Any) -> Any:
+        return with_target_defaults(with_preset(given))
 
     @field_validator(
         "priority", "overlap", "on_overflow", "suspend_mode", "on_update", "pending_timeout_action", mode="before"
@@ -239,15 +245,8 @@ class ScheduleSpec(Document):
         return word.lower() if isinstance(word, str) else word
 
     @model_validator(mode="after")
-    def _messages_wait_for_nothing(self) -> Self:
-        if self.sends_messages and self.suspend_mode != "drop":
-            raise refused(
-                f"{self.suspend_mode} is for programs", field="suspend_mode", hint="messages wait for nothing: drop"
-            )
-        if self.sends_messages and self.on_update in FOR_PROGRAMS:
-            raise refused(
-                f"{self.on_update} is for programs", field="on_update", hint="messages wait for nothing: restart"
-            )
+    def _modes_of_target(self) -> Self:
+        self.target_rules.refuse_modes(self.suspend_mode, self.on_update)
         return self
 
     @model_validator(mode="after")
@@ -273,12 +272,19 @@ class ScheduleSpec(Document):
         return self.target.program
 
     @property
-    def sends_messages(self) -> bool:
-        return isinstance(self.target, MessageTarget)
+    def message(self) -> MessageTarget:
+        """Message that is sent; only asked of schedules whose target is a message."""
+        assert isinstance(self.target, MessageTarget)
+        return self.target
+
+    @property
+    def target_rules(self) -> TargetRules:
+        """Rules of the target for this definition."""
+        return rules_of(self.target)
 
     def left_out(self) -> set[str]:
-        """Of what was missed, a schedule that sends messages sends the last by default, and programs make up for all."""
-        usual = CatchUpPolicy(mode="last" if self.sends_messages else "all")
+        """The stored form leaves `catchup` out where it is the default of the target."""
+        usual = CatchUpPolicy(mode=self.target_rules.usual_catch_up)
         return super().left_out() - {"catchup"} | ({"catchup"} if self.catchup == usual else set())
 
     def spec_hash(self) -> str:

@@ -13,9 +13,7 @@ from tidegate_core.language.definitions.never_runs import INSTANTS_MAX, never_ru
 from tidegate_core.language.definitions.overlap_policy import overlap_problems
 from tidegate_core.language.definitions.quotas import NO_QUOTA, Quota
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
-from tidegate_core.language.targets.argument_templates import template_problems, text_problems
-from tidegate_core.language.targets.message_body import header_problems
-from tidegate_core.language.targets.message_target import _PLANNED, MessageTarget
+from tidegate_core.language.targets.argument_templates import text_problems
 from tidegate_core.language.time.hashed_items import is_hashed
 from tidegate_core.language.triggers import AtTrigger, RunStatusTrigger, TimesTrigger
 from tidegate_core.language.triggers.composite.composite import CompositeTrigger
@@ -37,32 +35,6 @@ if TYPE_CHECKING:
     from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 
 
-def delivery_problems(spec: ScheduleSpec) -> list[Problem]:
-    """Returns what a schedule that sends messages cannot have: it lives in the delivery plane (DESIGN 4)."""
-    if not isinstance(spec.target, MessageTarget):
-        return []
-    found = header_problems(spec.target.headers, "target.headers")
-    if not isinstance(spec.trigger, TimeTrigger):
-        hint = "use cron, every, at or times"
-        found.append(Problem("trigger.type", f"an event trigger with a message as target {_PLANNED}", hint))
-    else:
-        # A fire writes nothing, so there is nothing to count in and nothing that could wait.
-        found += [
-            Problem(f"trigger.{field}", f"with a message as target {_PLANNED}", "leave it out")
-            for field in ("max_fires", "flexible")
-            if getattr(spec.trigger, field) is not None
-        ]
-    if spec.constraints:
-        found.append(Problem("constraints", f"with a message as target {_PLANNED}", "leave them out"))
-    if spec.retry.tries:
-        hint = "leave it out: what a topic does not take is tried again in any case"
-        found.append(Problem("retry", "is for programs", hint))
-    if spec.overlap != "allow":
-        hint = "leave it out: deliveries do not wait for each other"
-        found.append(Problem("overlap", f'other than "allow" with a message as target {_PLANNED}', hint))
-    return found
-
-
 DEFAULT_MINIMUM_PERIOD_MS = 10_000
 """The shortest period of a time trigger, unless the processes are set otherwise (SEMANTICS 1.7)."""
 RENEWING = frozenset({"keep_latest", "coalesce", "cancel_running"})
@@ -74,10 +46,12 @@ QUOTAS_SETTING = "TIDEGATE_QUOTAS"
 
 def fitting_problems(spec: ScheduleSpec) -> list[Problem]:
     """Returns what is wrong between the parts of a schedule, whenever it is looked at."""
-    templates = [] if spec.sends_messages else template_problems(spec.trigger, spec.program)
+    of_target = spec.target_rules.problems(
+        spec.trigger, overlap=spec.overlap, has_constraints=bool(spec.constraints), retries=spec.retry.tries
+    )
     own = (*_own_upstream(spec), *_flexible_problems(spec), *_delays_for_nothing(spec), *_key_problems(spec))
     since = (*_load_problems(spec), *_hashed_problems(spec), *_filter_problems(spec))
-    return [*templates, *delivery_problems(spec), *overlap_problems(spec), *catch_up_problems(spec), *own, *since]
+    return [*of_target, *overlap_problems(spec), *catch_up_problems(spec), *own, *since]
 
 
 def _filter_problems(spec: ScheduleSpec) -> list[Problem]:
@@ -301,7 +275,7 @@ def check_schedule(
     found: list[Problem | None] = [_catch_up_problem(spec, quota), _pending_problem(spec, quota)]
     if not trigger_stays:
         found.append(_reminder_problem(spec, quota))
-    mode = "none" if spec.sends_messages else making_up or spec.catchup.on_create
+    mode = making_up or spec.catchup.on_create if spec.target_rules.makes_jobs else "none"
     for place, trigger in () if trigger_stays else _of_time(spec):
         found.append(_period_problem(trigger, identity, minimum_ms, place, setting))
         if mode == "none" or not _makes_up(spec, trigger, now, identity, search):
@@ -323,9 +297,9 @@ def _of_time(spec: ScheduleSpec) -> list[tuple[str, TimeTrigger]]:
 def _catch_up_problem(spec: ScheduleSpec, quota: Quota) -> Problem | None:
     wanted, most = spec.catchup, quota.catch_up_runs_max
     may_have_many = "all" in (wanted.mode, wanted.after_pause, wanted.on_create, wanted.after_update)
-    if most is None or spec.sends_messages or not isinstance(spec.trigger, TimeTrigger) or not may_have_many:
+    if most is None or not may_have_many or not isinstance(spec.trigger, TimeTrigger):
         return None
-    if wanted.max_runs <= most:
+    if wanted.max_runs <= most or not spec.target_rules.makes_jobs:
         return None
     return Problem(
         "catchup.max_runs",
@@ -337,7 +311,7 @@ def _catch_up_problem(spec: ScheduleSpec, quota: Quota) -> Problem | None:
 def _pending_problem(spec: ScheduleSpec, quota: Quota) -> Problem | None:
     """What waits is bounded schedule by schedule: a count of the namespace would be one more item in each admission."""
     most = quota.pending_max
-    if most is None or spec.sends_messages:
+    if most is None or not spec.target_rules.makes_jobs:
         return None
     way_out = f"or raise pending_max in {QUOTAS_SETTING} of nodes and API"
     if spec.overlap == "queue" and spec.max_pending > most:

@@ -13,7 +13,6 @@ from typing import Final
 from tidegate_core.language.events.event_source import OWN_NAMESPACE
 from tidegate_core.language.events.events import Event
 from tidegate_core.language.requests.requests import MessageSend, Request, ScheduleApply
-from tidegate_core.language.targets.message_target import MessageTarget
 from tidegate_core.language.values.problems import Problem, RefusedRecord, shortened
 
 OWN_TOPICS: Final = frozenset(
@@ -85,8 +84,8 @@ def _of_target(request: Request, requests_topic: str) -> list[Problem]:
     match request:
         case MessageSend(topic=topic):
             field = "topic"
-        case ScheduleApply(spec=spec) if isinstance(spec.target, MessageTarget):
-            topic, field = spec.target.topic, "spec.target.topic"
+        case ScheduleApply(spec=spec) if (of_target := spec.target_rules.topic) is not None:
+            topic, field = of_target, "spec.target.topic"
         case _:
             return []
     prefix = requests_topic.removesuffix("requests")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
@@ -11,11 +11,8 @@ from tidegate_core.language.targets.message_body import MessageBody
 from tidegate_core.language.values.planned_features import LANGUAGE, PLATFORM, planned
 from tidegate_core.language.values.problems import refused
 
-if TYPE_CHECKING:
-    pass
-
 _TEMPLATE = "${"
-_PLANNED = f"is planned for {LANGUAGE}"
+IS_PLANNED: Final = f"is planned for {LANGUAGE}"
 
 
 class MessageTarget(MessageBody):
@@ -49,7 +46,7 @@ class MessageTarget(MessageBody):
         for field, text in self._texts():
             if _TEMPLATE in text:
                 hint = "send it as payload_base64 to have it delivered as it is" if field.startswith("payload") else ""
-                raise refused(f'contains "${{", and filling in {_PLANNED}', field=field, hint=hint)
+                raise refused(f'contains "${{", and filling in {IS_PLANNED}', field=field, hint=hint)
         return self
 
     @model_serializer(mode="wrap")
@@ -65,16 +62,3 @@ class MessageTarget(MessageBody):
         yield "message_key", self.message_key or ""
         if self.payload_base64 is None:
             yield "payload" if self.payload_text is None else "payload_text", self.payload_bytes.decode()
-
-
-def with_delivery_defaults(document: Any) -> Any:
-    """Returns a schedule's document with what is the default for deliveries (SEMANTICS 3.2, 4).
-
-    They never wait for each other, and of those that were missed the last one is sent.
-    """
-    target = document.get("target") if isinstance(document, dict) else None
-    if isinstance(target, dict) and target.get("type") == "message":
-        wanted = document.get("catchup", {})
-        catch_up = {"mode": "last", **wanted} if isinstance(wanted, dict) else wanted
-        return {"overlap": "allow", **document, "catchup": catch_up}
-    return document

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from tidegate_core.engine.operations import Operation
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
-from tidegate_core.language.targets.message_target import MessageTarget
+from tidegate_core.language.targets.message_body import MessageBody
 from tidegate_core.messages.recurring.fire_series import Fire
 from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
 from tidegate_core.messages.wire.lru_cache import LruCache
@@ -44,9 +44,9 @@ class Template:
     expire_after: int | None
 
     @classmethod
-    def of(cls, target: MessageTarget) -> Template:
-        headers = json.dumps(list(target.headers.items()))
-        return cls(target.topic, target.payload_bytes, headers, target.message_key, target.expire_after)
+    def of(cls, body: MessageBody) -> Template:
+        headers = json.dumps(list(body.headers.items()))
+        return cls(body.topic, body.payload_bytes, headers, body.message_key, body.expire_after)
 
     @property
     def size(self) -> int:
@@ -81,7 +81,8 @@ class Templates:
             found = dict(answer.found)
         for key in missing:
             if key in found:
-                templates[key] = read = Template.of(_target(from_item(Definition, found[key])))
+                definition = from_item(Definition, found[key])
+                templates[key] = read = Template.of(ScheduleSpec.from_canonical(definition.spec).message)
                 self._kept.keep(key, read, read.size)
         for row, fire in wanted.items():
             template = templates[self._key(fire)]
@@ -111,12 +112,6 @@ def _is_of(item: Item | None, fire: Fire) -> bool:
     if item is None or item["origin"] != fire.interval.origin:
         return False
     return item.get("covered_from") == (None if fire.covered is None else fire.covered.first)
-
-
-def _target(definition: Definition) -> MessageTarget:
-    target = ScheduleSpec.from_canonical(definition.spec).target
-    assert isinstance(target, MessageTarget)
-    return target
 
 
 def message_of(fire: Fire, template: Template) -> Message:

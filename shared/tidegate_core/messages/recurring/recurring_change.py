@@ -13,7 +13,6 @@ from typing import Final
 from tidegate_core.engine.operations import Operation
 from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
-from tidegate_core.language.targets.message_target import MessageTarget
 from tidegate_core.messages.recurring.fire_series import Fire, FireSeries
 from tidegate_core.messages.recurring.recurring_queue import RecurringQueue
 from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
@@ -93,7 +92,6 @@ def opened_interval(state: ScheduleState, definition: Definition, begin: int, fi
         first: First nominal.
     """
     spec = ScheduleSpec.from_canonical(definition.spec)
-    assert isinstance(spec.target, MessageTarget)
     return Interval(
         generation=state.generation,
         version=state.version,
@@ -102,7 +100,7 @@ def opened_interval(state: ScheduleState, definition: Definition, begin: int, fi
         begin=begin,
         since=first,
         trigger=spec.trigger.canonical_json(),
-        size=len(spec.target.payload_bytes),
+        size=len(spec.message.payload_bytes),
         catch_up=spec.catchup.mode,
     )
 

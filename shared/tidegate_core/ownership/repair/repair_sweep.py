@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from tidegate_core.commands.fire_route import route_of
 from tidegate_core.engine.operations import Operation
 from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.messages.recurring.recurring_queue import RecurringQueue
@@ -38,7 +39,7 @@ class _LivesBy(NamedTuple):
 
     version: int
     heard: tuple[SubscribedLeaf, ...]
-    sends: bool
+    has_record: bool
 
 
 class RepairSweep:
@@ -71,7 +72,7 @@ class RepairSweep:
             if known is not None and known.heard and (yield from missing_rows(self._lane, state, known.heard)):
                 # It may have been changed between the reads: the procedure looks again.
                 self._lane.add(RestoreSubscriptions(ref))
-        sending = {ref: state for ref, state in by_ref.items() if ref in self._known and self._known[ref].sends}
+        sending = {ref: state for ref, state in by_ref.items() if ref in self._known and self._known[ref].has_record}
         yield from self._look_at_records(sending)
 
     def _learn(self, states: list[ScheduleState]) -> Operation[None]:
@@ -95,7 +96,7 @@ class RepairSweep:
             if len(self._known) >= KNOWN_MAX:
                 del self._known[next(iter(self._known))]
             spec = parsed(from_item(Definition, found.found[key]).spec)
-            self._known[ref] = _LivesBy(state.version, heard_leaves(spec), spec.sends_messages)
+            self._known[ref] = _LivesBy(state.version, heard_leaves(spec), not route_of(spec).keeps_next_in_state)
 
     def _look_at_records(self, sending: Mapping[str, ScheduleState]) -> Operation[None]:
         if not sending:
