@@ -18,7 +18,7 @@ from tidegate_cli.output import EMPTY, dump, note, show_table, write
 from tidegate_cli.output import Format as Output
 from tidegate_cli.simulation_warnings import note_unheard, note_unmet, note_warnings, title_of
 from tidegate_cli.yaml_documents import read_schedules
-from tidegate_core.explain.why.ledger_reasons import in_words
+from tidegate_core.explain.why.run_reasons import in_words
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.formats.parsing import parse_request, parse_schedule
 from tidegate_core.language.requests.requests import ScheduleApply

@@ -17,8 +17,7 @@ from tests.simulation.runner.runner import run
 from tests.simulation.world.cluster import CLUSTER_ID
 from tests.simulation.world.world import World, build
 from tests.support.tier import at_night
-from tidegate_core.explain.audit.audit_report import asked_for, exit_code_of
-from tidegate_core.explain.audit.audit_shard import judge_shard
+from tidegate_core.explain.audit.audit_shard import asked_for, exit_code_of, judge_shard
 from tidegate_core.explain.audit.delivered_records import Seen
 from tidegate_core.explain.audit.findings import Findings
 from tidegate_core.explain.audit.shard_snapshot import Window

@@ -18,6 +18,7 @@ from tidegate_api.reads.range_scan import Keep, RangeReader, Span, place_after
 from tidegate_api.reads.view_builders import moment, schedule_view
 from tidegate_api.thread_pools import Pools
 from tidegate_client.views import DryRun, Page, ScheduleView
+from tidegate_core.commands.apply_checks import trigger_stays, update_problems
 from tidegate_core.commands.schedule_commands import (
     StateChange,
     applied_spec,
@@ -25,7 +26,6 @@ from tidegate_core.commands.schedule_commands import (
     status_after,
     version_conflict,
 )
-from tidegate_core.commands.update_rules import trigger_stays, update_problems
 from tidegate_core.firing.misfires import made_up_by_apply
 from tidegate_core.language.definitions.catch_up_policy import CatchUp
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec

@@ -10,8 +10,8 @@ from typing import Final
 from tidegate_api.cluster_map import ClusterMap
 from tidegate_api.reads.why_snapshot import last_sign_of
 from tidegate_core.explain.why.admission_dry_run import in_line
+from tidegate_core.explain.why.job_reasons import waits_for
 from tidegate_core.explain.why.schedule_snapshot import Facts
-from tidegate_core.explain.why.waiting_jobs import waits_for
 from tidegate_core.language.values.instants import Instant
 from tidegate_core.language.values.states import JobState
 from tidegate_core.rows import keys

@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate_core.commands import schedule_commands
+from tidegate_core.commands.apply_checks import counted_problems, trigger_stays, update_problems
 from tidegate_core.commands.end_pending import ENDED_PER_PAGE
 from tidegate_core.commands.fire_route import ScheduleChange, change_of, route_of
 from tidegate_core.commands.pending_pages import LEAVES_INDEX, page_of
-from tidegate_core.commands.quota_enforcement import counted_problems
 from tidegate_core.commands.request_answer import Outcome
 from tidegate_core.commands.run_commands import CancelJob, CancelRun, ReleaseRun, TriggerNow
 from tidegate_core.commands.schedule_commands import MoveState, StateChange
 from tidegate_core.commands.suspend_resume import resumed, suspended
-from tidegate_core.commands.update_rules import trigger_stays, update_problems
 from tidegate_core.engine.actor_context import Fenced
 from tidegate_core.engine.decision import Decision, Deferred, Procedure
 from tidegate_core.engine.operations import Operation

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tidegate_core.commands.apply_checks import count_after
 from tidegate_core.commands.fire_route import ScheduleChange, route_of
-from tidegate_core.commands.quota_enforcement import count_after
 from tidegate_core.commands.request_answer import Outcome, answer
 from tidegate_core.evidence.tick_cursor import first_tick
 from tidegate_core.firing import misfires

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.nemeses import NEMESES
-from tidegate_core.explain.why.codes import CODES
+from tidegate_core.explain.why.reason import CODES
 from tidegate_telemetry.log_events import LOG_EVENTS
 from tidegate_telemetry.metric_names import METRICS
 

@@ -10,8 +10,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from tidegate_core.explain.audit.audit_report import asked_for, document_of, exit_code_of, lines_of
-from tidegate_core.explain.audit.audit_shard import AuditQuery, judge_shard
+from tidegate_core.explain.audit.audit_shard import (
+    AuditQuery,
+    asked_for,
+    document_of,
+    exit_code_of,
+    judge_shard,
+    lines_of,
+)
 from tidegate_core.explain.audit.delivered_records import SinkFacts, judge_sink, sink_facts
 from tidegate_core.explain.audit.findings import Findings, Unjudged
 from tidegate_core.explain.audit.message_tallies import MessageFacts

@@ -8,11 +8,10 @@ from tidegate_core.commands.fire_route import route_of
 from tidegate_core.commands.schedule_commands import first_future_instant
 from tidegate_core.explain.why.admission_dry_run import Views, line_of
 from tidegate_core.explain.why.job_reasons import asks_for_a_job, first_of, of_evidence, of_job, of_schedule
-from tidegate_core.explain.why.ledger_reasons import of_ledger
 from tidegate_core.explain.why.occurrence_reasons import at_instant, max_fires, not_found_yet
 from tidegate_core.explain.why.query_time import QueryTime, asked
 from tidegate_core.explain.why.reason import Explanation, Reason, further
-from tidegate_core.explain.why.run_reasons import of_run, why_it_ended
+from tidegate_core.explain.why.run_reasons import of_ledger, of_run, why_it_ended
 from tidegate_core.explain.why.schedule_reasons import being_made, standing
 from tidegate_core.explain.why.schedule_snapshot import Facts
 from tidegate_core.language.triggers.on_time.at import AtTrigger

@@ -11,12 +11,11 @@ from tidegate_core.commands.schedule_commands import first_future_instant
 from tidegate_core.explain.target_audit import audit_of
 from tidegate_core.explain.why.admission_dry_run import Views
 from tidegate_core.explain.why.job_reasons import of_evidence, of_job
-from tidegate_core.explain.why.ledger_reasons import of_ledger
-from tidegate_core.explain.why.query_time import QueryTime
+from tidegate_core.explain.why.query_time import QueryTime, unnamed
 from tidegate_core.explain.why.reason import Reason
+from tidegate_core.explain.why.run_reasons import of_ledger
 from tidegate_core.explain.why.schedule_reasons import standing, suspended_at
 from tidegate_core.explain.why.schedule_snapshot import Facts
-from tidegate_core.explain.why.trigger_match import unnamed
 from tidegate_core.language.constraints.constraint import Compared
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.triggers.search import Next, Search

@@ -1,14 +1,137 @@
-"""What `why` answers: reasons, each with its code, its words, the values that were used, and when it can change."""
+"""All reason codes that `why` gives: a closed list, each with what it means, by what it is about.
+
+What holds a waiting job back has the codes of `constraints/reason_codes.py`, given by the decision itself. What became of an occurrence
+has the ledger's own words, `<disposition>/<reason>`. `docs/reasons.md` is made of this file; a test holds the two against each
+other, and each code has a story that brings it about.
+
+What `why` answers: reasons, each with its code, its words, the values that were used, and when it can change.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
-from tidegate_core.explain.why.codes import CODES
 from tidegate_core.language.constraints.constraint import Compared
+from tidegate_core.language.constraints.reason_codes import REASONS, ReasonCode
 from tidegate_core.language.values.instants import Instant
+
+STANDING: Final[Mapping[str, str]] = {
+    "suspended": "the schedule is suspended, or was at the instant that is asked about",
+    "namespace_suspended": "its namespace is suspended, or was",
+    "system_suspended": "everything is suspended, or was",
+    "resuming": "it was resumed, and the backlog that is not wanted is still being ended",
+    "deleted": "the schedule was deleted",
+    "not_there_yet": "the schedule was made later",
+    "not_served": "no node has served its shard lately: what is due is made once one does",
+}
+TIME: Final[Mapping[str, str]] = {
+    "not_due": "the instant is still to come",
+    "not_found_yet": "the trigger leaves out so much that its next instant is not found yet; until then there is none",
+    "being_made": "it is due, and its job is made now",
+    "not_named": "the trigger names no such instant",
+    "excluded": "the trigger leaves it out (`exclude`)",
+    "before_start": "it lies before the trigger's `start`",
+    "after_end": "it does not lie before the trigger's `end`",
+    "dst_gap": "a clock change leaves the local time out, and the trigger does not shift it",
+    "dst_shift": "a clock change leaves the local time out: it fires at the first instant after the gap",
+    "dst_overlap": "a clock change repeats the local time, and it fires in the other pass",
+    "zone_jump": "the zone was defined anew and left the local time out",
+    "max_fires_reached": "as many occurrences as `max_fires` says have been",
+    "no_more_instants": "the trigger names no further instant",
+    "counts_from_later": "an update or a resume had it count from a later instant on",
+    "message_due": "a recurring message was due; nothing is written when it is sent",
+    "forgotten": "the ledger's entries of then are not kept any more",
+    "not_known": "it was due, and nothing that is kept says what became of it",
+}
+EVENTS: Final[Mapping[str, str]] = {
+    "waiting_for_events": "some of what its trigger needs has come, and some is missing",
+    "no_events": "no event is counted that waits for more: none has come, or a job has taken what came",
+    "upstream_gone": "a schedule that its trigger waited for was deleted: it does without",
+    "not_satisfied": "its trigger was not satisfied at that instant",
+}
+JOBS: Final[Mapping[str, str]] = {
+    "behind": "a job of the same schedule is before it and has to go first",
+    "being_decided": "nothing is in its way: it is decided on at the next look",
+    **dict[str, str](REASONS.items()),
+}
+RUNS: Final[Mapping[str, str]] = {
+    "launching": "it was admitted, and no launcher has taken it yet",
+    "submit_pause": "an attempt died before the start gate, and the next one waits a little",
+    "retry_pause": "its program failed, and the next attempt waits for its backoff (`retry`)",
+    "before_gate": "a launcher has taken it, and its program has not come to the start gate",
+    "running": "its program runs",
+    "cancelling": "its program was asked to end and has not ended yet",
+    "lost": "its program was started, and its host does not answer; it is open until it is found, reports its end, or is released",
+}
+
+NEVER_ABORTS: Final[frozenset[ReasonCode]] = frozenset(
+    {"delayed", "load_unknown", "flexible_window", "catch_up_pacing"}
+)
+"""What a job is only ever held back by."""
+
+LEDGER: Final[Mapping[str, str]] = {
+    "launched": "it was launched; its run's state says how it ended",
+    "coalesced/overlap": "another job stands for it (`overlap: coalesce`)",
+    "coalesced/max_pending": "another job stands for it: as many as `max_pending` waited",
+    "coalesced/backlog": "another job stands for it: a resume with `backlog: coalesce`",
+    "skipped/overlap": "as many runs as may be were open (`overlap: skip`)",
+    "skipped/replaced": "a later one took its place (`overlap: keep_latest` or `cancel_running`)",
+    "skipped/max_pending": "as many jobs as `max_pending` waited (`on_overflow: reject`)",
+    "skipped/open_instances": "as many instances as may be wait for what belongs to earlier instants (`driver: time`)",
+    "skipped/outage": "nobody served the schedule then, and `catchup` says `none`",
+    "skipped/dst_gap": "a clock change left its local time out (`dst_gap: skip`)",
+    "skipped/zone_jump": "the zone was defined anew and left its local time out",
+    "skipped/nothing_new": "nothing had come when `at_least_every` asked for a job",
+    "skipped/unresolved_template": "a template of its program has no value",
+    **{
+        f"skipped/{code}": f"a constraint with `on_unmet: abort` did not hold: {meaning}"
+        for code, meaning in REASONS.items()
+        if code not in NEVER_ABORTS
+    },
+    "expired/catchup_window": "it was missed longer ago than `catchup.window`",
+    "expired/constraint_timeout": "its constraints did not hold within `pending_timeout`",
+    "expired/trigger_timeout": "its trigger was not satisfied in time",
+    "expired/evidence_expired": "what was counted ceased to hold (`ttl`) before the rest came",
+    "cancelled/suspended": "a suspend ended it",
+    "cancelled/superseded": "an update ended it",
+    "cancelled/schedule_deleted": "a delete ended it",
+    "cancelled/upstream_deleted": "its trigger waited for a schedule that was deleted, and cannot fire without it",
+    "expired/upstream_deleted": "its trigger waited for a schedule that was deleted, and what had come was not enough",
+    "cancelled/by_request": "somebody cancelled it",
+    "cancelled/overlap": "a later one took its place before its program started (`overlap: cancel_running`)",
+}
+
+FAMILIES: Final[Mapping[str, Mapping[str, str]]] = {
+    "Where the schedule stands": STANDING,
+    "Instants of a time trigger": TIME,
+    "Triggers that count events": EVENTS,
+    "A job that waits": JOBS,
+    "A run": RUNS,
+    "What became of an occurrence": LEDGER,
+}
+CODES: Final[Mapping[str, str]] = {code: text for family in FAMILIES.values() for code, text in family.items()}
+
+
+_HEAD = """\
+# Reason codes
+
+What `tidegate why <namespace>/<name> [--at TIME]` and `tidegate why <job or run>` answer with: a closed list. Each reason carries words, the
+values that were used (`-o json`), and the next instant at which it can change, where one is known. How to ask:
+[schedules.md](schedules.md#why). This page is made of `shared/tidegate_core/explain/why/reason.py`; the test
+`tests/unit/tidegate_core/explain/why/test_golden.py` has a story for each code.
+"""
+
+
+def reasons_page() -> str:
+    """Returns the page as Markdown."""
+    parts = [_HEAD]
+    for title, family in FAMILIES.items():
+        rows = "".join(f"| `{code}` | {meaning} |\n" for code, meaning in family.items())
+        parts.append(f"## {title}\n\n| code | meaning |\n|---|---|\n{rows}")
+    return "\n".join(parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """What a namespace's schedules may ask for. Most bounds are told by the definition alone; two are counted when one is applied
-(`tidegate_core/commands/quota_enforcement.py`), and none when a schedule fires, an event comes or a job is admitted.
+(`tidegate_core/commands/apply_checks.py`), and none when a schedule fires, an event comes or a job is admitted.
 
 Settings of nodes and API, the same for all of them: the node that owns the schedule decides, and a dry run judges likewise.
 """

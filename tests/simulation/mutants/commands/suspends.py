@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tidegate_core.admission import admit
-from tidegate_core.commands import park_pending, release_backlog, run_commands, schedule_commands, suspend_resume
+from tidegate_core.commands import pending_pages, run_commands, schedule_commands, suspend_resume
 from tidegate_core.commands.request_answer import Outcome
 from tidegate_core.evidence import accumulator
 from tidegate_core.evidence import match as count
@@ -61,7 +61,7 @@ SUSPENDS = (
         "left unparked",
         "hold and freeze leave runs before the gate alone",
         breaks="I7",
-        patches=(Patch(park_pending, "clocks_stopped", returning(False)),),
+        patches=(Patch(pending_pages, "clocks_stopped", returning(False)),),
         killed_by=Seeds(within=90, directed=(5,)),
     ),
     Mutant(
@@ -96,7 +96,7 @@ SUSPENDS = (
         "backlog by the last change",
         "an update that comes before a release of the backlog is through has it cut what was made since the resume",
         breaks="I1",
-        patches=(Patch(release_backlog, "backlog_through", instead(lambda state: state.changed_at)),),
+        patches=(Patch(pending_pages, "backlog_through", instead(lambda state: state.changed_at)),),
         killed_by=f"{RELEASE_NOT_THROUGH_TESTS}::test_given_an_update_before_the_release_is_through_then_what_was_made_since_the_resume_is_no_backlog[False-carry]",
     ),
     Mutant(

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead
 from tidegate_core.commands import schedule_commands
-from tidegate_core.commands.quota_enforcement import NOT_COUNTED
+from tidegate_core.commands.apply_checks import NOT_COUNTED
 from tidegate_core.engine.operations import Operation
 from tidegate_core.language.values.problems import Problem
 from tidegate_core.language.values.states import RunState

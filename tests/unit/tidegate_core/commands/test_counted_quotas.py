@@ -19,7 +19,7 @@ from tests.support.builders import (
     on_data,
 )
 from tests.support.harness.actor_harness import ActorHarness
-from tidegate_core.commands.quota_enforcement import COUNTED_FOR_MS, COUNTS_MAX
+from tidegate_core.commands.apply_checks import COUNTED_FOR_MS, COUNTS_MAX
 from tidegate_core.language.definitions.quotas import Quota
 from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.rows import keys

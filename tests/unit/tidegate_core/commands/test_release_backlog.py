@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.builders import NOW, a_job, a_request, a_schedule
 from tests.support.harness.decision_harness import DecisionHarness
-from tidegate_core.commands.release_backlog import ReleasePending
+from tidegate_core.commands.pending_pages import ReleasePending
 from tidegate_core.commands.request_answer import Outcome
 from tidegate_core.language.requests.receipts import Receipt, ReceiptStatus
 from tidegate_core.language.requests.requests import ScheduleResume

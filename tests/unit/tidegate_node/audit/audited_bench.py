@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.support.builders import DEFAULT_SHARDS, NOW, SECOND, Doc
 from tests.support.harness.actor_harness import ActorHarness
-from tidegate_core.explain.audit.audit_report import asked_for
+from tidegate_core.explain.audit.audit_shard import asked_for
 from tidegate_core.explain.audit.findings import Findings
 from tidegate_core.explain.audit.shard_snapshot import Window
 from tidegate_core.rows.store_operations import Delete, Item, Key, Put

@@ -21,7 +21,7 @@ from tests.support.builders import (
     on_data,
 )
 from tests.unit.tidegate_node.audit.audited_bench import AuditedBench, kinds
-from tidegate_core.explain.audit.audit_report import BEHIND, CANNOT_TELL, CLEAN, DIFFERS, exit_code_of
+from tidegate_core.explain.audit.audit_shard import BEHIND, CANNOT_TELL, CLEAN, DIFFERS, exit_code_of
 from tidegate_core.explain.audit.findings import Findings
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows import keys

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.builders import DEFAULT_SHARDS, MINUTE, NOW, a_recurring, a_send, a_spec, an_apply, every
 from tests.unit.tidegate_node.audit.audited_bench import OUT, AuditedBench, kinds
-from tidegate_core.explain.audit.audit_report import CANNOT_TELL, CLEAN, DIFFERS, exit_code_of
+from tidegate_core.explain.audit.audit_shard import CANNOT_TELL, CLEAN, DIFFERS, exit_code_of
 from tidegate_core.explain.audit.delivered_records import OnTopics, Seen, judge_sink, sink_facts
 from tidegate_core.explain.audit.shard_snapshot import Window
 from tidegate_core.language.values.log_position import Position

@@ -24,7 +24,7 @@ from tests.support.harness.actor_harness import ActorHarness
 from tests.unit.tidegate_core.explain.why.telling import CLUSTER, served, the_jobs, told, why, why_job
 from tidegate_api.reads import why as reads
 from tidegate_api.reads.why_snapshot import facts_of
-from tidegate_core.explain.why.codes import CODES
+from tidegate_core.explain.why.reason import CODES
 from tidegate_core.language.values.derived_ids import shard_of_run
 from tidegate_core.language.values.instants import format_instant
 

@@ -15,7 +15,7 @@ from tests.unit.tidegate_core.explain.why import (
 )
 from tests.unit.tidegate_core.explain.why.stories import STORIES, Story
 from tests.unit.tidegate_core.explain.why.telling import told
-from tidegate_core.explain.why.codes import CODES, FAMILIES, reasons_page
+from tidegate_core.explain.why.reason import CODES, FAMILIES, reasons_page
 
 MODULES = (stories_of_ends, stories_of_instants, stories_of_jobs, stories_of_schedules, stories_of_upstreams)
 PAGE = Path(__file__).parents[5] / "docs" / "reasons.md"
