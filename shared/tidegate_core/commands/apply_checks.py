@@ -1,10 +1,10 @@
-"""When an update may keep what is pending (SEMANTICS 12).
+"""Checks of an apply against stored rows: whether an update may keep pending work, and whether counted quotas have room.
 
-Quotas that have to be counted: how many schedules a namespace has, and how many of them hear the same event (decision 28).
+The procedure that applies a request calls them before it moves the state; a dry run asks the update rules alone.
 
-The first is exact: an item that each create and each delete of the namespace moves in its own transaction, by compare-and-set. It
-is there only where a quota asks for it, is counted from the states of all shards when it is not, and again before it refuses
-anybody. The second is a look at the index: of those that are applied at the same moment each shard may let one more pass.
+Two quotas are counted (decision 28). Schedules of a namespace: exact. Each create and delete moves one count item in its own transaction, by
+compare-and-set. The item exists only where a quota asks for it. It is counted from the states of all shards if it is missing, and again before it
+refuses a schedule. Subscribers of an event: read from the index. Schedules that are applied at the same moment may each pass, one per shard.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ALREADY_ACTIVE = Problem(
     "only says how a schedule begins, and this one is active",
     "leave it out, and suspend the schedule",
 )
-"""Unless the version before said so already: whoever resumed the schedule since need not change its document."""
+"""It is no problem if the former version has it too: a resume does not force users to change the document."""
 OTHER_TRIGGER = Problem(
     "on_update",
     "is carry, and the trigger differs: what it has counted is no evidence for the new one",
@@ -41,13 +41,13 @@ OTHER_TRIGGER = Problem(
 
 
 def update_problems(how: OnUpdate, spec: ScheduleSpec, former: ScheduleSpec | None, status: str) -> tuple[Problem, ...]:
-    """Returns why an update cannot be done in this way.
+    """Returns why an update is not possible in this way.
 
     Args:
-        how: Asked for by the request, or by the new definition.
-        spec: The new definition.
-        former: The present one; None when there is none, and nothing could be kept.
-        status: Of the schedule after it.
+        how: Value of `on_update`, from the request or the new definition.
+        spec: New definition.
+        former: Present definition; None: there is none, and no pending work.
+        status: Status of the schedule after the update.
     """
     began_so = former is not None and former.suspended
     already = (ALREADY_ACTIVE,) if status == "active" and spec.suspended and not began_so else ()
@@ -55,7 +55,7 @@ def update_problems(how: OnUpdate, spec: ScheduleSpec, former: ScheduleSpec | No
 
 
 def trigger_stays(how: OnUpdate, *, exists: bool) -> bool:
-    """Whether an update leaves the trigger as it was taken: it may have run its course since, and is not looked at anew."""
+    """Whether an update keeps the trigger of the former version. That trigger may have ended, and is not checked again."""
     return exists and how == "carry"
 
 
@@ -71,18 +71,18 @@ def _kept_problems(how: OnUpdate, spec: ScheduleSpec, former: ScheduleSpec | Non
 
 
 COUNTED_FOR_MS: Final = 600_000
-"""Who would be refused has the schedules counted again, but not more often: it reads the states of all shards, about a second."""
+"""Age at which a count that would refuse a schedule is taken again. A count reads the states of all shards, in about a second."""
 NOT_COUNTED: Final = 0
-"""Instead of when: a delete has come before anybody has counted, amid the first count maybe."""
+"""Value of `counted_at` before the first count: a delete came before that count, or during it."""
 COUNTS_MAX: Final = 3
-"""In which schedules come and go; then what is known by now says it, if anything is."""
+"""Counts that schedules of the namespace disturb before the newest known count decides."""
 BEING_COUNTED: Final = Problem("namespace", "is being counted", "send the request again")
 
 
 def counted_problems(
     lane: ShardWriter, spec: ScheduleSpec, before: ScheduleState | None, quota: Quota
 ) -> Operation[tuple[Problem, ...]]:
-    """Returns which counted quotas a definition does not fit into."""
+    """Returns the counted quotas that a definition would exceed."""
     found: list[Problem] = []
     if quota.schedules_max is not None and not _is_there(before):
         found += yield from _too_many(lane, spec.namespace, quota.schedules_max)
@@ -94,13 +94,13 @@ def counted_problems(
 def count_after(
     unit: UnitOfWork, most: int | None, before: ScheduleState | None, after: ScheduleState | None
 ) -> ScheduleCount | Problem | None:
-    """Returns the namespace's count once a schedule has moved, or why it must not; None where it stays as it is.
+    """Returns the namespace's count after a schedule has moved, or why it must not move; None: the count does not change.
 
     Args:
-        unit: Where the count is read, so that the transaction is carried out under just this one.
-        most: How many there may be; None where nobody counts.
-        before: The schedule as it is; None: it is not known.
-        after: As it would be; None: it does not move.
+        unit: Unit that reads the count, so that the transaction depends on it.
+        most: Quota of schedules; None: no quota.
+        before: State of the schedule; None: the schedule is unknown.
+        after: State after the request; None: it does not change.
     """
     change = 0 if after is None else _is_there(after) - _is_there(before)
     if most is None or after is None or not change:
@@ -108,9 +108,9 @@ def count_after(
     count = unit.record(ScheduleCount, keys.schedule_count(after.namespace))
     if count is None or count.counted_at == NOT_COUNTED:
         if change < 0:
-            # Written each time, so that who counts at the moment sees that something went.
+            # Each delete writes the item, so that a count that is being taken notices the delete.
             return ScheduleCount(namespace=after.namespace, schedules=most, counted_at=NOT_COUNTED)
-        # A create counts first. This one was removed by hand, or never written, just now.
+        # A create takes a count first. So the item was never written, or a user has just removed it by hand.
         return BEING_COUNTED
     if change > 0 and count.schedules >= most:
         return _full(after.namespace, count.schedules, most)
@@ -119,10 +119,10 @@ def count_after(
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """Writes what was counted, unless a schedule of the namespace came or went meanwhile.
+    """Writes a count, unless a schedule of the namespace was created or deleted while it was taken.
 
     Attributes:
-        seen: The item as it was before anything was read.
+        seen: Count item before the count began.
     """
 
     count: ScheduleCount
@@ -176,13 +176,13 @@ def _too_wide(lane: ShardWriter, spec: ScheduleSpec, trigger: EventTrigger, most
         items = yield from lane.read_range(low, high, pk)
         others = {row.name for row in (from_item(IndexRow, item) for item in items)} - {spec.name}
         if len(others) >= most:
-            problem = f"{len(others)} schedules of namespace {spec.namespace} hear {event_key} already, {most} may"
+            problem = f"{len(others)} schedules of namespace {spec.namespace} subscribe to {event_key} already, at most {most} may"
             return [Problem("trigger", problem, f"raise fan_out_max in {QUOTAS_SETTING} of nodes and API")]
     return []
 
 
 def _fresh(lane: ShardWriter, key: Key) -> Operation[Item | None]:
-    """Reads what others write as well."""
+    """Reads an item that owners of other shards write too."""
     lane.view.forget((key,))
     yield from lane.fetch(NotAtHand(keys=[key]))
     return lane.view.item(key)

@@ -1,4 +1,8 @@
-"""The procedure that applies one request from the inbox: find out what is done already, decide, write, answer (DESIGN 7)."""
+"""Applies one request from the inbox: checks for a repeat, decides, writes and answers.
+
+The inbox loop of a shard runs it, one request per schedule at a time. It writes the schedule's state, its definition, the pages that follow
+and the stored receipt. A crash replays the request; the stored receipt then shows which steps are done.
+"""
 
 from __future__ import annotations
 
@@ -59,24 +63,25 @@ from tidegate_core.writes.unit_of_work import NotAtHand
 
 CAME_TO_NOTHING = frozenset({ReceiptStatus.REJECTED, ReceiptStatus.CONFLICT, ReceiptStatus.SUPERSEDED})
 REPEATS_APART_MS = 1
-"""Of a backlog of thousands each one takes a tenth of that, and asks for nothing: the driver has its turns meanwhile."""
+"""Pause after a repeat that memory answers. The answer takes a tenth of that. Without a pause, thousands of repeats would keep the driver from
+its other work."""
 
 
 def request_id_of(request_id: str | None, origin: str) -> str:
-    """Returns the id under which the receipt lies; a request without one is known by its position."""
+    """Returns the id under which the receipt is stored; the position names a request without an id."""
     return request_id if request_id is not None else f"@{origin}"
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyRequest(Procedure):
-    """Applies one inbox row of kind `Q`, in the lane, then has its receipt announced.
+    """Applies one inbox row of kind `Q` in the shard writer, then announces its receipt.
 
     Attributes:
-        row: What is applied.
-        memory: Of the run plane.
-        recurring: Of schedules that send messages.
-        announce: Is told the row and its receipt.
-        arrived: Number of the last reading of topics' ends that had begun when the row was found (`readings`).
+        row: Inbox row of the request.
+        memory: Cache of the shard's jobs and runs.
+        recurring: Recurring messages of the shard.
+        announce: Callback that receives the row and its receipt.
+        arrived: Number of the last reading of topics' end offsets that had begun when the row was found (`readings`).
     """
 
     row: InboxRow
@@ -98,10 +103,10 @@ class ApplyRequest(Procedure):
         self.announce(self.row, (yield from self._receipt_once_told(lane)))
 
     def _receipt_once_told(self, lane: ShardWriter) -> Operation[str]:
-        """Applies it; where topics do not answer at once the lane's decisions have their turn until it is known which do.
+        """Applies the request. While topics do not answer, the other decisions of the shard go on.
 
-        Nothing that was read of the store before that is used after it: it begins anew, as a successor would. What the topics told
-        serves it, and those that told nothing are silent for it: so there is an end to it.
+        Then the request starts again and uses nothing that it read from the store before, as a new owner would. It keeps the end offsets that
+        topics reported, and counts the other topics as silent. So the loop ends.
         """
         while True:
             try:
@@ -111,18 +116,20 @@ class ApplyRequest(Procedure):
 
     @property
     def _asked_at(self) -> int | None:
-        """When a resume was asked for; None: as its record was appended."""
+        """Instant at which a resume was requested; None: the append time of its record."""
         return None
 
     def _topics_to_ask(self, lane: ShardWriter, untold: Sequence[str]) -> Sequence[str]:
-        """Returns the topics that are asked while the lane waits for some that have not answered at once."""
+        """Returns the topics whose end offsets are read while the request waits for topics that did not answer at once."""
         return untold
 
     def _authorize(self, lane: ShardWriter, request: Request) -> None:
-        """Refuses a user's request that its topic is not for. The ingest has asked the same of a record, and nobody of a row that the API wrote.
+        """Refuses a user's request whose topic does not serve its namespace.
+
+        Ingest has checked a record already. A row that the API wrote is checked only here.
 
         Raises:
-            RefusedRecord: The topic is not for the request's namespace.
+            RefusedRecord: The topic does not serve the request's namespace.
         """
         authorize_request(request, lane.host.holding.namespaces.requests, lane.host.holding.requests.name)
 
@@ -131,7 +138,7 @@ class ApplyRequest(Procedure):
             request = parse_request(self.row.body.encode())
             self._authorize(lane, request)
         except RefusedRecord as refused:
-            # Else ingest accepted it, and only a newer node's grammar can lead here (rolling downgrade).
+            # Ingest accepted the request. So only the grammar of a newer node leads here, in a rolling downgrade.
             return self._refusal(refused, lane.host.now).to_json().decode()
         request_id = request_id_of(request.id, self.row.origin)
         key = keys.receipt(lane.shard, request.namespace, request_id)
@@ -145,38 +152,38 @@ class ApplyRequest(Procedure):
         try:
             return (yield from self._gone_through(lane, request, request_id, key))
         except Exception:
-            lane.view.forget([key])  # What is stored answers no repeat before all that is owed is done.
+            lane.view.forget([key])  # The stored answer serves no repeat until all steps are done.
             raise
 
     def _gone_through(self, lane: ShardWriter, request: Request, request_id: str, key: Key) -> Operation[str]:
-        """Returns its receipt, once nothing is left to be done for it."""
+        """Returns the receipt once every step of the request is done."""
         item = yield from _read(lane, key)
         stored = None if item is None else from_item(StoredReceipt, item)
         if stored is not None and not stored.answers(request):
-            lane.view.forget([key])  # Whether anything is owed for what it answers is not known by this one.
+            lane.view.forget([key])  # This request cannot tell whether the answered request has steps left.
             return used_otherwise(request, request_id, lane.host.now).to_json().decode()
         if stored is not None and stored.settled:
-            # An older release's: it answered first.
+            # An older release wrote this answer: it answered before the last step.
             yield from self._leave_index(lane, request)
             if Receipt.model_validate_json(stored.body).status in CAME_TO_NOTHING:
                 yield from self._hear_nothing_by(lane, request)
             return stored.body
-        # An answer that is not settled is our own, from before a crash: only what is pending is left to be ended.
+        # This release wrote an unsettled answer before a crash: only the pages are left.
         so_far = None if stored is None else Receipt.model_validate_json(stored.body)
         outcome = Outcome(subject_of(request), so_far, definition=definition_of(request))
         yield from self._apply(lane, request, request_id, outcome)
         assert outcome.receipt is not None
         return outcome.receipt.to_json().decode()
 
-    # -- when it cannot be applied ------------------------------------------------------------------------------------
+    # -- requests that cannot be applied -------------------------------------------------------------------------------
 
     def receipt_key(self, shard: int) -> Key:
-        """Returns where its answer lies once something of it is done."""
+        """Returns the key of the receipt, which exists as soon as a first step is done."""
         request = parse_request(self.row.body.encode())
         return keys.receipt(shard, request.namespace, request_id_of(request.id, self.row.origin))
 
     def refusal_for(self, error: Exception, now: int) -> Receipt:
-        """Returns the receipt of a request whose application failed, before anything of it was done."""
+        """Returns the receipt of a request that failed before its first write."""
         request = parse_request(self.row.body.encode())
         problem = f"could not be applied: internal error {type(error).__name__}"
         hint = "the node's log says more, under decision_failed"
@@ -192,7 +199,7 @@ class ApplyRequest(Procedure):
         return Receipt.model_construct(
             request_id=request_id_of(refused.request_id, self.row.origin),
             status=ReceiptStatus.REJECTED,
-            # As the request names them: its row may lie under words that stand for all of its kind.
+            # Names of the request: the row's own names may stand for all requests of a kind.
             namespace=refused.namespace,
             name=refused.name,
             errors=refused.problems,
@@ -215,7 +222,7 @@ class ApplyRequest(Procedure):
             case ScheduleApply() | ScheduleDelete() | ScheduleSuspend() | ScheduleResume():
                 yield from self._apply_to_schedule(lane, request, request_id, position, outcome)
             case _:
-                raise AssertionError(f"{request.type} is no request of the run plane")
+                raise AssertionError(f"{request.type} is no request on schedules, jobs or runs")
 
     # -- requests that move a schedule's state ------------------------------------------------------------------------
 
@@ -237,7 +244,8 @@ class ApplyRequest(Procedure):
         if outcome.receipt.status in CAME_TO_NOTHING:
             yield from self._hear_nothing_by(lane, request)
         if not outcome.settled:
-            # Before the answer, which the API reads from the store: an event that comes after it must find a version by which nobody counts it.
+            # An event may follow the answer at once, because the API reads the answer from the store. No old version may count that event.
+            # So the subscriptions go before the answer is settled.
             yield from self._leave_index(lane, request)
         most: int | None = None
         changes = outcome.receipt.status is not ReceiptStatus.UNCHANGED
@@ -253,7 +261,7 @@ class ApplyRequest(Procedure):
             except Exception as error:
                 if most == 1:
                     raise
-                # Too large, or one thing on it is to blame: what can be done of it is done, that one is told of alone.
+                # The page is too large, or one item on it fails. Halves do what can be done, and at last report the bad item alone.
                 outcome.receipt, outcome.settled = so_far, False
                 most = (most or ENDED_PER_PAGE) // 2 or 1
                 lane.host.note("page_halved", shard=lane.shard, about=self.about, most=most, error=repr(error))
@@ -268,7 +276,7 @@ class ApplyRequest(Procedure):
         definition: Definition | None,
         outcome: Outcome,
     ) -> Operation[None]:
-        """Decides and moves the state. What lies outside of the state is held from here on, until it has moved too or stays as it is."""
+        """Decides and moves the state. The change holds all that lies outside of the state, until that has moved too or the request is refused."""
         specs = _definitions_around(request, definition)
         change = change_of(specs, self.recurring, lane, request.namespace, request.name)
         try:
@@ -305,25 +313,28 @@ class ApplyRequest(Procedure):
         return page_of(request, state, self.memory, outcome, most)
 
     def _leave_index(self, lane: ShardWriter, request: Request | ScheduleRequest) -> Operation[None]:
-        """Also for a request that a predecessor has moved the state by: nobody else would remove what it listened to before."""
+        """Removes subscriptions of earlier generations.
+
+        A former owner may have moved the state and died before this step. So a replayed request runs the step again.
+        """
         if isinstance(request, ScheduleRequest) and type(request) in LEAVES_INDEX:
             state = yield from self._state(lane, request)
             if state is not None:
                 yield from unsubscribe(lane, state)
 
     def _hear_nothing_by(self, lane: ShardWriter, request: Request | ScheduleRequest) -> Operation[None]:
-        """It came to nothing: what was written for it to listen goes."""
+        """Removes the subscriptions that a request wrote which came to nothing."""
         if isinstance(request, ScheduleApply | ScheduleResume):
             yield from unsubscribe_failed(lane, request, (yield from self._state(lane, request)))
 
     def _make_due(
         self, lane: ShardWriter, request: ScheduleRequest, before: ScheduleState | None
     ) -> Operation[ScheduleState | None]:
-        """Makes what was due before the request came: what ends then ends with a ledger row, never silently (I1).
+        """Fires the instants that were due before the request arrived. So each of them ends with a ledger row, never silently (I1).
 
-        But for what lies in a wide suspend that goes on, as far as is known here: a resume that is not heard of yet is not answered
-        yet, so the request may as well have come before it. What cannot be made is told and left: a schedule that fails as it fires is to be
-        stopped, or mended by an update, all the same.
+        Instants in an open scope suspension stay, as far as this shard knows the suspension. A resume of the scope that has not reached the
+        shard is not answered either, so this request may count as the earlier one. An instant that fails to fire is reported and left: the
+        request may be the suspend or the update that fixes the schedule.
         """
         ref = keys.schedule_ref(request.namespace, request.name)
         while before is not None and before.next_nominal is not None and before.has_due(lane.host.now):
@@ -332,10 +343,10 @@ class ApplyRequest(Procedure):
                 yield from lane.decide_alone(FireSchedule(row, self.memory))
             except (Fenced, WriterClosed):
                 raise
-            except Exception as error:  # noqa: BLE001 - whatever it is
+            except Exception as error:  # noqa: BLE001 - any failure is reported
                 lane.host.failed("fire", ref, error)
                 break
-            # There may be thousands, after an outage: the schedules behind this one fire meanwhile.
+            # After an outage there may be thousands of instants. Other schedules fire between two of them.
             yield from lane.yield_turn()
             former, before = before, (yield from self._state(lane, request))
             if before == former:
@@ -388,7 +399,7 @@ class ApplyRequest(Procedure):
             return schedule_commands.untouched(ReceiptStatus.UNCHANGED, before, position)
         holding = lane.host.holding
         former = None if definition is None else parsed(definition.spec)
-        # Its instants are searched for only where the checks found, within their bound, that there is one.
+        # The instants are searched only after the checks found, within their bound, that there is one.
         errors = update_problems(how, spec, former, schedule_commands.status_after(before, spec))
         quota = quota_of(holding.quotas, spec.namespace)
         stays = trigger_stays(how, exists=former is not None)
@@ -434,15 +445,15 @@ class ApplyRequest(Procedure):
 
 
 def _answer_at_hand(lane: ShardWriter, key: Key) -> StoredReceipt | None:
-    """Returns the answer that this owner has given, or found, and for which nothing is left to be done; it needs no read.
+    """Returns a settled answer from memory, without a read.
 
-    Who waits behind an outage asks again every few seconds: reads for each repeat would keep the lane from what nobody has answered
-    yet, while the next repeats come.
+    After an outage, clients repeat their requests every few seconds. If each repeat cost a read, the shard would answer repeats only, and
+    never reach the new requests.
     """
     item = lane.view.item(key) if lane.view.knows(key) else None
     stored = None if item is None else from_item(StoredReceipt, item)
     if stored is None or not stored.settled or stored.expires_at * 1000 <= lane.host.now:
-        return None  # Of an expired one the store says whether it is still there.
+        return None  # Only the store knows whether an expired answer still exists.
     return stored
 
 
@@ -452,9 +463,10 @@ def _read(lane: ShardWriter, key: Key) -> Operation[Item | None]:
 
 
 def _with_its_mode(request: ScheduleRequest, definition: Definition | None) -> ScheduleRequest:
-    """Returns a suspend with the mode that it has by its definition, where it names none: by then another suspend may have given the state another.
+    """Returns a suspend that names no mode with the mode of the definition.
 
-    For one that moves the state; that of one which finds it suspended is the state's.
+    Before its pages are done, another suspend may give the state another mode. A suspend that finds the schedule suspended changes nothing
+    and goes by the mode of the state.
     """
     if isinstance(request, ScheduleSuspend) and request.mode is None and definition is not None:
         return request.model_copy(update={"mode": parsed(definition.spec).suspend_mode})
@@ -470,7 +482,7 @@ def _definitions_around(request: ScheduleRequest, definition: Definition | None)
 
 
 def _begins_anew(applied: StateChange, before: ScheduleState | None) -> bool:
-    """Whether it hears from now on, and not what it has heard all along."""
+    """Whether the schedule needs new subscriptions, because the request began a new generation."""
     state = applied.state
     return (
         applied.status is ReceiptStatus.ACCEPTED

@@ -1,7 +1,7 @@
-"""What is pending under an older generation ends, or is bound to the new version, a page at a time, before a request is acknowledged (I7).
+"""Page that ends pending work of older generations, or binds it to the new version, before a request is acknowledged (I7).
 
-An update must not lose a due occurrence: hourly deploys would lose runs that wait for their place in a window, or for a constraint. So
-under `keep_due` a job of a time trigger, and a run of one before the gate, goes on as a job of the new version (SEMANTICS 12.4).
+Without binding, hourly deploys would lose due runs that wait for a time window or another constraint. So under `keep_due` a job of a time
+trigger becomes a job of the new version, and so does a run before the start gate that a time trigger made.
 """
 
 from __future__ import annotations
@@ -32,21 +32,20 @@ from tidegate_core.shard.spec_cache import spec_of
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 UPSTREAM_DELETED = "upstream_deleted"
-"""Reason of what ends because a schedule that it waits for was deleted. Nobody asked for that, and nobody is answered: evidence
-has an entry in the ledger, too."""
+"""Reason in the ledger if an upstream schedule was deleted. No user asked for that and no receipt reports it, so the ledger also has an entry for
+evidence."""
 ENDED_PER_PAGE = 6
-"""Pending things that one transaction ends: a run before the gate takes up to eleven actions, and two for each of its limits."""
+"""Pending items that one transaction ends: a run before the start gate takes up to eleven actions, and two for each of its limits."""
 PAGE_ACTIONS = 45
-"""Behind so many actions a page takes nothing further: a run with 16 limits takes up to 43, and with the answer's few they stay
-below DynamoDB's 100."""
+"""A page with more actions takes no further item. A run with 16 limits takes up to 43, and the answer takes a few; DynamoDB allows 100."""
 LISTED_MAX = 1_000
-"""Things that a receipt lists by name: 40 KB of ids, well below an item's 400 KB. The ledger has them all."""
+"""Items that a receipt lists by name: 40 KB of ids, well below the 400 KB of a store item. The ledger has all of them."""
 LISTED_BYTES_MAX = 100_000
-"""Of the values by which evidence is listed: a data partition's name has up to 1 KB, and more as JSON."""
+"""Bytes of the values by which a receipt lists evidence: the name of a data partition has up to 1 KB, and more as JSON."""
 
 
 def end(unit: UnitOfWork, pending: Run | Job | Evidence, reason: str, now: int, detail: str = "") -> None:
-    """Ends something that has not passed the gate."""
+    """Ends a pending item that has not passed the start gate."""
     match pending:
         case Run():
             close_run(unit, pending, "cancelled", reason, now)
@@ -60,12 +59,12 @@ def end(unit: UnitOfWork, pending: Run | Job | Evidence, reason: str, now: int, 
 
 @dataclass(frozen=True, slots=True)
 class EndPending:
-    """Ends a page of what is pending and adds it to the stored answer; the last page settles the answer.
+    """Ends a page of pending work and adds it to the stored answer; the last page settles the answer.
 
     Attributes:
-        receipt: The answer as it stands before this page.
-        most: What it ends at most; None: as much as fits with what things weigh as a rule.
-        keeps: What of an update's `on_update` says which jobs and runs stay.
+        receipt: Answer before this page.
+        most: Items that the page ends at most; None: a page of the usual size.
+        keeps: Value of `on_update`, which says which jobs and runs stay.
     """
 
     request: ScheduleRequest
@@ -83,7 +82,7 @@ class EndPending:
 
     @property
     def stale(self) -> tuple[Key, ...]:
-        """Runs: the gate may have let one pass since it was read."""
+        """Keys of runs: a run may have passed the start gate since the cache read it."""
         return run_keys_of(self.memory, self.about)
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
@@ -93,7 +92,7 @@ class EndPending:
         waiting = [run for run in runs if run.state in BEFORE_GATE]
         asked = [run for run in runs if self.cancels(run)]
         page = self.most or ENDED_PER_PAGE
-        # One more than fits tells whether this page is the last: of evidence there may be thousands.
+        # One more than fits shows whether this page is the last: there may be thousands of evidence rows.
         pending: list[Run | Job | Evidence] = list(
             islice(chain(waiting, self._jobs(unit, state), self._evidence(unit, state), asked), page + 1)
         )
@@ -116,22 +115,22 @@ class EndPending:
                     jobs.append(each.id)
                 else:
                     evidence[each.correlation] = sum(each.counts)
-        # One that has reported its end is over, whoever is still to draw the conclusions: under a new generation no attempt follows.
+        # A run that has reported its end is over, even before the owner completes it: no attempt follows in a new generation.
         going_on = [run.id for run in runs if run.state not in BEFORE_GATE and run.ended_at is None]
         running = tuple(going_on)[:LISTED_MAX]
         told = grown(self.receipt, jobs, evidence, running, now)
         answer(unit, self.outcome, told, now, settled=done == len(pending))
 
     def cancels(self, run: Run) -> bool:
-        """Whether the run goes on unless it is asked to end, and the request wants that."""
+        """Whether the request asks for the end of a run that would go on otherwise."""
         wanted = isinstance(self.request, ScheduleDelete) and self.request.cancel_running
         return wanted and run.state not in BEFORE_GATE and run.ended_at is None and not run.cancel_requested
 
     def _stays(self, unit: UnitOfWork, state: ScheduleState, pending: Run | Job) -> bool:
-        """Whether a job, or a run before the gate, goes on under the new generation.
+        """Whether a job, or a run before the start gate, goes on under the new generation.
 
-        Nothing stays of a former life of the name, nor of what a wide suspend drops. A run that waits for its next try has run: it is no
-        job any more.
+        Work of a former incarnation ends, and so does work that a scope suspension drops. A run that waits for a retry ends too: it has run, so
+        it cannot become a job again.
         """
         if self.keeps not in KEEPS_DUE or pending.incarnation != state.incarnation:
             return False
@@ -145,7 +144,7 @@ class EndPending:
         return pending.trigger == "time" or (isinstance(pending, Run) and self.keeps == "finish_admitted")
 
     def _bind(self, unit: UnitOfWork, state: ScheduleState, pending: Run | Job, now: int) -> None:
-        """Has a job or a run go on under the new generation; a run as a job of the new version, unless it is to start as it was admitted."""
+        """Binds a job or a run to the new generation. A run becomes a job of the new version, unless it is to start as it was admitted."""
         key = keys.job(unit.shard, pending.id)
         if isinstance(pending, Run) and self.keeps == "finish_admitted":
             unit.put(replace(pending, generation=state.generation), pending.key(unit.shard))
@@ -162,19 +161,20 @@ class EndPending:
 
     def _runs(self, unit: UnitOfWork, state: ScheduleState) -> list[Run]:
         runs = runs_of(unit, self.stale, self.about)
-        # After a crash between two pages the new version may have runs already: they are none of this request's.
+        # After a crash between two pages the new version may have runs already. This request does not touch them.
         return [run for run in runs if run.generation < oldest_kept_generation(state)]
 
     def _jobs(self, unit: UnitOfWork, state: ScheduleState) -> list[Job]:
-        """Returns the first ones, enough to tell whether this page is the last: there may be thousands."""
+        """Returns the first jobs, one more than fits on a page, to tell whether this page is the last. There may be thousands."""
         waiting = [job for job in self.memory.jobs_of(self.about) if job.state == "pending_constraint"]
         older = [keys.job(unit.shard, job.id) for job in waiting if job.generation < oldest_kept_generation(state)]
         jobs = [from_item(Job, item) for item in unit.items(older[: ENDED_PER_PAGE + 1]) if item is not None]
         return [job for job in jobs if job.state == "pending_constraint"]
 
     def _evidence(self, unit: UnitOfWork, state: ScheduleState) -> Iterator[Evidence]:
-        """Evidence of jobs that ended on this page goes with them, so only what no job has yet is left here; and that of jobs
-        that go on under another version, which absorb no more.
+        """Returns evidence to end: evidence without a job, and evidence of jobs that go on under another version and absorb no more events.
+
+        Evidence of a job that ends on this page ends with the job.
         """
         ref = self.about
         items = unit.range(f"E#{ref}#", f"E#{ref}#{keys.LAST}")
@@ -190,7 +190,7 @@ class EndPending:
 def grown(
     receipt: Receipt, jobs: Sequence[str], evidence: Mapping[str, int], running: Sequence[str], now: int
 ) -> Receipt:
-    """Returns the answer with what one more page has ended."""
+    """Returns the answer with the items that one more page has ended."""
     before = receipt.discarded or Discarded()
     discarded = Discarded.model_construct(
         jobs=(*before.jobs, *jobs)[:LISTED_MAX],

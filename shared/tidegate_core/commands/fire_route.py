@@ -98,7 +98,7 @@ class FireRoute(Protocol):
         ...
 
     def change(self, recurring: RecurringQueue, lane: ShardWriter, namespace: str, name: str) -> ScheduleChange | None:
-        """Returns the change of what lies outside of the state; None: nothing does."""
+        """Returns the change of rows outside of the state; None: there are none."""
         ...
 
 
@@ -132,7 +132,7 @@ class MessageRoute:
         return state.at_next(NEVER), state.next_nominal
 
     def resumes_from(self, promised: int, now: int) -> int:
-        # No job can wait for its turn here. So a resume sends only what is late, and nothing that counts as missed.
+        # No job can wait here. So a resume sends late messages only, and none that counts as missed.
         return max(promised, now - OUTAGE_GRACE_MS)
 
     def change(self, recurring: RecurringQueue, lane: ShardWriter, namespace: str, name: str) -> ScheduleChange | None:
@@ -158,7 +158,7 @@ def change_of(
         recurring: Recurring messages of the shard.
         lane: Writer of the shard.
         namespace: Namespace of the schedule.
-        name: Name of the schedule.
+        name: Name of the schedule without its namespace.
     """
     changes = (route_of(spec).change(recurring, lane, namespace, name) for spec in specs)
     return next((change for change in changes if change is not None), StateOnlyChange(lane.host.now))

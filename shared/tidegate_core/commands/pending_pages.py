@@ -1,18 +1,14 @@
-"""What `hold` and `freeze` do to what waits, a page at a time, before the suspend is acknowledged (I7, SEMANTICS 10).
+"""Pages that follow a request on a schedule: its pending work ends, is parked or is released before the answer is settled (I7).
 
-A run that has not passed the gate goes back to be a job: its item is deleted, so that the gate refuses the attempt, and its
-next attempt has a number of its own, which costs no try. A job leaves the queues of shared limits: a slot that is offered to
-it would stand free for nobody.
+The procedure that applies the request asks for one page after the other, from stored rows alone. So a new owner continues after a crash.
 
-What a resume does after `hold` and `freeze`, a page at a time: the backlog is cut, and time-outs run on (SEMANTICS 10).
+`hold` and `freeze` park pending work. A run before the start gate becomes a job again: its row is deleted, so the gate refuses the attempt. The
+next attempt has a new number and costs no try. A parked job leaves the queues of shared limits, because no offer may wait for it.
 
-Nothing is admitted before the backlog is what was asked for: a successor that looks at the waiting jobs first finds
-`shedding` in the state. The backlog is all that waited when the resume moved the state, so a repeated page goes on with the same jobs, also one
-that comes ten minutes later, when an update or another suspend has moved the state again. Which those are the instants tell, whoever's clock they
-are by: `backlog_through` is no earlier than the last of them was satisfied, and what is made amid the pages is satisfied after that. No later request
-but one that ends all of it takes the cut back: what a later resume says is about what this one leaves.
-
-Which pages follow once a request has moved a schedule's state, until its answer is settled (SEMANTICS 10 to 12).
+A resume cuts the backlog as it asks, and restarts stopped time-outs. No job is admitted before: `shedding` in the state stops every owner. The
+backlog is all that waited when the resume moved the state. A repeated page finds the same jobs, even after an update or another suspend: all of
+them were satisfied up to `backlog_through`, by whichever clock. Jobs that are made during the pages are satisfied later.
+Only a request that ends the whole backlog takes the cut back; a later resume is about the jobs that this one leaves.
 """
 
 from __future__ import annotations
@@ -61,7 +57,7 @@ from tidegate_core.writes.unit_of_work import UnitOfWork
 
 @dataclass(frozen=True, slots=True)
 class ParkPending:
-    """Parks a page of what waits; the last page settles the answer. Under `drain` it only tells what is running."""
+    """Parks a page of pending work; the last page settles the answer. Under `drain` it only reports the open runs."""
 
     request: ScheduleRequest
     receipt: Receipt
@@ -76,7 +72,7 @@ class ParkPending:
 
     @property
     def stale(self) -> tuple[Key, ...]:
-        """Runs: the gate may have let one pass since it was read."""
+        """Keys of runs: a run may have passed the start gate since the cache read it."""
         return run_keys_of(self.memory, self.about)
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
@@ -92,18 +88,20 @@ class ParkPending:
                 break
             done += 1
             if isinstance(each, Run) and each.failure is not None:
-                close_run(unit, each, "cancelled", "suspended", now)  # It has run: it is no job any more.
+                close_run(
+                    unit, each, "cancelled", "suspended", now
+                )  # It has run once, so it cannot become a job again.
             elif isinstance(each, Run):
                 park_run(unit, each, now, self.memory.outages)
             else:
                 unit.put(leave(unit, each), each.key(unit.shard))
-        # One that has reported its end runs no more, whoever is still to draw the conclusions.
+        # A run that has reported its end does not run any more, even before the owner completes it.
         running = tuple(run.id for run in runs if run.state not in BEFORE_GATE and run.ended_at is None)[:LISTED_MAX]
         told = self.receipt.model_copy(update={"running": running, "at": now})
         answer(unit, self.outcome, told, now, settled=done == len(pending))
 
     def _queued(self, unit: UnitOfWork) -> list[Job]:
-        """Returns the first ones, enough to tell whether this page is the last."""
+        """Returns the first queued jobs, one more than fits on a page, to tell whether this page is the last."""
         waiting = [job for job in self.memory.jobs_of(self.about) if job.asked and job.state == PENDING_CONSTRAINT]
         wanted = [keys.job(unit.shard, job.id) for job in waiting[: ENDED_PER_PAGE + 1]]
         found = [from_item(Job, item) for item in unit.items(wanted) if item is not None]
@@ -112,7 +110,7 @@ class ParkPending:
 
 @dataclass(frozen=True, slots=True)
 class ReleasePending:
-    """Ends a page of the backlog that is not wanted, or sets time-outs going; the last page settles the answer."""
+    """Ends a page of the backlog that the resume leaves out, or restarts time-outs; the last page settles the answer."""
 
     request: ScheduleRequest
     receipt: Receipt
@@ -134,7 +132,7 @@ class ReleasePending:
         survivor = _survivor(state, backlog)
         unwanted = _unwanted(state, backlog, survivor)
         page = self.most or ENDED_PER_PAGE
-        # One more than fits tells whether this page is the last: of evidence there may be thousands.
+        # One more than fits shows whether this page is the last: there may be thousands of evidence rows.
         pending: list[Job | Evidence] = list(islice(chain(unwanted, self._standing(unit, state, now)), page + 1))
         ended: list[Job] = []
         done = 0
@@ -160,7 +158,7 @@ class ReleasePending:
         answer(unit, self.outcome, receipt, now, settled=is_last)
 
     def _backlog(self, state: ScheduleState) -> list[Job]:
-        """Returns the jobs that waited when the resume moved the state, in their order."""
+        """Returns the jobs that waited when the resume moved the state, oldest first."""
         jobs = [
             job
             for job in self.memory.jobs_of(self.about)
@@ -171,12 +169,14 @@ class ReleasePending:
         return sorted(jobs, key=lambda job: (job.nominal, job.id))
 
     def _standing(self, unit: UnitOfWork, state: ScheduleState, now: int) -> Iterator[Evidence]:
-        """Returns evidence whose time-out stands where it stood when the schedule was suspended."""
+        """Returns evidence whose time-out is still stopped since the suspend."""
         if clocks_stopped(state):
-            return iter(())  # Suspended anew before the last page: no row that is written now would stay right.
+            return iter(
+                ()
+            )  # The schedule is suspended again before the last page: a time-out written now would be wrong.
         total = stopped(state, now)
         items = unit.range(f"E#{self.about}#", f"E#{self.about}#{keys.LAST}")
-        # What a page before has moved is passed by each page: it is not even unpacked.
+        # Each page passes the rows that earlier pages have moved, and does not even decode them.
         found = (from_item(Evidence, item) for item in items if item.get("stopped", 0) != total)
         return (
             each
@@ -199,17 +199,17 @@ def _survivor(state: ScheduleState, backlog: list[Job]) -> Job | None:
 
 
 def _unwanted(state: ScheduleState, backlog: list[Job], survivor: Job | None) -> list[Job]:
-    """What somebody has asked for by hand is no backlog of the trigger, unless all of it is to go."""
+    """Returns the jobs to end. A job that a user fired by hand is no backlog of the trigger; only `none` ends it too."""
     if state.shedding is None:
         return []
     if state.shedding == "none":
         return backlog
-    # The newest first: the instants in between are all the survivor's own, however many pages it takes.
+    # Newest first: so the survivor covers the instants in between, however many pages it takes.
     return [job for job in reversed(backlog) if is_cut(state, job) or (job.trigger == "time" and job is not survivor)]
 
 
 def _run_on(unit: UnitOfWork, state: ScheduleState, evidence: Evidence, now: int) -> None:
-    """Moves a time-out by how long the clocks stood still."""
+    """Moves a time-out by the time for which the clocks were stopped."""
     ref = evidence_ref(evidence.namespace, evidence.name, evidence.correlation)
     moved = present_evidence(state, evidence, now)
     assert moved.deadline is not None
@@ -225,28 +225,28 @@ ENDED_BY: Mapping[type[ScheduleRequest], str] = {
     ScheduleDelete: "schedule_deleted",
     ScheduleSuspend: "suspended",
 }
-"""Reason in the ledger of what a request ends."""
+"""Reason in the ledger, by the request that ends an occurrence."""
 LEAVES_INDEX = frozenset(ENDED_BY)
-"""Requests after which earlier generations hear nothing more."""
+"""Requests that end the subscriptions of earlier generations."""
 
 
 def page_of(
     request: ScheduleRequest, state: ScheduleState, memory: ShardCache, outcome: Outcome, most: int | None = None
 ) -> Decision:
-    """Returns the next page, from what is stored alone: a successor goes on where a predecessor stopped.
+    """Returns the next page from stored rows alone, so that a new owner continues after a crash.
 
     Args:
-        request: What moved the state; a suspend names its mode.
-        state: As it is now.
-        memory: Of the shard.
-        outcome: The answer so far.
-        most: Things on the page, where one of the usual size is too large.
+        request: Request that moved the state; a suspend names its mode.
+        state: Present state of the schedule.
+        memory: Cache of the shard.
+        outcome: Progress of the request.
+        most: Items on the page; None: a page of the usual size.
     """
     receipt = outcome.receipt
     assert receipt is not None
     if isinstance(request, ScheduleResume):
         return ReleasePending(request, receipt, memory, outcome, most)
-    # A drop ends what it was about, also where another suspend has come meanwhile, by which the state goes now.
+    # A drop ends its pending work even if another suspend has given the state another mode since.
     if isinstance(request, ScheduleSuspend) and "drop" not in (state.mode, request.mode):
         return ParkPending(request, receipt, memory, outcome, most)
     keeps = (request.on_update or request.spec.on_update) if isinstance(request, ScheduleApply) else "restart"

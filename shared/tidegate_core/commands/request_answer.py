@@ -1,4 +1,7 @@
-"""The answer to a request: kept with what it answers, growing while a request still ends pending things (DESIGN 7)."""
+"""Answer to a request: stored in the transaction that it answers, and extended while pages of the request still end pending work.
+
+All commands write their receipts here. A request that comes again gets the stored receipt.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,18 @@ from tidegate_core.rows.receipt import RECEIPT_DAYS, StoredReceipt, expiry
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 OWN = "*"
-"""No namespace: the answer's own."""
+"""Stands for the namespace of the answer; it is no valid namespace."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What applying a request has come to; the decisions fill it, the procedure reads it.
+    """Progress of one request; decisions fill it, and the procedure reads it.
 
     Attributes:
-        subject: What the request is about (`subject_of`).
-        receipt: The answer so far.
-        settled: Nothing will be added to it.
-        definition: What the request defines (`definition_of`).
+        subject: Text that names the subject of the request (`subject_of`).
+        receipt: Answer so far.
+        settled: Whether the answer is final.
+        definition: Hash of the definition that the request brings (`definition_of`).
     """
 
     subject: str
@@ -32,15 +35,15 @@ class Outcome:
 def answer(
     unit: UnitOfWork, outcome: Outcome, receipt: Receipt, now: int, *, settled: bool = True, under: str | None = OWN
 ) -> None:
-    """Stores the answer in the transaction of what it answers; a repeat of the request gets it again (7 days).
+    """Stores the answer in the transaction that it answers; repeats of the request get it again for 7 days.
 
     Args:
-        unit: Of that transaction.
-        outcome: What applying the request has come to.
-        receipt: The answer.
-        now: When it is decided.
-        settled: Nothing will be added to it.
-        under: The namespace that the request named, where the answer can say more than it did.
+        unit: Unit of that transaction.
+        outcome: Progress of the request.
+        receipt: Answer.
+        now: Instant of the decision.
+        settled: Whether the answer is final.
+        under: Namespace of the request, if the answer names another one.
     """
     stored = StoredReceipt(
         request_id=receipt.request_id,

@@ -1,4 +1,7 @@
-"""Requests about one occurrence: run now, cancel a job, cancel a run, release a lost one (SEMANTICS 4, 11)."""
+"""Requests about one occurrence: fire now, cancel a job, cancel a run, release a lost run.
+
+`apply_request.py` runs each as one transaction, which writes the job or the run together with the stored receipt.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def _queue_is_full(max_pending: int) -> Problem:
 
 @dataclass(frozen=True, slots=True)
 class TriggerNow:
-    """`schedule.trigger`: skips the trigger only; constraints, limits, overlap and suspend hold (SEMANTICS 4)."""
+    """Fires a schedule by hand (`schedule.trigger`). It skips only the trigger: constraints, limits, overlap policy and suspensions apply."""
 
     request: ScheduleTrigger
     request_id: str
@@ -109,12 +112,11 @@ class TriggerNow:
         answer(unit, self.outcome, receipt, now)
 
     def _waiting(self, state: ScheduleState, spec: ScheduleSpec) -> int:
-        """Returns how many jobs it would wait behind. They are merged with no other, so nothing but this bounds them.
+        """Returns how many jobs are ahead of a new manual job.
 
-        What makes up for the past stands behind it, whenever it came.
-
-        Under policies that know no queue, and of those that are forced, what was asked for by hand counts alone. What a request has ended
-        holds nobody up, also where its entry is still to be written.
+        Manual jobs are never merged, so only this number bounds them. Catch-up jobs come after a manual job, and do not count. Jobs that a
+        request has ended do not count either, even if their ledger entry is still to be written. With `force_overlap`, or an overlap policy
+        other than `queue`, only manual jobs count.
         """
         known = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.about)]
         on_time = [job for job in known if not job.catch_up]
@@ -126,7 +128,7 @@ class TriggerNow:
 
 @dataclass(frozen=True, slots=True)
 class CancelJob:
-    """`job.cancel`: a job that waits is cancelled; one that became a run, or has ended, is answered as `too_late`."""
+    """Cancels a waiting job (`job.cancel`). The answer is `too_late` for a job that became a run or has ended."""
 
     job_id: str
     request_id: str
@@ -144,7 +146,7 @@ class CancelJob:
         ended = None if job is not None else _ended(unit, self.job_id) or _closed(unit, self.job_id)
         found = job or ended
         if found is not None and self.namespace not in (None, found.namespace):
-            found = None  # Another namespace's, of which nothing is told.
+            found = None  # It belongs to another namespace, which the answer must not reveal.
         if found is None:
             status = ReceiptStatus.NOT_FOUND
         elif job is None or job.state != "pending_constraint":
@@ -166,10 +168,10 @@ class CancelJob:
 
 @dataclass(frozen=True, slots=True)
 class CancelRun:
-    """`run.cancel`: the run is closed before the gate, or ended by its launcher after it.
+    """Cancels a run (`run.cancel`): before the start gate it is closed, after the gate its launcher ends it.
 
-    Where its program has ended and nobody has drawn the conclusion yet, that comes first: what is cancelled is the attempt that
-    would follow, and `too_late` is the answer only where none does (I7).
+    If the program has reported its end, the run is completed first. Then the request cancels the next attempt. The answer is `too_late` only if
+    no attempt follows (I7).
     """
 
     shard: int
@@ -215,10 +217,10 @@ class CancelRun:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRun:
-    """`run.release`: a run that is lost ends, its permits are given back, and its schedule's `retry` says what follows.
+    """Releases a lost run (`run.release`): the run ends, its permits are returned, and the schedule's retry policy decides about a retry.
 
-    Any other open run is not released: of what runs, or may still start, a second copy would run beside it. Where an end was reported and
-    nobody has drawn the conclusion yet, that comes first, as for a cancel.
+    No other open run is released: a second copy would run next to a program that runs or may still start. If the program has reported its end,
+    the run is completed first, as for a cancel.
     """
 
     shard: int
@@ -266,11 +268,11 @@ def _not_lost(run: Run) -> Problem:
 
 
 def _concluded(unit: UnitOfWork, run_id: str, namespace: str | None, memory: ShardCache, now: int) -> Run | None:
-    """Returns a run, open or ended, once the conclusion is drawn from an end that was reported; None: there is none of that namespace."""
+    """Returns an open or ended run, after it is completed if it has reported its end; None: the namespace has no such run."""
     run = unit.record(Run, keys.run(unit.shard, run_id))
     found = run or _ended(unit, run_id)
     if found is None or namespace not in (None, found.namespace):
-        return None  # Or another namespace's, of which nothing is told.
+        return None  # A run of another namespace must not be revealed.
     if run is not None and run.ended_at is not None:
         conclude(unit, run, memory, now)
         return unit.record(Run, run.key(unit.shard)) or run
@@ -278,13 +280,13 @@ def _concluded(unit: UnitOfWork, run_id: str, namespace: str | None, memory: Sha
 
 
 def _closed(unit: UnitOfWork, job_id: str) -> LedgerRow | None:
-    """Returns the ledger's entry of a job that has ended and never became a run."""
+    """Returns the ledger entry of a job that ended and never became a run."""
     found = unit.record(LedgerPlace, keys.ledger_place(unit.shard, job_id))
     return None if found is None else unit.record(LedgerRow, found.entry_key(unit.shard))
 
 
 def _ended(unit: UnitOfWork, run_id: str) -> Run | None:
-    """Returns a run that has ended, from the history."""
+    """Returns an ended run from the history."""
     place = unit.record(LedgerPlace, keys.ledger_place(unit.shard, run_id))
     key = None if place is None else place.run_key(unit.shard)
     return None if key is None else unit.record(Run, key)

@@ -1,11 +1,10 @@
-"""Requests on a schedule: what each makes of its state, and the transaction that moves it (SEMANTICS 10 to 12).
+"""Apply and delete of a schedule as pure rules, and the transaction that moves a schedule's state for any request.
 
-A request is an inbox row until its receipt is on `tidegate.receipts`; a crash anywhere in between replays it, and the stored
-receipt tells what is done already.
+`apply_request.py` calls the rules and runs the transaction. It writes the state, its timer rows, a definition and the stored receipt.
+A request stays in the inbox until its receipt is on `tidegate.receipts`. A crash before that replays it; the stored receipt shows the done steps.
 
-Order within a request that ends what is pending: first the state moves (nothing older is admitted from then on), then
-pending jobs, evidence and runs before the gate end page by page (`end_pending.py`), then the receipt is settled. I7 rests on
-that order. Suspend and resume are in `suspend_resume.py`.
+The order within a request keeps guarantee I7. First the state moves, so that nothing older is admitted. Then pending jobs, evidence and runs
+before the start gate end page by page (`end_pending.py`). Then the receipt is settled. Suspend and resume are in `suspend_resume.py`.
 """
 
 from __future__ import annotations
@@ -42,21 +41,22 @@ from tidegate_core.shard.timer_rows import as_all_read_it, move_row, nominal_row
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 TOMBSTONE_DAYS = 30
-"""Of a name that never existed; longer than the requests topic's retention (7 d), so that a replayed older request still
-finds it. The tombstone of one that did exist stays: its versions are never given again."""
+"""Life of the tombstone of a name that never existed. It is longer than the retention of the requests topic (7 days), so a replayed older
+request still finds the tombstone. The tombstone of a schedule that existed stays for ever, so no version is given twice."""
 NEXT_SHOWN = 3
+"""Coming instants that a receipt lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """What a request would make of the state: the next state, and what to tell.
+    """Result of a request on a schedule: its next state and its answer.
 
     Attributes:
-        state: None when nothing changes.
-        definition: The version's spec, for `schedule.apply`.
-        has_pages: Whether pages follow that end, park or release what is pending, before the answer is settled.
-        backlog: Of a resume: instants of the suspended span that are made up for.
-        first: First nominal of a schedule whose next instant does not lie in the state (`FireRoute`).
+        state: Next state; None: the state does not change.
+        definition: New version, for `schedule.apply`.
+        has_pages: Whether pages follow that end, park or release pending work before the answer is settled.
+        backlog: Occurrences that a resume makes for the suspended span.
+        first: First nominal time of a schedule whose next instant is not in the state (`FireRoute`).
     """
 
     status: ReceiptStatus
@@ -74,8 +74,8 @@ class MoveState:
     """First step of a request on a schedule: the state moves, or the receipt says why it does not.
 
     Attributes:
-        keeps_until: Instant of a timer row of kind `U` that stays: it is what asks for this, and goes when all is done.
-        most: How many schedules the namespace may have; None where nobody counts.
+        keeps_until: Instant of the timer row of kind `U` that asked for this request. The row stays until all steps are done.
+        most: Schedules that the namespace may have; None: no quota.
     """
 
     request: ScheduleRequest
@@ -100,7 +100,7 @@ class MoveState:
         state = applied.state
         counted = count_after(unit, self.most, before, state)
         if isinstance(counted, Problem):
-            # Others have made theirs since this was decided.
+            # Other requests have created schedules since this one was decided.
             self._answer(unit, now, StateChange(ReceiptStatus.REJECTED, errors=(counted,)))
             return
         if state is None:
@@ -124,17 +124,17 @@ class MoveState:
             gone = gone_row(before, self.position.append_time or None, now)
             unit.put_new(gone, gone.key(unit.shard))
         if self.memory.has_waiting(ref):
-            unit.after(lambda: self.memory.hold(ref, now))  # Other constraints may hold for what waits.
+            unit.after(lambda: self.memory.hold(ref, now))  # Other constraints may apply to the waiting jobs.
         withdrawn = 0
         if before is None or before.generation != state.generation:
             withdrawn = self._end_generation(unit, before, state, now)
         self._answer(unit, now, applied, withdrawn)
         if counted is not None:
-            # Last: what tells whether the transaction was carried out must be an item that nobody else writes.
+            # The count comes last. The first items show whether a transaction was carried out, and only this owner may write those.
             unit.put(counted, keys.schedule_count(state.namespace))
 
     def _end_generation(self, unit: UnitOfWork, before: ScheduleState | None, state: ScheduleState, now: int) -> int:
-        """Returns how many occurrences of a recurring message end with it unsent."""
+        """Ends the former generation, and returns how many due occurrences of a recurring message are not sent any more."""
         closed, withdrawn = self.change.write(unit, state, self.applied.first)
         if before is not None:
             asked_at = self.position.append_time
@@ -175,7 +175,7 @@ class MoveState:
 
 
 def version_conflict(request: ScheduleRequest, before: ScheduleState | None) -> Problem | None:
-    """`expected_version`: None is no check, 0 means that it must not exist (SEMANTICS 18), `any` that it must."""
+    """Returns why `expected_version` does not fit: None checks nothing, 0 wants no schedule, and `any` wants one."""
     found = 0 if before is None or before.status == "deleted" else before.version
     if request.expected_version in (None, found) or (request.expected_version == "any" and found):
         return None
@@ -184,13 +184,13 @@ def version_conflict(request: ScheduleRequest, before: ScheduleState | None) -> 
     return Problem(field="expected_version", problem=problem, hint="")
 
 
-# -- what each request makes of a state ----------------------------------------------------------------------------------
+# -- the next state -------------------------------------------------------------------------------------------------------
 
 
 def next_state(
     before: ScheduleState | None, position: Position, namespace: str, name: str, now: int, **changes: object
 ) -> ScheduleState:
-    """Returns the state after a request; a name that is new or was deleted begins a new incarnation."""
+    """Returns the state after a request; a new or deleted name begins a new incarnation."""
     base = before
     if base is None or base.status == "deleted":
         base = ScheduleState(
@@ -201,21 +201,21 @@ def next_state(
             version=0 if before is None else before.version,
             generation=0 if before is None else before.generation,
             position=position.text(),
-            # Of the life before: the end of a suspension is carried out once for each instant, whichever life it was in.
+            # Suspensions of the former incarnation stay known: each end of a suspension is carried out once, in whichever incarnation.
             pauses=() if before is None else before.pauses,
         )
     return replace(base, position=position.text(), changed_at=now, **changes)  # type: ignore[arg-type]  # fields by name
 
 
 def is_unchanged(before: ScheduleState | None, spec: ScheduleSpec) -> bool:
-    """Whether the schedule is there as the spec has it, and waits for nothing that is gone: applying it changes nothing."""
+    """Whether an apply changes nothing: the schedule has this definition, and its trigger has lost no upstream schedule."""
     return (
         before is not None and before.status != "deleted" and before.spec_hash == spec.spec_hash() and not before.gone
     )
 
 
 def status_after(before: ScheduleState | None, spec: ScheduleSpec) -> str:
-    """Returns the status after an apply that changes something, which only a new schedule's definition decides."""
+    """Returns the status after an apply that changes the schedule; the definition decides it only for a new schedule."""
     if before is None or before.status == "deleted":
         return "suspended" if spec.suspended else "active"
     return before.status
@@ -230,8 +230,10 @@ def applied_spec(
     now: int,
     on_update: OnUpdate = "keep_due",
 ) -> StateChange:
-    """`schedule.apply`: every change restarts unless it says otherwise (SEMANTICS 12.2), and by default keeps what is due (12.4); an identical
-    spec changes nothing (12.1), unless the trigger has lost schedules that it waited for: then it listens to them anew.
+    """Returns the result of `schedule.apply`.
+
+    A change begins a new generation, unless `on_update` is `carry`. By default it keeps due jobs. An identical definition changes nothing.
+    But if the trigger has lost a deleted upstream schedule, the same definition subscribes to that name again.
     """
     if before is not None and is_unchanged(before, spec):
         return untouched(ReceiptStatus.UNCHANGED, before, position)
@@ -246,13 +248,13 @@ def applied_spec(
     elif on_update in KEEPS_DUE:
         state = _restarted(state, spec, now)
         if not fires(state):
-            # A resume begins a new generation, and these jobs go on.
+            # A resume begins another generation, and the kept jobs must go on in it.
             state = replace(state, kept_from=state.generation)
         if isinstance(spec.trigger, TimeTrigger) and spec.target_rules.makes_jobs:
-            # A resume's cut that is not through is about the jobs that stay.
+            # The kept jobs still await the unfinished cut of an earlier resume.
             state = replace(state, shedding=before.shedding, cut_through=before.cut_through)
     elif on_update == "carry":
-        # Same generation: its index rows are those of the same trigger, so no event is lost or counted twice on the way.
+        # The generation and the trigger stay, and so do the subscriptions. So no event is lost or counted twice.
         state = replace(state, carried=carried_on(before))
     else:
         state = replace(
@@ -275,7 +277,7 @@ def applied_spec(
         namespace=spec.namespace, name=spec.name, version=state.version, spec=spec.canonical_json(), created_at=now
     )
     has_pages = before is not None and (fresh or on_update != "carry")
-    # A past `at` that is too old is walked over, and told in the ledger: it does not come.
+    # A past `at` that is too old gets a ledger entry and no job, so the receipt does not list it.
     coming = tuple(each for each in next_instants(spec, state, now) if not is_too_old(spec, each, now))
     state = misfires.after_apply(state, spec, before)
     if before is None or before.generation != state.generation:
@@ -284,7 +286,7 @@ def applied_spec(
 
 
 def _restarted(state: ScheduleState, spec: ScheduleSpec, now: int) -> ScheduleState:
-    """Returns the state that counts from now on, and keeps nothing of what was: nor is there a backlog to wait for the cut of."""
+    """Returns the state of a new generation that counts from now on and keeps no pending work; no backlog awaits a cut."""
     ref = keys.schedule_ref(spec.namespace, spec.name)
     restarted = replace(
         state,
@@ -304,11 +306,14 @@ def _restarted(state: ScheduleState, spec: ScheduleSpec, now: int) -> ScheduleSt
 
 
 def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Position, now: int) -> StateChange:
-    """`schedule.delete`: a versioned tombstone, also for a name that was never seen (an older create may still come)."""
+    """Returns the result of `schedule.delete`: a versioned tombstone.
+
+    A name that never existed gets a tombstone too, because an older create may still arrive.
+    """
     never_existed = before is None or before.expires_at is not None
     expires_at = expiry(now, TOMBSTONE_DAYS) if never_existed else None
     if before is not None and before.status == "deleted":
-        # Nothing of it starts behind this answer either: what the delete before it could not end yet is in its way.
+        # I7 holds for this answer too. So its pages end what the earlier delete has not ended.
         gone = untouched(ReceiptStatus.NOT_FOUND, replace(before, expires_at=expires_at), position)
         return replace(gone, has_pages=True)
     state = next_state(before, position, request.namespace, request.name, now)
@@ -321,7 +326,7 @@ def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Po
         kept_from=None,
         shedding=None,
         cut_through=None,
-        # What never was there has no version: a create after it is the first one.
+        # A name that never existed has no version, so a later create is version 1.
         version=state.version if before is None else state.version + 1,
         generation=state.generation + 1,
         spec_hash="",
@@ -335,23 +340,23 @@ def deleted(before: ScheduleState | None, request: ScheduleRequest, position: Po
 
 
 def untouched(status: ReceiptStatus, before: ScheduleState, position: Position) -> StateChange:
-    """Nothing changes but the position: an older request that arrives later is superseded all the same."""
+    """Returns a result that changes only the position, so that an older request that arrives later is superseded."""
     return StateChange(status, replace(before, position=position.text()))
 
 
 def first_nominal(spec: ScheduleSpec, ref: str, state: ScheduleState, now: int, *, resumed: bool = False) -> Next:
-    """Returns the first instant that counts from now on, and was not made before; or how far one decision has searched for it.
+    """Returns the first instant that counts from now on, or the bound up to which one decision has searched.
 
-    It could be made again otherwise: an `at` that has passed counts at each update, and the clock of a new owner may
-    stand before an instant that its predecessor has made.
+    The instant is after all that were fired before. Otherwise it could fire twice: a past `at` counts at each update, and a new owner's clock
+    may be earlier than the last instant that fired.
     """
     if isinstance(spec.trigger, EventTrigger):
         every = spec.trigger.at_least_every
-        # By the clock of an owner before this one the last job may have been made later: a reminder before that counts as dealt with.
+        # By the clock of a former owner the last job may be later than now. The next reminder is counted from that job.
         return NEVER if every is None else Next(max(now, state.made_at) + every)
     if spec.trigger.fires_left(state.fires) == 0:
         return NEVER
-    # Of what lay in the suspended span nothing is made up for, an `at` included (SEMANTICS 10).
+    # Nothing of the suspended span is caught up here, not even an `at`.
     begin = now if resumed else spec.trigger.counts_from(now)
     return spec.trigger.seek(max(begin - 1, state.fired_through), ref, Search.of_a_decision())
 
@@ -365,9 +370,10 @@ def coming_instants(spec: ScheduleSpec, state: ScheduleState, now: int) -> tuple
 
 
 def first_future_instant(trigger: TimeTrigger, ref: str, state: ScheduleState, now: int, search: Search) -> Next:
-    """Returns the first instant that does not lie behind us: the state's next one does while a wide suspend goes on.
+    """Returns the first instant from now on.
 
-    What lies in such a span is passed by once its end is known. A past `at` comes with its activation.
+    During a scope suspension the state's next instant is in the past; it is passed over once the end of the suspension is known. A past `at`
+    is due at its activation.
     """
     nominal = state.following.found
     if nominal is None or max(nominal, state.activated_at) >= now:
@@ -376,7 +382,7 @@ def first_future_instant(trigger: TimeTrigger, ref: str, state: ScheduleState, n
 
 
 def next_instants(spec: ScheduleSpec, state: ScheduleState, now: int) -> tuple[int, ...]:
-    """Returns up to three instants that are still to come, as the receipt shows them: those that are found soon."""
+    """Returns up to three coming instants for the receipt, as far as one decision finds them."""
     instants: list[int] = []
     trigger = spec.trigger
     if not isinstance(trigger, TimeTrigger):

@@ -1,12 +1,14 @@
-"""Suspend and resume of one schedule: what each makes of its state, in four modes (SEMANTICS 10).
+"""Suspend and resume of one schedule as pure rules: the next state, in four modes.
 
     mode     waiting jobs   runs before the gate   events and instants   clocks of time-outs
     drop     cancelled      cancelled              ignored               -
     drain    may launch     go on                  ignored               run
-    hold     parked         parked                 make parked jobs      stand still
-    freeze   parked         parked                 ignored               stand still
+    hold     parked         parked                 make parked jobs      stopped
+    freeze   parked         parked                 ignored               stopped
 
-Ignoring means a new generation, which hears from its activation on; what is kept is then of an older one (`oldest_kept_generation`).
+`apply_request.py` calls them; `pending_pages.py` carries out the second and third column.
+Where events are ignored, the state gets a new generation, which counts from its activation on. Kept jobs belong to an older generation
+(`oldest_kept_generation`).
 """
 
 from __future__ import annotations
@@ -41,17 +43,17 @@ from tidegate_core.shard.schedule_state import (
 from tidegate_core.shard.spec_cache import parsed
 
 SPANS_KEPT = 8
-"""Suspended spans that the state names, for whoever asks why nothing ran then, and those in which the clocks stood still, for what comes
-late: 224 bytes each of its 1 KB."""
+"""Spans in each of two lists of the state: suspensions, for explanations, and stopped clocks, for late events. A list has 224 bytes of the
+state's 1 KB."""
 
 TEXT_CHARACTERS_MAX = 100
-"""Of who suspended it and why: an update says who made that, and the state has to tell of the suspend still."""
+"""Kept of the actor and the reason of a suspend. An update overwrites both in the state, but the state must still show the suspend."""
 
 RESUME_FIRST = Problem("mode", "differs from how the schedule is suspended already", "resume it first")
 ANOTHER_SUSPEND = Problem(
-    "suspended_at", "is not when the schedule was suspended, or it began so", "look at its suspension, and decide anew"
+    "suspended_at", "is not when the schedule was suspended, or it began so", "read its suspension, and decide again"
 )
-ANOTHER_END = Problem("until", "differs from when the schedule is resumed by itself already", "resume it first")
+ANOTHER_END = Problem("until", "differs from the end that the suspension has already", "resume it first")
 ONE_EACH = Problem(
     "backlog", "would merge what different events have made", "use all or none: last and coalesce are for time triggers"
 )
@@ -64,7 +66,7 @@ def suspended(
     position: Position,
     now: int,
 ) -> StateChange:
-    """`schedule.suspend`: nothing that it stops starts once it is acknowledged (I7)."""
+    """Returns the result of `schedule.suspend`: no stopped work starts after its receipt (I7)."""
     if before is None or before.status == "deleted" or definition is None:
         return StateChange(ReceiptStatus.NOT_FOUND)
     spec = parsed(definition.spec)
@@ -73,10 +75,10 @@ def suspended(
             return StateChange(ReceiptStatus.CONFLICT, errors=(RESUME_FIRST,))
         if request.until not in (None, before.until):
             return StateChange(ReceiptStatus.CONFLICT, errors=(ANOTHER_END,))
-        # Acknowledged it is as well: what the suspend before it could not end yet is in its way.
+        # I7 holds for this answer too. So its pages end what the earlier suspend has not ended.
         return replace(untouched(ReceiptStatus.UNCHANGED, before, position), has_pages=True)
     mode = request.mode or spec.suspend_mode
-    # An end that was carried out is not to come again, though this clock may be behind the one by which it was: its row and answer are there.
+    # A former owner may have carried out an earlier end by a clock ahead of this one, and left its row and answer. So a new end must be later.
     errors = _suspend_problems(spec, mode, request.until, max(now, before.changed_at, *before.pauses[-1:]))
     if errors:
         return StateChange(ReceiptStatus.REJECTED, errors=errors)
@@ -100,7 +102,7 @@ def suspended(
         if mode == "drop":
             state = replace(state, kept_from=None, shedding=None, cut_through=None)
         else:
-            # A cut that is not through stands: the resume that asked for it is still to end what it has not left.
+            # The unfinished cut of an earlier resume stays, and still ends the jobs that it leaves out.
             state = replace(state, kept_from=oldest_kept_generation(before))
     return StateChange(ReceiptStatus.ACCEPTED, state, has_pages=True)
 
@@ -121,15 +123,17 @@ def resumed(
     now: int,
     waiting: Sequence[Job] = (),
 ) -> StateChange:
-    """`schedule.resume`: a suspended span is never a miss, time triggers go on from now unless a backlog is asked for.
+    """Returns the result of `schedule.resume`.
+
+    A suspended span is never a misfire: time triggers go on from now, unless the request asks for a backlog.
 
     Args:
-        before: The state, if the schedule is there.
-        definition: Of its version.
-        request: What is asked for.
-        position: Its own.
-        now: The owner's clock.
-        waiting: The jobs that wait: satisfied by the clock of an owner before this one, it may be.
+        before: State of the schedule; None: there is no schedule.
+        definition: Definition of the state's version.
+        request: Request.
+        position: Position of the request.
+        now: Time on the owner's clock.
+        waiting: Jobs that wait; the clock of a former owner may have said when they were satisfied.
     """
     if before is None or before.status == "deleted" or definition is None:
         return StateChange(ReceiptStatus.NOT_FOUND)
@@ -180,14 +184,15 @@ def resumed(
 def _with_cut(
     state: ScheduleState, before: ScheduleState, backlog: Backlog | None, waiting: Sequence[Job]
 ) -> ScheduleState:
-    """Returns the state with what a resume leaves of what waits.
+    """Returns the state with the cut that a resume makes in the waiting jobs.
 
-    All that waits is its backlog: `releasing` goes by the instant of the last of it, and an older version that takes over by the other one. But
-    what an earlier resume has cut, and not ended yet, is nobody's to leave: where this one leaves all of the rest that cut stands as it is,
-    else this word takes its place, behind what ends in any case. Two words that each leave one job leave the same one: the later word is said of all.
+    All waiting jobs are the backlog. This release finds them by `backlog_through`, an older release by `changed_at`.
 
-    What has come due and is not made yet, for a wide suspend goes on whose end is heard of late, does not wait: unless all is to go on nothing
-    of it does.
+    An earlier resume may have an unfinished cut. Jobs that it ends are ended in any case. If this resume keeps all of the rest, that cut stays.
+    Otherwise the new `backlog` replaces it. Two values that each keep one job keep the same job, so the later value counts for all.
+
+    A scope suspension may still be open here because its end arrives late. Instants that came due in it have no job yet: they are made only if
+    the resume asks for `all`.
     """
     word = None if backlog == "all" else backlog
     unmade_through = before.unmade_through if word is None else fires_through(before, state.changed_at)
@@ -209,7 +214,7 @@ def _with_cut(
 
 
 def _made_since_cut(state: ScheduleState, before: ScheduleState, waiting: Sequence[Job]) -> int:
-    """Returns how many jobs wait beside a cut that stands: all of them go on, and its pages do not count them."""
+    """Returns how many waiting jobs the unfinished cut does not touch. All of them go on, and its pages do not count them."""
     if before.shedding is None:
         return 0
     return sum(
@@ -218,7 +223,10 @@ def _made_since_cut(state: ScheduleState, before: ScheduleState, waiting: Sequen
 
 
 def _is_that_suspend(before: ScheduleState, suspended_at: int) -> bool:
-    """Whether somebody suspended it at that very instant: who resumes what a repair has stopped means that and nothing else."""
+    """Whether a request suspended the schedule at exactly that instant.
+
+    A resume that names an instant means that suspend alone. So it must not end another one.
+    """
     return before.stopped_by is not None and before.suspended_at == suspended_at
 
 
@@ -236,5 +244,5 @@ def _backlog_problems(spec: ScheduleSpec, before: ScheduleState, backlog: Backlo
 
 
 def _made_of_it(state: ScheduleState, spec: ScheduleSpec) -> int:
-    """Returns how many occurrences stand for the suspended span."""
+    """Returns how many occurrences a resume makes for the suspended span."""
     return min(misfires.to_make_up(state, spec), spec.catchup.max_runs + 1 if state.missed_as == "all" else 1)

@@ -1,8 +1,8 @@
-"""A suspension with an end: the schedule is resumed when its timer row of kind `U` is due (SEMANTICS 10).
+"""Timed resume: a suspension with an end is resumed when its timer row of kind `U` is due.
 
-It is a resume like any other, asked for by the row instead of a record: under the position of the suspend, so that whatever a
-user asked for since comes after it, and with a stored answer, so that a successor goes on where a predecessor stopped. The
-row goes last.
+The row asks for a normal resume, under the position of the suspend, so that any later request of a user comes after it. The answer is stored, so
+that a new owner continues after a crash; the row is deleted last. The timers of a shard start the procedure, and so does a user's request that
+finds an end which is due.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ ACTOR = "tidegate"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeWhenDue(ApplyRequest):
-    """Resumes a schedule whose suspension has come to its end.
+    """Resumes a schedule at the end of its suspension.
 
     Attributes:
-        timer: Of kind `U`.
+        timer: Timer row of kind `U`.
     """
 
     timer: TimerRow
@@ -52,11 +52,11 @@ class ResumeWhenDue(ApplyRequest):
         self.memory.apply_row(key, None)
 
     def _authorize(self, lane: ShardWriter, request: Request) -> None:
-        """Tidegate itself asks: what an operator lets users' topics ask for has no say."""
+        """Allows the request: tidegate made it, so the rules for topics of users do not apply."""
 
     @property
     def _asked_at(self) -> int:
-        """The position is that of a request amid the suspension, or before it: what came since then was ignored."""
+        """Instant of the resume: the end of the suspension. The position is older, and events since then were ignored."""
         return self.timer.at
 
     def _decide(
@@ -69,10 +69,10 @@ class ResumeWhenDue(ApplyRequest):
         now: int,
     ) -> Operation[StateChange]:
         if before is None or before.status != "suspended" or before.until != self.timer.at:
-            return StateChange(ReceiptStatus.UNCHANGED)  # Somebody has resumed or deleted it since.
+            return StateChange(ReceiptStatus.UNCHANGED)  # A request has resumed or deleted the schedule since.
         own = Position.parse(before.position)
         now = _ended_at(before, definition, now)
-        # By name: a dataclass with slots is a class made anew, which a bare `super` does not know.
+        # A dataclass with slots is a second class object, which `super` without arguments does not know. So the class is named.
         return (yield from super(ResumeWhenDue, self)._decide(lane, request, own, before, definition, now))
 
     def _move(
@@ -93,10 +93,11 @@ class ResumeWhenDue(ApplyRequest):
 
 @dataclass(frozen=True, slots=True)
 class ApplyAfterTimedResume(ApplyRequest):
-    """Applies a user's request: one on a schedule whose suspension has ended, and that nobody has resumed yet, finds it resumed.
+    """Applies a user's request; if the end of a suspension is due, the schedule is resumed first.
 
     Attributes:
-        ends: How many readings of topics' ends had begun once an end was found: only later ones serve it. Of each, for one that is begun anew.
+        ends: Number of readings of topics' end offsets that had begun when an end was found, by that end. Only later readings serve the resume.
+            A request that starts again finds its number here.
     """
 
     ends: dict[int, int] = field(default_factory=dict, compare=False)
@@ -108,18 +109,18 @@ class ApplyAfterTimedResume(ApplyRequest):
 
     def _resume_if_due(self, lane: ShardWriter, request: ScheduleRequest) -> Operation[None]:
         state = yield from self._state(lane, request)
-        # One from before the suspend is superseded: the pages of that may still be to come.
+        # A request from before the suspend is superseded. The pages of that suspend may still be open.
         if state is None or not _has_ended(state, lane.host.now) or state.position > self.row.origin:
             return
         assert state.until is not None
         timer = TimerRow(at=state.until, kind="U", ref=keys.schedule_ref(state.namespace, state.name))
-        # Of what was read since this request arrived, some may have been before the end: what came between them was ignored.
+        # A reading may have begun before the end of the suspension. Events between the two were ignored, so only later readings serve.
         begun = self.ends.setdefault(state.until, lane.host.readings.begun)
         try:
             yield from resume_when_due(timer, self.memory, self.recurring, begun).run(lane)
         except (Fenced, WriterClosed, Deferred):
             raise
-        except Exception as error:  # noqa: BLE001 - the row brings it again; a delete must do without
+        except Exception as error:  # noqa: BLE001 - the row tries again later; a delete must work without the resume
             lane.host.failed("until", timer.ref, error)
 
     def _decide(
@@ -131,7 +132,7 @@ class ApplyAfterTimedResume(ApplyRequest):
         definition: Definition | None,
         now: int,
     ) -> Operation[StateChange]:
-        """A resume is carried out itself, for the sake of its `backlog`; but from when the suspension has ended."""
+        """Decides the request. A resume counts from the end of the suspension; it takes the place of the timed one, because it names a `backlog`."""
         if isinstance(request, ScheduleResume) and before is not None and _has_ended(before, now):
             now = _ended_at(before, definition, now)
         return (yield from super(ApplyAfterTimedResume, self)._decide(lane, request, position, before, definition, now))
@@ -142,11 +143,10 @@ def _has_ended(state: ScheduleState, now: int) -> bool:
 
 
 def _ended_at(before: ScheduleState, definition: Definition | None, now: int) -> int:
-    """Returns when the suspension ended: as promised, however late somebody comes to carry it out. What is due from then on is no part of it;
-    an update in the suspended span counts from itself.
+    """Returns when the suspension ended: at the promised instant, however late the resume is carried out.
 
-    What made jobs all along (`hold`) has none to make for it, and makes none behind it before (`fires_through`); what hears events listens
-    from where it can.
+    Instants from then on are not part of the suspension. An update in the suspended span counts from its own instant. A schedule under `hold` has
+    made jobs all the time, up to the end (`fires_through`). An event trigger subscribes from now on.
     """
     if definition is None or fires(before) or before.until is None:
         return now
@@ -161,10 +161,10 @@ def resume_when_due(timer: TimerRow, memory: ShardCache, recurring: RecurringQue
     """Returns the procedure for a timer row of kind `U` that is due.
 
     Args:
-        timer: The row.
-        memory: Of the run plane.
-        recurring: Of schedules that send messages.
-        begun: Readings of topics' ends that have begun by now: it listens again from later ones on.
+        timer: Timer row.
+        memory: Cache of the shard.
+        recurring: Recurring messages of the shard.
+        begun: Number of readings of topics' end offsets that have begun; the resume subscribes with later ones.
     """
     namespace, name = timer.ref.split("/", 1)
     request = ScheduleResume.model_construct(
@@ -181,4 +181,4 @@ def resume_when_due(timer: TimerRow, memory: ShardCache, recurring: RecurringQue
 
 
 def _nobody(row: InboxRow, receipt: str) -> None:
-    """Nobody waits for the answer; it is stored for a successor."""
+    """No client waits for the answer; it is stored for a new owner."""

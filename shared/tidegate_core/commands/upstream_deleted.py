@@ -1,11 +1,11 @@
-"""A schedule that others wait for was deleted: their triggers lose it, and those that cannot fire without it end (row CD-017).
+"""Removes a deleted upstream schedule from the triggers that wait for it; a schedule that cannot fire without it is deleted.
 
-The delete leaves an outbox row, as the end of a run does: it reaches who listens through the index and their inboxes, behind
-all ends of runs from before. Here, at the owner of one that listens, it is a request that nobody has sent: with a stored
-answer, so that a successor goes on where a predecessor stopped. The inbox row goes last.
+The delete leaves an outbox row, as the end of a run does. Subscribers get an inbox row from it, after all earlier ends of runs. The owner of a
+subscriber applies that inbox row as a request of tidegate. The answer is stored, so that a new owner continues after a crash; the inbox row is
+deleted last.
 
-What counts on is not touched: the trigger's leaves keep their places in evidence, and the state says which of them hear
-nothing more. So the definition stays as its user wrote it; applied again, it listens anew.
+The definition and the evidence stay as they are: leaves keep their numbers, and the state names the upstream schedules that are gone. When a user
+applies the definition again, it subscribes to that name again.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from tidegate_core.shard.spec_cache import parsed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveUpstream(ApplyRequest):
-    """Takes a deleted schedule out of the trigger of one that waits for it.
+    """Removes a deleted schedule from the trigger of one subscriber.
 
     Attributes:
-        gone: `<ns>/<name>` of the deleted one.
-        heard: Incarnation and generation of each version that heard of it. One that was activated later listens to whatever
-            comes under that name.
-        at: When it was deleted.
-        done: Removes the inbox row.
-        leave: Leaves it until a wide suspend is over.
-        put_off: Has it dealt with behind what waits in the inbox.
+        gone: `<ns>/<name>` of the deleted schedule.
+        heard: Incarnation and generation of each version that subscribed before the delete. A version that was activated later subscribes to a
+            new schedule of that name.
+        at: Instant of the delete.
+        done: Callback that removes the inbox row.
+        leave: Callback that leaves the row until a scope suspension is over.
+        put_off: Callback that moves the row after the rows that wait in the inbox.
     """
 
     gone: str
@@ -64,7 +64,8 @@ class RemoveUpstream(ApplyRequest):
     def run(self, lane: ShardWriter) -> Operation[None]:
         controls = lane.controls
         if controls.covers(self.row.namespace) and self.memory.left_rows.may_count(controls.version, self.at):
-            self.leave()  # As the ends of runs from before are: told first, it would make them those of a later life.
+            # Earlier ends of runs wait for that suspension too. Applied before them, the delete would hide which incarnation they belong to.
+            self.leave()
             return
         if self._waits_for_an_end():
             self.put_off()
@@ -73,10 +74,10 @@ class RemoveUpstream(ApplyRequest):
         self.done()
 
     def _authorize(self, lane: ShardWriter, request: Request) -> None:
-        """Tidegate itself asks: what an operator lets users' topics ask for has no say."""
+        """Allows the request: tidegate made it, so the rules for topics of users do not apply."""
 
     def _waits_for_an_end(self) -> bool:
-        """Whether a run of the deleted one from before lies in the inbox still, and waits there for what may have come before it."""
+        """Whether the inbox still has an earlier end of a run of the deleted schedule, which waits for earlier events."""
         if not self.memory.settled.waits(self.ref):
             return False
         own = (self.row.namespace, self.row.name)
@@ -85,7 +86,7 @@ class RemoveUpstream(ApplyRequest):
 
     def _tells_of_it(self, row: InboxRow) -> bool:
         if min(append_times(row), default=LATEST_INSTANT) > self.at + ACTIVATION_SLACK_MS:
-            return False  # Of a later life.
+            return False  # The row is about a later incarnation.
         facts = (matched.get("fact") for matched in json.loads(row.body))
         told = [json.loads(fact) for fact in facts if fact is not None]
         return any(keys.schedule_ref(each.get("namespace", ""), each.get("schedule", "")) == self.gone for each in told)
@@ -101,9 +102,9 @@ class RemoveUpstream(ApplyRequest):
     ) -> Operation[StateChange]:
         yield from ()
         if before is None or definition is None or (before.incarnation, before.generation) not in self.heard:
-            return StateChange(ReceiptStatus.UNCHANGED)  # It was deleted, stopped or replaced meanwhile.
+            return StateChange(ReceiptStatus.UNCHANGED)  # The subscriber was deleted, suspended or updated since.
         if self.at < before.activated_at - ACTIVATION_SLACK_MS:
-            # A former owner may have written the listener's row, with another instant.
+            # A former owner may have written the row of the subscription, with another instant.
             return StateChange(ReceiptStatus.UNCHANGED)
         trigger = parsed(definition.spec).trigger
         if not isinstance(trigger, EventTrigger) or self.gone in before.gone:
@@ -135,7 +136,7 @@ def upstream_gone(
     """Returns the procedure for an inbox row of kind `G`.
 
     Raises:
-        ValueError: This release cannot read it.
+        ValueError: This release cannot read the row.
     """
     matched = json.loads(row.body)
     told = ScheduleGone.model_validate_json(matched[0]["fact"])
@@ -164,4 +165,4 @@ def upstream_gone(
 
 
 def _nobody(row: InboxRow, receipt: str) -> None:
-    """Nobody waits for the answer; it is stored for a successor."""
+    """No client waits for the answer; it is stored for a new owner."""

@@ -1,7 +1,8 @@
-"""Who would misread rows of a newer version: processes that live, and those that hold shards, whether or not anything is heard of them.
+"""Processes that block a newer version of rows, because they would misread it: live processes, and owners of shards that are silent.
 
-Cards alone would not do: a process that stands still longer than they are believed wakes up some day. What it holds then is in the
-leases; what it does not hold it has to acquire, and it reads the version after that (`partition_actor`).
+`tidegate migrate` asks before it raises the version. The status rows of nodes are not enough: a frozen process outlives its row and may wake up
+later. Then it may act on the shards of its leases. Any other shard it must acquire first, and after that it reads the version
+(`partition_actor`).
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from tidegate_core.rows.node_status import NodeStatus
 
 SHOWN_MAX = 20
-"""Sentences about what is in the way: of 10,000 shards each says the same."""
+"""Sentences of an answer; with 10,000 shards many would say the same."""
 
 
 def in_the_way(cards: Sequence[NodeStatus], owners: Mapping[int, str | None], version: int, now: int) -> list[str]:
-    """Returns why rows may not be written in a version yet, one sentence each; empty when they may.
+    """Returns one sentence for each reason why rows may not be written in a version; an empty list allows it.
 
     Args:
-        cards: Of all processes.
-        owners: By shard, as the leases say; None where nobody ever had it.
-        version: Which is to be written.
+        cards: Status rows of all processes.
+        owners: Owner in the lease, by shard; None: the shard never had an owner.
+        version: Version to be written.
         now: Milliseconds since the epoch.
     """
     living = {card.owner: card for card in cards if not card.is_silent(now)}
@@ -39,7 +40,7 @@ def in_the_way(cards: Sequence[NodeStatus], owners: Mapping[int, str | None], ve
 
 
 def behind(cards: Iterable[NodeStatus], version: int, now: int) -> list[str]:
-    """Returns the living processes that may still write rows of an older version."""
+    """Returns the live processes that may still write rows of an older version."""
     return sorted(
         f"{card.node} ({card.owner[:8]})" for card in cards if not card.is_silent(now) and card.writes < version
     )

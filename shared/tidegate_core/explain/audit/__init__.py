@@ -1,1 +1,5 @@
-"""The audit: what should have happened, recomputed from what is written down, compared with what did (DESIGN 9, I1)."""
+"""Audit: recomputes from stored rows which occurrences and messages there should be, and compares them with the rows and topics (I1).
+
+Called by: `tidegate audit`, which reads the rows of one shard after the other.
+Authority: none. It writes nothing, and names what it could not judge.
+"""

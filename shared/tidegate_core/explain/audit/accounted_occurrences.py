@@ -1,7 +1,7 @@
-"""What was found of a schedule's occurrences, whatever it is by now: entries of the ledger, open runs, open jobs.
+"""Occurrences of a schedule as the audit finds them: entries of the ledger, open runs and open jobs.
 
-One entry may stand for many instants: of an outage (they have no entries of their own), or of jobs that were merged into it
-(each of those has its own, so the other's is only what is left of all that it says to stand for).
+One entry may cover many instants. Instants of an outage have no other entry. Merged jobs have entries too, so the entry of the job that took them
+in accounts only for the rest of its instants.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from tidegate_core.rows.ledger import LedgerRow
 from tidegate_core.rows.run import Run
 
 GAPS: Final = frozenset({"dst_gap", "zone_jump"})
-"""Reasons of entries about local times that do not exist: those are no instants."""
+"""Reasons of entries about local times that do not exist, and so are no instants."""
 INTO: Final = "into "
 PENDING: Final = "pending"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What became of one occurrence.
+    """Outcome of one occurrence.
 
     Attributes:
-        fate: The disposition, or `pending`.
-        into: Id of the job that it was merged into.
+        fate: Disposition of the ledger, or `pending`.
+        into: Id of the job into which the occurrence was merged.
     """
 
     job_id: str
@@ -82,7 +82,7 @@ def _entry(of: LedgerRow | Job | Run, job_id: str, fate: str, reason: str = "", 
 
 
 def all_entries(jobs: Iterable[Job], runs: Iterable[Run], ledger: Iterable[LedgerRow]) -> list[Entry]:
-    """Returns an entry for each row of the ledger, and for what has none and is open: a run, else a job."""
+    """Returns an entry for each row of the ledger, for each other open run, and for each other open job."""
     rows = [of_row(row) for row in ledger]
     known = {row.job_id for row in rows}
     open_runs = {run.id: of_open(run) for run in runs if run.id not in known}
@@ -99,9 +99,9 @@ def accounted(
     """Yields each instant with the entry that accounts for it.
 
     Args:
-        entries: Of the time trigger of one schedule's life.
-        spanned: The trigger's instants from an entry's first to its last.
-        may_be_due: Of an instant: whether anything may have been made of it.
+        entries: Entries of a time trigger, of one incarnation of a schedule.
+        spanned: Function that returns the trigger's instants from the first to the last of an entry.
+        may_be_due: Function that says whether an instant may have an occurrence.
     """
     merged: dict[str, list[Entry]] = {}
     for entry in entries:
@@ -124,14 +124,16 @@ def accounted(
 def _left(
     entry: Entry, parts: Sequence[Entry], own: Sequence[int], settled: set[int], may_be_due: Callable[[int], bool]
 ) -> Sequence[int]:
-    """What it stands for may have holes: what ended by itself before the others were merged, and what was suspended.
+    """Returns the instants for which an entry accounts alone, after other jobs were merged into it.
+
+    The span of an entry may have holes: occurrences that ended before the merge, and suspended instants.
 
     Args:
-        entry: What others were merged into.
-        parts: These.
-        own: What it spans and neither they nor entries of single jobs account for.
-        settled: What older entries of merged jobs account for; where too little is left beside it, an instant is there twice.
-        may_be_due: Of an instant: whether anything may have been made of it.
+        entry: Entry of the job into which others were merged.
+        parts: Entries of the merged jobs.
+        own: Instants in the span for which neither the parts nor entries of single jobs account.
+        settled: Instants for which older entries account. If too few others are left, an instant is there twice.
+        may_be_due: Function that says whether an instant may have an occurrence.
     """
     number = entry.covered - sum(part.stands_for for part in parts) if entry.covered else 1
     beside = [each for each in own if each not in settled]
@@ -139,5 +141,5 @@ def _left(
         own = beside
     if len(own) > number:
         own = [each for each in own if each == entry.nominal or may_be_due(each)]
-    # It says how many they are, and they are the newest: whoever merges others has just been made.
+    # The entry has the number of its instants. They are the newest, because a job takes in others when it is made.
     return own[max(0, len(own) - number) :]

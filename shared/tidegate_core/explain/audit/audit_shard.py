@@ -1,6 +1,6 @@
-"""All that is compared of one shard.
+"""Audit of one shard by all comparisons, and the report of an audit: a document, lines for people, and an exit code.
 
-What an audit says: as a document, in lines, and as an exit code.
+`tidegate audit` calls it for each shard, with the rows that it has read.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tidegate_core.shard.jobs import LEDGER_DAYS
 
 @dataclass(frozen=True, slots=True)
 class AuditQuery:
-    """What an audit is about.
+    """Question of an audit.
 
     Attributes:
-        window: Nominal instants of schedules.
-        of_messages: Nominal instants of messages, whose rows are kept for a shorter time.
-        now: The present: what is kept for so long may be gone.
+        window: Nominal times of schedules.
+        of_messages: Nominal times of messages, whose rows are kept for a shorter time.
+        now: Present instant, which says how old a row may be before it expires.
     """
 
     window: Window
@@ -39,13 +39,13 @@ class AuditQuery:
 def judge_shard(
     facts: ShardFacts, messages: MessageFacts | None, seen: Mapping[str, Seen] | None, asked: AuditQuery
 ) -> Findings:
-    """Returns what is wrong with a shard.
+    """Returns the findings of one shard.
 
     Args:
-        facts: Rows of its run plane.
-        messages: Of its delivery plane; None where they are not asked for, or nobody has ever served it.
-        seen: What the topics have, by id; None where they were not read.
-        asked: When.
+        facts: Rows of the shard's schedules, jobs and runs.
+        messages: Rows of the shard's messages; None: the audit leaves messages out, or no node has served the shard yet.
+        seen: Records of the topics by id; None: the topics were not read.
+        asked: Question of the audit.
     """
     findings = judge_schedules(facts, asked.window)
     findings.add(crosscheck(facts, asked.window, asked.now))
@@ -60,15 +60,15 @@ def judge_shard(
 CLEAN: Final = 0
 DIFFERS: Final = 1
 CANNOT_TELL: Final = 6
-"""Nothing is missing of what could be judged, and something could not that should have been."""
+"""No difference was found, but something could not be judged because its rows or records are gone."""
 BEHIND: Final = 75
-"""Nothing is missing so far; a shard has not come to the window's end. As of sysexits.h, EX_TEMPFAIL: run it again."""
+"""No difference was found so far, but a shard has not reached the end of the window. EX_TEMPFAIL of sysexits.h: run the audit again."""
 SHOWN_MAX: Final = 100
-"""Differences that are written line by line; a document has them all."""
+"""Differences that are printed as lines; the document has all of them."""
 
 
 def asked_for(window: Window, now: int) -> tuple[AuditQuery, list[Unjudged]]:
-    """Returns what can be asked of a window, and what of it lies beyond what is kept."""
+    """Returns the part of a window that an audit can judge, and the parts whose rows are expired."""
     ledger, rows = (now - days * DAY_S * 1_000 for days in (LEDGER_DAYS, ROW_DAYS))
     beyond = []
     if window.begin < ledger:
@@ -91,7 +91,7 @@ def asked_for(window: Window, now: int) -> tuple[AuditQuery, list[Unjudged]]:
 
 
 def exit_code_of(findings: Findings) -> int:
-    """Returns 0 only where nothing is missing, nothing is doubled, and everything could be judged that can be at all."""
+    """Returns 0 only if nothing is missing or doubled, and all could be judged that an audit can judge."""
     if findings.differences:
         return DIFFERS
     if any(each.is_grave for each in findings.unjudged):

@@ -1,6 +1,6 @@
-"""Compares the topics themselves with what should be on them: which message is not there, which is there and should not be.
+"""Compares topics with the messages that should be on them: missing records, and records that should not be there.
 
-Repeats are counted and not judged: how many a crash may leave is bounded (I8), but when owners changed is not written down.
+Repeats are counted and not judged. A crash may leave a bounded number of them (I8), but no row says when owners changed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidegate_core.rows.scope_suspension import ScopeSuspensions
 from tidegate_core.shard.spec_cache import parsed
 
 WALKED_MAX: Final = 1_000_000
-"""Fires of one interval that are looked at."""
+"""Fires of one interval that an audit walks."""
 MAY_EXPIRE: Final = "messages that are not on their topic and may have expired: the tallies say how many have"
 MAY_BE_DROPPED: Final = "fires before a wide suspend that may have been dropped by it: the tallies say how many were"
 LEFT_OUT: Final = "fires that may have fallen into an outage, which their schedule leaves out (catchup: none)"
@@ -32,11 +32,11 @@ TOO_MANY: Final = f"recurring messages with more than {WALKED_MAX:,} fires in it
 
 @dataclass(slots=True)
 class Seen:
-    """What the topics have under one id.
+    """Records of the topics with one id.
 
     Attributes:
-        count: Deliveries; 0: it is on the dead-letter topic alone.
-        covered_from, covered_to: Nominals that it stands for, after an outage.
+        count: Deliveries; 0: only the dead-letter topic has the message.
+        covered_from, covered_to: First and last nominal time that the message covers, after an outage.
     """
 
     nominal: int
@@ -51,12 +51,12 @@ class Seen:
 
 @dataclass(frozen=True)
 class OnTopics:
-    """What was read of the topics; a field dictionary keeps what is worked out, once for all shards.
+    """Records that were read from the topics. It computes its indexes once for all shards.
 
     Attributes:
-        seen: By id, of all shards.
-        gone_before: By topic: records of before this instant may be gone; of a topic that is not named none are.
-        dead_letters: The topic of messages that could not be delivered, which stands in for any other.
+        seen: Records of all shards, by id.
+        gone_before: Instant before which records of a topic may be gone, by topic. A topic that is not named has lost none.
+        dead_letters: Dead-letter topic of messages; a record on it counts for any topic.
     """
 
     seen: Mapping[str, Seen]
@@ -65,19 +65,19 @@ class OnTopics:
 
     @cached_property
     def covering(self) -> Sequence[Seen]:
-        """Those that stand for several nominals."""
+        """Records that cover several nominal times."""
         return [each for each in self.seen.values() if each.covered_from is not None]
 
     @cached_property
     def of_shards(self) -> Mapping[str, Sequence[tuple[str, Seen]]]:
-        """All of them with their ids, by the four digits with which an id names its shard."""
+        """Records with their ids, by the four digits with which an id names its shard."""
         found: dict[str, list[tuple[str, Seen]]] = {}
         for name, each in self.seen.items():
             found.setdefault(name.partition("-")[0], []).append((name, each))
         return found
 
     def may_be_gone(self, topic: str | None, nominal: int) -> int | None:
-        """Returns the instant before which the record of a message may be gone, where that is so; no topic: it is not known."""
+        """Returns the instant before which records of a topic may be gone, if a message is older; topic None: the topic is unknown."""
         names = self.gone_before.keys() if topic is None else (topic, self.dead_letters)
         cut = max((self.gone_before.get(name, 0) for name in names), default=0)
         return cut if nominal < cut else None
@@ -85,7 +85,7 @@ class OnTopics:
 
 @dataclass(frozen=True, slots=True)
 class SinkFacts:
-    """What of a shard is compared with topics.
+    """Rows of a shard that are compared with topics.
 
     Attributes:
         sent_to: Topics of recurring messages, by `<ns>/<name>` and version.
@@ -100,7 +100,7 @@ class SinkFacts:
 
 
 def sink_facts(facts: ShardFacts, messages: MessageFacts, window: Window) -> SinkFacts:
-    """Returns what a comparison of a window needs of a shard, and no more: all shards are held at a time."""
+    """Returns only the rows of a shard that a comparison needs, because memory holds the rows of all shards at a time."""
     rows = {named: row for named, row in messages.rows.items() if window.has(row.nominal)}
     ids = {message_id for message_id, _ in rows}
     specs = {of: parsed(text) for of, text in facts.specs.items()}
@@ -120,18 +120,18 @@ def sink_facts(facts: ShardFacts, messages: MessageFacts, window: Window) -> Sin
 
 
 def judge_sink(facts: SinkFacts, window: Window, on_topics: OnTopics) -> Findings:
-    """Returns what a shard's messages and the topics do not agree on.
+    """Returns where the messages of a shard and the topics differ.
 
     Args:
-        facts: Of a shard.
-        window: Of nominals.
-        on_topics: Records from before the window's begin need not be there.
+        facts: Rows of a shard.
+        window: Window of nominal times.
+        on_topics: Records of the topics; records from before the window are not needed.
     """
     return _Comparison(facts, window, on_topics).judged()
 
 
 class _Comparison:
-    """One shard's."""
+    """Comparison for one shard."""
 
     def __init__(self, facts: SinkFacts, window: Window, on_topics: OnTopics) -> None:
         self._of = facts
@@ -173,7 +173,7 @@ class _Comparison:
         facts, window, findings = self._messages, self._window, self._findings
         wide = WideSuspends.of(self._of.controls, ref.split("/", 1)[0])
         namespace, schedule = ref.split("/", 1)
-        # What a request has ended before its acknowledgement came may be there all the same.
+        # The broker may have a fire that a request ended before the broker's acknowledgement arrived.
         for fire in FireSeries(namespace, schedule, interval).cancelled((window.begin, "", "")):
             yield _id_of(facts, fire)
         for walked, fire in enumerate(_fires(ref, interval, window)):
@@ -185,7 +185,7 @@ class _Comparison:
             if name in self._seen or fire.slot >= facts.position[0] or wide.cover(fire.nominal):
                 continue
             if (fire.message_id, FIRST_VERSION) in facts.rows:
-                continue  # The broker refused it: its rows say what becomes of it.
+                continue  # The broker refused the fire, so its rows decide about it.
             if any(
                 each.covers(fire.nominal) and _is_of(facts, interval, each, self._seen)
                 for each in self._on_topics.covering
@@ -217,7 +217,7 @@ class _Comparison:
                 )
 
     def _not_there(self, name: str, nominal: int, topic: str | None, expected: str) -> None:
-        """It is lost, unless what the topic had of its time is gone: then nobody can tell."""
+        """Reports a lost message. If the topic has lost the records of that time, the audit cannot judge it."""
         cut = self._on_topics.may_be_gone(topic, nominal)
         occurrence = f"{name} {format_instant(nominal)}"
         if cut is not None:
@@ -229,7 +229,7 @@ class _Comparison:
 
 
 def _fires(ref: str, interval: Interval, window: Window) -> Iterator[Fire]:
-    """Yields what is to be sent in a window, as if there had been no outage."""
+    """Yields the fires of a window, as if there had been no outage."""
     namespace, name = ref.split("/", 1)
     for fire in FireSeries(namespace, name, interval).behind((window.begin, "", "")):
         if fire.nominal > window.end:
@@ -242,6 +242,6 @@ def _id_of(facts: MessageFacts, fire: Fire) -> str:
 
 
 def _is_of(facts: MessageFacts, interval: Interval, seen: Seen, all_seen: Mapping[str, Seen]) -> bool:
-    """Whether a record is a fire of this very schedule's life."""
+    """Whether a record is a fire of the interval's incarnation."""
     name = public_id(facts.shard, MessageName(fire_id(interval.incarnation, seen.nominal), False), FIRST_VERSION)
     return all_seen.get(name) is seen

@@ -1,4 +1,4 @@
-"""Compares what is written twice, whatever made it: entries of the ledger, where each is found by its id, and ended runs."""
+"""Compares facts that the store has twice: entries of the ledger, their index by id, and ended runs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ RUNS_KEPT_MS: Final = ENDED_RUN_DAYS * DAY_S * 1_000
 
 
 def crosscheck(facts: ShardFacts, window: Window, now: int) -> Findings:
-    """Returns what one row says and the other does not.
+    """Returns where two rows about the same fact differ, or one row is gone.
 
     Args:
-        facts: Of a shard.
-        window: Of nominals.
-        now: What was ended longer ago than runs are kept has no run any more.
+        facts: Rows of a shard.
+        window: Window of nominal times.
+        now: Present instant; older ended runs are expired.
     """
     findings = Findings()
     rows = [row for row in facts.ledger if window.has(row.nominal)]
@@ -39,7 +39,10 @@ def crosscheck(facts: ShardFacts, window: Window, now: int) -> Findings:
 
 
 def _check_states(facts: ShardFacts, findings: Findings) -> None:
-    """A schedule's one mutable row outlives all that it has made; without it nothing says what was due, and nothing fires."""
+    """Checks that each schedule with other rows has a state.
+
+    The state outlives all rows that the schedule has made. Without it the schedule does not fire, and the audit cannot recompute its instants.
+    """
     stored = {keys.schedule_ref(each.namespace, each.name) for each in facts.states}
     told = {ref for ref, _ in facts.specs}
     told |= {job.ref for job in facts.jobs} | {run.ref for run in facts.runs} | {_ref(row) for row in facts.ledger}
@@ -77,7 +80,7 @@ def _check_runs(facts: ShardFacts, window: Window, rows: list[LedgerRow], now: i
 
 
 def _check_ends(facts: ShardFacts, window: Window, now: int, findings: Findings) -> None:
-    """Both rows of an ended run expire at the same time, and the store removes them one by one."""
+    """Checks the list of ended runs. Both rows of an ended run expire at the same time, but the store removes them one by one."""
     listed = {end.run_key(facts.shard) for end in facts.ends}
     for run in facts.ended:
         is_kept = run.expires_at is None or run.expires_at * 1_000 > now
@@ -87,7 +90,7 @@ def _check_ends(facts: ShardFacts, window: Window, now: int, findings: Findings)
 
 
 def _told_otherwise(row: LedgerRow, run: Run) -> tuple[str, str] | None:
-    """Returns what the entry of an ended run should say and what it says, None where they agree: the one is made of the other."""
+    """Returns what the entry of an ended run should say and what it says; None: they agree. The entry is computed from the run."""
     wanted = asdict(replace(ledger_row(run, row.at), expires_at=row.expires_at))
     wrong = {name: (each, said) for name, each in wanted.items() if (said := getattr(row, name)) != each}
     if not wrong:
@@ -97,7 +100,7 @@ def _told_otherwise(row: LedgerRow, run: Run) -> tuple[str, str] | None:
 
 
 def _named_by(place: LedgerPlace) -> tuple[str, int]:
-    """Returns schedule and nominal of the entry that a place names; its key is the only thing that says them."""
+    """Returns schedule and nominal time of the entry that a place names, from the key of the entry."""
     _, ref, instant, _ = place.entry.split("#")
     return ref, int(instant)
 

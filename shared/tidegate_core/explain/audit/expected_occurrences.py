@@ -1,7 +1,7 @@
-"""What a schedule with a time trigger should have made: a pure function of its generations, and of nothing that firing writes.
+"""Expected occurrences of a schedule with a time trigger: a pure function of its generations. It uses no row that firing writes.
 
-A generation counts from its activation to the request that ends it. What came due between that request's append time and
-its application may have been made, and need not; so may what came due in a wide suspend before its shard heard of that.
+A generation counts from its activation to the request that ends it. Some instants may have an occurrence and need not. They came due between the
+append time of that request and its application, or in a scope suspension that had not reached the shard.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from tidegate_core.shard.spec_cache import parsed
 
 
 def next_instant(trigger: TimeTrigger, ref: str, after: Instant, through: Instant) -> Instant | None:
-    """Returns the first instant behind `after`; None where there is none up to `through`.
+    """Returns the first instant later than `after`; None: there is none up to `through`.
 
-    What lies behind that is not searched for: exclusions may leave out years.
+    The search ends at `through`, because exclusions may leave out years.
     """
     found = trigger.seek(after, ref, Search(ahead=max(0, through - after))).found
     return None if found is None or found > through else found
 
 
 def instants_between(trigger: TimeTrigger, ref: str, first: Instant, last: Instant) -> Iterator[Instant]:
-    """Yields the instants from `first` to `last`, both included."""
+    """Yields the instants from `first` to `last`, including both."""
     instant = next_instant(trigger, ref, first - 1, last)
     while instant is not None:
         yield instant
@@ -43,11 +43,11 @@ def instants_between(trigger: TimeTrigger, ref: str, first: Instant, last: Insta
 
 
 WALKED_MAX: Final = 1_000_000
-"""Instants of one schedule that are looked at (some 30 s); who wants more audits a shorter window."""
+"""Instants of one schedule that an audit walks, in some 30 s; more instants need several audits of shorter windows."""
 
 HEARD_WITHIN_MS: Final = 60_000
-"""A shard follows a wide resume within 5 s while it is served, and until then sends no recurring message; when each did is not written
-down."""
+"""Time after which every shard follows the resume of a scope. A served shard needs 5 s, and sends no recurring message before. No row says when
+a shard followed."""
 TOO_MANY: Final = f"they have more than {WALKED_MAX:,} instants in it: take a shorter window"
 NO_VERSION: Final = "a version of their definition is gone"
 BOUNDED_AND_SUSPENDED: Final = "max_fires counts what was made, and a wide suspend lies among it"
@@ -55,11 +55,11 @@ BOUNDED_AND_SUSPENDED: Final = "max_fires counts what was made, and a wide suspe
 
 @dataclass(frozen=True, slots=True)
 class WideSuspends:
-    """What was suspended more widely than a schedule, as far as that is remembered.
+    """Scope suspensions that concern a namespace, as far as they are stored.
 
     Attributes:
-        forgotten: What lies before may have been.
-        ends: Of the spans that are over.
+        forgotten: Instant before which suspensions may be forgotten.
+        ends: Ends of the suspensions that are over.
     """
 
     controls: ScopeSuspensions
@@ -79,29 +79,32 @@ class WideSuspends:
         return self.controls.suspended_until(self.namespace, instant, instant) is not None
 
     def may_have_dropped(self, instant: int) -> bool:
-        """Whether one that came later may have ended what was due then and not sent in time, or one that was over did, unheard."""
+        """Whether a scope suspension may have dropped a message that was due at an instant.
+
+        A later suspension drops messages that were not sent in time. So does an ended suspension whose end had not reached the shard.
+        """
         return instant < max(self.forgotten, *(end + HEARD_WITHIN_MS for end in self.ends), 0) or self.controls.covers(
             self.namespace
         )
 
     def may_cover(self, instant: int) -> bool:
-        """Whether nobody remembers."""
+        """Whether a forgotten suspension may cover the instant."""
         return instant < self.forgotten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """A generation, past or present.
+    """Generation of a schedule, past or present.
 
     Attributes:
-        fired: Whether its trigger went on.
-        must_before: What was due before this instant has to be there; None: it goes on.
-        may_through: What was due up to here may be.
-        resumed: It went on from a suspend, whose span is no miss.
-        fired_before: Latest instant that earlier generations of its life have made.
-        fires_before: Instants that its version had made before, for `max_fires`.
-        suspended_since: Of a wide suspend that went on at its end, as its shard knew.
-        missed_by_update: Whether what it was to make up for was an update's: of that what lay in a wide suspend is no miss.
+        fired: Whether its trigger was active.
+        must_before: Instant before which every due instant has an occurrence; None: the generation has not ended.
+        may_through: Instant up to which due instants may have an occurrence.
+        resumed: Whether it began with a resume; the suspended span is no misfire.
+        fired_before: Latest instant that earlier generations of the incarnation fired.
+        fires_before: Instants that its version fired before, for `max_fires`.
+        suspended_since: Begin of a scope suspension that was open at its end, as its shard knew.
+        missed_by_update: Whether an update caused its catch-up; then instants in a scope suspension are no misfires.
     """
 
     number: int
@@ -120,13 +123,13 @@ class Generation:
     missed_by_update: bool = False
 
     def due(self, instant: int) -> int:
-        """Returns when it came due: one before the activation, such as a past `at`, with that."""
+        """Returns when an instant came due; an instant before the activation, such as a past `at`, is due at the activation."""
         return max(instant, self.activated_at)
 
     def outside_of_spans(self, instant: int) -> tuple[int, ...]:
-        """Returns what must not lie in a wide suspend: when it came due, and of what an update is to make up for the instant itself.
+        """Returns the instants that must not lie in a scope suspension, if an occurrence is expected.
 
-        Whatever else is to be made up for comes due behind all of them.
+        It is the instant of coming due, and after an update also the caught-up instant. Other catch-up comes due after all suspensions.
         """
         due = self.due(instant)
         if instant >= due:
@@ -137,20 +140,20 @@ class Generation:
         return () if was_missed else (due,)
 
     def ended_suspended(self, due: int) -> bool:
-        """Whether it ended in a wide suspend, and this came due in that, as far as was known: the resume was not answered yet."""
+        """Whether it ended in a scope suspension in which an instant came due, as far as the shard knew before the resume was answered."""
         return self.suspended_since is not None and due >= self.suspended_since
 
 
 @dataclass(slots=True)
 class Expected:
-    """What is due in a window, by incarnation.
+    """Due instants of a window, by incarnation.
 
     Attributes:
-        must: Has to be there.
-        may: May be there; `must` is a part of it.
-        suspended: What of that lies in a wide suspend, or does for all that was known when its generation ended.
-        unsure: What of that may: nobody remembers.
-        unjudged: Reasons why something is in neither.
+        must: Instants that need an occurrence.
+        may: Instants that may have an occurrence; `must` is a part of them.
+        suspended: Instants in a scope suspension, also by the knowledge of a shard when the generation ended.
+        unsure: Instants that a forgotten suspension may cover.
+        unjudged: Reasons why instants are in neither.
     """
 
     must: dict[str, set[int]] = field(default_factory=dict)
@@ -173,7 +176,7 @@ class Expected:
     def add_all_of(
         self, ref: str, spec: ScheduleSpec, generation: Generation, window: Window, wide: WideSuspends
     ) -> None:
-        """Adds what one generation had to make; says why not, where that cannot be told."""
+        """Adds the instants of one generation, or the reason why they cannot be known."""
         for walked, instant in enumerate(_instants(ref, spec, generation, window)):
             if walked == WALKED_MAX:
                 self.unjudged.append(TOO_MANY)
@@ -237,7 +240,10 @@ def _made_before(before: PastGeneration | None, present: PastGeneration | Schedu
 
 
 def _resumes(before: PastGeneration | None, present: PastGeneration | ScheduleState) -> bool:
-    """Nothing but a resume has a trigger go on that did not. Versions do not tell: one that is carried comes amid a generation."""
+    """Whether a generation began with a resume: only a resume activates a stopped trigger.
+
+    Versions do not show it, because a carried version begins within a generation.
+    """
     if before is None or before.incarnation != present.incarnation:
         return False
     is_firing = present.fired if isinstance(present, PastGeneration) else fires(present)
@@ -251,7 +257,7 @@ def expected_of(
     controls: ScopeSuspensions,
     window: Window,
 ) -> Expected:
-    """Returns what the generations of a schedule had to make in a window. Others than those of time triggers make nothing."""
+    """Returns the expected occurrences of a schedule's generations in a window. Only time triggers have expected occurrences."""
     expected = Expected()
     wide = WideSuspends.of(controls, ref.split("/", 1)[0])
     for generation in generations:
@@ -271,7 +277,7 @@ def _ended_before(generation: Generation, window: Window) -> bool:
 
 
 def _instants(ref: str, spec: ScheduleSpec, generation: Generation, window: Window) -> Iterator[int]:
-    """Yields the generation's instants up to the window's end; from before its begin where they are counted."""
+    """Yields the instants of a generation up to the end of the window; with `max_fires` also those before its begin, to count them."""
     trigger = spec.trigger
     assert isinstance(trigger, TimeTrigger)
     last = window.end if generation.may_through is None else min(window.end, generation.may_through)
@@ -287,7 +293,7 @@ def _instants(ref: str, spec: ScheduleSpec, generation: Generation, window: Wind
 
 
 def _first(ref: str, trigger: TimeTrigger, generation: Generation, last: int) -> int | None:
-    """Returns the first instant that counts, and was not made before: what is to be made up for comes first."""
+    """Returns the first instant that counts and was not fired before; catch-up comes first."""
     activated, made = generation.activated_at, generation.fired_before
     if generation.missed_from is not None and generation.missed_until == activated:
         after = max(generation.missed_from, made + 1) - 1
@@ -299,7 +305,7 @@ def _first(ref: str, trigger: TimeTrigger, generation: Generation, last: int) ->
 
 
 def known_since(generations: Sequence[Generation]) -> int:
-    """Returns from when on all generations are known; 0 when they are from the first on."""
+    """Returns the instant from which all generations are stored; 0: all are, from the first on."""
     oldest = generations[0]
     if oldest.number <= 1:
         return 0

@@ -1,4 +1,4 @@
-"""What an audit comes to: counts, differences, what it could not judge, and who is behind its end."""
+"""Findings of an audit: counts, differences, items that it could not judge, and shards that have not reached the end of the window."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ KINDS: Final[dict[Kind, str]] = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Difference:
-    """One thing that is not as it should be.
+    """Difference between the expected and the found.
 
     Attributes:
         subject: `<ns>/<name>` of the schedule, or `shard <n>`.
-        occurrence: Its instant, else the id that names it.
+        occurrence: Instant of the occurrence, or the id that names it.
     """
 
     subject: str
@@ -64,17 +64,17 @@ class Difference:
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """What makes it the same one at a second look."""
+        """Key by which a second audit finds the same difference again."""
         return (self.kind, self.subject, self.occurrence)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Unjudged:
-    """So many things that are not judged, and why.
+    """Number of items that an audit does not judge, and the reason.
 
     Attributes:
-        why: After "because".
-        is_grave: They should have been, and cannot: what is needed is gone. Else the audit as such does not know more.
+        why: Text that follows "because".
+        is_grave: Whether rows or records are gone that the audit needs. Otherwise it never judges such items.
     """
 
     why: str
@@ -85,7 +85,7 @@ class Unjudged:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Behind:
-    """A shard that has not come to the end of the window: what is due by then may still be made."""
+    """Shard that has not reached the end of the window: occurrences that are due by then may still be made."""
 
     shard: int
     subject: str
@@ -94,11 +94,11 @@ class Behind:
 
 @dataclass(slots=True)
 class Findings:
-    """Of one shard, or of all.
+    """Findings about one shard, or about all.
 
     Attributes:
-        counts: Occurrences by what became of them; `pending` are those that are open.
-        differences: In the order in which they were found.
+        counts: Occurrences by outcome; `pending` counts the open ones.
+        differences: Differences in the order in which they were found.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -117,9 +117,9 @@ class Findings:
         self.differences.append(Difference(subject, text, kind, expected, found))
 
     def confirmed_by(self, again: Findings) -> Findings:
-        """Returns the second look's findings, with those differences alone that the first one had as well.
+        """Returns the findings of a second audit, with only the differences that the first audit found too.
 
-        A look is no snapshot: a row may have moved on between two reads of it, never twice in the same way.
+        An audit reads no snapshot, so a row may change between two reads. It does not do so twice in the same way.
         """
         seen = {each.identity for each in self.differences}
         kept = [each for each in again.differences if each.identity in seen]
@@ -127,7 +127,7 @@ class Findings:
 
 
 def summed(unjudged: Iterable[Unjudged]) -> list[tuple[str, int, str]]:
-    """Returns (why, how many, an example) for each reason why something was not judged."""
+    """Returns reason, count and an example for each reason why items were not judged."""
     found: dict[str, tuple[int, str]] = {}
     for each in unjudged:
         count, example = found.get(each.why, (0, each.subject))

@@ -1,10 +1,10 @@
-"""Messages: what was accepted has a row that is delivered, and what each closed tally counts is what its rows add up to.
+"""Audit of messages: each accepted message has rows and gets delivered, and each closed tally equals the sum of its rows.
 
-What was written of a record that nobody had passed before its requests topic was made anew does not count: nobody delivers it, and
-nobody was told of it (`messages/one_shot/former_owner_rows.py`).
+Rows stay for 30 days after their slot, delivered or not. So the audit can read which messages should have been delivered. A row does not say
+how its message ended: delivered, expired or as a dead letter. The tallies say how many, and the topics say which.
 
-Rows stay for 30 days beyond their slot, delivered or not, so what should have been delivered is there to be read. What a
-delivered row does not say is how it ended (delivered, expired, dead letter): the tallies say how many, the topics which.
+A requests topic may be recreated before the cursor has passed a create. Rows of that create do not count: its message is never delivered, and no
+receipt was written (`messages/one_shot/former_owner_rows.py`).
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ OF_RECURRING: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageRow:
-    """A message row without its payload.
+    """Message row without its payload.
 
     Attributes:
         origin: Position of its create.
-        slot: Of its first timer row.
+        slot: Slot of its first timer row.
     """
 
     origin: str
@@ -53,10 +53,10 @@ class MessageRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedTally:
-    """What was counted up to and including a place, since the one before.
+    """Tally of the deliveries after the former tally, up to and including a place.
 
     Attributes:
-        through: None in rows of an older version, which do not say it.
+        through: Last place that it counts; None: a row of an older version, which does not say it.
     """
 
     through: Place | None
@@ -65,16 +65,16 @@ class ClosedTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageFacts:
-    """Rows of one shard's delivery plane.
+    """Rows of the messages of one shard.
 
     Attributes:
-        position: Everything up to and including this place is dealt with.
-        namespace: The only one whose messages are looked at; tallies count all, so they are compared without one alone.
-        timers: By id and version: one that was slotted anew may have several.
-        tallies: In the order of their places.
-        intervals: Of recurring messages, past ones included, with the schedule's `<ns>/<name>`.
-        answers: What cancels were told, by namespace and request id.
-        gone_from: Of former requests topics that were made anew since: creates from here on will never be read.
+        position: Delivery position: all up to and including this place is complete.
+        namespace: Namespace that is audited; None: all. Tallies count all namespaces, so only then are they compared.
+        timers: Timer rows by id and version; a message that got another slot may have several.
+        tallies: Tallies in the order of their places.
+        intervals: Intervals of recurring messages, also past ones, with the schedule's `<ns>/<name>`.
+        answers: Statuses of the receipts of cancels, by namespace and request id.
+        gone_from: Offset from which creates are never read, for each former topic partition of requests that was recreated since.
     """
 
     shard: int
@@ -90,23 +90,23 @@ class MessageFacts:
     gone_from: Positions = field(default_factory=dict)
 
     def answer_to_cancel(self, named: Named) -> tuple[str, str] | None:
-        """Returns the id of the cancel that was about a version, and what it was told; None where none was, or nobody knows."""
+        """Returns the request id of the cancel of a version, and its status; None: there was no cancel, or it is not known."""
         guard, row = self.guards.get(named[0]), self.rows.get(named)
         if guard is None or row is None or not (guard.request_id or "").startswith(CANCEL_MARK):
             return None
         if not guard.before <= named[1] < guard.live_from and named[1] not in guard.late:
-            return None  # An earlier one may have been about it.
+            return None  # An earlier cancel may have been about this version.
         request_id = (guard.request_id or "").removeprefix(CANCEL_MARK)
         status = self.answers.get((row.namespace, request_id))
         return None if status is None else (request_id, status)
 
     def is_covered(self, named: Named) -> bool:
-        """Whether it was cancelled, replaced or refused: it may have been delivered before."""
+        """Whether a message was cancelled, replaced or refused; it may have been delivered before."""
         guard = self.guards.get(named[0])
         return guard is not None and guard.covers(named[1])
 
     def is_gone(self, named: Named) -> bool:
-        """Whether all that is written of it is of creates that went with their topic: it may have been delivered before."""
+        """Whether all rows of a message come from creates that were lost with their topic; it may have been delivered before."""
         if not self.gone_from:
             return False
         row = self.rows.get(named)
@@ -118,19 +118,19 @@ class MessageFacts:
         return begin is not None and create.offset >= begin
 
     def id_of(self, named: Named) -> str:
-        """Returns the id that the delivered record carries."""
+        """Returns the id in the delivered record."""
         return public_id(self.shard, MessageName(named[0], self.rows[named].keyed), named[1])
 
 
 def judge_messages(facts: MessageFacts, window: Window) -> Findings:
-    """Returns what is wrong with a shard's messages."""
+    """Returns the findings about the messages of a shard."""
     findings = Findings()
     for named, row in facts.rows.items():
         if window.has(row.nominal):
             _judge_row(facts, named, row, window, findings)
     for named, timers in facts.timers.items():
         waits = [each for each in timers if window.has(each.slot)]
-        # An occurrence of a recurring message is computed anew where its rows were not finished.
+        # Unfinished rows of a recurring message do not matter: the occurrence is computed again.
         if not waits or waits[0].ref is not None or named in facts.rows or facts.is_covered(named):
             continue
         if facts.is_gone(named):
@@ -163,7 +163,7 @@ def _judge_row(facts: MessageFacts, named: Named, row: MessageRow, window: Windo
 
 
 def _judge_answer(facts: MessageFacts, named: Named, row: MessageRow, findings: Findings) -> None:
-    """A cancel that was told `too_late` leaves what it is about to be delivered; one that was told `cancelled` covers it."""
+    """Compares the status of a cancel with the message fence: after `too_late` the message is delivered, after `cancelled` the fence covers it."""
     answer = facts.answer_to_cancel(named)
     if answer is None:
         return
@@ -180,7 +180,7 @@ def _judge_answer(facts: MessageFacts, named: Named, row: MessageRow, findings: 
 
 
 def is_passed(facts: MessageFacts, named: Named) -> bool:
-    """Whether the delivery position is behind all of its rows."""
+    """Whether the delivery position has passed all timer rows of a message."""
     standing = [_place(each) for each in facts.timers.get(named, ())]
     return bool(standing) and max(standing) <= facts.position
 
@@ -196,12 +196,12 @@ def _lost(facts: MessageFacts, findings: Findings, name: str, at: int, expected:
 
 @dataclass(slots=True)
 class _Added:
-    """What the rows between two places add up to.
+    """Sum of the rows between two places.
 
     Attributes:
-        sure: Each was delivered, expired, or became a dead letter.
-        digest: Of their ids.
-        maybe: So may these, and need not.
+        sure: Messages that were delivered, expired or became dead letters.
+        digest: Digest of their ids.
+        maybe: Messages that may have ended so, and need not.
     """
 
     sure: int = 0
@@ -213,7 +213,7 @@ def _judge_tallies(facts: MessageFacts, window: Window, findings: Findings) -> N
     places = [each for each in facts.tallies if each.through is not None]
     unclear, has_recurring = 0, bool(facts.intervals)
     by_place = sorted(_places(facts))
-    # A cancel that came too late has removed the timer row of what was delivered.
+    # A cancel that came too late has removed the timer row of a delivered message.
     taken_back = [row.slot for named, row in facts.rows.items() if named not in facts.timers]
     for before, closed in pairwise(places):
         assert before.through is not None
@@ -251,7 +251,7 @@ def _added(facts: MessageFacts, named: Sequence[Named]) -> _Added:
 
 
 def _problem(added: _Added, tally: Tally, *, exact: bool) -> tuple[str, str] | None:
-    """Returns what was expected and what was found, None where they agree."""
+    """Returns the expected and the found text; None: they agree."""
     ended = tally.delivered + tally.expired + tally.dead
     if ended < added.sure:
         return f"{added.sure} delivered, expired or dead", f"{ended} counted"

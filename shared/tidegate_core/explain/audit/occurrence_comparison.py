@@ -1,4 +1,4 @@
-"""Compares what schedules with a time trigger should have made with what became of it."""
+"""Compares the occurrences that schedules with a time trigger should have with the entries, runs and jobs that are stored."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OF_OLDER_NODES: Final = "their generations before that are not written down: an 
 
 
 def judge_schedules(facts: ShardFacts, window: Window) -> Findings:
-    """Returns what is wrong with the schedules of a shard."""
+    """Returns the findings about the schedules of a shard."""
     entries: dict[str, list[Entry]] = {}
     for entry in all_entries(facts.jobs, facts.runs, facts.ledger):
         entries.setdefault(entry.ref, []).append(entry)
@@ -49,7 +49,7 @@ def judge_schedules(facts: ShardFacts, window: Window) -> Findings:
 
 
 class _Schedule:
-    """One of them, with all of its lives."""
+    """Comparison for one schedule, with all incarnations of its name."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class _Schedule:
     def judged(self) -> Findings:
         self._check_generations()
         self._name_events()
-        # What an entry stands for may reach beyond the window, and is judged as a whole.
+        # The span of an entry may reach beyond the window, and is judged as a whole.
         begin = min([self._window.begin, *(each.begins for each in self._timed)])
         end = max([self._window.end, *(each.nominal for each in self._timed)])
         walked = Window(begin, end)
@@ -86,7 +86,7 @@ class _Schedule:
     def _spec_of(self, version: int) -> str | None:
         return self._facts.specs.get((self._ref, version))
 
-    # -- what cannot be recomputed --------------------------------------------------------------------------------------
+    # -- gaps in the rows -----------------------------------------------------------------------------------------------
 
     def _check_generations(self) -> None:
         known = [each.number for each in self._generations]
@@ -103,7 +103,7 @@ class _Schedule:
             self._findings.unjudged.append(Unjudged(OF_EVENTS, self._ref))
 
     def _count_others(self) -> None:
-        """What was made of events, or by hand: how much is due of it is not written down."""
+        """Counts occurrences of events and of manual fires: no row says how many there should be."""
         self._findings.counts.update(each.fate for each in self._others if self._window.has(each.nominal))
 
     # -- expected and found ---------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class _Schedule:
         return self._window.has(instant) and instant >= self._since
 
     def _still_to_come(self, incarnation: str, must: set[int]) -> set[int]:
-        """Returns what the present generation has not come to: behind its cursor, or gathered and not made yet."""
+        """Returns instants that the present generation has not reached, or has walked without a job so far."""
         state, present = self._state, self._generations[-1]
         if not present.fired or incarnation != present.incarnation:
             return set()
@@ -157,7 +157,7 @@ class _Schedule:
         return pending
 
     def _check_numbers(self, expected: Expected) -> None:
-        """What stands for an outage says how many instants it spans; what was suspended of them is not counted."""
+        """Checks the number of instants that an entry of an outage claims; suspended instants do not count."""
         merged = {each.into for each in self._timed}
         for entry in self._timed:
             if entry.covered is None or entry.job_id in merged or not self._is_judged(entry.nominal):

@@ -1,4 +1,4 @@
-"""What an audit looks at: the rows of one shard, as far as they are about its window."""
+"""Input of an audit: the window, and the rows of one shard that concern it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,16 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardFacts:
-    """Rows of the run plane, read in the order in which things move: what is open first, what has ended last.
+    """Rows of a shard's schedules, jobs and runs.
+
+    Open rows are read first and ended ones last, in the order in which occurrences move. So none is missed on its way.
 
     Attributes:
-        namespace: The only one that is looked at; None is all.
-        specs: Canonical JSON of the versions that are there, by `<ns>/<name>` and version.
-        ledger: Entries from the window's begin on; later ones may stand for instants within.
-        ended: Runs of the history.
-        ends: The same runs as the list of the shard has them.
+        namespace: Namespace that is audited; None: all.
+        specs: Canonical JSON of the stored versions, by `<ns>/<name>` and version.
+        ledger: Entries from the begin of the window on; later entries may cover instants in it.
+        ended: Ended runs of the history.
+        ends: Entries of the shard's list of ended runs.
     """
 
     shard: int

@@ -1,4 +1,4 @@
-"""From items of the store to what is judged (`watchdog`): what to read of a shard, and what it says."""
+"""Reads of a shard for the watchdog, and the signs that it judges, computed from the items read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidegate_core.writes.fencing import whole
 from tidegate_core.writes.partition_map import FIRST_VERSION
 
 HEADS_MAX: Final = 50
-"""Rows that are looked at: the earliest of a kind is among the first, but for other kinds and ended runs before it."""
+"""Rows that one read returns. The earliest row of a kind is among them, unless that many rows of other kinds or ended runs come first."""
 
 
 def suspensions_of(item: Item | None) -> ScopeSuspensions:
@@ -27,7 +27,7 @@ def suspensions_of(item: Item | None) -> ScopeSuspensions:
 
 
 def heads(shard: int, progress: Item | None, now: int) -> tuple[RangeRead, RangeRead, RangeRead]:
-    """What is due first: messages behind the delivery position, timer rows, and runs."""
+    """Returns the reads of the first due rows: a message after the delivery position, timer rows, and runs."""
     pk = keys.shard_pk(shard)
     until = f"{keys.instant_text(now)}#{keys.LAST}"
     slot, last = (0, "-") if progress is None else (whole(progress, "fired_slot"), str(progress["fired_id"]))
@@ -52,18 +52,18 @@ def shard_signs(
     runs: Sequence[Item] = (),
     unread_since: int | None = None,
 ) -> ShardSigns:
-    """Returns what the items say of a shard.
+    """Returns the signs of a shard from its items.
 
     Args:
-        shard: 0 to S-1.
-        lease: Of the shard.
-        progress: Likewise.
-        sign: The item `NODE#` of the owner that the lease names.
-        topic_partition: That the shard followed from under the lease's map.
-        controls: All of them, of which it may not have heard yet.
-        messages: As `heads` asks for them; none where they were not read.
-        timers: Likewise.
-        runs: Likewise.
+        shard: Number of the shard, 0 to S-1.
+        lease: Lease of the shard.
+        progress: Progress row of the shard.
+        sign: Item `NODE#` of the owner that the lease names.
+        topic_partition: Topic partition of the shard under the lease's partition map.
+        controls: Present scope suspensions; they may not have reached the shard.
+        messages: Rows of the first read of `heads`; empty: not read.
+        timers: Rows of the second read.
+        runs: Rows of the third read.
         unread_since: See `ShardSigns`.
     """
     return ShardSigns(
@@ -80,9 +80,9 @@ def shard_signs(
 
 
 def served_until(lease: Item | None, sign: Item | None, topic_partition: int) -> int | None:
-    """Returns the last sign of life for a topic partition: the owner's, or the one with which it took over.
+    """Returns the last instant at which a topic partition was served, by the owner's status row or by its take-over.
 
-    The newer of both: a process that comes back has one of its own from before, and gives the next within 10 s.
+    The newer one counts. A process that comes back has an old status row, and writes the next within 10 s.
     """
     if lease is None:
         return None
@@ -90,22 +90,23 @@ def served_until(lease: Item | None, sign: Item | None, topic_partition: int) ->
     version = lease.get("map", FIRST_VERSION)
     assert isinstance(version, int)
     own = signs.get(sign_name(version, topic_partition)) if isinstance(signs, dict) else None
-    before = lease.get("served", 0)  # 0: nobody has ever served it. Leases of earlier versions do not say.
+    before = lease.get("served", 0)  # 0: no node has served it yet. Leases of earlier versions do not say it.
     newest = max((each for each in (own, before) if isinstance(each, int)), default=0)
     return newest if newest > 0 else None
 
 
 def _first_fire(timers: Iterable[Item], resumed_at: int) -> int | None:
-    """Deadlines of evidence (`E`) are left out: they wait for what is still to be read, and stand still with their schedule.
+    """Returns when the first timer row of a schedule was due.
 
-    What came due in a wide suspend stays where it is until its owner has heard of the end.
+    Deadlines of evidence (`E`) do not count: they wait for unread events, and stop while their schedule is suspended. Rows that came due in a
+    scope suspension count from its end, because they stay until the owner knows that end.
     """
     fires = (str(row["sk"]).split("#") for row in timers)
     return next((max(int(parts[1]), resumed_at) for parts in fires if parts[2] == "S"), None)
 
 
 def _first_start(runs: Iterable[Item], progress: Item | None) -> int | None:
-    """Time-outs of runs stand still in outages, so these come on top."""
+    """Returns the earliest instant by which a run had to pass the start gate. Time-outs stop during outages, so outages are added."""
     outages = outages_of(progress)
     due = [
         run.start_by + sum(max(0, outage.end - max(outage.begin, run.admitted_at)) for outage in outages)

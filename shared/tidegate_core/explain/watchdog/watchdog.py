@@ -1,7 +1,7 @@
-"""Whether a shard keeps its promises, judged by somebody else from what lies in the store.
+"""Judges whether a shard keeps its promises, from signs in the store; a node asks about shards of other nodes.
 
-A process that is frozen, or hangs in a bug, cannot say so. Its epochs keep it from doing harm, and they do not make anything
-move: somebody has to notice. Pure: all that is known is in `ShardSigns`, and `now` is an argument.
+A process that is frozen, or stuck in a bug, cannot report itself. Epochs prevent damage, but they do not make the shard move, so another
+process must notice. Pure: `ShardSigns` has all facts, and `now` is an argument.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from typing import Final, Literal, TypeAlias, assert_never
 from zlib import crc32
 
 LATE_MS: Final = 30_000
-"""Above a take-over (7 s), a checkpoint that comes 5 s after what it covers, and signs of life, which an idle node gives each 10 to
-17 s; with a turn of 20 s and a pause of 10 s it is told within a minute."""
+"""Lateness that breaks a promise. It is above a take-over (7 s), the delay of a checkpoint (5 s), and the heartbeat of an idle node (10 to 17 s).
+With checks that take 20 s and pauses of 10 s it is reported within a minute."""
 STANDS_MS: Final = 30_000
-"""A position that does not move for so long although there is something to read."""
+"""Time for which a read position may stay although there are records to read."""
 FINDINGS_MAX: Final = 100
-"""Of one node at a time, in its card: where more is broken than that, each of them says the same."""
+"""Broken promises that one node reports in its status row; with more of them, the rest say the same."""
 
 Kind: TypeAlias = Literal["owner_silent", "messages_late", "fires_late", "starts_late", "reading_stands"]
 TOLD_BY_ROWS: Final[frozenset[Kind]] = frozenset({"messages_late", "fires_late", "starts_late"})
-"""What is seen in the shard's rows alone: a look without them says nothing about it."""
+"""Kinds that only the rows of a shard show: a check that did not read the rows says nothing about them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardSigns:
-    """What the store says of a shard.
+    """Signs of a shard in the store.
 
     Attributes:
-        served: Last sign of life of its owner for it; None: there is no owner, or it has given none yet.
-        message_due: Slot of the first message behind the delivery position.
-        timer_due: First timer row of the run plane.
-        start_by: Earliest instant by which a run that is under way had to pass the start gate, outages taken off.
-        unread_since: Since when a position of its requests or events has not moved although there are some.
-        is_stopped: Something is suspended by a wide control: what waits may be meant to.
+        served: Last heartbeat of the owner for the shard; None: there is no owner, or no heartbeat so far.
+        message_due: Slot of the first message after the delivery position.
+        timer_due: Instant of the first timer row of a schedule.
+        start_by: Earliest instant by which an open run had to pass the start gate, with outages added.
+        unread_since: Instant since which a position of requests or events has not moved although there are records.
+        is_stopped: Whether a scope is suspended: then rows may wait on purpose.
     """
 
     shard: int
@@ -50,10 +50,10 @@ class ShardSigns:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A promise that is not kept.
+    """Broken promise of a shard.
 
     Attributes:
-        since: When what was promised was due.
+        since: Instant at which the promised step was due.
     """
 
     shard: int
@@ -65,7 +65,7 @@ class Broken:
 
     @classmethod
     def parse(cls, text: str) -> Broken | None:
-        """Returns what a card says; None for what this version does not know."""
+        """Returns the broken promise that a status row names; None: this version does not know its kind."""
         match text.split("/"):
             case [
                 shard,
@@ -78,9 +78,9 @@ class Broken:
 
 
 def broken_promises(signs: ShardSigns, now: int) -> tuple[Broken, ...]:
-    """Returns what of a shard is late, the cause first.
+    """Returns the broken promises of a shard, the cause first.
 
-    A shard without an owner yet has promised nothing: a cluster that begins, or one whose nodes are all gone, which others see.
+    A shard that never had an owner has promised nothing. The cluster has just begun, or all nodes are gone, which other checks report.
     """
     found: list[Broken] = []
 
@@ -99,7 +99,7 @@ def broken_promises(signs: ShardSigns, now: int) -> tuple[Broken, ...]:
 
 
 def meaning(kind: Kind) -> str:
-    """Returns what a broken promise means to an operator."""
+    """Returns the meaning of a broken promise, for operators."""
     match kind:
         case "owner_silent":
             return "its owner gives no sign of life for it: it is frozen, or does not reach the store"
@@ -115,22 +115,22 @@ def meaning(kind: Kind) -> str:
 
 
 def is_watched_by(watcher: str, shard: int, owner: str | None, alive: Sequence[str]) -> bool:
-    """Whether it is this process's turn to watch a shard: one does, not the owner where there is another.
+    """Whether this process watches a shard. One process does, and not the owner if there is another.
 
-    By the highest number of (process, shard): whoever comes or goes moves as few shards as can be, and nobody has to agree.
+    The process with the highest hash of (shard, process) watches. So no agreement is needed, and a process that joins or leaves moves few shards.
 
     Args:
-        watcher: Who asks.
-        shard: 0 to S-1.
-        owner: As the lease says.
-        alive: Processes that were heard of lately, the one that asks among them.
+        watcher: Process that asks.
+        shard: Number of the shard, 0 to S-1.
+        owner: Owner in the lease.
+        alive: Processes with a recent heartbeat, including the one that asks.
     """
     others = [each for each in alive if each != owner] or [watcher]
     return watcher == max(others, key=lambda each: (crc32(f"{shard}/{each}".encode()), each))
 
 
 class Cursors:
-    """Since when each position has stood although there is something behind it. Remembers; takes what was read, in any order."""
+    """Remembers since when each read position has not moved although there are records to read. Readings may come in any order."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, int], tuple[tuple[int, str], int]] = {}
@@ -138,14 +138,14 @@ class Cursors:
     def unread_since(
         self, topic: str, topic_partition: int, position: tuple[int, str], end: int, now: int
     ) -> int | None:
-        """Returns since when nothing was read although there is something; None where all is read, or it moved just now.
+        """Returns the instant since which a position has not moved although there are records; None: all is read, or it has just moved.
 
         Args:
-            topic: Where.
-            topic_partition: Likewise.
-            position: Offset of the next record, and how far within it: one that many listen to is handed out page by page.
-            end: Of the log.
-            now: When it was looked at.
+            topic: Topic.
+            topic_partition: Topic partition.
+            position: Offset of the next record, and the progress within it: a record with many subscribers is handed out page by page.
+            end: End offset of the log.
+            now: Instant of the reading.
         """
         where = (topic, topic_partition)
         if position[0] >= end:

@@ -1,1 +1,5 @@
-"""Why something runs or does not, told by the code that decides: pure functions over what the store holds."""
+"""Answers why a schedule, an instant, a job or a run is where it is. Pure functions over stored rows, which call the code that decides.
+
+Called by: the API for `tidegate why` and for lists of jobs; the simulator for its report.
+Authority: none. It writes nothing.
+"""

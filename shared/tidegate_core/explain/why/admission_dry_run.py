@@ -1,7 +1,7 @@
-"""The look at a schedule's waiting jobs, taken once more by the very decision that takes it, and written nowhere.
+"""Dry run of admission: the decision that admits a schedule's waiting jobs runs on a copy of the rows, and nothing is written.
 
-So an explanation cannot say anything else than what decides. What loads are is known to the node that samples them alone: of
-these the verdict of its own last look counts.
+So an explanation cannot contradict the decision. Only the node of the shard knows loads, because it samples them. For loads the stored verdict of
+its last decision counts.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from tidegate_core.writes.read_cache import View
 from tidegate_core.writes.unit_of_work import NotAtHand, UnitOfWork
 
 Views: TypeAlias = Callable[[], View]
-"""Returns a new view of all that was read: a look leaves marks in its own, of what it would have written."""
+"""Returns a new view of all rows that were read. Each dry run needs one, because it leaves its writes in the view."""
 LOAD_CODES = frozenset({"load_high", "load_unknown"})
 LOOKED_AT_MAX = 1_000
-"""A look comes to a few jobs, and passes over those that make up for the past; nobody waits behind a thousand of these for long."""
+"""Jobs that a dry run takes. The decision reaches a few of them and passes over catch-up jobs; a job rarely waits after a thousand of those."""
 DECIDED_AGAIN_MAX = 100
-"""A look asks once for each limit that it comes upon: far more than the jobs of one look have."""
+"""Repeats of a dry run: the decision asks once for each limit that it reaches, and this is far more than its jobs have."""
 ANY_NUMBER = 1 << 30
-"""Of actions: what the owner tells of in several looks is told at once."""
+"""Bound of actions that is never reached: the owner reports in several transactions, and a dry run in a single one."""
 _NO_EPOCH = 0
-"""Nothing of what is decided here is ever sent."""
+"""Epoch of a transaction that is never sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a look makes of one job.
+    """Result of a dry run for one job.
 
     Attributes:
-        holds: What holds it back; empty when nothing does.
-        ends_as: `<disposition>/<reason>`, when it would end.
-        was_reached: False: jobs before it are all that was looked at, or one of them would go first, and what holds this one back then
-            is not so yet.
-        goes: The look would admit it.
+        holds: Blockers of the job.
+        ends_as: `<disposition>/<reason>`, if the job would end.
+        was_reached: Whether the decision reached the job. It does not if jobs before it fill the decision. It does not either if an earlier job
+            would be admitted first, because the blockers of this job may be others then.
+        goes: Whether the job would be admitted.
     """
 
     holds: tuple[Reason, ...] = ()
@@ -67,11 +67,11 @@ NOT_REACHED = Look(was_reached=False)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The schedule's waiting jobs.
+    """Waiting jobs of a schedule.
 
     Attributes:
-        jobs: In the order in which they are looked at.
-        looks: By job, what a look at all of them makes of those that it comes to.
+        jobs: Jobs in the order in which they are decided.
+        looks: Results of one dry run of all jobs, by job id, for the jobs that it took.
     """
 
     jobs: Sequence[Job]
@@ -82,20 +82,20 @@ class Line:
 
 
 def line_of(views: Views, facts: Facts) -> Line:
-    """Looks at the jobs as the shard's owner would, in their order.
+    """Returns the waiting jobs with the results of a dry run, as the owner of the shard would decide.
 
     Raises:
-        NotAtHand: Something was not read yet: read it, and look again.
+        NotAtHand: A row is missing: read it, and call again.
     """
     waiting = in_line(facts)
     return Line(waiting, _look(views, facts, waiting[:LOOKED_AT_MAX]))
 
 
 def in_line(facts: Facts) -> list[Job]:
-    """Returns the schedule's jobs that wait for their constraints, in the order in which they are decided on.
+    """Returns the schedule's jobs that wait for their constraints, in the order in which they are decided.
 
     Args:
-        facts: Of the schedule. A definition has to be among them where jobs of several versions are.
+        facts: Facts of the schedule. If jobs of several versions wait, the definitions must be among them.
     """
     definitions = {each.version: each for each in facts.definitions}
 
@@ -108,12 +108,12 @@ def in_line(facts: Facts) -> list[Job]:
 
 
 def dry_run(views: Views, facts: Facts, job: Job) -> Look:
-    """Looks at one job as if it were alone, as if nothing of the schedule as a whole stood still. Raises NotAtHand."""
+    """Returns the result for one job as if it waited alone, in a schedule that is not suspended. Raises NotAtHand."""
     return _look(views, facts, [job])[job.id]
 
 
 def _look(views: Views, facts: Facts, jobs: Sequence[Job]) -> dict[str, Look]:
-    # Without what was told before: a verdict that is told already is not told again, and its values may be old.
+    # Without the stored verdicts: the decision would not write an equal verdict again, and its values may be old.
     fresh = [replace(job, unmet=None) for job in jobs]
     memory = _memory(facts, fresh)
     unit = _decided(views, facts, fresh, memory)
@@ -130,7 +130,7 @@ def _look(views: Views, facts: Facts, jobs: Sequence[Job]) -> dict[str, Look]:
             looks[job.id] = Look(goes=True)
             one_goes = True
         elif now.unmet is None or one_goes:
-            # A run that the look would make is none: a verdict that counts it says what is not.
+            # The run of the earlier job does not exist in fact, so a verdict that counts it would be wrong.
             looks[job.id] = NOT_REACHED
         else:
             looks[job.id] = Look(tuple(_with_loads(holds_of(now.unmet), before[job.id])))
@@ -138,7 +138,7 @@ def _look(views: Views, facts: Facts, jobs: Sequence[Job]) -> dict[str, Look]:
 
 
 def _decided(views: Views, facts: Facts, jobs: Sequence[Job], memory: ShardCache) -> UnitOfWork:
-    """Returns what the decision would write."""
+    """Returns the unit with the writes of the decision."""
     for _ in range(DECIDED_AGAIN_MAX):
         view = views()
         view.learn(*_rows(facts, jobs))
@@ -149,14 +149,14 @@ def _decided(views: Views, facts: Facts, jobs: Sequence[Job], memory: ShardCache
             known = views()
             if need.ranges or need.elsewhere or not all(known.knows(key) for key in need.keys):
                 raise
-            # It wants to be sure that a limit was read for this very look, as all here was; by now the memory knows.
+            # The decision wants a limit to be read for itself. All rows here were, and the cache remembers that now.
             continue
         return unit
     raise AssertionError("a look asks for what it has")
 
 
 def _nobody(goes_on: bool) -> None:
-    """Nobody waits for what is never written."""
+    """Ignores the report that more jobs may be admitted."""
 
 
 def _memory(facts: Facts, jobs: Iterable[Job]) -> ShardCache:
@@ -170,13 +170,13 @@ def _memory(facts: Facts, jobs: Iterable[Job]) -> ShardCache:
 
 
 def _rows(facts: Facts, jobs: Iterable[Job]) -> tuple[list[Key], dict[Key, Item]]:
-    """Returns what the view is to know beside what it reads: the jobs, the runs, and a schedule that stands still for nobody."""
+    """Returns the rows that replace stored ones in the view: the jobs, the runs, and the schedule as active."""
     state = facts.state
     moving = replace(
         state,
         status="active",
         shedding=None,
-        # Its clocks stand still while it is suspended: no time-out passes meanwhile.
+        # The clocks are stopped during a suspension, so no time-out may pass in the dry run.
         stopped_ms=stopped(state, facts.now),
     )
     records: list[Job | Run | ScheduleState] = [*jobs, *facts.runs, moving]
@@ -190,17 +190,17 @@ def _ended(unit: UnitOfWork) -> dict[str, str]:
 
 
 def holds_of(unmet: str) -> list[Reason]:
-    """Returns the verdicts of a job's last look, as they are stored with it."""
+    """Returns the verdicts that the last decision stored with a job."""
     told = json.loads(unmet)
     return [
-        # An older version wrote down one text for all of them.
+        # An older version wrote one text for all verdicts.
         Reason(each["code"], each.get("reason", told["reason"]), each["until"], each["values"])
         for each in told.get("verdicts", ())
     ]
 
 
 def _with_loads(holds: list[Reason], job: Job) -> list[Reason]:
-    """Returns the same with what the node said of loads when it looked."""
+    """Returns the verdicts, with those about loads replaced by the stored ones of the node."""
     if job.unmet is None or not any(each.code in LOAD_CODES for each in holds):
         return holds
     seen = [each for each in holds_of(job.unmet) if each.code in LOAD_CODES]

@@ -1,4 +1,7 @@
-"""`why`: the questions that people ask, each with the function that answers it."""
+"""Entry of `why`: one function for each question that users ask.
+
+The API calls them with the rows that it has read; a missing row raises `NotAtHand`, and the API reads it and calls again.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +29,14 @@ from tidegate_core.rows.run import Run
 from tidegate_core.shard.schedule_state import fires
 
 SHOWN_MAX = 3
-"""Jobs, runs and pieces of evidence of one schedule that an explanation names, each with all its reasons. The others are counted by reason."""
+"""Jobs, runs and evidence of one schedule that an explanation names, each with all its reasons. It counts the others by reason."""
 
 
 def why_schedule(views: Views, facts: Facts) -> Explanation:
-    """Says why nothing more of the schedule runs now: where it stands, what it waits for, and what is open.
+    """Returns why no more of the schedule runs now: its state, its open runs and jobs, and the events or instants that it waits for.
 
     Raises:
-        NotAtHand: Something was not read yet: read it, and ask again.
+        NotAtHand: A row is missing: read it, and call again.
     """
     reasons = standing(facts)
     said = {each.code for each in reasons}
@@ -41,7 +44,7 @@ def why_schedule(views: Views, facts: Facts) -> Explanation:
     reasons += [*runs[:SHOWN_MAX], *further(runs[SHOWN_MAX:], "runs", f"tidegate run list --schedule {facts.ref}")]
     line = line_of(views, facts)
     for job in line.jobs[:SHOWN_MAX]:
-        # What holds for all of them is said once.
+        # A reason of the whole schedule is given once.
         reasons += [each for each in of_job(views, facts, job, line) if each.code not in said]
     for_all = of_schedule(facts)[:1]
     firsts = [for_all[0] if for_all else first_of(job, line) for job in line.jobs[SHOWN_MAX:]]
@@ -52,22 +55,22 @@ def why_schedule(views: Views, facts: Facts) -> Explanation:
 
 
 def why_schedule_at(views: Views, facts: Facts, question: QueryTime) -> Explanation:
-    """Says what became of an instant, or why nothing did.
+    """Returns the outcome of an instant, or why there is none.
 
     Args:
         views: See `Views`.
-        facts: With the ledger around it.
-        question: Of `question_of`.
+        facts: Facts with the ledger around the instant.
+        question: Result of `question_of`.
 
     Raises:
-        NotAtHand: As above.
+        NotAtHand: A row is missing: read it, and call again.
     """
     reasons = tuple(at_instant(views, facts, question))
     return Explanation(f"schedule {facts.ref}", question.instants[0], reasons, question.local)
 
 
 def question_of(facts: Facts, text: str) -> QueryTime:
-    """Returns what is asked about: a local time is meant on the wall clock of the version that was in force. Raises ValueError."""
+    """Returns the time of a question. A local time counts on the wall clock of the version that was in force then. Raises ValueError."""
     zone = "UTC"
     read = asked(text, zone)
     for spec in (facts.spec, facts.spec_at(read.instants[0])):
@@ -77,36 +80,36 @@ def question_of(facts: Facts, text: str) -> QueryTime:
 
 
 def _zone_of(trigger: TimeTrigger | EventTrigger, ref: str, read: QueryTime) -> str | None:
-    """Returns the zone in which people read what was asked about, None where no clock of the trigger says so."""
+    """Returns the zone in which users read the time of a question; None: the trigger has no clock."""
     if read.wall is None:
         return zone_of(trigger, read.instants[0], ref)
     return zone_meant(trigger, read.wall, ref) or (trigger.own_zone if isinstance(trigger, TimeTrigger) else None)
 
 
 def why_job(views: Views, facts: Facts, job: Job) -> Explanation:
-    """Says what an open job waits for. Raises NotAtHand."""
+    """Returns what an open job waits for. Raises NotAtHand."""
     return Explanation(f"job {job.id}", facts.now, tuple(of_job(views, facts, job)))
 
 
 def why_gathering(facts: Facts, evidence_id: str) -> Explanation:
-    """Says what evidence lacks to become a job."""
+    """Returns what evidence needs to become a job."""
     reasons = [of_evidence(facts, each) for each in facts.evidence if each.id == evidence_id]
     return Explanation(f"job {evidence_id}", facts.now, (*standing(facts), *reasons))
 
 
 def why_moving(job_id: str, now: Instant) -> Explanation:
-    """Says that a job became something else each time that it was read."""
+    """Returns that a job changed at every read, so that no answer was possible."""
     text = "it moves on faster than it can be read: ask again"
     return Explanation(f"job {job_id}", now, (Reason("being_decided", text),))
 
 
 def why_run(run: Run, now: Instant) -> Explanation:
-    """Says what an open run waits for."""
+    """Returns what an open run waits for."""
     return Explanation(f"run {run.id}", now, (of_run(run, now),))
 
 
 def why_ended(row: LedgerRow, run: Run | None = None) -> Explanation:
-    """Says what became of a job, or of the run that it became; `run` as it ended, while it is kept."""
+    """Returns the outcome of a job or of its run; `run` is the ended run, until it expires."""
     what = "run" if row.state is not None else "job"
     reason = of_ledger(row)
     if run is not None:
@@ -116,7 +119,7 @@ def why_ended(row: LedgerRow, run: Run | None = None) -> Explanation:
 
 
 def _lately(facts: Facts) -> list[Reason]:
-    """Returns how the newest occurrences ended, back to the last one that came to a success: what ended leaves no open row."""
+    """Returns how the newest occurrences ended, back to the last success. Ended occurrences leave no open row, so the ledger is read."""
     found: list[Reason] = []
     for row in facts.latest:
         if row.incarnation != facts.state.incarnation or row.state == RunState.SUCCEEDED:
@@ -125,7 +128,7 @@ def _lately(facts: Facts) -> list[Reason]:
     return found
 
 
-# -- what the trigger waits for -------------------------------------------------------------------------------------------
+# -- reasons of the trigger -----------------------------------------------------------------------------------------------
 
 
 def _trigger(facts: Facts) -> list[Reason]:
@@ -164,7 +167,7 @@ def _events(facts: Facts) -> list[Reason]:
     since = format_instant(facts.state.activated_at)
     reminder, tick = facts.reminder, facts.state.next_tick
     if facts.controls.covers(facts.state.namespace):
-        reminder = tick = None  # They stay where they are until that is over, and go on behind it.
+        reminder = tick = None  # Both wait for the end of the scope suspension.
     text = f"no event is counted that waits for more (it counts from {since}){_last_counted(facts)}"
     if reminder is not None:
         text += f"; {asks_for_a_job(facts, reminder)}"
@@ -178,7 +181,7 @@ def _events(facts: Facts) -> list[Reason]:
 
 
 def _last_counted(facts: Facts) -> str:
-    """Says which job took the events that have come, as far as it is open or among the newest entries."""
+    """Returns the text about the job that took the last events, if it is open or among the newest entries."""
     of_events = [(job.satisfied_at, job.id) for job in facts.jobs if job.trigger == "events"]
     of_events += [
         (row.nominal, row.job_id)

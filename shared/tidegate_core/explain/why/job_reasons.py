@@ -1,8 +1,7 @@
-"""Why a job waits: everything that would have to go for it to run.
+"""Reasons why a job waits, in two depths.
 
-What a waiting job of a list waits for, from rows alone: its stored verdict, what stops its schedule, or the jobs before it.
-
-Called by the job list, which shows up to 1,000 jobs and repeats no decision for them. `why` of one job repeats the decision and says more.
+For `tidegate why`, `of_job` repeats the admission decision and names all blockers. For the job list, which shows up to 1,000 jobs, `waits_for`
+reads rows alone: the stored verdict, the suspension of the schedule, or the jobs before it.
 """
 
 from __future__ import annotations
@@ -36,16 +35,16 @@ from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT
 
 
 def of_job(views: Views, facts: Facts, job: Job, line: Line | None = None) -> list[Reason]:
-    """Returns at least one reason why the job does not run yet; its run's, once it was admitted.
+    """Returns at least one reason why a job does not run; for an admitted job the reason of its run.
 
     Args:
         views: See `Views`.
-        facts: Of its schedule.
-        job: An open one.
-        line: Of the schedule, where it is at hand.
+        facts: Facts of the schedule.
+        job: Open job.
+        line: Waiting jobs of the schedule; None: they are computed.
 
     Raises:
-        NotAtHand: Something was not read yet: read it, and ask again.
+        NotAtHand: A row is missing: read it, and call again.
     """
     if job.state != PENDING_CONSTRAINT:
         return [of_run(run, facts.now) for run in facts.runs if run.id == job.id]
@@ -60,7 +59,7 @@ def of_job(views: Views, facts: Facts, job: Job, line: Line | None = None) -> li
 
 
 def first_of(job: Job, line: Line) -> Reason:
-    """Returns the first of the reasons why one of many waiting jobs does not run yet, as the look at all of them has it."""
+    """Returns the first reason why a waiting job does not run, from the dry run of all jobs."""
     look = line.look_of(job)
     if not look.was_reached:
         return Reason("behind", CODES["behind"])
@@ -68,7 +67,7 @@ def first_of(job: Job, line: Line) -> Reason:
 
 
 def of_schedule(facts: Facts) -> list[Reason]:
-    """Returns what holds back all of the schedule's jobs: one that is drained launches what waits."""
+    """Returns the reasons that hold back all jobs of the schedule. A draining schedule still launches its waiting jobs."""
     return [each for each in standing(facts) if each.code != "suspended" or not launches(facts.state)]
 
 
@@ -76,7 +75,7 @@ def _behind(job: Job, line: Line) -> list[Reason]:
     ahead = line.jobs[: [each.id for each in line.jobs].index(job.id)]
     first = next((each for each in ahead if line.look_of(each).holds or line.look_of(each).goes), None)
     if first is None:
-        return []  # They are just ending.
+        return []  # The jobs before it are just ending.
     how = "which waits itself" if line.look_of(first).holds else "which nothing of its own holds back"
     text = f"{len(ahead)} of the schedule's jobs are before it; the first is {first.id}, {how}"
     return [Reason("behind", text, None, {"ahead": len(ahead), "first": first.id})]
@@ -94,13 +93,13 @@ def _about(reason: Reason, job: Job) -> Reason:
 
 
 def of_evidence(facts: Facts, evidence: Evidence) -> Reason:
-    """Returns what the trigger waits for, in its own words; of evidence that an update or a delete ends page by page, that it does."""
+    """Returns which events the trigger still needs; for evidence that an update or a delete ends page by page, the reason of that end."""
     if facts.state.status == "deleted":
         return _being_ended("cancelled/schedule_deleted", evidence)
     if is_of_ended_generation(facts.state, evidence):
         is_former = version_of(facts.state, evidence.version) != facts.state.version
         return _being_ended("cancelled/superseded" if is_former else "cancelled/suspended", evidence)
-    # Of its own version: an update takes over, or ends, what there is in several transactions.
+    # The version of the evidence counts: an update binds or ends evidence in several transactions.
     spec = facts.spec_of(evidence.version)
     if spec is None or not isinstance(spec.trigger, EventTrigger):
         return _being_ended("cancelled/superseded", evidence)
@@ -117,7 +116,7 @@ def of_evidence(facts: Facts, evidence: Evidence) -> Reason:
         "first_at": format_instant(evidence.first_at),
     }
     until = evidence.deadline
-    # Of a trigger that counts events it is when `at_least_every` asks for a job, with what is there.
+    # `at_least_every` asks for a job with the evidence counted by then.
     reminder = facts.reminder if fires(facts.state) else None
     if reminder is not None:
         text += f"; {asks_for_a_job(facts, reminder)}"
@@ -131,7 +130,7 @@ def of_evidence(facts: Facts, evidence: Evidence) -> Reason:
 
 
 def asks_for_a_job(facts: Facts, reminder: Instant) -> str:
-    """Says when `at_least_every` asks for a job."""
+    """Returns the text about the instant at which `at_least_every` asks for a job."""
     text = f"at_least_every asks for a job at {format_instant(reminder)}"
     return text if reminder > facts.now else f"{text}, once all is read that was announced before"
 
@@ -142,9 +141,9 @@ def _lacks_a_tick(trigger: EventTrigger, counts: tuple[int, ...]) -> bool:
 
 
 def _left(facts: Facts, trigger: EventTrigger, evidence: Evidence) -> tuple[EventTrigger | None, tuple[int, ...]]:
-    """Returns the trigger without the upstream schedules that were deleted, and what its leaves have counted.
+    """Returns the trigger without deleted upstream schedules, and the counts of its leaves.
 
-    One that was deleted after its runs had come still counts.
+    An upstream schedule whose runs were counted before its delete stays in the trigger.
     """
     namespace, leaves = facts.state.namespace, trigger.leaves()
     come = {
@@ -167,13 +166,13 @@ def _being_ended(code: str, evidence: Evidence) -> Reason:
 
 
 def waits_for(facts: Facts, job: Job, line: Sequence[Job], *, has_all: bool) -> str:
-    """Returns what a job in `pending_constraint` waits for, in the form of `Job.unmet`; there is always something.
+    """Returns at least one reason why a job in `pending_constraint` waits, in the form of `Job.unmet`.
 
     Args:
-        facts: Of its schedule; jobs, definitions and runs are not needed.
-        job: The job.
-        line: Jobs of the schedule that wait, in the order of `in_line`, the job among them.
-        has_all: Whether these are all open jobs of the shard.
+        facts: Facts of the schedule; jobs, definitions and runs are not needed.
+        job: Waiting job.
+        line: Waiting jobs of the schedule in the order of `in_line`, including the job.
+        has_all: Whether the caller has read all open jobs of the shard.
     """
     reasons = of_schedule(facts)
     if job.unmet is None:
@@ -215,7 +214,7 @@ def _text(reasons: list[Reason], now: Instant) -> str:
 
 
 def _with_verdict(reasons: list[Reason], unmet: str, now: Instant) -> str:
-    """What stops the schedule comes first: while it does nobody decides on the job, and its verdict grows old."""
+    """Returns the reasons of the schedule before the stored verdict: while a schedule is stopped its jobs are not decided, so verdicts grow old."""
     told, verdict = json.loads(_text(reasons, now)), json.loads(unmet)
     at = verdict.get("at")
     when = "" if at is None else f" at {format_instant(at)}"

@@ -1,6 +1,6 @@
-"""What became of one instant, or why nothing did: from the ledger and the open jobs, else from the rules of time.
+"""Outcome of one instant, or the reason why there is none: from the ledger, the open jobs, and the rules of the trigger.
 
-The order matters: what is written down goes before what the rules say, and a rule of the trigger before what stood still.
+The order matters: stored rows come before the rules, and a rule of the trigger comes before a suspension.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from tidegate_core.shard.schedule_state import fires
 from tidegate_core.shard.spec_cache import parsed
 
 COUNTED_MAX = 1_000
-"""Occurrences still to come that are walked to find the last one that `max_fires` allows."""
+"""Future occurrences that are walked to find the last one that `max_fires` allows."""
 
 
 def at_instant(views: Views, facts: Facts, asked: QueryTime) -> list[Reason]:
-    """Returns at least one reason for what became of the instant. Raises NotAtHand."""
+    """Returns at least one reason for the outcome of the instant. Raises NotAtHand."""
     reasons = _at(views, facts, asked, asked.instants[0])
     for instant in asked.instants[1:]:
-        # A local time that the clock shows twice: each pass has its own answer.
+        # The clock shows the local time twice, and each pass has its own answer.
         reasons += [each for each in _at(views, facts, asked, instant) if each not in reasons]
     return reasons
 
@@ -52,14 +52,14 @@ def _at(views: Views, facts: Facts, asked: QueryTime, instant: Instant) -> list[
 
 
 def _told(views: Views, facts: Facts, instant: Instant) -> list[Reason]:
-    """Returns what is written down of the occurrence of exactly this instant."""
+    """Returns the reasons from rows about exactly this instant."""
     rows = [row for row in facts.ledger if row.nominal == instant]
     jobs = [job for job in facts.jobs if job.nominal == instant]
     return _of_records(views, facts, rows, jobs)
 
 
 def _told_of_another(views: Views, facts: Facts, instant: Instant) -> list[Reason]:
-    """Returns what is written down of a later occurrence that stands for this instant."""
+    """Returns the reasons from rows about a later occurrence that covers this instant."""
     rows = [row for row in facts.ledger if row.nominal != instant and _stands_for(row, instant)]
     jobs = [job for job in facts.jobs if job.nominal != instant and _stands_for(job, instant)]
     return _of_records(views, facts, rows, jobs)
@@ -75,7 +75,7 @@ def _stands_for(record: LedgerRow | Job, instant: Instant) -> bool:
 
 
 def _caught_up_with(views: Views, facts: Facts, instant: Instant) -> list[Reason]:
-    """Returns what stands for an instant before the schedule was made: its `on_create` may reach back."""
+    """Returns the reasons from an occurrence that covers an instant before the schedule existed: `on_create` may reach back."""
     first = parsed(facts.of_incarnation[0].spec) if facts.of_incarnation else None
     if first is None or not isinstance(first.trigger, TimeTrigger) or not first.trigger.names(instant, facts.ref):
         return []
@@ -96,13 +96,13 @@ def _of_time(
     trigger = spec.trigger
     assert isinstance(trigger, TimeTrigger)
     if asked.gap is not None:
-        # What the instant after the gap came to answers for the local time only if that is shifted there.
+        # The outcome of the instant after the gap answers for the local time only if the trigger shifts it there.
         rule = unnamed(trigger, facts.ref, asked, instant)
         shifted = any(each.code == "dst_shift" for each in rule)
         return [*rule, *(told or _due(facts, spec, instant))] if shifted else [*rule, *_confirming(told, rule)]
     if told and all(each.code.startswith("coalesced/") for each in told):
         others = _told_of_another(views, facts, instant)
-        # Of a chain of jobs that were merged into each other its end is the answer.
+        # The last job of a chain of merged jobs is the answer.
         return [*told, *([each for each in others if not each.code.startswith("coalesced/")] or others[-1:])]
     if told:
         return told
@@ -144,7 +144,7 @@ def _has_fired_enough(facts: Facts, spec: ScheduleSpec) -> bool:
 
 
 def _last_before(facts: Facts, spec: ScheduleSpec, instant: Instant) -> Instant | None:
-    """Returns the last occurrence that `max_fires` allows, if that lies before the instant; None if not, or too far off to count."""
+    """Returns the last occurrence that `max_fires` allows, if it is before the instant; None: it is not, or is too far away to count."""
     trigger, search = spec.trigger, Search.of_a_decision()
     assert isinstance(trigger, TimeTrigger)
     following = first_future_instant(trigger, facts.ref, facts.state, facts.now, search)

@@ -1,8 +1,7 @@
-"""The instant that somebody asks about: with an offset, or as a local time on the trigger's own wall clock.
+"""Instant of a question, and the reason why a time trigger does not name it: bounds, exclusions, clock changes, or none of these.
 
-A local time may come twice, or not at all; `02:30 on 29 March` in Rome is the question that people have, and no instant.
-
-Whether a time trigger names an instant, and if not, why: bounds, exclusions, clock changes, or simply not.
+Users ask about an instant with an offset, or about a local time on the wall clock of the trigger. A local time may occur twice or never:
+`02:30 on 29 March` in Rome is a question that users have, and no instant.
 """
 
 from __future__ import annotations
@@ -28,14 +27,13 @@ _DAY_SECONDS = 86_400
 
 @dataclass(frozen=True, slots=True)
 class QueryTime:
-    """What was asked about.
+    """Time of a question.
 
     Attributes:
-        instants: One; two of a local time that the clock repeats, in their order; of one that it leaves out the first after
-            the gap.
-        wall: The local time, in wall seconds; None where an instant was asked about.
-        gap: The stretch behind the gap in which the local time lies, or None.
-        local: In words.
+        instants: One instant; two in order, if the clock repeats the local time; the first after the gap, if the clock leaves it out.
+        wall: Local time in wall seconds; None: the question named an instant.
+        gap: Segment after the gap in which the local time lies; None: there is no gap.
+        local: Local time as text.
     """
 
     instants: tuple[Instant, ...]
@@ -45,20 +43,20 @@ class QueryTime:
 
 
 def asked(text: str, zone: str) -> QueryTime:
-    """Returns what a text asks about.
+    """Returns the time that a text names.
 
     Args:
         text: RFC 3339 with an offset, or a local time such as `2026-03-29T02:30`.
-        zone: Whose wall clock is meant by a local time.
+        zone: Zone of a local time.
 
     Raises:
-        ValueError: It is neither. The text says which and what to write.
+        ValueError: The text is neither. The error names the mistake and the right form.
     """
     if _LOCAL.fullmatch(text) is None:
         try:
             instant = parse_instant(text)
         except ValueError as error:
-            # An instant that cannot be is none of another form.
+            # The form of an instant is right, and only its value is impossible.
             other = "" if "lies outside" in str(error) else ", nor a local time such as 2026-03-29T02:30"
             raise ValueError(f"{error}{other}") from error
         return QueryTime((instant,), None, None, local_text(instant, zone))
@@ -70,7 +68,7 @@ def asked(text: str, zone: str) -> QueryTime:
 
 
 def of_wall(wall: int, zone: str) -> QueryTime:
-    """Returns when a zone's clock shows a local time, in wall seconds. Raises ValueError: before 1970 by UTC."""
+    """Returns the time at which a zone's clock shows a local time, given in wall seconds. Raises ValueError before 1970 in UTC."""
     known = zone_named(zone)
     first = _segment_before(known, wall)
     found: list[Instant] = []
@@ -90,7 +88,7 @@ def of_wall(wall: int, zone: str) -> QueryTime:
 
 
 def _segment_before(zone: Zone, wall: int) -> Segment:
-    """No offset is further from UTC than a day."""
+    """Returns a segment before all that may show the local time: no offset differs from UTC by more than a day."""
     return zone.segment_at(max(0, wall - _DAY_SECONDS))
 
 
@@ -99,17 +97,17 @@ def _wall_text(wall: int) -> str:
 
 
 def is_jump(segment: Segment) -> bool:
-    """Whether the change at the segment's start defined the zone anew (SEMANTICS 2.3)."""
+    """Whether the zone was redefined at the start of the segment: no clock change shifts by so much."""
     return segment.offset - segment.offset_before > LARGEST_SHIFT_SECONDS
 
 
 def unnamed(trigger: TimeTrigger, ref: str, asked: QueryTime, instant: Instant) -> list[Reason]:
-    """Returns why the trigger does not name the instant that was asked about; the first of its specs that could say so."""
+    """Returns why the trigger does not name the instant of a question, from the first of its specs that has a reason."""
     parts = (*trigger.specs, trigger) if isinstance(trigger, TimesTrigger) else (trigger,)
     if asked.gap is not None and asked.wall is not None:
-        # That an instant after the gap is left out, or fires in another pass, says nothing of a local time in it.
+        # The reasons of the instant after the gap say nothing about a local time in the gap.
         of_gap = (_of_gap(part, trigger, ref, asked.gap, asked.wall) for part in parts)
-        # A spec that leaves it out is no reason beside another one that does not.
+        # If one spec leaves the local time out and another one fires, the other one is the answer.
         reasons = sorted(filter(None, of_gap), key=lambda reason: reason.code != "dst_shift")
     else:
         each = (_left_out(part, ref, instant) or _other_pass(part, ref, instant) for part in parts)
@@ -118,7 +116,7 @@ def unnamed(trigger: TimeTrigger, ref: str, asked: QueryTime, instant: Instant) 
 
 
 def _of_gap(part: TimeTrigger, whole: TimeTrigger, ref: str, gap: Segment, wall: int) -> Reason | None:
-    """A local time that does not exist, and that the part of the trigger would name if it did."""
+    """Returns the reason for a local time that does not exist, if this part of the trigger names it."""
     clock = part.wall_clock(ref)
     if clock is None or clock.zone.segment_at(gap.start) != gap or clock.times.next_wall(wall - 1) != wall:
         return None
@@ -143,7 +141,7 @@ def _of_gap(part: TimeTrigger, whole: TimeTrigger, ref: str, gap: Segment, wall:
 
 
 def _left_out(trigger: TimeTrigger, ref: str, instant: Instant) -> Reason | None:
-    """Something that the trigger would name without its bounds and exclusions."""
+    """Returns the bound or exclusion without which the trigger would name the instant."""
     if not trigger.would_name(instant, ref):
         return None
     out_of_bounds = _out_of_bounds(trigger, instant)
@@ -168,7 +166,7 @@ def _out_of_bounds(trigger: TimeTrigger, instant: Instant) -> Reason | None:
 
 
 def _other_pass(trigger: TimeTrigger, ref: str, instant: Instant) -> Reason | None:
-    """A local time that the clock repeats, and that fires in its other pass."""
+    """Returns the reason for a repeated local time that fires in its other pass."""
     clock = trigger.wall_clock(ref)
     if clock is None or clock.times.real_cadence or instant % 1000:
         return None

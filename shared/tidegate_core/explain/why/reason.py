@@ -1,10 +1,8 @@
-"""All reason codes that `why` gives: a closed list, each with what it means, by what it is about.
+"""Reasons that `why` answers with: code, text, values and the next instant of change; and the closed list of all codes.
 
-What holds a waiting job back has the codes of `constraints/reason_codes.py`, given by the decision itself. What became of an occurrence
-has the ledger's own words, `<disposition>/<reason>`. `docs/reasons.md` is made of this file; a test holds the two against each
-other, and each code has a story that brings it about.
-
-What `why` answers: reasons, each with its code, its words, the values that were used, and when it can change.
+Blockers of a waiting job have the codes of `constraints/reason_codes.py`, which the decision itself gives. Outcomes of occurrences have the words
+of the ledger, `<disposition>/<reason>`. This file generates `docs/reasons.md`, and a test compares the two. Each code has a test story that
+produces it.
 """
 
 from __future__ import annotations
@@ -70,7 +68,7 @@ RUNS: Final[Mapping[str, str]] = {
 NEVER_ABORTS: Final[frozenset[ReasonCode]] = frozenset(
     {"delayed", "load_unknown", "flexible_window", "catch_up_pacing"}
 )
-"""What a job is only ever held back by."""
+"""Codes of blockers that hold a job back and never end it."""
 
 LEDGER: Final[Mapping[str, str]] = {
     "launched": "it was launched; its run's state says how it ended",
@@ -136,13 +134,13 @@ def reasons_page() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One thing to say.
+    """Reason of an answer.
 
     Attributes:
-        code: Of the closed list.
-        text: For people, with the values that were used.
-        until: The next instant at which it can change; None: only something that happens changes it, or nothing does.
-        values: For programs: instants as RFC 3339, durations in milliseconds; `job` or `run` is what it is about.
+        code: Code of the closed list.
+        text: Text for people, with the compared values.
+        until: Next instant at which the reason can change; None: only an event or a request changes it, or nothing does.
+        values: Values for programs: instants as RFC 3339, durations in milliseconds; `job` or `run` names the subject.
     """
 
     code: str
@@ -153,13 +151,12 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The answer to one question.
+    """Answer to one question.
 
     Attributes:
-        about: `schedule flights/nightly`, `job <id>` or `run <id>`.
-        at: The instant that was asked about; else when the question was answered.
-        local: The same on the trigger's own wall clock, for a question about an instant; a local time that does not exist
-            stands here as it was asked.
+        about: Subject: `schedule flights/nightly`, `job <id>` or `run <id>`.
+        at: Instant of the question; without one, the instant of the answer.
+        local: The same instant on the wall clock of the trigger. A local time that does not exist is given as the user wrote it.
     """
 
     about: str
@@ -174,12 +171,12 @@ class Explanation:
 
 
 def further(reasons: Sequence[Reason], what: str, command: str) -> list[Reason]:
-    """Returns one reason for each code, that says how many things have it: of very many the first few are told one by one.
+    """Returns one reason for each code, with the number of items that have it. An answer lists only the first few items one by one.
 
     Args:
-        reasons: One of each thing that is not told by itself.
-        what: They are, such as `jobs`.
-        command: Shows them one by one.
+        reasons: One reason for each item that is not listed.
+        what: Plural noun of the items, such as `jobs`.
+        command: Command that lists the items.
     """
     counts = Counter(each.code for each in reasons)
     return [

@@ -1,7 +1,4 @@
-"""What an entry of the ledger says.
-
-What an admitted job, or the run that it has become, waits for.
-"""
+"""Reasons about runs and ended occurrences: what an open run waits for, and how an entry of the ledger ended."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from tidegate_core.rows.setbacks import told
 
 
 def ignored_constraints(reason: Reason, forced: str | None) -> Reason:
-    """Returns the reason with what was ignored; `forced` as of `Run` and `LedgerRow`."""
+    """Returns the reason with the constraints that `force` ignored; `forced` is the field of `Run` and `LedgerRow`."""
     if forced is None:
         return reason
     told = json.loads(forced)
@@ -28,11 +25,11 @@ def ignored_constraints(reason: Reason, forced: str | None) -> Reason:
 
 
 FOR_WANT_OF: Final = frozenset({"expired/trigger_timeout", "expired/evidence_expired", "skipped/nothing_new"})
-"""Codes whose detail is what had not come."""
+"""Codes whose detail names the missing events."""
 
 
 def of_ledger(row: LedgerRow) -> Reason:
-    """Returns what became of the occurrence. Why its run ended as it did is a detail of `launched`."""
+    """Returns the outcome of an occurrence. The cause of its run's end is a detail of `launched`."""
     code = disposition_text(Disposition(row.disposition), row.reason)
     detail = row.detail
     values: dict[str, Compared] = {"nominal": format_instant(row.nominal), "at": format_instant(row.at)}
@@ -51,14 +48,14 @@ def of_ledger(row: LedgerRow) -> Reason:
 
 
 def in_words(code: str, detail: str) -> str:
-    """Returns the detail of an entry for people: what was unmet is kept as a document, for programs."""
+    """Returns the detail of an entry as text for people; the entry stores blockers as a document for programs."""
     if detail.startswith("{"):
         return str(json.loads(detail)["reason"])
     return f"missing: {detail}" if code in FOR_WANT_OF else detail
 
 
 def of_run(run: Run, now: Instant) -> Reason:
-    """Returns what an open run waits for, and what it goes in spite of."""
+    """Returns what an open run waits for, with the constraints that it ignored."""
     return ignored_constraints(_waits_for(run, now), run.forced)
 
 
@@ -69,7 +66,7 @@ def _waits_for(run: Run, now: Instant) -> Reason:
         text = f"{attempt} was started and its host {run.program_host} does not answer"
         return Reason("lost", f"{text}; it is open until it is found, reports its end, or is released", None, values)
     if run.state == "running" and run.started_at is not None:
-        # Of several attempts the gate keeps when the first one passed.
+        # With several attempts, `started_at` is when the first one passed the start gate.
         since = (
             f"{'runs since' if run.failure is None else 'runs, the first one since'} {format_instant(run.started_at)}"
         )
@@ -98,7 +95,7 @@ def _waits_for(run: Run, now: Instant) -> Reason:
 
 
 def _setback(run: Run, values: dict[str, Compared]) -> str:
-    """Says why the last submission came to nothing, and adds what is known of that to the values."""
+    """Returns why the last submission failed, as text, and adds its known facts to the values."""
     setback = told(run)
     if setback is None:
         return ""
@@ -116,12 +113,12 @@ def _setback(run: Run, values: dict[str, Compared]) -> str:
 
 
 def last_lines_in_words(last_lines: str | None) -> str:
-    """Returns the end of a program's error output in one line."""
+    """Returns the last lines of a program's error output as one line."""
     return f"; last lines: {' | '.join(last_lines.splitlines())}" if last_lines else ""
 
 
 def why_it_ended(run: Run) -> tuple[str, dict[str, Compared]]:
-    """Returns what the launcher saw of an ended run, as words to add to its entry and as values."""
+    """Returns the launcher's facts about an ended run: text to append to its entry, and values."""
     values: dict[str, Compared] = {}
     if run.exit_code is not None and run.exit_code != 0:
         values["exit_code"] = run.exit_code

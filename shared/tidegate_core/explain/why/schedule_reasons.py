@@ -1,4 +1,4 @@
-"""Whether the schedule as a whole stands still: suspended by itself or with others, deleted, served by nobody."""
+"""Reasons that hold back a schedule as a whole: it or its scope is suspended, it is deleted, or no node serves its shard."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidegate_core.shard.outages.outage_time import OUTAGE_GRACE_MS
 
 
 def standing(facts: Facts) -> list[Reason]:
-    """Returns what stands in the way of all of the schedule now."""
+    """Returns the reasons that hold back the whole schedule now."""
     return [*_own(facts), *_wide(facts), *unserved(facts), *_pruned(facts)]
 
 
@@ -27,7 +27,7 @@ def _own(facts: Facts) -> list[Reason]:
     if state.status == "suspended":
         since = format_instant(state.suspended_at)
         ends = "" if state.until is None else f", until {format_instant(state.until)}"
-        # An update leaves it suspended, and has put its own words in the place of the suspend's, of which the first hundred characters are kept.
+        # An update of a suspended schedule overwrites actor and reason. Of the suspend, the state keeps the first hundred characters of each.
         was_updated = state.stopped_by is not None and state.changed_at != state.suspended_at
         by = _by(state.stopped_by, state.stopped_for) if was_updated else _by(state.actor, state.reason)
         text = f"suspended since {since} (mode {state.mode}){ends}{by}"
@@ -37,7 +37,7 @@ def _own(facts: Facts) -> list[Reason]:
 
 
 def _resuming(state: ScheduleState) -> list[Reason]:
-    """What a resume has cut is being ended; of one that is drained again by now as well, before anything of the rest goes on."""
+    """Returns that the cut of a resume is still being ended. Until then no kept job is admitted, not even if the schedule is draining again."""
     if state.shedding is None:
         return []
     text = f"resumed with backlog {state.shedding}: what is not wanted of it is being ended"
@@ -75,7 +75,7 @@ def _wide_reason(scope: Scope, span: tuple[int, int | None]) -> Reason:
 
 
 def unserved(facts: Facts) -> list[Reason]:
-    """Returns that nobody is there, once that is an outage and no hiccup."""
+    """Returns that no node serves the shard, once the time without a heartbeat counts as an outage."""
     sign = facts.last_sign
     if sign is None or facts.now - sign < OUTAGE_GRACE_MS:
         return []
@@ -87,7 +87,7 @@ def unserved(facts: Facts) -> list[Reason]:
 
 
 def suspended_at(facts: Facts, instant: Instant) -> list[Reason]:
-    """Returns by what the schedule was suspended at an instant, as far as it is kept."""
+    """Returns the suspensions of the schedule or its scope at an instant, as far as they are stored."""
     return [*_own_at(facts, instant), *_wide_at(facts, instant)]
 
 

@@ -1,4 +1,4 @@
-"""What an explanation is made from: what the store holds about one schedule, as it was read at one time."""
+"""Input of an explanation: the rows of one schedule, read at one time."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from tidegate_core.shard.timer_rows import pending_reminder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Of one schedule.
+    """Rows of one schedule.
 
     Attributes:
-        now: When it was read.
+        now: Instant of the read.
         definitions: Versions, oldest first.
-        last_sign: When its shard was served for the last time, as far as anybody wrote it down; None = not known.
-        jobs: Open ones, those of admitted runs included.
-        runs: Open ones.
-        ledger: Entries that may be about the instant that is asked about.
-        latest: The newest entries by nominal, newest first, where nobody asks about an instant.
+        last_sign: Last instant at which the shard was served, as far as a row says it; None: unknown.
+        jobs: Open jobs, also of admitted runs.
+        runs: Open runs.
+        ledger: Entries that may concern the instant of the question.
+        latest: Newest entries by nominal time, newest first, if the question names no instant.
     """
 
     shard: int
@@ -53,7 +53,7 @@ class Facts:
 
     @property
     def of_incarnation(self) -> tuple[Definition, ...]:
-        """Versions since the name was made the last time: a tombstone takes a number and has no definition."""
+        """Versions of the present incarnation: a tombstone takes a number and has no definition."""
         known = {each.version: each for each in self.definitions}
         version = self.state.version if self.state.status != "deleted" else self.state.version - 1
         found: list[Definition] = []
@@ -64,17 +64,17 @@ class Facts:
 
     @property
     def spec(self) -> ScheduleSpec | None:
-        """The present version; None of a schedule that was deleted."""
+        """Definition of the present version; None: the schedule is deleted."""
         return self.spec_of(self.state.version)
 
     def spec_of(self, version: int) -> ScheduleSpec | None:
-        """Any version, of what is still being ended as well; None of a tombstone."""
+        """Returns the definition of a version, also of one whose work is still being ended; None: a tombstone."""
         found = next((each for each in self.definitions if each.version == version), None)
         return None if found is None else parsed(found.spec)
 
     @property
     def reminder(self) -> Instant | None:
-        """When `at_least_every` asks for a job: in the past of one that waits for what was appended before it."""
+        """Instant at which `at_least_every` asks for a job. It is in the past while it waits for earlier events to be counted."""
         spec = self.spec
         every = spec.trigger.at_least_every if spec is not None and isinstance(spec.trigger, EventTrigger) else None
         if every is None:
@@ -82,6 +82,6 @@ class Facts:
         return pending_reminder(self.state, every, self.controls.resumed_at(self.state.namespace))
 
     def spec_at(self, instant: Instant) -> ScheduleSpec | None:
-        """Returns the version that was in force; None before the first one."""
+        """Returns the definition that was in force at an instant; None: the instant is before the first one."""
         known = [each for each in self.of_incarnation if each.created_at <= instant]
         return parsed(known[-1].spec) if known else None

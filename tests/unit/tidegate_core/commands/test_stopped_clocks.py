@@ -256,7 +256,7 @@ def came(number: int, day: str, after: int, **event: Any) -> InboxRow:
     return an_inbox_row(number, a_match(day, at=NOW + after, fact=json.dumps(fact)))
 
 
-@pytest.mark.parametrize(("pages_of", "name"), [("resume", "release_backlog"), ("delete", "end_pending")])
+@pytest.mark.parametrize(("pages_of", "name"), [("resume", "pending_pages"), ("delete", "end_pending")])
 def test_given_much_evidence_then_a_page_unpacks_what_it_takes_and_not_all_that_is_there(
     monkeypatch: pytest.MonkeyPatch, pages_of: str, name: str
 ) -> None:
