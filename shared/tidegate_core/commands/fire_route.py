@@ -1,7 +1,7 @@
 """Fire route of a target: where a schedule keeps its next instant, and what a request moves with the schedule's state.
 
-The commands on schedules ask here; so do explanations and the repair sweep. `language/targets/target_rules.py` says what a target allows.
-A request holds what lies outside of the state before it decides, and moves that in the transaction that moves the state.
+The commands on schedules ask here; so do explanations and the repair sweep. `language/targets/target_rules.py` has the rules of the target.
+A request holds rows outside of the state before it decides. It moves them in the transaction that moves the state.
 """
 
 from __future__ import annotations
@@ -23,24 +23,23 @@ from tidegate_core.writes.unit_of_work import UnitOfWork
 
 
 class ScheduleChange(Protocol):
-    """Change of one schedule by one request. The request calls `begin`, and `end` in any case.
+    """Change of one schedule by one request. The request calls `begin`, and `end` in any case."""
 
-    Attributes:
-        since: Instant from which a version counts that the request brings.
-    """
-
-    since: int
+    @property
+    def since(self) -> int:
+        """Instant from which a version counts that the request brings."""
+        ...
 
     def begin(self) -> Operation[None]:
-        """Holds what lies outside of the state until the change ends. Raises WriterClosed."""
+        """Holds rows outside of the state until the change ends. Raises WriterClosed."""
         ...
 
     def caught_up(self, before: ScheduleState | None) -> ScheduleState | None:
-        """Returns the state with the instants that were made, and are not written in it."""
+        """Returns the state with instants that have fired and that the stored state does not name."""
         ...
 
     def write(self, unit: UnitOfWork, state: ScheduleState, first: int | None) -> tuple[str | None, int]:
-        """Moves what lies outside of the state.
+        """Moves rows outside of the state.
 
         Args:
             unit: Unit of the transaction that moves the state.
@@ -48,7 +47,7 @@ class ScheduleChange(Protocol):
             first: First instant that lies outside of the state; None: there is none.
 
         Returns:
-            The text of the interval that has ended, and how many occurrences of it were due and are not sent any more.
+            Text of the interval that has ended, and the number of its due occurrences that are not sent any more.
         """
         ...
 
@@ -59,7 +58,7 @@ class ScheduleChange(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StateOnlyChange:
-    """Change of a schedule of which nothing lies outside of the state; its jobs follow in pages."""
+    """Change of a schedule that has no rows outside of the state; its jobs follow in pages."""
 
     since: int
 
@@ -73,7 +72,7 @@ class StateOnlyChange:
         return None, 0
 
     def end(self) -> None:
-        """Nothing was held."""
+        """Releases nothing, because `begin` held nothing."""
 
 
 class FireRoute(Protocol):
