@@ -56,7 +56,7 @@ class ProgramAudit:
         if instant + LEDGER_KEPT_MS < facts.now:
             text = f"entries of the ledger are kept {LEDGER_DAYS} days"
             return [Reason("forgotten", text, None, {"days": LEDGER_DAYS})]
-        return [Reason("not_known", "it was due, and nothing that is kept says what became of it")]
+        return [Reason("not_known", "it was due, and no stored row says how it ended")]
 
 
 class MessageAudit:

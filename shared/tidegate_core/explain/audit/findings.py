@@ -28,22 +28,22 @@ Kind: TypeAlias = Literal[
     "answer_differs",
 ]
 KINDS: Final[dict[Kind, str]] = {
-    "missing": "was due, and nothing says what became of it",
+    "missing": "was due, and no row says how it ended",
     "doubled": "has more than one entry",
     "unexpected": "has an entry, and was not due",
-    "miscounted": "says that it stands for another number of instants than it spans",
+    "miscounted": "claims another number of instants than it spans",
     "entry_gone": "is known to have ended, and has no entry in the ledger",
-    "entry_differs": "has an entry in the ledger that says something else than its run does",
+    "entry_differs": "has an entry in the ledger that differs from its run",
     "place_gone": "has an entry in the ledger that is not found by its id",
     "run_gone": "was launched, and its run is not in the history",
     "end_gone": "has ended, and is not in the list of its shard's ended runs",
-    "generation_gone": "is not written down, so that what was due then cannot be recomputed",
-    "state_gone": "has definitions, jobs, runs or entries, and is not written down itself: it does not fire",
-    "position_gone": "is served, and how far is not written down",
+    "generation_gone": "is not stored, so its due instants cannot be recomputed",
+    "state_gone": "has definitions, jobs, runs or entries, and no state: it does not fire",
+    "position_gone": "is served, and its delivery position is not stored",
     "message_lost": "was accepted, and will never be delivered",
-    "message_unknown": "was delivered, and nothing says that it should have been",
-    "tally_differs": "is not what the rows of messages add up to",
-    "answer_differs": "was answered, and ended otherwise",
+    "message_unknown": "was delivered, and no row says that it should be",
+    "tally_differs": "differs from the sum of the message rows",
+    "answer_differs": "ended in another way than its answer says",
 }
 
 

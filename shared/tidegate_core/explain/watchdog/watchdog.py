@@ -102,13 +102,13 @@ def meaning(kind: Kind) -> str:
     """Returns the meaning of a broken promise, for operators."""
     match kind:
         case "owner_silent":
-            return "its owner gives no sign of life for it: it is frozen, or does not reach the store"
+            return "its owner writes no heartbeat for it: the process is frozen, or does not reach the store"
         case "messages_late":
             return "messages are due and the delivery position does not pass them"
         case "fires_late":
-            return "occurrences are due and nothing is made of them"
+            return "occurrences are due and no job is made"
         case "starts_late":
-            return "a run should have passed the start gate, and nobody has looked at it since"
+            return "a run should have passed the start gate, and its owner has not checked it since"
         case "reading_stands":
             return "there are requests or events to read and the position does not move"
     assert_never(kind)

@@ -83,8 +83,8 @@ def _behind(job: Job, line: Line) -> list[Reason]:
 
 def _decided(look: Look) -> Reason:
     if look.ends_as is not None:
-        return Reason("being_decided", f"it ends at the next look: {look.ends_as}", None, {"ends_as": look.ends_as})
-    return Reason("being_decided", "nothing is in its way: it is decided on at the next look")
+        return Reason("being_decided", f"it ends at the next decision: {look.ends_as}", None, {"ends_as": look.ends_as})
+    return Reason("being_decided", "nothing blocks it: the owner decides about it next")
 
 
 def _about(reason: Reason, job: Job) -> Reason:

@@ -133,7 +133,7 @@ def _of_gap(part: TimeTrigger, whole: TimeTrigger, ref: str, gap: Segment, wall:
         text = f"{text}; an hour field that begins with * follows real time and shifts nothing"
         return Reason("dst_gap", text, None, values)
     if is_jump(gap):
-        return Reason("zone_jump", f"{text}: the zone was defined anew at {format_instant(after)}", None, values)
+        return Reason("zone_jump", f"{text}: the zone was redefined at {format_instant(after)}", None, values)
     if clock.policy.gap == "skip":
         return Reason("dst_gap", f"{text}, and dst_gap is skip", None, values)
     text = f"{text}; it fires at the first instant after the gap, {format_instant(after)}"

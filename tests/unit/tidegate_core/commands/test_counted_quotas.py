@@ -171,7 +171,7 @@ def test_given_as_many_that_hear_an_event_as_the_quota_then_another_is_rejected(
     refused = said(bench, an_apply(a_spec("c", all_of(on_data("clean"), on_data("raw")))))
 
     assert (refused["status"], refused["errors"][0]["field"]) == ("rejected", "trigger")
-    assert "2 schedules of namespace flights hear data/flights/raw" in refused["errors"][0]["problem"]
+    assert "2 schedules of namespace flights subscribe to data/flights/raw" in refused["errors"][0]["problem"]
     assert status(bench, an_apply(a_spec("d", on_data("clean")))) == "accepted"
     assert status(bench, an_apply(a_spec("a", on_data("raw", count=3)), "a-changed")) == "accepted", "one of the two"
     assert status(bench, a_request("delete", "b")) == "accepted"

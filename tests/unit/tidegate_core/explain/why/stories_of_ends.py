@@ -70,7 +70,7 @@ def _it_ran() -> Explanation:
 @story(
     "coalesced/overlap",
     (
-        "coalesced/overlap: another job stands for it (`overlap: coalesce`); decided at "
+        "coalesced/overlap: another job covers it (`overlap: coalesce`); decided at "
         "2025-11-13T02:16:00Z: into 0000-5rsrpxhvcfepq4vaego6apf6mi"
     ),
     ("concurrency: 1 of 1 runs of schedule flights/nightly are open: 0000-zti4pu24rxztwzwyyhamjv3rde"),
@@ -82,7 +82,7 @@ def _the_next_one_stands_for_it() -> Explanation:
 @story(
     "coalesced/max_pending",
     (
-        "coalesced/max_pending: another job stands for it: as many as `max_pending` waited; decided at "
+        "coalesced/max_pending: another job covers it: as many as `max_pending` waited; decided at "
         "2025-11-13T02:16:00Z: into 0000-5rsrpxhvcfepq4vaego6apf6mi"
     ),
     ("concurrency: 1 of 1 runs of schedule flights/nightly are open: 0000-zti4pu24rxztwzwyyhamjv3rde"),
@@ -94,7 +94,7 @@ def _too_many_wait() -> Explanation:
 @story(
     "coalesced/backlog",
     (
-        "coalesced/backlog: another job stands for it: a resume with `backlog: coalesce`; decided at "
+        "coalesced/backlog: another job covers it: a resume with `backlog: coalesce`; decided at "
         "2025-11-13T02:17:22Z: into 0000-gadgiefijnou2jvmpglj3mx7ja"
     ),
     "running: attempt 1 of run 0000-gadgiefijnou2jvmpglj3mx7ja runs since 2025-11-13T02:17:22.050Z",
@@ -111,7 +111,7 @@ def _the_resume_wants_one_for_all() -> Explanation:
 @story(
     "skipped/overlap",
     (
-        "skipped/overlap: as many runs as may be were open (`overlap: skip`); decided at "
+        "skipped/overlap: the limit of open runs was reached (`overlap: skip`); decided at "
         "2025-11-13T02:15:00Z: still open: 0000-zti4pu24rxztwzwyyhamjv3rde"
     ),
 )
@@ -144,7 +144,7 @@ def _the_queue_is_full() -> Explanation:
 @story(
     "skipped/open_instances",
     (
-        "skipped/open_instances: as many instances as may be wait for what belongs to earlier instants (`driver: time`); "
+        "skipped/open_instances: the limit of open instances was reached: they wait for events of earlier instants (`driver: time`); "
         "decided at 2025-11-13T02:46:00.500Z: 32 instances of the schedule wait already"
     ),
 )
@@ -155,7 +155,7 @@ def _too_many_instants_wait_for_their_data() -> Explanation:
 
 @story(
     "skipped/outage",
-    ("skipped/outage: nobody served the schedule then, and `catchup` says `none`; decided at 2025-11-13T06:13:22Z"),
+    ("skipped/outage: no node served the schedule then, and `catchup` says `none`; decided at 2025-11-13T06:13:22Z"),
 )
 def _nobody_was_there_and_it_is_not_made_up_for() -> Explanation:
     bench = lived(every("1h"), behaviour=QUICK, catchup={"mode": "none"})
@@ -168,7 +168,7 @@ def _nobody_was_there_and_it_is_not_made_up_for() -> Explanation:
     "skipped/dst_gap",
     "dst_gap: local time 2026-03-29 02:30:00 does not exist in Europe/Rome, and dst_gap is skip",
     (
-        "skipped/dst_gap: a clock change left its local time out (`dst_gap: skip`); decided at "
+        "skipped/dst_gap: a clock change skipped its local time (`dst_gap: skip`); decided at "
         "2026-03-29T02:30:00Z: local time 2026-03-29 02:30:00 does not exist: the clock was set forward; "
         "dst_gap is skip"
     ),
@@ -182,11 +182,11 @@ def _the_next_occurrence_has_written_it_down() -> Explanation:
 @story(
     "skipped/zone_jump",
     (
-        "zone_jump: local time 2011-12-30 02:30:00 does not exist in Pacific/Apia: the zone was defined "
-        "anew at 2011-12-30T10:00:00Z"
+        "zone_jump: local time 2011-12-30 02:30:00 does not exist in Pacific/Apia: the zone was "
+        "redefined at 2011-12-30T10:00:00Z"
     ),
     (
-        "skipped/zone_jump: the zone was defined anew and left its local time out; decided at "
+        "skipped/zone_jump: the zone was redefined and skipped its local time; decided at "
         "2011-12-30T12:30:00Z: local time 2011-12-30 02:30:00 does not exist: the clock was set forward; "
         "the zone was defined anew"
     ),
@@ -200,7 +200,7 @@ def _samoa_had_no_30_december() -> Explanation:
 @story(
     "skipped/nothing_new",
     (
-        "skipped/nothing_new: nothing had come when `at_least_every` asked for a job; decided at "
+        "skipped/nothing_new: no event had arrived when `at_least_every` asked for a job; decided at "
         "2025-11-13T03:13:21.500Z: missing: 1 of 1 data partitions of raw"
     ),
 )
@@ -340,7 +340,7 @@ def _the_other_half_never_came() -> Explanation:
 @story(
     "expired/evidence_expired",
     (
-        "expired/evidence_expired: what was counted ceased to hold (`ttl`) before the rest came; decided "
+        "expired/evidence_expired: counted events expired (`ttl`) before the others arrived; decided "
         "at 2025-11-13T02:18:22.500Z: missing: 1 of 1 data partitions of b"
     ),
 )

@@ -120,8 +120,8 @@ def _the_clock_shows_it_twice() -> Explanation:
 @story(
     "zone_jump",
     (
-        "zone_jump: local time 2011-12-30 02:30:00 does not exist in Pacific/Apia: the zone was defined "
-        "anew at 2011-12-30T10:00:00Z"
+        "zone_jump: local time 2011-12-30 02:30:00 does not exist in Pacific/Apia: the zone was "
+        "redefined at 2011-12-30T10:00:00Z"
     ),
 )
 def _samoa_had_no_30_december() -> Explanation:
@@ -205,7 +205,7 @@ def _it_was_half_a_year_ago() -> Explanation:
 
 @story(
     "not_known",
-    "not_known: it was due, and nothing that is kept says what became of it",
+    "not_known: it was due, and no stored row says how it ended",
 )
 def _more_suspensions_of_the_namespace_than_are_kept() -> Explanation:
     bench = applied(every("1m"))

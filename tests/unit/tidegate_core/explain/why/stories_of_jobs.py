@@ -153,7 +153,7 @@ def _another_job_is_first() -> Explanation:
 
 @story(
     "being_decided",
-    "being_decided: nothing is in its way: it is decided on at the next look",
+    "being_decided: nothing blocks it: the owner decides about it next",
 )
 def _nothing_is_in_its_way() -> Explanation:
     bench = a_bench()

@@ -70,8 +70,8 @@ def _its_job_waits_for_a_delay() -> Explanation:
 @story(
     "expired/upstream_deleted",
     (
-        "expired/upstream_deleted: its trigger waited for a schedule that was deleted, and what had "
-        "come was not enough; decided at 2025-11-13T02:14:22Z: flights/up, which it waited for, was "
+        "expired/upstream_deleted: its trigger waited for a schedule that was deleted, and the "
+        "counted events were not enough; decided at 2025-11-13T02:14:22Z: flights/up, which it waited for, was "
         "deleted"
     ),
 )

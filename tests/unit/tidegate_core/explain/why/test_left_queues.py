@@ -13,6 +13,4 @@ def test_given_a_queue_that_all_have_left_then_nothing_is_in_the_way_of_a_job_th
     bench.hold_back(closes)
     (job,) = trigger(bench, "s-2")
     assert bench.holds_something
-    assert told(why_job(served(bench), job)) == [
-        "being_decided: nothing is in its way: it is decided on at the next look"
-    ]
+    assert told(why_job(served(bench), job)) == ["being_decided: nothing blocks it: the owner decides about it next"]
