@@ -61,7 +61,7 @@ from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT, ShardCache
 from tidegate_core.shard.spec_cache import parsed
 from tidegate_core.writes.unit_of_work import NotAtHand
 
-CAME_TO_NOTHING = frozenset({ReceiptStatus.REJECTED, ReceiptStatus.CONFLICT, ReceiptStatus.SUPERSEDED})
+WITHOUT_EFFECT = frozenset({ReceiptStatus.REJECTED, ReceiptStatus.CONFLICT, ReceiptStatus.SUPERSEDED})
 REPEATS_APART_MS = 1
 """Pause after a repeat that memory answers. The answer takes a tenth of that. Without a pause, thousands of repeats would keep the driver from
 its other work."""
@@ -111,17 +111,17 @@ class ApplyRequest(Procedure):
         while True:
             try:
                 return (yield from self._receipt(lane))
-            except TopicsUnanswered as untold:
-                yield from find_out(lane.host, self._topics_to_ask(lane, untold.topics), lane.yield_turn)
+            except TopicsUnanswered as unanswered:
+                yield from find_out(lane.host, self._topics_to_ask(lane, unanswered.topics), lane.yield_turn)
 
     @property
     def _asked_at(self) -> int | None:
         """Instant at which a resume was requested; None: the append time of its record."""
         return None
 
-    def _topics_to_ask(self, lane: ShardWriter, untold: Sequence[str]) -> Sequence[str]:
+    def _topics_to_ask(self, lane: ShardWriter, unanswered: Sequence[str]) -> Sequence[str]:
         """Returns the topics whose end offsets are read while the request waits for topics that did not answer at once."""
-        return untold
+        return unanswered
 
     def _authorize(self, lane: ShardWriter, request: Request) -> None:
         """Refuses a user's request whose topic does not serve its namespace.
@@ -142,7 +142,7 @@ class ApplyRequest(Procedure):
             return self._refusal(refused, lane.host.now).to_json().decode()
         request_id = request_id_of(request.id, self.row.origin)
         key = keys.receipt(lane.shard, request.namespace, request_id)
-        known = _answer_at_hand(lane, key)
+        known = _settled_answer_in_memory(lane, key)
         if known is not None:
             if any(lane.queued(ApplyRequest)):
                 yield from lane.host.sleep(REPEATS_APART_MS)
@@ -150,12 +150,12 @@ class ApplyRequest(Procedure):
                 return used_otherwise(request, request_id, lane.host.now).to_json().decode()
             return known.body
         try:
-            return (yield from self._gone_through(lane, request, request_id, key))
+            return (yield from self._complete(lane, request, request_id, key))
         except Exception:
             lane.view.forget([key])  # The stored answer serves no repeat until all steps are done.
             raise
 
-    def _gone_through(self, lane: ShardWriter, request: Request, request_id: str, key: Key) -> Operation[str]:
+    def _complete(self, lane: ShardWriter, request: Request, request_id: str, key: Key) -> Operation[str]:
         """Returns the receipt once every step of the request is done."""
         item = yield from _read(lane, key)
         stored = None if item is None else from_item(StoredReceipt, item)
@@ -164,9 +164,9 @@ class ApplyRequest(Procedure):
             return used_otherwise(request, request_id, lane.host.now).to_json().decode()
         if stored is not None and stored.settled:
             # An older release wrote this answer: it answered before the last step.
-            yield from self._leave_index(lane, request)
-            if Receipt.model_validate_json(stored.body).status in CAME_TO_NOTHING:
-                yield from self._hear_nothing_by(lane, request)
+            yield from self._drop_old_subscriptions(lane, request)
+            if Receipt.model_validate_json(stored.body).status in WITHOUT_EFFECT:
+                yield from self._drop_new_subscriptions(lane, request)
             return stored.body
         # This release wrote an unsettled answer before a crash: only the pages are left.
         so_far = None if stored is None else Receipt.model_validate_json(stored.body)
@@ -232,24 +232,24 @@ class ApplyRequest(Procedure):
         before = yield from self._state(lane, request)
         definition = yield from self._definition(lane, before)
         if outcome.receipt is None:
-            before = yield from self._make_due(lane, request, before)
+            before = yield from self._fire_due_instants(lane, request, before)
             try:
                 yield from self._move_schedule(lane, request, request_id, position, before, definition, outcome)
             except (Fenced, WriterClosed, TopicsUnanswered, Deferred):
                 raise
             except Exception:
-                yield from self._hear_nothing_by(lane, request)
+                yield from self._drop_new_subscriptions(lane, request)
                 raise
         assert outcome.receipt is not None
-        if outcome.receipt.status in CAME_TO_NOTHING:
-            yield from self._hear_nothing_by(lane, request)
+        if outcome.receipt.status in WITHOUT_EFFECT:
+            yield from self._drop_new_subscriptions(lane, request)
         if not outcome.settled:
             # An event may follow the answer at once, because the API reads the answer from the store. No old version may count that event.
             # So the subscriptions go before the answer is settled.
-            yield from self._leave_index(lane, request)
+            yield from self._drop_old_subscriptions(lane, request)
         most: int | None = None
         changes = outcome.receipt.status is not ReceiptStatus.UNCHANGED
-        asked = _with_its_mode(request, definition) if changes else request
+        asked = _with_mode_of_definition(request, definition) if changes else request
         while not outcome.settled:
             state = yield from self._state(lane, request)
             assert state is not None
@@ -312,7 +312,7 @@ class ApplyRequest(Procedure):
     def _page(self, request: ScheduleRequest, state: ScheduleState, outcome: Outcome, most: int | None) -> Decision:
         return page_of(request, state, self.memory, outcome, most)
 
-    def _leave_index(self, lane: ShardWriter, request: Request | ScheduleRequest) -> Operation[None]:
+    def _drop_old_subscriptions(self, lane: ShardWriter, request: Request | ScheduleRequest) -> Operation[None]:
         """Removes subscriptions of earlier generations.
 
         A former owner may have moved the state and died before this step. So a replayed request runs the step again.
@@ -322,12 +322,12 @@ class ApplyRequest(Procedure):
             if state is not None:
                 yield from unsubscribe(lane, state)
 
-    def _hear_nothing_by(self, lane: ShardWriter, request: Request | ScheduleRequest) -> Operation[None]:
+    def _drop_new_subscriptions(self, lane: ShardWriter, request: Request | ScheduleRequest) -> Operation[None]:
         """Removes the subscriptions that a request wrote which came to nothing."""
         if isinstance(request, ScheduleApply | ScheduleResume):
             yield from unsubscribe_failed(lane, request, (yield from self._state(lane, request)))
 
-    def _make_due(
+    def _fire_due_instants(
         self, lane: ShardWriter, request: ScheduleRequest, before: ScheduleState | None
     ) -> Operation[ScheduleState | None]:
         """Fires the instants that were due before the request arrived. So each of them ends with a ledger row, never silently (I1).
@@ -378,7 +378,7 @@ class ApplyRequest(Procedure):
                 jobs = self.memory.jobs_of(keys.schedule_ref(request.namespace, request.name))
                 waiting = [job for job in jobs if job.state == PENDING_CONSTRAINT]
                 applied = resumed(before, definition, request, position, now, waiting)
-                if _begins_anew(applied, before) and applied.state is not None and definition is not None:
+                if _begins_generation(applied, before) and applied.state is not None and definition is not None:
                     yield from subscribe(lane, applied.state, parsed(definition.spec), self.arrived, self._asked_at)
                 return applied
             case _:
@@ -426,7 +426,7 @@ class ApplyRequest(Procedure):
         if errors:
             return StateChange(ReceiptStatus.REJECTED, errors=errors)
         applied = schedule_commands.applied_spec(before, spec, position, request.actor, request.reason, now, how)
-        if applied.state is not None and fires(applied.state) and _begins_anew(applied, before):
+        if applied.state is not None and fires(applied.state) and _begins_generation(applied, before):
             yield from subscribe(lane, applied.state, spec, self.arrived)
         return applied
 
@@ -444,7 +444,7 @@ class ApplyRequest(Procedure):
         return None if item is None else from_item(Definition, item)
 
 
-def _answer_at_hand(lane: ShardWriter, key: Key) -> StoredReceipt | None:
+def _settled_answer_in_memory(lane: ShardWriter, key: Key) -> StoredReceipt | None:
     """Returns a settled answer from memory, without a read.
 
     After an outage, clients repeat their requests every few seconds. If each repeat cost a read, the shard would answer repeats only, and
@@ -462,7 +462,7 @@ def _read(lane: ShardWriter, key: Key) -> Operation[Item | None]:
     return lane.view.item(key)
 
 
-def _with_its_mode(request: ScheduleRequest, definition: Definition | None) -> ScheduleRequest:
+def _with_mode_of_definition(request: ScheduleRequest, definition: Definition | None) -> ScheduleRequest:
     """Returns a suspend that names no mode with the mode of the definition.
 
     Before its pages are done, another suspend may give the state another mode. A suspend that finds the schedule suspended changes nothing
@@ -481,7 +481,7 @@ def _definitions_around(request: ScheduleRequest, definition: Definition | None)
         yield parsed(definition.spec)
 
 
-def _begins_anew(applied: StateChange, before: ScheduleState | None) -> bool:
+def _begins_generation(applied: StateChange, before: ScheduleState | None) -> bool:
     """Whether the schedule needs new subscriptions, because the request began a new generation."""
     state = applied.state
     return (

@@ -133,7 +133,9 @@ class ReleasePending:
         unwanted = _unwanted(state, backlog, survivor)
         page = self.most or ENDED_PER_PAGE
         # One more than fits shows whether this page is the last: there may be thousands of evidence rows.
-        pending: list[Job | Evidence] = list(islice(chain(unwanted, self._standing(unit, state, now)), page + 1))
+        pending: list[Job | Evidence] = list(
+            islice(chain(unwanted, self._stopped_evidence(unit, state, now)), page + 1)
+        )
         ended: list[Job] = []
         done = 0
         for each in pending[:page]:
@@ -144,7 +146,7 @@ class ReleasePending:
                 ended.append(each)
                 _end(unit, state, each, survivor, now)
             else:
-                _run_on(unit, state, each, now)
+                _restart_timeout(unit, state, each, now)
         merged = [job for job in ended if not is_cut(state, job)]
         if merged and survivor is not None and state.shedding == "coalesce":
             unit.put(merged_job(survivor, merged), survivor.key(unit.shard))
@@ -168,7 +170,7 @@ class ReleasePending:
         ]
         return sorted(jobs, key=lambda job: (job.nominal, job.id))
 
-    def _standing(self, unit: UnitOfWork, state: ScheduleState, now: int) -> Iterator[Evidence]:
+    def _stopped_evidence(self, unit: UnitOfWork, state: ScheduleState, now: int) -> Iterator[Evidence]:
         """Returns evidence whose time-out is still stopped since the suspend."""
         if clocks_stopped(state):
             return iter(
@@ -208,7 +210,7 @@ def _unwanted(state: ScheduleState, backlog: list[Job], survivor: Job | None) ->
     return [job for job in reversed(backlog) if is_cut(state, job) or (job.trigger == "time" and job is not survivor)]
 
 
-def _run_on(unit: UnitOfWork, state: ScheduleState, evidence: Evidence, now: int) -> None:
+def _restart_timeout(unit: UnitOfWork, state: ScheduleState, evidence: Evidence, now: int) -> None:
     """Moves a time-out by the time for which the clocks were stopped."""
     ref = evidence_ref(evidence.namespace, evidence.name, evidence.correlation)
     moved = present_evidence(state, evidence, now)

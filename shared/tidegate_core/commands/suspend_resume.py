@@ -139,7 +139,7 @@ def resumed(
         return StateChange(ReceiptStatus.NOT_FOUND)
     if before.status == "active":
         return untouched(ReceiptStatus.UNCHANGED, before, position)
-    if request.suspended_at is not None and not _is_that_suspend(before, request.suspended_at):
+    if request.suspended_at is not None and not _began_at(before, request.suspended_at):
         return StateChange(ReceiptStatus.CONFLICT, errors=(ANOTHER_SUSPEND,))
     spec = parsed(definition.spec)
     errors = _backlog_problems(spec, before, request.backlog)
@@ -164,7 +164,7 @@ def resumed(
         reason=request.reason,
     )
     state = _with_cut(state, before, request.backlog if fires(before) else None, waiting)
-    since = _made_since_cut(state, before, waiting)
+    since = _jobs_outside_cut(state, before, waiting)
     if fires(before):
         following = next_instants(spec, state, now)
         return StateChange(ReceiptStatus.ACCEPTED, state, has_pages=True, next=following, backlog=since or None)
@@ -175,7 +175,7 @@ def resumed(
     following = next_instants(spec, state, now)
     state = misfires.after_pause(state, spec, before, request.backlog)
     following = misfires.left_behind(state, spec, following)
-    backlog = _made_of_it(state, spec) if state.next_nominal != first.at else 0
+    backlog = _backlog_occurrences(state, spec) if state.next_nominal != first.at else 0
     backlog += since if clocks_stopped(before) else 0
     has_pages = clocks_stopped(before) or state.shedding is not None
     return StateChange(ReceiptStatus.ACCEPTED, state, has_pages=has_pages, next=following, backlog=backlog)
@@ -213,7 +213,7 @@ def _with_cut(
     )
 
 
-def _made_since_cut(state: ScheduleState, before: ScheduleState, waiting: Sequence[Job]) -> int:
+def _jobs_outside_cut(state: ScheduleState, before: ScheduleState, waiting: Sequence[Job]) -> int:
     """Returns how many waiting jobs the unfinished cut does not touch. All of them go on, and its pages do not count them."""
     if before.shedding is None:
         return 0
@@ -222,7 +222,7 @@ def _made_since_cut(state: ScheduleState, before: ScheduleState, waiting: Sequen
     )
 
 
-def _is_that_suspend(before: ScheduleState, suspended_at: int) -> bool:
+def _began_at(before: ScheduleState, suspended_at: int) -> bool:
     """Whether a request suspended the schedule at exactly that instant.
 
     A resume that names an instant means that suspend alone. So it must not end another one.
@@ -243,6 +243,6 @@ def _backlog_problems(spec: ScheduleSpec, before: ScheduleState, backlog: Backlo
     return ()
 
 
-def _made_of_it(state: ScheduleState, spec: ScheduleSpec) -> int:
+def _backlog_occurrences(state: ScheduleState, spec: ScheduleSpec) -> int:
     """Returns how many occurrences a resume makes for the suspended span."""
     return min(misfires.to_make_up(state, spec), spec.catchup.max_runs + 1 if state.missed_as == "all" else 1)

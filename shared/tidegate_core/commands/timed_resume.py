@@ -71,7 +71,7 @@ class ResumeWhenDue(ApplyRequest):
         if before is None or before.status != "suspended" or before.until != self.timer.at:
             return StateChange(ReceiptStatus.UNCHANGED)  # A request has resumed or deleted the schedule since.
         own = Position.parse(before.position)
-        now = _ended_at(before, definition, now)
+        now = _suspension_end(before, definition, now)
         # A dataclass with slots is a second class object, which `super` without arguments does not know. So the class is named.
         return (yield from super(ResumeWhenDue, self)._decide(lane, request, own, before, definition, now))
 
@@ -134,7 +134,7 @@ class ApplyAfterTimedResume(ApplyRequest):
     ) -> Operation[StateChange]:
         """Decides the request. A resume counts from the end of the suspension; it takes the place of the timed one, because it names a `backlog`."""
         if isinstance(request, ScheduleResume) and before is not None and _has_ended(before, now):
-            now = _ended_at(before, definition, now)
+            now = _suspension_end(before, definition, now)
         return (yield from super(ApplyAfterTimedResume, self)._decide(lane, request, position, before, definition, now))
 
 
@@ -142,7 +142,7 @@ def _has_ended(state: ScheduleState, now: int) -> bool:
     return state.status == "suspended" and state.until is not None and state.until <= now
 
 
-def _ended_at(before: ScheduleState, definition: Definition | None, now: int) -> int:
+def _suspension_end(before: ScheduleState, definition: Definition | None, now: int) -> int:
     """Returns when the suspension ended: at the promised instant, however late the resume is carried out.
 
     Instants from then on are not part of the suspension. An update in the suspended span counts from its own instant. A schedule under `hold` has

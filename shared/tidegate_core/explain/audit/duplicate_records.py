@@ -71,7 +71,7 @@ def _check_runs(facts: ShardFacts, window: Window, rows: list[LedgerRow], now: i
             findings.differs("entry_gone", run.ref, run.id, "an entry in the ledger", "only its ended run (R#)")
             continue
         row = by_id.get(run.id)
-        if row is not None and window.has(row.nominal) and (told := _told_otherwise(row, run)):
+        if row is not None and window.has(row.nominal) and (told := _entry_difference(row, run)):
             expected, found = told
             findings.differs("entry_differs", run.ref, run.id, expected, found)
     for row in rows:
@@ -89,7 +89,7 @@ def _check_ends(facts: ShardFacts, window: Window, now: int, findings: Findings)
             findings.differs("end_gone", run.ref, run.id, "its end in the shard's list (RE#)", "nothing")
 
 
-def _told_otherwise(row: LedgerRow, run: Run) -> tuple[str, str] | None:
+def _entry_difference(row: LedgerRow, run: Run) -> tuple[str, str] | None:
     """Returns what the entry of an ended run should say and what it says; None: they agree. The entry is computed from the run."""
     wanted = asdict(replace(ledger_row(run, row.at), expires_at=row.expires_at))
     wrong = {name: (each, said) for name, each in wanted.items() if (said := getattr(row, name)) != each}

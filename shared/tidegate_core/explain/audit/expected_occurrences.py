@@ -45,7 +45,7 @@ def instants_between(trigger: TimeTrigger, ref: str, first: Instant, last: Insta
 WALKED_MAX: Final = 1_000_000
 """Instants of one schedule that an audit walks, in some 30 s; more instants need several audits of shorter windows."""
 
-HEARD_WITHIN_MS: Final = 60_000
+FOLLOWED_WITHIN_MS: Final = 60_000
 """Time after which every shard follows the resume of a scope. A served shard needs 5 s, and sends no recurring message before. No row says when
 a shard followed."""
 TOO_MANY: Final = f"they have more than {WALKED_MAX:,} instants in it: take a shorter window"
@@ -83,9 +83,9 @@ class WideSuspends:
 
         A later suspension drops messages that were not sent in time. So does an ended suspension whose end had not reached the shard.
         """
-        return instant < max(self.forgotten, *(end + HEARD_WITHIN_MS for end in self.ends), 0) or self.controls.covers(
-            self.namespace
-        )
+        return instant < max(
+            self.forgotten, *(end + FOLLOWED_WITHIN_MS for end in self.ends), 0
+        ) or self.controls.covers(self.namespace)
 
     def may_cover(self, instant: int) -> bool:
         """Whether a forgotten suspension may cover the instant."""

@@ -181,8 +181,8 @@ def _judge_answer(facts: MessageFacts, named: Named, row: MessageRow, findings: 
 
 def is_passed(facts: MessageFacts, named: Named) -> bool:
     """Whether the delivery position has passed all timer rows of a message."""
-    standing = [_place(each) for each in facts.timers.get(named, ())]
-    return bool(standing) and max(standing) <= facts.position
+    places = [_place(each) for each in facts.timers.get(named, ())]
+    return bool(places) and max(places) <= facts.position
 
 
 def _lost(facts: MessageFacts, findings: Findings, name: str, at: int, expected: str, found: str) -> None:

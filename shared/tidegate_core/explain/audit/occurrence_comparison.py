@@ -109,13 +109,13 @@ class _Schedule:
     # -- expected and found ---------------------------------------------------------------------------------------------
 
     def _compare(self, expected: Expected) -> None:
-        lives = [each.incarnation for each in self._generations] + [each.incarnation for each in self._timed]
-        for incarnation in dict.fromkeys(lives):
+        incarnations = [each.incarnation for each in self._generations] + [each.incarnation for each in self._timed]
+        for incarnation in dict.fromkeys(incarnations):
             entries = [each for each in self._timed if each.incarnation == incarnation]
-            self._compare_life(incarnation, entries, expected)
+            self._compare_incarnation(incarnation, entries, expected)
         self._check_numbers(expected)
 
-    def _compare_life(self, incarnation: str, entries: Sequence[Entry], expected: Expected) -> None:
+    def _compare_incarnation(self, incarnation: str, entries: Sequence[Entry], expected: Expected) -> None:
         may = expected.may.get(incarnation, set())
         must = {each for each in expected.must.get(incarnation, ()) if self._is_judged(each)}
         found: dict[int, list[Entry]] = {}

@@ -34,7 +34,7 @@ from tidegate_core.writes.unit_of_work import NotAtHand, UnitOfWork
 Views: TypeAlias = Callable[[], View]
 """Returns a new view of all rows that were read. Each dry run needs one, because it leaves its writes in the view."""
 LOAD_CODES = frozenset({"load_high", "load_unknown"})
-LOOKED_AT_MAX = 1_000
+DRY_RUN_JOBS_MAX = 1_000
 """Jobs that a dry run takes. The decision reaches a few of them and passes over catch-up jobs; a job rarely waits after a thousand of those."""
 DECIDED_AGAIN_MAX = 100
 """Repeats of a dry run: the decision asks once for each limit that it reaches, and this is far more than its jobs have."""
@@ -45,7 +45,7 @@ _NO_EPOCH = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class DryRunResult:
     """Result of a dry run for one job.
 
     Attributes:
@@ -62,7 +62,7 @@ class Look:
     goes: bool = False
 
 
-NOT_REACHED = Look(was_reached=False)
+NOT_REACHED = DryRunResult(was_reached=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +71,14 @@ class Line:
 
     Attributes:
         jobs: Jobs in the order in which they are decided.
-        looks: Results of one dry run of all jobs, by job id, for the jobs that it took.
+        results: Results of one dry run of all jobs, by job id, for the jobs that it took.
     """
 
     jobs: Sequence[Job]
-    looks: Mapping[str, Look]
+    results: Mapping[str, DryRunResult]
 
-    def look_of(self, job: Job) -> Look:
-        return self.looks.get(job.id, NOT_REACHED)
+    def result_of(self, job: Job) -> DryRunResult:
+        return self.results.get(job.id, NOT_REACHED)
 
 
 def line_of(views: Views, facts: Facts) -> Line:
@@ -88,7 +88,7 @@ def line_of(views: Views, facts: Facts) -> Line:
         NotAtHand: A row is missing: read it, and call again.
     """
     waiting = in_line(facts)
-    return Line(waiting, _look(views, facts, waiting[:LOOKED_AT_MAX]))
+    return Line(waiting, _dry_run(views, facts, waiting[:DRY_RUN_JOBS_MAX]))
 
 
 def in_line(facts: Facts) -> list[Job]:
@@ -107,12 +107,12 @@ def in_line(facts: Facts) -> list[Job]:
     return by_class(placed, priority_of)
 
 
-def dry_run(views: Views, facts: Facts, job: Job) -> Look:
+def dry_run(views: Views, facts: Facts, job: Job) -> DryRunResult:
     """Returns the result for one job as if it waited alone, in a schedule that is not suspended. Raises NotAtHand."""
-    return _look(views, facts, [job])[job.id]
+    return _dry_run(views, facts, [job])[job.id]
 
 
-def _look(views: Views, facts: Facts, jobs: Sequence[Job]) -> dict[str, Look]:
+def _dry_run(views: Views, facts: Facts, jobs: Sequence[Job]) -> dict[str, DryRunResult]:
     # Without the stored verdicts: the decision would not write an equal verdict again, and its values may be old.
     fresh = [replace(job, unmet=None) for job in jobs]
     memory = _memory(facts, fresh)
@@ -120,21 +120,21 @@ def _look(views: Views, facts: Facts, jobs: Sequence[Job]) -> dict[str, Look]:
     unit.keep()
     ended = _ended(unit)
     before = {job.id: job for job in jobs}
-    looks: dict[str, Look] = {}
+    results: dict[str, DryRunResult] = {}
     one_goes = False
     for job in fresh:
         now = unit.record(Job, job.key(facts.shard))
         if now is None:
-            looks[job.id] = Look(ends_as=ended.get(job.id))
+            results[job.id] = DryRunResult(ends_as=ended.get(job.id))
         elif now.state != PENDING_CONSTRAINT:
-            looks[job.id] = Look(goes=True)
+            results[job.id] = DryRunResult(goes=True)
             one_goes = True
         elif now.unmet is None or one_goes:
             # The run of the earlier job does not exist in fact, so a verdict that counts it would be wrong.
-            looks[job.id] = NOT_REACHED
+            results[job.id] = NOT_REACHED
         else:
-            looks[job.id] = Look(tuple(_with_loads(holds_of(now.unmet), before[job.id])))
-    return looks
+            results[job.id] = DryRunResult(tuple(_with_loads(holds_of(now.unmet), before[job.id])))
+    return results
 
 
 def _decided(views: Views, facts: Facts, jobs: Sequence[Job], memory: ShardCache) -> UnitOfWork:
@@ -152,7 +152,7 @@ def _decided(views: Views, facts: Facts, jobs: Sequence[Job], memory: ShardCache
             # The decision wants a limit to be read for itself. All rows here were, and the cache remembers that now.
             continue
         return unit
-    raise AssertionError("a look asks for what it has")
+    raise AssertionError("a dry run asks for a row that it has")
 
 
 def _nobody(goes_on: bool) -> None:

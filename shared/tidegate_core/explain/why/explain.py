@@ -15,7 +15,7 @@ from tidegate_core.explain.why.occurrence_reasons import at_instant, max_fires, 
 from tidegate_core.explain.why.query_time import QueryTime, asked
 from tidegate_core.explain.why.reason import Explanation, Reason, further
 from tidegate_core.explain.why.run_reasons import of_ledger, of_run, why_it_ended
-from tidegate_core.explain.why.schedule_reasons import being_made, standing
+from tidegate_core.explain.why.schedule_reasons import being_made, whole_schedule
 from tidegate_core.explain.why.schedule_snapshot import Facts
 from tidegate_core.language.triggers.on_time.at import AtTrigger
 from tidegate_core.language.triggers.preview import zone_meant, zone_of
@@ -38,7 +38,7 @@ def why_schedule(views: Views, facts: Facts) -> Explanation:
     Raises:
         NotAtHand: A row is missing: read it, and call again.
     """
-    reasons = standing(facts)
+    reasons = whole_schedule(facts)
     said = {each.code for each in reasons}
     runs = [of_run(run, facts.now) for run in facts.runs]
     reasons += [*runs[:SHOWN_MAX], *further(runs[SHOWN_MAX:], "runs", f"tidegate run list --schedule {facts.ref}")]
@@ -94,7 +94,7 @@ def why_job(views: Views, facts: Facts, job: Job) -> Explanation:
 def why_gathering(facts: Facts, evidence_id: str) -> Explanation:
     """Returns what evidence needs to become a job."""
     reasons = [of_evidence(facts, each) for each in facts.evidence if each.id == evidence_id]
-    return Explanation(f"job {evidence_id}", facts.now, (*standing(facts), *reasons))
+    return Explanation(f"job {evidence_id}", facts.now, (*whole_schedule(facts), *reasons))
 
 
 def why_moving(job_id: str, now: Instant) -> Explanation:

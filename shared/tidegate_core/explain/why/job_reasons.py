@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from tidegate_core.explain.why.admission_dry_run import Line, Look, Views, dry_run, line_of
+from tidegate_core.explain.why.admission_dry_run import DryRunResult, Line, Views, dry_run, line_of
 from tidegate_core.explain.why.reason import CODES, Reason, earliest
 from tidegate_core.explain.why.run_reasons import of_run
-from tidegate_core.explain.why.schedule_reasons import standing
+from tidegate_core.explain.why.schedule_reasons import whole_schedule
 from tidegate_core.explain.why.schedule_snapshot import Facts
 from tidegate_core.language.constraints.constraint import Compared
 from tidegate_core.language.triggers.composite.pruning import without
@@ -50,40 +50,42 @@ def of_job(views: Views, facts: Facts, job: Job, line: Line | None = None) -> li
         return [of_run(run, facts.now) for run in facts.runs if run.id == job.id]
     reasons = of_schedule(facts)
     line = line or line_of(views, facts)
-    look = line.look_of(job)
-    if not look.was_reached:
+    result = line.result_of(job)
+    if not result.was_reached:
         reasons += _behind(job, line)
-        look = dry_run(views, facts, job)
-    reasons += look.holds
-    return [_about(reason, job) for reason in reasons or [_decided(look)]]
+        result = dry_run(views, facts, job)
+    reasons += result.holds
+    return [_about(reason, job) for reason in reasons or [_decided(result)]]
 
 
 def first_of(job: Job, line: Line) -> Reason:
     """Returns the first reason why a waiting job does not run, from the dry run of all jobs."""
-    look = line.look_of(job)
-    if not look.was_reached:
+    result = line.result_of(job)
+    if not result.was_reached:
         return Reason("behind", CODES["behind"])
-    return look.holds[0] if look.holds else _decided(look)
+    return result.holds[0] if result.holds else _decided(result)
 
 
 def of_schedule(facts: Facts) -> list[Reason]:
     """Returns the reasons that hold back all jobs of the schedule. A draining schedule still launches its waiting jobs."""
-    return [each for each in standing(facts) if each.code != "suspended" or not launches(facts.state)]
+    return [each for each in whole_schedule(facts) if each.code != "suspended" or not launches(facts.state)]
 
 
 def _behind(job: Job, line: Line) -> list[Reason]:
     ahead = line.jobs[: [each.id for each in line.jobs].index(job.id)]
-    first = next((each for each in ahead if line.look_of(each).holds or line.look_of(each).goes), None)
+    first = next((each for each in ahead if line.result_of(each).holds or line.result_of(each).goes), None)
     if first is None:
         return []  # The jobs before it are just ending.
-    how = "which waits itself" if line.look_of(first).holds else "which nothing of its own holds back"
+    how = "which waits itself" if line.result_of(first).holds else "which has no blocker"
     text = f"{len(ahead)} of the schedule's jobs are before it; the first is {first.id}, {how}"
     return [Reason("behind", text, None, {"ahead": len(ahead), "first": first.id})]
 
 
-def _decided(look: Look) -> Reason:
-    if look.ends_as is not None:
-        return Reason("being_decided", f"it ends at the next decision: {look.ends_as}", None, {"ends_as": look.ends_as})
+def _decided(result: DryRunResult) -> Reason:
+    if result.ends_as is not None:
+        return Reason(
+            "being_decided", f"it ends at the next decision: {result.ends_as}", None, {"ends_as": result.ends_as}
+        )
     return Reason("being_decided", "nothing blocks it: the owner decides about it next")
 
 

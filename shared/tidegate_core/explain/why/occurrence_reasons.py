@@ -14,7 +14,7 @@ from tidegate_core.explain.why.job_reasons import of_evidence, of_job
 from tidegate_core.explain.why.query_time import QueryTime, unnamed
 from tidegate_core.explain.why.reason import Reason
 from tidegate_core.explain.why.run_reasons import of_ledger
-from tidegate_core.explain.why.schedule_reasons import standing, suspended_at
+from tidegate_core.explain.why.schedule_reasons import suspended_at, whole_schedule
 from tidegate_core.explain.why.schedule_snapshot import Facts
 from tidegate_core.language.constraints.constraint import Compared
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
@@ -41,24 +41,24 @@ def at_instant(views: Views, facts: Facts, asked: QueryTime) -> list[Reason]:
 
 def _at(views: Views, facts: Facts, asked: QueryTime, instant: Instant) -> list[Reason]:
     spec = facts.spec_at(instant)
-    told = _told(views, facts, instant)
+    told = _rows_about(views, facts, instant)
     if spec is not None and isinstance(spec.trigger, TimeTrigger):
         return _of_time(views, facts, spec, asked, instant, told)
     if told:
         return told
     if spec is None:
-        return _caught_up_with(views, facts, instant) or _before_it(facts)
+        return _created_later(views, facts, instant) or _before_creation(facts)
     return _of_events(facts, instant)
 
 
-def _told(views: Views, facts: Facts, instant: Instant) -> list[Reason]:
+def _rows_about(views: Views, facts: Facts, instant: Instant) -> list[Reason]:
     """Returns the reasons from rows about exactly this instant."""
     rows = [row for row in facts.ledger if row.nominal == instant]
     jobs = [job for job in facts.jobs if job.nominal == instant]
     return _of_records(views, facts, rows, jobs)
 
 
-def _told_of_another(views: Views, facts: Facts, instant: Instant) -> list[Reason]:
+def _rows_covering(views: Views, facts: Facts, instant: Instant) -> list[Reason]:
     """Returns the reasons from rows about a later occurrence that covers this instant."""
     rows = [row for row in facts.ledger if row.nominal != instant and _stands_for(row, instant)]
     jobs = [job for job in facts.jobs if job.nominal != instant and _stands_for(job, instant)]
@@ -74,15 +74,15 @@ def _stands_for(record: LedgerRow | Job, instant: Instant) -> bool:
     return begins <= instant <= record.nominal
 
 
-def _caught_up_with(views: Views, facts: Facts, instant: Instant) -> list[Reason]:
+def _created_later(views: Views, facts: Facts, instant: Instant) -> list[Reason]:
     """Returns the reasons from an occurrence that covers an instant before the schedule existed: `on_create` may reach back."""
     first = parsed(facts.of_incarnation[0].spec) if facts.of_incarnation else None
     if first is None or not isinstance(first.trigger, TimeTrigger) or not first.trigger.names(instant, facts.ref):
         return []
-    return _told_of_another(views, facts, instant)
+    return _rows_covering(views, facts, instant)
 
 
-def _before_it(facts: Facts) -> list[Reason]:
+def _before_creation(facts: Facts) -> list[Reason]:
     made = facts.of_incarnation[0].created_at if facts.of_incarnation else facts.state.changed_at
     return [Reason("not_there_yet", f"made at {format_instant(made)}", None, {"made": format_instant(made)})]
 
@@ -101,14 +101,14 @@ def _of_time(
         shifted = any(each.code == "dst_shift" for each in rule)
         return [*rule, *(told or _due(facts, spec, instant))] if shifted else [*rule, *_confirming(told, rule)]
     if told and all(each.code.startswith("coalesced/") for each in told):
-        others = _told_of_another(views, facts, instant)
+        others = _rows_covering(views, facts, instant)
         # The last job of a chain of merged jobs is the answer.
         return [*told, *([each for each in others if not each.code.startswith("coalesced/")] or others[-1:])]
     if told:
         return told
     if not trigger.names(instant, facts.ref):
         return unnamed(trigger, facts.ref, asked, instant)
-    return _told_of_another(views, facts, instant) or _due(facts, spec, instant)
+    return _rows_covering(views, facts, instant) or _due(facts, spec, instant)
 
 
 def _confirming(told: list[Reason], rule: list[Reason]) -> list[Reason]:
@@ -119,10 +119,10 @@ def _due(facts: Facts, spec: ScheduleSpec, instant: Instant) -> list[Reason]:
     """Returns why an instant that the trigger names has neither an entry nor a job."""
     state = facts.state
     if state.status == "deleted" and instant >= state.changed_at:
-        return standing(facts)
-    asleep = suspended_at(facts, instant)
-    if asleep:
-        return asleep
+        return whole_schedule(facts)
+    suspended = suspended_at(facts, instant)
+    if suspended:
+        return suspended
     if instant > state.fired_through and _has_fired_enough(facts, spec):
         return [max_fires(facts, spec)]
     if instant > facts.now:
@@ -186,9 +186,9 @@ def not_found_yet(following: Next) -> Reason:
 
 
 def _of_events(facts: Facts, instant: Instant) -> list[Reason]:
-    asleep = suspended_at(facts, instant)
-    if asleep:
-        return asleep
+    suspended = suspended_at(facts, instant)
+    if suspended:
+        return suspended
     gathering = [each for each in facts.evidence if not each.job and each.first_at <= instant]
     if gathering:
         return [of_evidence(facts, each) for each in gathering]

@@ -13,7 +13,7 @@ from tidegate_core.rows.scope_suspension import Scope
 from tidegate_core.shard.outages.outage_time import OUTAGE_GRACE_MS
 
 
-def standing(facts: Facts) -> list[Reason]:
+def whole_schedule(facts: Facts) -> list[Reason]:
     """Returns the reasons that hold back the whole schedule now."""
     return [*_own(facts), *_wide(facts), *unserved(facts), *_pruned(facts)]
 

@@ -108,14 +108,14 @@ RULES_OF_LONG_WAITS = (
         "a read for each repeat",
         "repeats of what is answered come as fast as a slow store is read, and who has no answer yet stands behind them",
         breaks="liveness",
-        patches=(Patch(apply_request, "_answer_at_hand", returning(None)),),
+        patches=(Patch(apply_request, "_settled_answer_in_memory", returning(None)),),
         killed_by=f"{REPEATS_TESTS}::test_given_many_repeats_of_what_was_answered_then_who_stands_behind_them_is_answered_soon[its owner]",
     ),
     Mutant(
         "answers for ever",
         "an owner that has little to do answers an id that is used again from what has expired",
         breaks="answers",
-        patches=(Patch(apply_request, "_answer_at_hand", instead(whenever_it_was_given)),),
+        patches=(Patch(apply_request, "_settled_answer_in_memory", instead(whenever_it_was_given)),),
         killed_by=f"{REPEATS_TESTS}::test_given_an_id_that_is_used_again_when_its_answer_is_gone_then_it_is_a_first_request",
     ),
     Mutant(

@@ -53,7 +53,7 @@ RULES_OF_SLOW_STORES = (
         "suspended until noticed",
         "a suspension lasts until somebody ends it, and what is due at its promised end is made by nobody",
         breaks="I1",
-        patches=(Patch(timed_resume, "_ended_at", instead(lambda before, definition, now: now)),),
+        patches=(Patch(timed_resume, "_suspension_end", instead(lambda before, definition, now: now)),),
         killed_by="unit/tidegate_core/commands/test_suspend_until.py::test_given_an_instant_right_at_the_end_then_it_is_no_part_of_the_suspension[2-drop]",
     ),
 )

@@ -48,7 +48,7 @@ def test_given_a_held_schedule_then_the_jobs_behind_the_first_say_which_job_goes
     first, second, third = (job.id for job in the_jobs(bench))
     assert [each.code for each in why_job(bench, first).reasons] == ["suspended"]
     assert told(why_job(bench, second))[1:] == [
-        f"behind: 1 of the schedule's jobs are before it; the first is {first}, which nothing of its own holds back"
+        f"behind: 1 of the schedule's jobs are before it; the first is {first}, which has no blocker"
     ]
     assert [each.code for each in why_job(bench, third).reasons] == ["suspended", "behind"]
 
