@@ -16,7 +16,7 @@ from functools import partial
 
 from tidegate_core.rows.shared_limit import SharedLimit
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.limits.limit_queue_entry import _row
 from tidegate_core.writes.limit_permits import remove_idle, take_out
 from tidegate_core.writes.unit_of_work import UnitOfWork

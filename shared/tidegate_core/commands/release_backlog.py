@@ -24,7 +24,7 @@ from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.jobs import end_job, evidence_ref
 from tidegate_core.shard.schedule_state import (
     backlog_through,

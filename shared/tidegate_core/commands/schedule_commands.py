@@ -29,15 +29,13 @@ from tidegate_core.language.values.problems import Problem
 from tidegate_core.messages.recurring.recurring_change import RecurringChange
 from tidegate_core.rows import keys
 from tidegate_core.rows.receipt import expiry
-from tidegate_core.rows.schedule import Definition, ScheduleState
-from tidegate_core.rows.schedule_generation import PastGeneration
+from tidegate_core.rows.schedule import Definition, PastGeneration, ScheduleState
 from tidegate_core.rows.schema_version import BOUNDS
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.events.outbox import gone_row
-from tidegate_core.shard.schedule_state import carried_on, fires, oldest_kept_generation
+from tidegate_core.shard.schedule_state import carried_on, fires, oldest_kept_generation, parsed, spec_of
 from tidegate_core.shard.shard_cache import ShardCache
-from tidegate_core.shard.spec_cache import parsed, spec_of
 from tidegate_core.shard.timer_rows import as_all_read_it, move_row, nominal_row, tick_row
 from tidegate_core.writes.unit_of_work import UnitOfWork
 

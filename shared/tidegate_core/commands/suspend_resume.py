@@ -36,9 +36,9 @@ from tidegate_core.shard.schedule_state import (
     fires_through,
     goes_on_at,
     oldest_kept_generation,
+    parsed,
     stopped,
 )
-from tidegate_core.shard.spec_cache import parsed
 
 SPANS_KEPT = 8
 """Suspended spans that the state names, for whoever asks why nothing ran then, and those in which the clocks stood still, for what comes

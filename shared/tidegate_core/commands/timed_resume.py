@@ -27,11 +27,10 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.rows.store_operations import Batch, Delete
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.outages.outage_time import OUTAGE_GRACE_MS
-from tidegate_core.shard.schedule_state import fires
+from tidegate_core.shard.schedule_state import fires, parsed
 from tidegate_core.shard.shard_cache import ShardCache
-from tidegate_core.shard.spec_cache import parsed
 
 ACTOR = "tidegate"
 

@@ -35,8 +35,8 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.shard.events.outbox import ACTIVATION_SLACK_MS
+from tidegate_core.shard.schedule_state import parsed
 from tidegate_core.shard.shard_cache import ShardCache
-from tidegate_core.shard.spec_cache import parsed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,3 +125,11 @@ class MapLease:
     def holds(self, version: int, now: int) -> bool:
         """Whether something irreversible may be done now by who holds under this version."""
         return now < self._until.get(version, now)
+
+
+CLOCK_OFF_MS_MAX = 500
+"""A node whose clock is further off the broker's does not serve (DESIGN 3)."""
+
+
+CLOCKS_APART_MS_MAX = 2 * CLOCK_OFF_MS_MAX
+"""So far two of their clocks may be apart: events are dated by the broker's, ends of runs by that of who saw them (an owner, or an API)."""

@@ -144,3 +144,29 @@ class Operations:
             self._next_token += 1
             self._pending[token] = (pending, index)
             self.asked.append(EffectRequest(token, effect))
+
+
+class Mutex:
+    """Of the operations that are handed to it one is under way; the others wait, in no particular order."""
+
+    def __init__(self, operations: Operations, name: str) -> None:
+        self._operations = operations
+        self._is_taken = False
+        self._given_back = Signal(name)
+
+    def of(self, operation: Operation[T]) -> Operation[T]:
+        """Goes through an operation in its turn, which begins with it. Raises what it raises."""
+        while self._is_taken:
+            yield self._given_back
+        self._is_taken = True
+        try:
+            result = yield from operation
+        except Exception:  # And not when it is closed: then all others are, too.
+            self._give_back()
+            raise
+        self._give_back()
+        return result
+
+    def _give_back(self) -> None:
+        self._is_taken = False
+        self._operations.raise_(self._given_back)

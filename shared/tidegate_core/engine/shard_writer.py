@@ -29,8 +29,8 @@ from tidegate_core.rows.keys import lease, shard_pk
 from tidegate_core.rows.scope_suspension import ScopeSuspensions
 from tidegate_core.rows.store_operations import Action, Check, Item, Key, Page, RangeRead, Transaction
 from tidegate_core.writes.conditions import holds_lease
+from tidegate_core.writes.fencing import adopt_suspensions, finish_suspensions
 from tidegate_core.writes.read_cache import View
-from tidegate_core.writes.scope_suspension import adopt_suspensions, finish_suspensions
 from tidegate_core.writes.unit_of_work import NotAtHand, UnitOfWork
 
 GROUP_MAX = 16

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from tidegate_core.engine.clock_tolerance import CLOCK_OFF_MS_MAX
+from tidegate_core.engine.membership_lease import CLOCK_OFF_MS_MAX
 from tidegate_core.evidence.late_events import place_late_entries
 from tidegate_core.evidence.tick_cursor import UnusedTicks, take_ticks
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
@@ -27,7 +27,7 @@ from tidegate_core.rows.evidence import Evidence, EvidenceChunk
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.events.evidence_log import (
     STILL,
     Entry,

@@ -16,13 +16,12 @@ from tidegate_core.language.values.instants import Instant
 from tidegate_core.rows import keys
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.jobs import waiting_job, write_ledger
-from tidegate_core.shard.reminders import AT_LEAST
-from tidegate_core.shard.schedule_state import awaits_backlog_cut, fires, oldest_kept_generation, parks
+from tidegate_core.shard.schedule_state import awaits_backlog_cut, fires, oldest_kept_generation, parks, spec_of
 from tidegate_core.shard.shard_cache import ShardCache
-from tidegate_core.shard.spec_cache import spec_of
 from tidegate_core.shard.timer_rows import (
+    AT_LEAST,
     is_dealt_with,
     leave,
     take_again_if_forgotten,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from tidegate_core.engine.actor_context import ActorContext
-from tidegate_core.engine.clock_tolerance import CLOCKS_APART_MS_MAX
+from tidegate_core.engine.membership_lease import CLOCKS_APART_MS_MAX
 from tidegate_core.engine.operations import Operation
 from tidegate_core.language.triggers import RunStatusTrigger
 from tidegate_core.language.triggers.trigger import EventTrigger
@@ -23,7 +23,7 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.effects import FindGaps, Gaps, Items, Membership, ProveMembership, Read, ReadRange
 from tidegate_core.rows.store_operations import Item, Key, Page, RangeRead
 from tidegate_core.shard.events.end_offsets import SILENT_AFTER_MS, as_vector, ends_within, present_sources
-from tidegate_core.shard.spec_cache import parsed
+from tidegate_core.shard.schedule_state import parsed
 from tidegate_core.writes.fencing import whole
 
 PATIENCE_MS = 5 * 60_000

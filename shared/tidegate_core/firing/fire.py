@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from tidegate_core.firing.catch_up import ALONE, GATHERED_BY, Due, Fate, Made, Missed, Rules, Walk, at_most, walk
-from tidegate_core.firing.skipped_times import write_skips
+from tidegate_core.firing.misfires import write_skips
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.triggers.search import Next, Search
 from tidegate_core.language.triggers.trigger import EventTrigger, TimeTrigger
@@ -16,14 +16,12 @@ from tidegate_core.rows.effects import Notice
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key, Value
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.jobs import end_job, time_job, write_ledger
 from tidegate_core.shard.outages.outage_time import CatchUp
-from tidegate_core.shard.reminders import remind
-from tidegate_core.shard.schedule_state import fires, fires_through
+from tidegate_core.shard.schedule_state import fires, fires_through, spec_of
 from tidegate_core.shard.shard_cache import ShardCache
-from tidegate_core.shard.spec_cache import spec_of
-from tidegate_core.shard.timer_rows import as_all_read_it, leave, nominal_row
+from tidegate_core.shard.timer_rows import as_all_read_it, leave, nominal_row, remind
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 

@@ -33,7 +33,7 @@ from tidegate_core.rows.job import Job
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.scope_suspension import ScopeSuspensions
 from tidegate_core.rows.store_operations import Item, Key, Page
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.runs.attempts import Attempts
 from tidegate_core.runs.outbox_relay import OutboxRelay
 from tidegate_core.shard.events.evidence_log import clean_up

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from tidegate_core.language.definitions.priority import Priority
 from tidegate_core.language.values.states import RunState
 from tidegate_core.rows import keys
+from tidegate_core.rows.effects import ProgramEnded
 from tidegate_core.rows.store_operations import Key
 
 
@@ -130,3 +132,98 @@ class Run:
 def awaits_retry(run: Run) -> bool:
     """Whether the run's program has failed, and its next attempt is not with the launcher yet."""
     return run.failure is not None and run.state == "submitting" and run.external_id is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxRow:
+    """A terminal state on its way to those who listen: event source for `run_status`, record for `tidegate.runs`.
+
+    Also a schedule that is gone: `run_id` is its incarnation then, `attempt` 0, `state` `deleted`.
+
+    Attributes:
+        record: JSON of the record for `tidegate.runs`; empty where nothing goes there.
+        fact: JSON of the fact that triggers see.
+        started: When it had passed the gate, where that was not told before its end.
+        page: `<ns>/<name>` of the last schedule that has its inbox row; listeners may come and go between two pages.
+        matched: All have.
+        given_up: Why no further attempt of a run follows, where one was wanted: it gets a dead letter. None = it gets none.
+        error_class: Of such a run.
+    """
+
+    run_id: str
+    attempt: int
+    state: str
+    record: str
+    fact: str
+    started: int | None = None
+    page: str = ""
+    matched: bool = False
+    given_up: str | None = None
+    error_class: str | None = None
+
+    def key(self, shard: int) -> Key:
+        return keys.outbox(shard, self.run_id, self.attempt, self.state)
+
+
+PASSING_ERRORS: Final = frozenset({"transient", "preempted", "quota"})
+"""Errors before the gate after which the same submission may work, however often it has failed alike."""
+UNKNOWN_ERROR: Final = "unknown"
+"""Error of a program that died before the gate, and nobody says why: tried once more."""
+_WORD: Final = re.compile(r"[0-9A-Za-z_-]+")
+
+
+def setback_of(run: Run, gone: ProgramEnded, reason: str, error_class: str, now: int) -> str:
+    """Returns how an attempt that died before the gate is kept, as JSON."""
+    return _text(run, gone.exit_code, error_class, reason, gone.last_lines, now)
+
+
+def silence_of(run: Run, message: str, now: int) -> str:
+    """Returns how an attempt that no launcher has taken is kept, as JSON."""
+    return _text(run, None, "transient", message, "", now)
+
+
+def is_same_silence(run: Run, message: str) -> bool:
+    """Whether the run says already that its attempt was not taken for this reason: a write for each try would buy nobody anything."""
+    last = last_setback(run)
+    return last is not None and last["attempt"] == run.attempt and _essence(last["reason"]) == _essence(message)
+
+
+def dies_alike(run: Run, setback: str) -> bool:
+    """Whether the attempt before died in the same way, and nothing says that this passes."""
+    last, this = last_setback(run), json.loads(setback)
+    if last is None or this["error_class"] in PASSING_ERRORS or last["error_class"] in PASSING_ERRORS:
+        return False
+    return last["exit_code"] == this["exit_code"] and _essence(last["reason"]) == _essence(this["reason"])
+
+
+def last_setback(run: Run) -> dict[str, Any] | None:
+    """Returns what is kept of the last submission that came to nothing."""
+    if run.setback is None:
+        return None
+    document: dict[str, Any] = json.loads(run.setback)
+    return document
+
+
+def _text(run: Run, exit_code: int | None, error_class: str, reason: str, last_lines: str, now: int) -> str:
+    document = {
+        "attempt": run.attempt,
+        "at": now,
+        "exit_code": exit_code,
+        "error_class": error_class,
+        "reason": reason,
+        "last_lines": last_lines,
+    }
+    return json.dumps(document, sort_keys=True, ensure_ascii=False)
+
+
+def _essence(reason: str) -> str:
+    """Returns the text with `#` for each word that has a digit.
+
+    Times, process ids, ports, addresses and random names differ between two deaths of one cause.
+    """
+    # An expression that looks for the digit itself takes quadratic time: it tries again from each letter of a long word.
+    return _WORD.sub(_unless_it_varies, reason)
+
+
+def _unless_it_varies(word: re.Match[str]) -> str:
+    return "#" if any(map(str.isdigit, word.group())) else word.group()

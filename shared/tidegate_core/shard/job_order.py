@@ -11,7 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from tidegate_core.language.constraints.constraint import Hold
 from tidegate_core.language.definitions.priority import Priority, class_of, rank_of
+from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
+from tidegate_core.language.triggers.trigger import TimeTrigger
+from tidegate_core.language.values.instants import Instant, format_instant
+from tidegate_core.language.values.shard_hash import hash_of
 from tidegate_core.rows.job import Job
 
 Place: TypeAlias = tuple[bool, bool, int, int, str]
@@ -39,3 +44,21 @@ def by_class(jobs: Sequence[Job], priority_of: Callable[[int], Priority]) -> lis
         for catch_up in (False, True)
     }
     return sorted(jobs, key=lambda job: ranks[job.version, bool(job.catch_up)])
+
+
+def flexible_until(trigger: TimeTrigger, identity: str, nominal: Instant) -> Instant:
+    """Returns the instant from which the occurrence may start: its nominal, or one within the window after it."""
+    if trigger.flexible is None:
+        return nominal
+    number = int.from_bytes(hash_of("flexible", identity, str(nominal))[:8], "big")
+    return nominal + number % trigger.flexible
+
+
+def flexible_hold(spec: ScheduleSpec, job: Job, now: Instant) -> Hold | None:
+    """Returns what holds an occurrence of a time trigger back until its own instant, or None."""
+    if job.trigger != "time" or not isinstance(spec.trigger, TimeTrigger):
+        return None
+    until = flexible_until(spec.trigger, job.ref, job.nominal)
+    if now >= until:
+        return None
+    return Hold(until, "flexible_window", f"its place in the flexible window is {format_instant(until)}")

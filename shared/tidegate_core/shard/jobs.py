@@ -18,7 +18,7 @@ from tidegate_core.rows.ledger import LedgerPlace, LedgerRow
 from tidegate_core.rows.receipt import expiry
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Value
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.limits.limit_queue_entry import leave
 from tidegate_core.shard.schedule_state import backlog_through, stopped
 from tidegate_core.writes.unit_of_work import UnitOfWork

@@ -16,12 +16,10 @@ from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.outage import Outage
-from tidegate_core.rows.outbox import OutboxRow
-from tidegate_core.rows.run import Run
+from tidegate_core.rows.run import OutboxRow, Run
 from tidegate_core.rows.store_operations import Item, Key
-from tidegate_core.rows.timer import TimerRow
-from tidegate_core.shard.events.deferred_inbox import DeferredRows
-from tidegate_core.shard.events.low_watermark import LowWatermarks
+from tidegate_core.rows.trigger_rows import TimerRow
+from tidegate_core.shard.events.deferred_inbox import DeferredRows, LowWatermarks
 from tidegate_core.shard.job_order import Place, queue_position
 from tidegate_core.shard.load_sampling import Loads
 from tidegate_core.shard.retry_budget import RetryBudget

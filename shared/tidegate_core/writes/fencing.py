@@ -213,3 +213,26 @@ def record_outages(
     condition = conditions.outages_recordable(epoch, outages_value(before))
     update = Update(keys.progress(shard), expression, names, values, condition)
     return Transaction("outage", (update,), token, None)
+
+
+def adopt_suspensions(shard: int, epoch: int, seen: int, version: int, token: str) -> Transaction:
+    """Raises the version that each transaction of the lane demands: from now on nothing is admitted that was decided from
+    an older one, by whomever (I7).
+    """
+    return _move_lease("controls", shard, epoch, seen, version, token)
+
+
+def finish_suspensions(shard: int, epoch: int, version: int, token: str) -> Transaction:
+    """Says that the shard has done all that the wide controls which its lease carries ask of it."""
+    return _move_lease("controls_done", shard, epoch, version, version, token)
+
+
+def _move_lease(attribute: str, shard: int, epoch: int, carried: int, version: int, token: str) -> Transaction:
+    update = Update(
+        keys.lease(shard),
+        f"SET #{attribute} = :to, #w = :w",
+        {f"#{attribute}": attribute, "#w": "w"},
+        {":to": version, ":w": token},
+        conditions.holds_lease(epoch, carried),
+    )
+    return Transaction(attribute, (update,), token, keys.lease(shard))

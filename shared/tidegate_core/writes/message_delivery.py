@@ -1,6 +1,6 @@
 """Fenced writes of the delivery plane: checkpoint, guard, next attempts of what was refused, and removal of inbox rows.
 
-Held messages move by others (`writes/scope_suspension.py`). What else the plane writes is unconditional.
+What else the message scheduler writes is unconditional.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import to_item
-from tidegate_core.rows.message import Message, MessageFence, MessageTimer
+from tidegate_core.rows.message import HeldMessage, Message, MessageFence, MessageTimer
 from tidegate_core.rows.outage import Outage, gaps_of, outages_of
 from tidegate_core.rows.store_operations import Action, Check, Delete, Item, Key, Put, Transaction, Update
 from tidegate_core.writes import conditions
@@ -213,3 +213,44 @@ def retry(
     deletes = [Delete(row) for row in gone]
     actions: tuple[Action, ...] = (*puts, *deletes, Check(keys.progress(shard), conditions.holds_progress(epoch)))
     return Transaction("retry", actions, token, None)
+
+
+def hold_messages(shard: int, epoch: int, moves: int, held: Sequence[HeldMessage], token: str) -> Transaction:
+    """Takes due messages out of the way of the checkpoint: each timer row becomes a row without a time.
+
+    Conditional, unlike other rows of messages: a repeat of it that came late would bring a message back that was let go
+    and delivered since. The timer row's presence would not do as its condition: that one is written unconditionally, and
+    may come again too.
+
+    Args:
+        shard: Whose messages they are.
+        epoch: Of the owner.
+        moves: Moves of this shard's held messages before this one.
+        held: What is kept of each.
+        token: Unique; written as `w`.
+    """
+    puts = [Put(row.key(shard), to_item(row, row.key(shard))) for row in held]
+    deletes = [Delete(keys.message_timer(shard, row.slot, row.id, row.version)) for row in held]
+    return _move_held("hold", shard, epoch, moves, (*puts, *deletes), token)
+
+
+def release_messages(shard: int, epoch: int, moves: int, timers: Sequence[MessageTimer], token: str) -> Transaction:
+    """Gives messages that were held back a slot again."""
+    puts = [Put(row.key(shard), to_item(row, row.key(shard))) for row in timers]
+    deletes = [Delete(keys.held_message(shard, row.id, row.version)) for row in timers]
+    return _move_held("let_go", shard, epoch, moves, (*puts, *deletes), token)
+
+
+def _move_held(
+    name: str, shard: int, epoch: int, moves: int, rows: tuple[Put | Delete, ...], token: str
+) -> Transaction:
+    counter = keys.held_moves(shard)
+    update = Update(
+        counter,
+        "SET #moves = :moves, #w = :w",
+        {"#moves": "moves", "#w": "w"},
+        {":moves": moves + 1, ":w": token},
+        conditions.moves_seen(moves),
+    )
+    check = Check(keys.progress(shard), conditions.holds_progress(epoch))
+    return Transaction(name, (update, *rows, check), token, counter)

@@ -33,10 +33,9 @@ from tidegate_core.rows.store_operations import (
     Update,
 )
 from tidegate_core.writes import conditions
-from tidegate_core.writes.derived_cache import Derived
 from tidegate_core.writes.limit_permits import Permit, return_permits
 from tidegate_core.writes.rate_counters import Counted, take_back
-from tidegate_core.writes.read_cache import View
+from tidegate_core.writes.read_cache import Derived, View
 from tidegate_core.writes.staged_writes import UNREAD, Consumed, Staged, bytes_of
 
 if TYPE_CHECKING:

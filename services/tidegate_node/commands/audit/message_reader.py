@@ -15,7 +15,7 @@ from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.message import HeldMessage, Message, MessageFence, MessageTimer
 from tidegate_core.rows.receipt import StoredReceipt
 from tidegate_core.rows.recurring_message import Interval, Recurring
-from tidegate_core.rows.schedule_generation import PastGeneration
+from tidegate_core.rows.schedule import PastGeneration
 from tidegate_core.rows.store_operations import Item
 from tidegate_core.shard.map_transition import Positions, positions_of
 from tidegate_core.writes.fencing import cursor_of, whole

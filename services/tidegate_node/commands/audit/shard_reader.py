@@ -16,8 +16,7 @@ from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.ledger import LedgerPlace, LedgerRow, RunEnd
 from tidegate_core.rows.run import Run
-from tidegate_core.rows.schedule import Definition, ScheduleState
-from tidegate_core.rows.schedule_generation import PastGeneration
+from tidegate_core.rows.schedule import Definition, PastGeneration, ScheduleState
 from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, StoredSuspensions
 from tidegate_core.rows.store_operations import Item, Key, Page, RangeRead, Table
 from tidegate_ports.store import Store, StoreUnavailable

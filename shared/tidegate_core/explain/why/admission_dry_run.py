@@ -25,9 +25,8 @@ from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS
 from tidegate_core.rows.store_operations import Item, Key
 from tidegate_core.shard.job_order import by_class, queue_position
-from tidegate_core.shard.schedule_state import stopped, version_of
+from tidegate_core.shard.schedule_state import parsed, stopped, version_of
 from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT, ShardCache
-from tidegate_core.shard.spec_cache import parsed
 from tidegate_core.writes.read_cache import View
 from tidegate_core.writes.unit_of_work import NotAtHand, UnitOfWork
 

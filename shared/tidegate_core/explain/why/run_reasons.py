@@ -8,8 +8,7 @@ from tidegate_core.explain.why.ledger_reasons import ignored_constraints
 from tidegate_core.explain.why.reason import Reason
 from tidegate_core.language.constraints.constraint import Compared
 from tidegate_core.language.values.instants import Instant, format_instant
-from tidegate_core.rows.run import Run
-from tidegate_core.rows.setbacks import told
+from tidegate_core.rows.run import Run, last_setback
 
 
 def of_run(run: Run, now: Instant) -> Reason:
@@ -54,7 +53,7 @@ def _waits_for(run: Run, now: Instant) -> Reason:
 
 def _setback(run: Run, values: dict[str, Compared]) -> str:
     """Says why the last submission came to nothing, and adds what is known of that to the values."""
-    setback = told(run)
+    setback = last_setback(run)
     if setback is None:
         return ""
     at = format_instant(setback["at"])

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidegate_core.engine.mutex import Mutex
-from tidegate_core.engine.operations import Operation
+from tidegate_core.engine.operations import Mutex, Operation
 from tidegate_core.messages.wire.row_expiry import row_expiry, write
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, ReadRange

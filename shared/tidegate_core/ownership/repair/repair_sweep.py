@@ -22,8 +22,7 @@ from tidegate_core.rows.recurring_message import Recurring
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.rows.store_operations import Key, Page, RangeRead
 from tidegate_core.shard.events.subscriptions import SubscribedLeaf, heard_leaves, missing_rows
-from tidegate_core.shard.schedule_state import fires
-from tidegate_core.shard.spec_cache import parsed
+from tidegate_core.shard.schedule_state import fires, parsed
 
 CHECK_MS: Final = 600_000
 """Between two pages: a shard of 25 such schedules is gone through in ten minutes, one of 1,000 in seven hours."""

@@ -17,7 +17,7 @@ from tidegate_core.rows.effects import Items, Notice, Read, ReadRange
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key, Page, RangeRead
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.timer_rows import nominal_row, tick_row
 from tidegate_core.writes.unit_of_work import UnitOfWork
 

@@ -6,10 +6,10 @@ an effect is named in the effect's docstring. A driver never decides: it retries
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from tidegate_core.rows.effects.actor_status import Membership, Notice, ProveMembership
 from tidegate_core.rows.effects.bus import ManyProduced, NotProduced, Outcome, Produce, Produced, ProduceMany, WakeUp
 from tidegate_core.rows.effects.launcher import (
     DUPLICATE,
@@ -50,7 +50,7 @@ from tidegate_core.rows.effects.topics import (
     StartReading,
     StopReading,
 )
-from tidegate_core.rows.store_operations import Page
+from tidegate_core.rows.store_operations import Page, Value
 
 __all__ = [
     "DUPLICATE",
@@ -102,6 +102,29 @@ __all__ = [
     "Write",
     "Written",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A named event with fields for logs and metrics (names in `tidegate_telemetry`); no answer, no influence."""
+
+    event: str
+    fields: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ProveMembership:
+    """Proof that the ownership topic partition is ours, by the guard or by a commit probe (DESIGN 3). Answer: `Membership`."""
+
+    topic_partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """`holds` is False when the group coordinator refused the member for good, None when it could not be known yet."""
+
+    holds: bool | None
+
 
 Effect: TypeAlias = (
     Read

@@ -7,8 +7,8 @@ lease carries another version its vector sorts out what counts; what has got too
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from tidegate_core.language.values.instants import Instant
 from tidegate_core.rows.store_operations import Key
@@ -65,3 +65,94 @@ class DeferredRows:
         for key in keys:
             del self._rows[key]
         return keys
+
+
+KEPT_MS = 10 * 60_000
+"""What waits for more than is known here waits once more."""
+
+
+class CountedThrough(NamedTuple):
+    """What is settled of a schedule.
+
+    Attributes:
+        instant: All that was appended by then is counted, or lies in the inbox; 0: nothing is known.
+        unread: But for this, which was waited for long enough.
+    """
+
+    instant: Instant = 0
+    unread: tuple[str, ...] = ()
+
+
+NOTHING = CountedThrough()
+
+
+class LowWatermarks:
+    """Of one shard; a successor finds out anew."""
+
+    def __init__(self) -> None:
+        self._through: dict[str, CountedThrough] = {}
+        self._waiting: dict[str, Instant] = {}
+        self._asked: dict[str, Instant] = {}
+        self._beginning: set[str] = set()
+        self._begin: Callable[[str], None] | None = None
+
+    def connect(self, begin: Callable[[str], None]) -> None:
+        """Says who finds out for those of a namespace that wait; called where nobody does yet, or up to an earlier instant only."""
+        self._begin = begin
+
+    def through(self, ref: str) -> CountedThrough:
+        """Returns what is known of a schedule, `<ns>/<name>`."""
+        return self._through.get(ref, NOTHING)
+
+    def remember(self, refs: Iterable[str], instant: Instant, unread: Sequence[str]) -> None:
+        """All is settled that was appended by then, but for what is `unread`.
+
+        Of two that find out at once, who began first may come last; what is known by then stays.
+        """
+        for ref in refs:
+            if instant >= self.through(ref).instant:
+                self._through.pop(ref, None)
+                self._through[ref] = CountedThrough(instant, tuple(unread))  # Latest last.
+        while self._through and next(iter(self._through.values())).instant <= instant - KEPT_MS:
+            del self._through[next(iter(self._through))]
+
+    def waits(self, ref: str) -> bool:
+        return ref in self._waiting
+
+    def wait(self, ref: str, last_at: Instant) -> None:
+        """Some of the schedule's events stay in the inbox, the last of which was appended then."""
+        if self._begin is None:
+            return
+        self._waiting[ref] = max(last_at, self._waiting.get(ref, last_at))
+        namespace = _namespace_of(ref)
+        if self._is_unasked(ref) and namespace not in self._beginning:
+            self._beginning.add(namespace)
+            self._begin(namespace)
+
+    def is_to_begin(self, namespace: str) -> bool:
+        """Whether some of a namespace wait for whom nobody finds out yet, or not through all that waits."""
+        return namespace in self._beginning
+
+    def take_unasked(self, namespace: str, through: Instant) -> list[str]:
+        """Returns those of them; the caller finds out what was appended by then."""
+        unasked = [ref for ref in self._waiting if _namespace_of(ref) == namespace and self._is_unasked(ref)]
+        self._asked.update(dict.fromkeys(unasked, through))
+        if not any(map(self._is_unasked, unasked)):
+            self._beginning.discard(namespace)
+        return unasked
+
+    def take_waiting(self, refs: Iterable[str], through: Instant) -> frozenset[str]:
+        """Returns those of the schedules whose events wait; they wait no longer. What was asked through then is found out."""
+        found_out = frozenset(refs)
+        self._asked = {ref: asked for ref, asked in self._asked.items() if ref not in found_out or asked > through}
+        taken = found_out & self._waiting.keys()
+        for ref in taken:  # order-free: each leaves, whichever comes first
+            del self._waiting[ref]
+        return taken
+
+    def _is_unasked(self, ref: str) -> bool:
+        return self._waiting[ref] > self._asked.get(ref, 0)
+
+
+def _namespace_of(ref: str) -> str:
+    return ref.split("/", 1)[0]

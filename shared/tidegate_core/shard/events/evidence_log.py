@@ -15,7 +15,7 @@ from tidegate_core.language.triggers.latches import Counted, Latches, Moment
 from tidegate_core.language.triggers.trigger import LeafTrigger
 from tidegate_core.rows import keys
 from tidegate_core.rows.store_operations import Batch, Delete
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 Entry: TypeAlias = dict[str, Any]

@@ -14,7 +14,7 @@ from tidegate_core.language.values.states import RunState
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import WakeUp
 from tidegate_core.rows.inbox import InboxRow
-from tidegate_core.rows.outbox import OutboxRow
+from tidegate_core.rows.run import OutboxRow
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key
 from tidegate_core.shard.events.subscription_index import Subscription

@@ -17,7 +17,7 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, ReadRange
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.store_operations import Item, Key, Page, RangeRead
-from tidegate_core.rows.subscription import IndexRow
+from tidegate_core.rows.trigger_rows import IndexRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,10 @@ from tidegate_core.rows.effects import Items, Read
 from tidegate_core.rows.item_codec import from_item, to_item
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.rows.store_operations import Batch, Delete, Put, Transaction, Update
-from tidegate_core.rows.subscription import IndexRow
+from tidegate_core.rows.trigger_rows import IndexRow
 from tidegate_core.shard.events.end_offsets import as_vector, read_end_offsets
 from tidegate_core.shard.events.subscription_index import vector_item
-from tidegate_core.shard.spec_cache import parsed
+from tidegate_core.shard.schedule_state import parsed
 
 ROWS_TOGETHER = 90
 """Of one transaction, below DynamoDB's 100 actions."""

@@ -20,14 +20,16 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final, NamedTuple
 
+from tidegate_core.language.constraints.constraint import LimitRef
 from tidegate_core.language.definitions.priority import Priority, class_of, order_of
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import WakeUp
 from tidegate_core.rows.job import Job
-from tidegate_core.rows.shared_limit import QueueEntry
+from tidegate_core.rows.shared_limit import QueueEntry, SharedLimit
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.writes.limit_permits import key_of, key_text, mark_queue, owner_shard_of
+from tidegate_core.writes.rate_counters import Counted, count_admission
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 IDLE_MS: Final = 3_600_000
@@ -191,4 +193,34 @@ def _in_turn(known: Sequence[_Asked]) -> tuple[list[_Asked], list[_Asked]]:
     return before, [missing]
 
 
-__all__ = ["ASK_AGAIN_MS", "KEEP_OFFER_MS", "LimitRequest", "QueueEntries", "leave", "mark", "row_for", "wait_for"]
+__all__ = [
+    "ASK_AGAIN_MS",
+    "KEEP_OFFER_MS",
+    "LimitRequest",
+    "QueueEntries",
+    "count_in_rate",
+    "leave",
+    "mark",
+    "row_for",
+    "uncount_in_rate",
+    "wait_for",
+]
+
+
+def count_in_rate(unit: UnitOfWork, limit: LimitRef, key: Key, job: Job, now: int) -> Counted:
+    """Counts an admission; returns what the run names."""
+    assert limit.span is not None
+    state = SharedLimit.of(unit.item(key))
+    counted = Counted(key, limit.span.counts_until(now, len(state.counts)))
+    # A pending time-out ignores rates (SEMANTICS 7.7): what it forces takes its place all the same.
+    forced = job.forced is not None and not state.at(now).lets_pass(job.id, limit.max)
+    unit.apply(count_admission(counted, job.id, limit.max, state, now, forced=forced))
+    return counted
+
+
+def uncount_in_rate(unit: UnitOfWork, text: str, now: int) -> None:
+    """Takes an admission back, unless it counts no more; in the transaction that ends its run before the start, or parks it."""
+    counted = Counted.named(text)
+    seen = SharedLimit.of(unit.item(counted.limit)).counts.get(counted.until, 0)
+    if counted.until > now and seen:  # A clock that is ahead may have taken it out already.
+        unit.give_back(counted._replace(seen=seen))

@@ -14,8 +14,7 @@ from typing import Protocol
 
 from tidegate_core.engine.actor_context import ActorContext, Fenced
 from tidegate_core.engine.decision import Procedure
-from tidegate_core.engine.mutex import Mutex
-from tidegate_core.engine.operations import Operation
+from tidegate_core.engine.operations import Mutex, Operation
 from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, Refused
@@ -133,7 +132,7 @@ class OutageRecorder:
         self._epoch = epoch
         self._complete: int | None = complete
         self._since: int | None = None
-        self._turn = Mutex(host, f"outage {shard}")
+        self._turn = Mutex(host.operations, f"outage {shard}")
 
     def connect(
         self,

@@ -27,7 +27,7 @@ from tests.simulation.world.observations import Body, ReceiptSeen, Said
 from tests.simulation.world.world import World, build
 from tests.unit.support.simulation.checks.lying import found, with_rows
 from tidegate_core.rows.ledger import LedgerRow
-from tidegate_core.rows.setbacks import PASSING
+from tidegate_core.rows.run import PASSING
 
 SEED = 89
 Undo: TypeAlias = Callable[[], None]
