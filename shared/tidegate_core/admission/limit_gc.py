@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from tidegate_core.rows import keys
 from tidegate_core.rows.shared_limit import SharedLimit
 from tidegate_core.rows.store_operations import Key
 from tidegate_core.rows.trigger_rows import TimerRow
@@ -46,7 +47,7 @@ class RemoveIdle:
 
     @property
     def _limit(self) -> Key:
-        return Key(self.row.ref, "LIMIT")
+        return keys.limit_of(self.row.ref)
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         state = SharedLimit.of(unit.item(self._limit))

@@ -327,7 +327,7 @@ class ApplyRequest(Procedure):
         """
         ref = keys.schedule_ref(request.namespace, request.name)
         while before is not None and before.next_nominal is not None and before.has_due(lane.host.now):
-            row = TimerRow(at=before.next_nominal, kind="S", ref=ref)
+            row = TimerRow(at=before.next_nominal, kind=keys.NOMINAL_TIMER, ref=ref)
             try:
                 yield from lane.decide_alone(FireSchedule(row, self.memory))
             except (Fenced, WriterClosed):

@@ -176,7 +176,7 @@ class EndPending:
         that go on under another version, which absorb no more.
         """
         ref = self.about
-        items = unit.range(f"E#{ref}#", f"E#{ref}#{keys.LAST}")
+        items = unit.range(f"{keys.EVIDENCE_PREFIX}{ref}#", f"{keys.EVIDENCE_PREFIX}{ref}#{keys.LAST}")
         found = (from_item(Evidence, item) for item in items)
         past = (each for each in found if not keeps_pending(state) or is_of_ended_generation(state, each))
         return (each for each in past if not each.job or self._goes_on(state, each))

@@ -104,7 +104,7 @@ class ReleasePending:
         if clocks_stopped(state):
             return iter(())  # Suspended anew before the last page: no row that is written now would stay right.
         total = stopped(state, now)
-        items = unit.range(f"E#{self.about}#", f"E#{self.about}#{keys.LAST}")
+        items = unit.range(f"{keys.EVIDENCE_PREFIX}{self.about}#", f"{keys.EVIDENCE_PREFIX}{self.about}#{keys.LAST}")
         # What a page before has moved is passed by each page: it is not even unpacked.
         found = (from_item(Evidence, item) for item in items if item.get("stopped", 0) != total)
         return (
@@ -143,7 +143,7 @@ def _run_on(unit: UnitOfWork, state: ScheduleState, evidence: Evidence, now: int
     moved = present_evidence(state, evidence, now)
     assert moved.deadline is not None
     assert evidence.deadline is not None
-    unit.forget_row(keys.timer(unit.shard, evidence.deadline, "E", ref))
-    row = TimerRow(at=moved.deadline, kind="E", ref=ref, detail=evidence.correlation)
+    unit.forget_row(keys.timer(unit.shard, evidence.deadline, keys.EVIDENCE_TIMER, ref))
+    row = TimerRow(at=moved.deadline, kind=keys.EVIDENCE_TIMER, ref=ref, detail=evidence.correlation)
     unit.set_row(row, row.key(unit.shard))
     unit.put(moved, evidence.key(unit.shard))

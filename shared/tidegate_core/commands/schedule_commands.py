@@ -152,9 +152,9 @@ class MoveState:
     def _move_until(self, unit: UnitOfWork, state: ScheduleState, ref: str) -> None:
         former = None if self.before is None else self.before.until
         if former is not None and former not in (state.until, self.keeps_until):
-            unit.forget_row(keys.timer(unit.shard, former, "U", ref))
+            unit.forget_row(keys.timer(unit.shard, former, keys.RESUME_TIMER, ref))
         if state.until is not None:
-            row = TimerRow(at=state.until, kind="U", ref=ref)
+            row = TimerRow(at=state.until, kind=keys.RESUME_TIMER, ref=ref)
             unit.set_row(row, row.key(unit.shard))
 
     def _answer(self, unit: UnitOfWork, now: int, applied: StateChange, withdrawn: int = 0) -> None:

@@ -113,7 +113,7 @@ class ApplyAfterTimedResume(ApplyRequest):
         if state is None or not _has_ended(state, lane.host.now) or state.position > self.row.origin:
             return
         assert state.until is not None
-        timer = TimerRow(at=state.until, kind="U", ref=keys.schedule_ref(state.namespace, state.name))
+        timer = TimerRow(at=state.until, kind=keys.RESUME_TIMER, ref=keys.schedule_ref(state.namespace, state.name))
         # Of what was read since this request arrived, some may have been before the end: what came between them was ignored.
         begun = self.ends.setdefault(state.until, lane.host.readings.begun)
         try:
@@ -178,7 +178,11 @@ def resume_when_due(timer: TimerRow, memory: ShardCache, recurring: RecurringQue
         reason="the suspension has ended",
     )
     row = InboxRow(
-        namespace=namespace, name=name, kind="Q", origin=FIRST_POSITION.text(), body=request.to_json().decode()
+        namespace=namespace,
+        name=name,
+        kind=keys.REQUEST_INBOX,
+        origin=FIRST_POSITION.text(),
+        body=request.to_json().decode(),
     )
     return ResumeWhenDue(row=row, memory=memory, recurring=recurring, announce=_nobody, arrived=begun, timer=timer)
 

@@ -80,7 +80,11 @@ class RemoveUpstream(ApplyRequest):
         if not self.memory.settled.waits(self.ref):
             return False
         own = (self.row.namespace, self.row.name)
-        rows = [row for row in self.memory.inbox.values() if row.kind == "X" and (row.namespace, row.name) == own]
+        rows = [
+            row
+            for row in self.memory.inbox.values()
+            if row.kind == keys.EVENTS_INBOX and (row.namespace, row.name) == own
+        ]
         return any(map(self._tells_of_it, rows))
 
     def _tells_of_it(self, row: InboxRow) -> bool:
@@ -147,7 +151,7 @@ def upstream_gone(
         actor=ACTOR,
         reason=f"{upstream}, which it waited for, was deleted",
     )
-    asked = replace(row, kind="Q", origin=FIRST_POSITION.text(), body=request.to_json().decode())
+    asked = replace(row, kind=keys.REQUEST_INBOX, origin=FIRST_POSITION.text(), body=request.to_json().decode())
     return RemoveUpstream(
         row=asked,
         memory=memory,

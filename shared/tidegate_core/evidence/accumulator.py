@@ -530,7 +530,7 @@ class EvidenceAccumulator:
         self._unit.delete(stored.key(self._unit.shard))
         if stored.deadline is not None:
             ref = evidence_ref(stored.namespace, stored.name, stored.correlation)
-            self._unit.forget_row(keys.timer(self._unit.shard, stored.deadline, "E", ref))
+            self._unit.forget_row(keys.timer(self._unit.shard, stored.deadline, keys.EVIDENCE_TIMER, ref))
 
     def _write_log(self, held: OpenEvidence) -> None:
         chunks = held.evidence.chunks
@@ -557,7 +557,7 @@ class EvidenceAccumulator:
             return
         ref = evidence_ref(evidence.namespace, evidence.name, evidence.correlation)
         if before is not None:
-            self._unit.forget_row(keys.timer(self._unit.shard, before, "E", ref))
+            self._unit.forget_row(keys.timer(self._unit.shard, before, keys.EVIDENCE_TIMER, ref))
         if evidence.deadline is not None:
-            row = TimerRow(at=evidence.deadline, kind="E", ref=ref, detail=evidence.correlation)
+            row = TimerRow(at=evidence.deadline, kind=keys.EVIDENCE_TIMER, ref=ref, detail=evidence.correlation)
             self._unit.set_row(row, row.key(self._unit.shard))

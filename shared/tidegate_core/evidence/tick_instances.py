@@ -211,7 +211,7 @@ class Instances(EvidenceAccumulator):
 
     def _list(self) -> list[Evidence]:
         ref = keys.schedule_ref(self._state.namespace, self._state.name)
-        items = self._unit.range(f"E#{ref}#", f"E#{ref}#{keys.LAST}")
+        items = self._unit.range(f"{keys.EVIDENCE_PREFIX}{ref}#", f"{keys.EVIDENCE_PREFIX}{ref}#{keys.LAST}")
         found = [present_evidence(self._state, from_item(Evidence, item), self._now) for item in items]
         there = [each for each in found if not is_of_ended_generation(self._state, each)]
         return [each for each in there if not self._unit.drops(each.namespace, each.first_at)]

@@ -219,12 +219,12 @@ def _with_news_to_tell(host: ActorContext, upstream: Mapping[str, bool]) -> Oper
     told: set[str] = set()
     names = (ref.split("/", 1) for ref in upstream)
     shards = sorted({schedule_shard(namespace, name, host.holding.shards) for namespace, name in names})
-    for item in (yield from _ranges(host, shards, "R#")):
+    for item in (yield from _ranges(host, shards, keys.RUN_PREFIX)):
         ref = keys.schedule_ref(str(item["namespace"]), str(item["name"]))
         has_started = item.get("started_at") is not None and not item.get("told")
         if item.get("ended_at") is not None or (has_started and upstream.get(ref, False)):
             told.add(ref)
-    for item in (yield from _ranges(host, shards, "Z#")):
+    for item in (yield from _ranges(host, shards, keys.OUTBOX_PREFIX)):
         if not item["matched"]:
             fact = json.loads(str(item["fact"]))
             told.add(keys.schedule_ref(fact["namespace"], fact["schedule"]))

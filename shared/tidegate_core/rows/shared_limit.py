@@ -106,7 +106,7 @@ class QueueEntry:
 
     def key(self, home: int) -> Key:
         order = self.satisfied_at if self.order is None else self.order
-        return keys.queue_entry(home, Key(self.limit, "LIMIT"), order, self.job_id)
+        return keys.queue_entry(home, keys.limit_of(self.limit), order, self.job_id)
 
 
 def _texts(item: Item, name: str) -> frozenset[str]:

@@ -136,7 +136,7 @@ def final_failure(run: Run, why: str) -> Run:
 
 def retries_beside(unit: UnitOfWork, namespace: str) -> list[Retried]:
     """Returns the retries that other decisions of this transaction make: nobody has counted them yet."""
-    rows = [item for key, item in unit.writes.items() if item is not None and key.sk.startswith("R#")]
+    rows = [item for key, item in unit.writes.items() if item is not None and key.sk.startswith(keys.RUN_PREFIX)]
     runs = [from_item(Run, row) for row in rows]
     mine = (each for each in runs if each.namespace == namespace and awaits_retry(each))
     return [Retried(each.not_before, rank_of(each.priority)) for each in mine]

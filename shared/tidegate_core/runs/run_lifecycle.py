@@ -69,7 +69,7 @@ def runs_of(unit: UnitOfWork, wanted: Sequence[Key], ref: str) -> list[Run]:
     """
     if len(wanted) <= READ_BY_NAME_MAX:
         return [from_item(Run, item) for item in unit.items(wanted) if item is not None]
-    items = unit.range("R#", f"R#{keys.LAST}")
+    items = unit.range(*keys.prefix_range(keys.RUN_PREFIX))
     return [
         from_item(Run, item) for item in items if keys.schedule_ref(str(item["namespace"]), str(item["name"])) == ref
     ]

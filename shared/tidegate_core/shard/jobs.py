@@ -97,7 +97,7 @@ def end_evidence(unit: UnitOfWork, evidence: Evidence, now: int) -> None:
     unit.delete(evidence.key(unit.shard))
     if evidence.deadline is not None:
         ref = evidence_ref(evidence.namespace, evidence.name, evidence.correlation)
-        unit.forget_row(keys.timer(unit.shard, evidence.deadline, "E", ref))
+        unit.forget_row(keys.timer(unit.shard, evidence.deadline, keys.EVIDENCE_TIMER, ref))
     clean_up_later(unit, evidence.id, evidence.chunks, now)
 
 
@@ -158,7 +158,7 @@ def note_evidence(
 def clean_up_later(unit: UnitOfWork, evidence_id: str, chunks: int, now: int) -> None:
     """Sees to it that the chunks go: in the transaction that ends what they belong to, so that none is left behind."""
     if chunks:
-        row = TimerRow(at=now + CHUNKS_KEPT_MS, kind="C", ref=evidence_id, detail=str(chunks))
+        row = TimerRow(at=now + CHUNKS_KEPT_MS, kind=keys.CHUNKS_TIMER, ref=evidence_id, detail=str(chunks))
         unit.set_row(row, row.key(unit.shard))
 
 

@@ -79,16 +79,16 @@ class ShardCache:
         """Takes in a row as it now is; None when it was deleted. Rows of kinds that are not kept are ignored."""
         if key.table != "main":
             return
-        kind = key.sk.split("#", 1)[0]
-        if kind == "J":
-            self._learn_job(key.sk[2:], None if item is None else from_item(Job, item))
-        elif kind == "R":
-            self._learn_run(key.sk[2:], None if item is None else from_item(Run, item))
-        elif kind == "T":
+        prefix, name = keys.split_prefix(key)
+        if prefix == keys.JOB_PREFIX:
+            self._learn_job(name, None if item is None else from_item(Job, item))
+        elif prefix == keys.RUN_PREFIX:
+            self._learn_run(name, None if item is None else from_item(Run, item))
+        elif prefix == keys.TIMER_PREFIX:
             self._learn_timer(key, None if item is None else from_item(TimerRow, item))
-        elif kind == "I" and item is None:
+        elif prefix == keys.INBOX_PREFIX and item is None:
             self.inbox_row_gone(key)
-        elif kind == "Z":
+        elif prefix == keys.OUTBOX_PREFIX:
             if item is None:
                 self.outbox.pop(key, None)
             else:
@@ -129,7 +129,7 @@ class ShardCache:
             self._timers.pop(key, None)
             self._left.pop(key, None)
             self._taken.discard(key)
-        elif row.kind == "U" and key in self._taken:
+        elif row.kind == keys.RESUME_TIMER and key in self._taken:
             return  # Whoever resumes by it may stand aside for hours; each read of the rows would bring another one.
         elif key not in self._timers and key not in self._left and row.at <= self.horizon:
             self._timers[key] = row
@@ -218,7 +218,7 @@ class ShardCache:
             row = self._timers.pop(Key(keys.shard_pk(self.shard), sk), None)
             if row is not None:
                 due.append(row)
-                if row.kind in {"S", "U"}:
+                if row.kind in {keys.NOMINAL_TIMER, keys.RESUME_TIMER}:
                     self._taken.add(row.key(self.shard))
         return due
 

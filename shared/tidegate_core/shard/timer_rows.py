@@ -24,7 +24,7 @@ def nominal_row(state: ScheduleState | None) -> TimerRow | None:
     """Returns the row of the next instant, or of the next reminder."""
     if state is None or state.next_nominal is None:
         return None
-    return TimerRow(at=state.next_nominal, kind="S", ref=keys.schedule_ref(state.namespace, state.name))
+    return TimerRow(at=state.next_nominal, kind=keys.NOMINAL_TIMER, ref=keys.schedule_ref(state.namespace, state.name))
 
 
 def tick_row(state: ScheduleState | None) -> TimerRow | None:
@@ -32,7 +32,7 @@ def tick_row(state: ScheduleState | None) -> TimerRow | None:
     if state is None or state.next_tick is None:
         return None
     ref = f"{keys.schedule_ref(state.namespace, state.name)}{NEXT_TICK}"
-    return TimerRow(at=state.next_tick, kind="E", ref=ref)
+    return TimerRow(at=state.next_tick, kind=keys.EVIDENCE_TIMER, ref=ref)
 
 
 def job_made(state: ScheduleState, every: Duration, now: Instant) -> ScheduleState:
@@ -125,8 +125,8 @@ def remind(unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, now: i
     if following is None or state.next_nominal is None:
         return
     for row in (
-        TimerRow(at=following, kind="S", ref=ref),
-        TimerRow(at=state.next_nominal, kind="E", ref=f"{ref}{AT_LEAST}", detail=str(state.generation)),
+        TimerRow(at=following, kind=keys.NOMINAL_TIMER, ref=ref),
+        TimerRow(at=state.next_nominal, kind=keys.EVIDENCE_TIMER, ref=f"{ref}{AT_LEAST}", detail=str(state.generation)),
     ):
         unit.set_row(row, row.key(unit.shard))
 

@@ -44,7 +44,7 @@ class Permit(NamedTuple):
     def named(cls, text: str, run_id: str) -> Permit:
         """Returns the permit that a run names by `text`."""
         pk, sk = text.split("|")
-        return cls(Key(pk, "LIMIT"), run_id, sk == "LIMIT")
+        return cls(keys.limit_of(pk), run_id, sk == keys.LIMIT_SK)
 
     def text(self) -> str:
         """Returns how the run names it."""
@@ -73,7 +73,7 @@ def owner_shard_of(limit: Key, shards: int) -> int:
 def homes_of(limits: Iterable[str], shards: int) -> list[tuple[int, Key]]:
     """Returns home and limit of each shared limit that a run names."""
     pks = sorted({key_of(text).pk for text in limits if text.startswith(keys.SHARED_LIMIT)})
-    return [(owner_shard_of(Key(pk, "LIMIT"), shards), Key(pk, "LIMIT")) for pk in pks]
+    return [(owner_shard_of(keys.limit_of(pk), shards), keys.limit_of(pk)) for pk in pks]
 
 
 def take_permit(permit: Permit, most: int, *, offered: bool = False) -> tuple[Action, ...]:

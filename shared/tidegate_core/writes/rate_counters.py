@@ -36,7 +36,7 @@ class Counted(NamedTuple):
     def named(cls, text: str) -> Counted:
         """Returns the admission that a run names by `text`."""
         pk, sk = text.split("|")
-        return cls(Key(pk, "LIMIT"), int(sk.removeprefix(_RATE)))
+        return cls(keys.limit_of(pk), int(sk.removeprefix(_RATE)))
 
     def text(self) -> str:
         """Returns how the run names it."""

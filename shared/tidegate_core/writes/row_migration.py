@@ -48,7 +48,7 @@ def _say_order(row: Item) -> Update | None:
 
 
 # Waiter rows of before 0.1.0 lay under another prefix, which nobody reads (decision 26).
-MOVES: Final = (Move("order of waiters", BOUNDS, "IW#", _say_order),)
+MOVES: Final = (Move("order of waiters", BOUNDS, keys.QUEUE_ENTRY_PREFIX, _say_order),)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Effect
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.keys import lease, shard_pk
@@ -363,7 +364,7 @@ class UnitOfWork:
     def _tells(self, key: Key) -> int:
         """Returns how badly an item tells, 0 best: the gate may have changed a run since, and what is only checked bears no token."""
         if self.writes.get(key) is not None:
-            return 2 if key.sk.startswith("R#") else 0
+            return 2 if key.sk.startswith(keys.RUN_PREFIX) else 0
         return 1 if self.removes(key) else 3
 
     def _lease_check(self) -> Check:

@@ -17,6 +17,7 @@ from tidegate_core.explain.why.schedule_snapshot import Facts
 from tidegate_core.language.definitions.priority import Priority
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.language.values.states import Disposition, disposition_text
+from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item, to_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.ledger import LedgerRow
@@ -184,7 +185,11 @@ def _rows(facts: Facts, jobs: Iterable[Job]) -> tuple[list[Key], dict[Key, Item]
 
 
 def _ended(unit: UnitOfWork) -> dict[str, str]:
-    rows = [from_item(LedgerRow, item) for key, item in unit.writes.items() if item and key.sk.startswith("L#")]
+    rows = [
+        from_item(LedgerRow, item)
+        for key, item in unit.writes.items()
+        if item and key.sk.startswith(keys.LEDGER_PREFIX)
+    ]
     return {row.job_id: disposition_text(Disposition(row.disposition), row.reason) for row in rows}
 
 

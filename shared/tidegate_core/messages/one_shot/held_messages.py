@@ -87,7 +87,7 @@ class HeldMessages:
         if done != controls.version:
             return False  # All of it is let go anyway.
         if controls.version:
-            first = RangeRead(keys.shard_pk(self._plane.shard), "H#", f"H#{keys.LAST}", limit=1)
+            first = RangeRead(keys.shard_pk(self._plane.shard), *keys.prefix_range(keys.HELD_MESSAGE_PREFIX), limit=1)
             page = yield from self._plane.host.read_for_good(ReadRange(first))
             assert isinstance(page, Page)
             if page.items:
@@ -163,7 +163,9 @@ class HeldMessages:
         yield from self._until_still(tuple(self._moving))  # What is being held back now was covered before.
         plane, after, controls, all_of_it = self._plane, "", self.controls, True
         while True:
-            wanted = RangeRead(keys.shard_pk(plane.shard), "H#", f"H#{keys.LAST}", after=after or None)
+            wanted = RangeRead(
+                keys.shard_pk(plane.shard), *keys.prefix_range(keys.HELD_MESSAGE_PREFIX), after=after or None
+            )
             page = yield from plane.host.read_for_good(ReadRange(wanted))
             assert isinstance(page, Page)
             rows = [

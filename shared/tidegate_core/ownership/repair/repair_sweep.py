@@ -58,7 +58,9 @@ class RepairSweep:
             yield from self._host.safely("sweep_standing", f"shard {self._lane.shard}", self._look())
 
     def _look(self) -> Operation[None]:
-        wanted = RangeRead(keys.shard_pk(self._lane.shard), "S#", f"S#{keys.LAST}", limit=PAGE, after=self._after)
+        wanted = RangeRead(
+            keys.shard_pk(self._lane.shard), *keys.prefix_range(keys.STATE_PREFIX), limit=PAGE, after=self._after
+        )
         page = yield from self._host.read_for_good(ReadRange(wanted))
         assert isinstance(page, Page)
         self._after = page.next_after

@@ -54,7 +54,7 @@ def in_chunks(entries: list[Entry]) -> list[str]:
 
 
 def chunk_range(evidence_id: str) -> tuple[str, str]:
-    return f"EC#{evidence_id}#", f"EC#{evidence_id}#{keys.LAST}"
+    return f"{keys.EVIDENCE_CHUNK_PREFIX}{evidence_id}#", f"{keys.EVIDENCE_CHUNK_PREFIX}{evidence_id}#{keys.LAST}"
 
 
 def chunks_of(unit: UnitOfWork, evidence_id: str, chunks: int) -> list[str]:

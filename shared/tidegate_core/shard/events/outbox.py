@@ -159,7 +159,7 @@ def _inbox_row(row: OutboxRow, listeners: Sequence[Subscription], news: RunFact 
     return InboxRow(
         namespace=listeners[0].row.namespace,
         name=listeners[0].row.name,
-        kind="X" if isinstance(news, RunFact) else "G",
+        kind=keys.EVENTS_INBOX if isinstance(news, RunFact) else keys.UPSTREAM_DELETED_INBOX,
         origin=origin,
         body=json.dumps(matched, separators=(",", ":"), ensure_ascii=False),
     )

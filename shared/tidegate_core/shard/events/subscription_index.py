@@ -68,7 +68,7 @@ class SubscriptionIndex:
         rows: list[IndexRow] = []
         after: str | None = None
         while True:
-            wanted = RangeRead(f"IX#{shard:02d}", "a", keys.LAST, after=after)
+            wanted = RangeRead(keys.index_pk(shard), "a", keys.LAST, after=after)
             page = yield from host.read_for_good(ReadRange(wanted))
             assert isinstance(page, Page)
             rows.extend(from_item(IndexRow, item) for item in page.items)

@@ -51,7 +51,7 @@ def schedule_idle_check(unit: UnitOfWork, limit: Key, after: int, home: int) -> 
 
 
 def _row(limit: Key, after: int) -> TimerRow:
-    return TimerRow(at=(after // IDLE_MS + 2) * IDLE_MS, kind="L", ref=limit.pk)
+    return TimerRow(at=(after // IDLE_MS + 2) * IDLE_MS, kind=keys.LIMIT_TIMER, ref=limit.pk)
 
 
 ASK_AGAIN_MS = 10_000
