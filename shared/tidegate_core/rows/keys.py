@@ -218,12 +218,14 @@ def past_runs(shard: int, namespace: str, name: str) -> Key:
 
 
 def shared_limit(namespace: str, scope: str, name: str) -> Key:
-    """A limit that several schedules share: of a program, a group or a key, by its name (which is user text: hashed)."""
+    """Returns the key of a limit that schedules share: of a program, a group or a key. The name is user text, so it is
+    hashed.
+    """
     return Key(f"{SHARED_LIMIT}{namespace}#{scope}#{text_hash(name)}", LIMIT_SK)
 
 
 def shared_rate(namespace: str, scope: str, name: str, per: int, zone: str | None) -> Key:
-    """A rate that several schedules share: of those of one scope and name each span has its own."""
+    """Returns the key of a rate that schedules share. Each span of one scope and name has its own."""
     return Key(f"{SHARED_LIMIT}{namespace}#{RATE}{scope}#{text_hash(name, str(per), zone or '')}", LIMIT_SK)
 
 
@@ -233,32 +235,34 @@ def limit_of(pk: str) -> Key:
 
 
 def is_rate(limit: Key) -> bool:
-    """Whether a shared limit is a rate."""
+    """Returns whether a shared limit is a rate."""
     return limit.pk.startswith(SHARED_LIMIT) and limit.pk.split("#")[2].startswith(RATE)
 
 
 def dead_letter_mark(origin: str) -> Key:
-    """What somebody did about a dead letter, by the hash of what it is a copy of."""
+    """Returns the key of the mark on a dead letter, by the hash of the record that the letter copies."""
     return Key(f"DLQ#{origin}", "MARK")
 
 
 def is_of_key(limit: Key) -> bool:
-    """Whether a shared limit, or rate, is that of one value of a key."""
+    """Returns whether a shared limit or rate belongs to one value of a key."""
     return limit.pk.startswith(SHARED_LIMIT) and limit.pk.split("#")[2].removeprefix(RATE) == "key"
 
 
 def permit(limit: Key, run_id: str) -> Key:
-    """The permit of one run, where a limit has too many holders to name them all in one item."""
+    """Returns the key of one run's permit, for a limit with too many holders to name them all in one item."""
     return Key(limit.pk, f"PERMIT#{run_id}")
 
 
 def queue_entry(home: int, limit: Key, order: int, job_id: str) -> Key:
-    """Sorted by priority and waiting within the limit's queue; all of its parts are fixed for the life of the job."""
+    """Returns the key of a queue entry. It sorts by priority and waiting time; no part of it changes while the job
+    lives.
+    """
     return Key(shard_pk(home), f"{QUEUE_ENTRY_PREFIX}{text_hash(limit.pk)}#{instant_text(order)}#{job_id}")
 
 
 def queue_entries_of(limit: Key) -> tuple[str, str]:
-    """Range of a limit's queue in its home shard."""
+    """Returns the range of a limit's queue in the shard that coordinates the limit."""
     prefix = f"{QUEUE_ENTRY_PREFIX}{text_hash(limit.pk)}#"
     return prefix_range(prefix)
 
@@ -272,7 +276,7 @@ def run(shard: int, run_id: str) -> Key:
 
 
 def shard_of_run(run_id: str) -> int:
-    """The shard that a run id names in its first four digits. Raises ValueError for what is no run id."""
+    """Returns the shard in the first four digits of a run id. Raises ValueError when the text is no run id."""
     return int(run_id[:4])
 
 
@@ -289,7 +293,7 @@ def inbox(shard: int, namespace: str, name: str, kind: str, origin: str) -> Key:
 
 
 def brought_by_others(shard: int) -> RangeRead:
-    """The first row of inbox and queues of shared limits together: what owners of other shards, above all, write here."""
+    """Returns a read of the first row of the inbox or a limit queue: the rows that mainly owners of other shards write."""
     return RangeRead(shard_pk(shard), INBOX_PREFIX, f"{QUEUE_ENTRY_PREFIX}{LAST}", limit=1)
 
 
@@ -302,12 +306,12 @@ def timer(shard: int, at: int, kind: str, ref: str) -> Key:
 
 
 def receipt(shard: int, namespace: str | None, request_id: str) -> Key:
-    """Ids are unique within a namespace; requests about a run or job may have none."""
+    """Returns the key of a receipt. Ids are unique within a namespace; requests about a run or job may have none."""
     return Key(shard_pk(shard), f"{RECEIPT_PREFIX}{text_hash_once(namespace or NO_NAMESPACE, request_id)}")
 
 
 def ledger(shard: int, namespace: str, name: str, at: int, job_id: str) -> Key:
-    """Sorted by nominal (or seal instant), so that the newest occurrences of a schedule are one range away."""
+    """Returns the key of a ledger entry. Entries sort by nominal time or seal, so one range holds a schedule's newest."""
     return Key(
         shard_pk(shard), f"{LEDGER_PREFIX}{schedule_ref(namespace, name)}#{instant_text(at)}#{job_id}", "history"
     )
@@ -318,29 +322,32 @@ def ledger_place(shard: int, job_id: str) -> Key:
 
 
 def ended_run(shard: int, namespace: str, name: str, succeeded: bool, ended_at: int, run_id: str) -> Key:
-    """Sorted by the end within a schedule; runs that did not succeed lie apart, so that few of them among many others are one range."""
+    """Returns the key of an ended run, sorted by its end within a schedule.
+
+    Runs that did not succeed have their own range, so that a query finds a few of them without reading all others.
+    """
     return Key(
         shard_pk(shard), f"{ended_runs_of(namespace, name, succeeded)}{moment_text(ended_at, run_id)}", "history"
     )
 
 
 def run_end(shard: int, succeeded: bool, ended_at: int, run_id: str) -> Key:
-    """The same order over all schedules of a shard."""
+    """Returns the key of an ended run in the same order over all schedules of a shard."""
     return Key(shard_pk(shard), f"{run_ends(succeeded)}{moment_text(ended_at, run_id)}", "history")
 
 
 def ended_runs_of(namespace: str, name: str, succeeded: bool) -> str:
-    """Returns what the sort keys of a schedule's ended runs begin with; `moment_text` follows."""
+    """Returns the prefix of the sort keys of a schedule's ended runs; `moment_text` follows it."""
     return f"{ENDED_RUN_PREFIX}{schedule_ref(namespace, name)}#{_by_success(succeeded)}#"
 
 
 def run_ends(succeeded: bool) -> str:
-    """Returns what the sort keys of the ends of a shard's runs begin with; `moment_text` follows."""
+    """Returns the prefix of the sort keys of all ended runs of a shard; `moment_text` follows it."""
     return f"{RUN_END_PREFIX}{_by_success(succeeded)}#"
 
 
 def moment_text(instant: int, run_id: str) -> str:
-    """Returns a run's place among others by an instant of each."""
+    """Returns the rest of such a key: an instant, then the run id."""
     return f"{instant_text(instant)}#{run_id}"
 
 
@@ -389,7 +396,7 @@ def recurring_far(shard: int, namespace: str, name: str) -> Key:
 
 
 def recurring_of(shard: int, namespace: str, name: str) -> tuple[Key, Key]:
-    """Returns both places of a recurring message's record: near, and far."""
+    """Returns both keys of a recurring message's record: near, then far."""
     return recurring(shard, namespace, name), recurring_far(shard, namespace, name)
 
 
@@ -409,9 +416,11 @@ def index_version(index_shard: int) -> Key:
 def index_row(
     event_key: str, namespace: str, name: str, incarnation: str, generation: int, leaf: int, vector: str | None
 ) -> Key:
-    """Event keys hold dataset and schedule names only, hence no `#`. Generation and incarnation are in the key, so a late write
-    of an older activation cannot replace a newer one, nor one of a request that came to nothing, because a repeat of it was
-    applied first; the vector is, so that a former owner's late row of the same activation lies beside the present one's.
+    """Returns the key of a subscription. Event keys hold only names of datasets and schedules, hence no `#`.
+
+    The key holds generation and incarnation, so a late write of an older activation replaces no newer one. A late
+    write of a refused request, whose repeat was applied first, replaces nothing either. The key holds the vector as
+    well: a former owner's late row of the same activation does not replace the present owner's.
     """
     pk = index_pk(index_shard_of(event_key))
     activation = f"{generation:010d}#{leaf:02d}#{incarnation}#{vector or ''}"
@@ -419,13 +428,13 @@ def index_row(
 
 
 def index_rows_in(event_key: str, namespace: str) -> tuple[str, str, str]:
-    """Returns partition key and range of the rows of all schedules of a namespace under one event key."""
+    """Returns partition key and range of the subscriptions of a namespace's schedules under one event key."""
     prefix = f"{event_key}#{schedule_ref(namespace, '')}"
     return index_pk(index_shard_of(event_key)), *prefix_range(prefix)
 
 
 def index_rows_of(event_key: str, namespace: str, name: str) -> tuple[str, str, str]:
-    """Returns partition key and range of a schedule's rows under one event key: those of all generations and leaves."""
+    """Returns partition key and range of a schedule's subscriptions under one event key, for all generations and leaves."""
     prefix = f"{event_key}#{schedule_ref(namespace, name)}#"
     return index_pk(index_shard_of(event_key)), *prefix_range(prefix)
 
@@ -439,12 +448,12 @@ def node(owner: str) -> Key:
 
 
 def node_status(owner: str) -> Key:
-    """What a process says of itself, for people and for who watches it."""
+    """Returns the key of a process's status row, for people and for the watchdog."""
     return Key(NODES, owner)
 
 
 def drain_order(owner: str) -> Key:
-    """An operator's word to a process; it ends with it."""
+    """Returns the key of an operator's drain order for a process. The order ends with the process."""
     return Key(f"NODE#{owner}", "DRAIN")
 
 

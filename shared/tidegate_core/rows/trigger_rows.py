@@ -1,4 +1,8 @@
-"""Rows on their way to somebody: timers, what comes in, what goes out, and who listens."""
+"""Rows that lead to a schedule: timer rows by instant, subscriptions by event key.
+
+Both derive from schedule state, evidence or limits, and the repair sweeps restore missing ones. A reader always
+checks the state before it acts.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,17 @@ from tidegate_core.rows.store_operations import Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimerRow:
-    """A lower bound: whoever reads it decides again.
+    """A lower bound in time: its reader decides from the state whether something is due.
+
+    Open jobs and runs have no timer rows. They are few, so the cache holds them all and derives their deadlines.
 
     Attributes:
-        kind: `S` a schedule's next nominal, `E` a deadline of evidence, `C` the removal of ended evidence's chunks, `U`
-            the end of a suspension, `L` the removal of a key's limit that nobody uses. (Open jobs and runs are few enough to be held in memory whole: their deadlines derive
-            from their own rows.)
-        ref: `<ns>/<name>` for `S` and `U`, `<ns>/<name>#<correlation hash>` for `E` (or `#at-least`, `#next-tick`), the evidence's id for
-            `C`, the partition key of the limit's item for `L`.
-        detail: For `E` the group's key, which `ref` only hashes (or the generation that is reminded); for `C` the number of chunks.
+        kind: Timer kind of `rows/keys.py`.
+        ref: `<ns>/<name>` for `NOMINAL_TIMER` and `RESUME_TIMER`; with `#<correlation hash>`, `#at-least` or
+            `#next-tick` for `EVIDENCE_TIMER`; the evidence id for `CHUNKS_TIMER`; the limit's partition key for
+            `LIMIT_TIMER`.
+        detail: Key of the evidence group, which `ref` only hashes, or the generation of a reminder; number of chunks
+            for `CHUNKS_TIMER`.
     """
 
     at: int
@@ -32,15 +38,16 @@ class TimerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexRow:
-    """One leaf of a schedule, under the event key that it listens to; one row for each of its generations.
+    """A subscription: one leaf of a schedule's trigger under its event key, one row per generation.
 
     Attributes:
-        vector: Id of the shared item with the first offset that counts per topic partition; None for run_status, and for a row that was
-            gone and whose vector nobody knows any more: what came after `asked_at` counts.
-        activated_at: Of the state with which it was written; a former owner that was frozen there may have written it anew, later.
-        asked_at: Append time of the request, or when a suspension was to end by itself; earlier events of topic partitions that the vector
-            does not name do not count.
-        starts: True where starts of runs count, not only their ends.
+        vector: Id of the shared item with the first offset that counts per topic partition. None for `run_status`,
+            and for a restored row whose vector is lost: then events after `asked_at` count.
+        activated_at: Activation in the state with which the row was written. A former owner that froze may have
+            rewritten the row later.
+        asked_at: Append time of the request, or the planned end of a suspension. It bounds events of topic partitions
+            that the vector does not name.
+        starts: True when starts of runs count in addition to their ends.
     """
 
     event_key: str
@@ -57,8 +64,10 @@ class IndexRow:
 
     @property
     def told_from(self) -> int:
-        """Runs are told that were admitted not earlier than this minus 1 s, whoever wrote the row, and whenever. Of these count as
-        many as the schedule's state says (`Heard`).
+        """Admission time from which runs are published to this subscription, less 1 s of slack.
+
+        It does not depend on which owner wrote the row, or when. The schedule's state decides which of those runs
+        count.
         """
         return min(self.activated_at, self.asked_at)
 

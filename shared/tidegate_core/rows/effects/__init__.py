@@ -1,7 +1,9 @@
-"""What an actor asks of its driver, and what the driver answers. Values only: tests compare them, logs print them.
+"""Effects that an actor requests from its driver, and their results. All are values: tests compare them, logs print
+them.
 
-An effect goes out as `EffectRequest(token, effect)`; its one answer comes back as `EffectResult(token, result)`. The answer that belongs to
-an effect is named in the effect's docstring. A driver never decides: it retries what its port may retry, and answers.
+An effect leaves as `EffectRequest(token, effect)`; its one result returns as `EffectResult(token, result)`. The
+docstring of an effect names its results. A driver decides nothing: it retries as its port allows, then returns a
+result.
 """
 
 from __future__ import annotations
@@ -106,7 +108,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A named event with fields for logs and metrics (names in `tidegate_telemetry`); no answer, no influence."""
+    """A named event with fields for logs and metrics; `tidegate_telemetry` lists the names. No result, no influence."""
 
     event: str
     fields: Mapping[str, Value] = field(default_factory=dict)
@@ -114,14 +116,19 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ProveMembership:
-    """Proof that the ownership topic partition is ours, by the guard or by a commit probe (DESIGN 3). Answer: `Membership`."""
+    """Proves that the group still assigns the ownership topic partition to this node. Result: `Membership`.
+
+    The driver uses the membership lease, or a probe commit when the lease has lapsed.
+    """
 
     topic_partition: int
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """`holds` is False when the group coordinator refused the member for good, None when it could not be known yet."""
+    """Result of `ProveMembership`. `holds` is False when the group refused the member for good, None when that is
+    unknown.
+    """
 
     holds: bool | None
 
@@ -174,12 +181,12 @@ Result: TypeAlias = (
 
 
 STORE_ANSWERS: Final = (Items, Page, Committed, Refused, Invalid, Written)
-"""Results that only a store gives that was reached."""
+"""Results that only a reachable store gives."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectRequest:
-    """An effect with the token under which its answer is awaited; token 0 = no answer is awaited."""
+    """An effect with the token of its result; token 0 expects no result."""
 
     token: int
     effect: Effect
@@ -187,7 +194,7 @@ class EffectRequest:
 
 @dataclass(frozen=True, slots=True)
 class EffectResult:
-    """What came of the effect with this token."""
+    """The result of the effect with this token."""
 
     token: int
     result: Result
