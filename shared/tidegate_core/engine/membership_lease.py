@@ -57,10 +57,12 @@ class MembershipLease:
     """
 
     def __init__(self, half_session_ms: int, settle_ms: int = 0) -> None:
-        """Args:
-        half_session_ms: Half of the coordinator's session, or less.
-        settle_ms: Time after a freeze in which a probe proves nothing; 0 when a commit keeps the member. It
-            exceeds the client's heartbeat interval; together with half a session it stays below the session.
+        """Creates a lease that does not hold.
+
+        Args:
+            half_session_ms: Half of the coordinator's session, or less.
+            settle_ms: Time after a freeze in which a probe proves nothing; 0 when a commit keeps the member. It
+                exceeds the client's heartbeat interval; together with half a session it stays below the session.
         """
         if half_session_ms <= 0:
             raise ValueError(f"half a session is {half_session_ms} ms; it must be positive")
