@@ -127,7 +127,7 @@ class ShardWriter:
         self._aside: list[Procedure] = []
         self._aside_of: set[str] = set()
         self._back: list[Procedure] = []
-        self._work = Signal(f"lane {shard}")
+        self._work = Signal(f"shard writer {shard}")
         self._alone = 0
         self._busy = False
         self._closed = False
@@ -163,7 +163,7 @@ class ShardWriter:
 
         For operations that run concurrently with the writer. If the writer is closed, the wait never ends.
         """
-        passed = Signal(f"lane {self.shard} has come so far")
+        passed = Signal(f"shard writer {self.shard} reached a mark")
         self.add(_Mark(passed))
         yield passed
 

@@ -148,7 +148,7 @@ class Page:
     next_after: str | None
 
 
-# -- what a sent transaction can come back as (one attempt, not yet settled) --------------------------------------
+# -- raw answers to one send of a transaction --------------------------------------
 
 
 class RefusalCode(NamedTuple):

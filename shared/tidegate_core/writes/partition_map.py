@@ -118,7 +118,7 @@ class ClusterMap:
         """
         if topic_partitions <= self.topic_partitions:
             raise ValueError(
-                f"the map has {self.topic_partitions} topic partitions already, and never fewer: name a larger number than that"
+                f"the map has {self.topic_partitions} topic partitions, and the number never shrinks: name a larger one"
             )
         return self._followed_by(topic_partitions, self.topic_id)
 
@@ -130,9 +130,11 @@ class ClusterMap:
                 partitions.
         """
         if any(cut.topic_id == topic_id for cut in self.history):
-            raise ValueError(f"topic {topic_id} is one of before")
+            raise ValueError(f"topic {topic_id} is a former requests topic of this cluster")
         if topic_partitions < self.topic_partitions:
-            raise ValueError(f"the topic has {topic_partitions} topic partitions, and the map {self.topic_partitions}")
+            raise ValueError(
+                f"the topic has {topic_partitions} topic partitions and the map has {self.topic_partitions}"
+            )
         return self._followed_by(topic_partitions, topic_id)
 
     def _followed_by(self, topic_partitions: int, topic_id: str) -> ClusterMap:
@@ -229,7 +231,7 @@ def misfits(stored: ClusterMap, requests: OwnershipTopic, cluster_id: str) -> Se
     if requests.topic_partitions < stored.topic_partitions:
         found.append(
             f"topic {requests.name} has {requests.topic_partitions} topic partitions and the map says "
-            f"{stored.topic_partitions}: brokers never take any away, so it was deleted and made again; make it with as many at least, "
+            f"{stored.topic_partitions}: topics never shrink, so it was deleted and recreated; recreate it with at least as many, "
             "or use another table prefix for a new cluster"
         )
     return found

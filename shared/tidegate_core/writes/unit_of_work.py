@@ -183,7 +183,7 @@ class UnitOfWork:
         """Writes a record that only its owner writes. The condition is the revision that was read, or absence."""
         before = self.item(key) or {}
         if new := [name for name in newer_fields(record, self.writes_version) if name not in before]:
-            raise TooNew(f"{key.sk}: {', '.join(new)} is not to be written in version {self.writes_version}")
+            raise TooNew(f"{key.sk}: {', '.join(new)} must not be written in version {self.writes_version}")
         self._write(key, to_item(record, key))
 
     def put_new(self, record: DataclassInstance, key: Key, behind: int = 0) -> None:
