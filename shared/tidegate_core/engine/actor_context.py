@@ -213,7 +213,7 @@ class ActorContext:
             yield from operation
         except Fenced:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is: one poisoned thing must not stop the others
+        except Exception as error:  # noqa: BLE001 - any failure: one faulty object must not stop the others
             self.failed(name, about, error)
 
     def commit_until_settled(

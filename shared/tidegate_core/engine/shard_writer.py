@@ -215,11 +215,11 @@ class ShardWriter:
         except WriterClosed:
             return
         except Deferred as why:
-            self._stand_aside(procedure, why)
-        except Exception as error:  # noqa: BLE001 - whatever it is: what stands behind it goes on
+            self._defer(procedure, why)
+        except Exception as error:  # noqa: BLE001 - any failure: the work queued after it goes on
             yield from self._drop(procedure, error)
 
-    def _stand_aside(self, procedure: Procedure, why: Deferred) -> None:
+    def _defer(self, procedure: Procedure, why: Deferred) -> None:
         if self._closed:
             return
         self._aside.append(procedure)
@@ -314,7 +314,7 @@ class ShardWriter:
         check = Check(lease(self.shard), holds_lease(self._epoch, self.controls.version))
         verdict = yield from self.host.commit_until_settled(Transaction(name, (check, *actions), token, witness))
         if isinstance(verdict, Refused):
-            self._look_for_a_fence(verdict)
+            self._check_fence(verdict)
         return isinstance(verdict, Committed)
 
     def yield_turn(self) -> Operation[None]:
@@ -384,7 +384,7 @@ class ShardWriter:
             try:
                 yield from self._decide_with_reads(unit, decision)
                 unit.keep()
-            except Exception as error:  # noqa: BLE001 - too large, or a bug: it must not stop what stands behind it
+            except Exception as error:  # noqa: BLE001 - too large, or a bug: the work after it goes on
                 unit.drop()
                 if not taken and self._queue:
                     self._queue.popleft()
@@ -429,7 +429,7 @@ class ShardWriter:
                 work.decide(scratch, self.host.now)
             except NotAtHand as need:
                 wanted.update(dict.fromkeys(need.keys))
-            except Exception:  # noqa: BLE001, S112 - met again, and dealt with, when it is decided
+            except Exception:  # noqa: BLE001, S112 - raised again when the decision runs
                 continue
         if not wanted:
             return
@@ -463,7 +463,7 @@ class ShardWriter:
         transaction = unit.transaction(name, self.host.token())
         verdict = yield from self.host.commit_until_settled(transaction, unit.sent_until)
         if isinstance(verdict, Refused):
-            self._look_for_a_fence(verdict)
+            self._check_fence(verdict)
         applied = isinstance(verdict, Committed)
         if isinstance(verdict, Refused) and verdict.doubtful:
             applied = yield from self._void(unit, transaction.token)
@@ -521,7 +521,7 @@ class ShardWriter:
         verdict = yield from self.host.commit_until_settled(void)
         if not isinstance(verdict, Refused):
             return False
-        self._look_for_a_fence(verdict)
+        self._check_fence(verdict)
         yield from self._take_in_late(item for _, item in verdict.failed if item is not None)
         # An item that existed, and that only this owner removes, is gone: so the transaction was applied.
         return any(
@@ -530,7 +530,7 @@ class ShardWriter:
             if key != lease(self.shard)
         )
 
-    def _look_for_a_fence(self, verdict: Refused) -> None:
+    def _check_fence(self, verdict: Refused) -> None:
         """Raises Fenced when the lease shows another owner.
 
         The lease may carry this epoch and the version that this writer adopted. Then it refuses only a transaction

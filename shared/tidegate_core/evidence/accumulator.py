@@ -125,7 +125,7 @@ class EvidenceAccumulator:
         self._now = now
         self._unread = unread
         self._stopped = stopped(state, now)
-        self._in_vain = UnusedTicks()
+        self._unused_ticks = UnusedTicks()
 
     # -- what callers do ----------------------------------------------------------------------------------------------
 
@@ -196,7 +196,7 @@ class EvidenceAccumulator:
         entries = sorted(map(self._with_clock, entries), key=moment_of)
         held = self.stored(group)
         if held is not None and not held.evidence.job:
-            held, entries = self._with_what_was_late(held, paired_by, entries)
+            held, entries = self._with_late_entries(held, paired_by, entries)
         held = self._added(held, group, paired_by, entries)
         if held is not None:
             self._keep(held)
@@ -213,7 +213,7 @@ class EvidenceAccumulator:
         if evidence.job and self._sealed(evidence):
             return None
         if not evidence.job and self._is_to_end(evidence):
-            self._end_of_before(stored)
+            self._end_former(stored)
             return None
         if evidence.version != self._state.version:
             return None
@@ -246,7 +246,7 @@ class EvidenceAccumulator:
     def _is_to_end(self, evidence: Evidence) -> bool:
         return is_of_ended_generation(self._state, evidence) or self._unit.drops(evidence.namespace, evidence.first_at)
 
-    def _end_of_before(self, stored: Evidence) -> None:
+    def _end_former(self, stored: Evidence) -> None:
         """Ends evidence that a page of a request would end, as if all pages were complete: new events belong to the next
         evidence.
 
@@ -326,7 +326,7 @@ class EvidenceAccumulator:
     def close(self) -> None:
         """Writes the schedule's state once, with all changes."""
         before, state = self._before, self._state
-        self._in_vain.tell(self._unit, self._now, self._unread)
+        self._unused_ticks.tell(self._unit, self._now, self._unread)
         if state == before:
             return
         self._unit.put(state, state.key(self._unit.shard))
@@ -368,7 +368,7 @@ class EvidenceAccumulator:
             terms = replace(terms, ends_at=terms.ends_at - first.get(STILL, 0))
         return Latches(self._trigger.is_satisfied_by, terms)
 
-    def _with_what_was_late(
+    def _with_late_entries(
         self, held: OpenEvidence, paired_by: str | None, entries: list[Entry]
     ) -> tuple[OpenEvidence | None, list[Entry]]:
         """Counts late entries that were over before the last stored entry.
@@ -529,7 +529,7 @@ class EvidenceAccumulator:
         """Records that the evidence did not become a job in time."""
         detail = self._trigger.missing(counts or held.latches.counts) or ""
         if held.stored is None and UnusedTicks.concerns(held.evidence, held.log):
-            self._in_vain.add(held.evidence, reason, detail)
+            self._unused_ticks.add(held.evidence, reason, detail)
             return
         self._write_log(held)
         expire_evidence(self._unit, held.evidence, detail, reason, self._now, self._unread)

@@ -91,7 +91,7 @@ class AtLeastEvery:
         if not fires(state) or str(state.generation) != self.row.detail:
             return False  # The schedule has a new generation, and new reminders.
         if self.row.at < unit.controls.resumed_at(state.namespace):
-            return False  # A scope suspension ended whatever was due before its resume.
+            return False  # A scope suspension ended all work that was due before its resume.
         spec = spec_of(unit, state.namespace, state.name, state.version)
         assert spec is not None
         assert isinstance(spec.trigger, EventTrigger)
@@ -104,7 +104,7 @@ class AtLeastEvery:
         assert isinstance(spec.trigger, EventTrigger)
         missing = spec.trigger.shortfalls([0] * len(spec.trigger.leaves()))
         job = replace(waiting_job(state, spec, gathering.next_id(""), "events", now, now), missing=missing)
-        if spec.trigger.allow_empty and self._has_one_that_waits(unit, state):
+        if spec.trigger.allow_empty and self._has_waiting_job(unit, state):
             gathering.reminded(self.row.at)  # Otherwise each further job would run after the waiting one for nothing.
         elif spec.trigger.allow_empty:
             gathering.add_job(job)
@@ -112,7 +112,7 @@ class AtLeastEvery:
             write_ledger(unit, job, "skipped", "nothing_new", now, "; ".join(job.missing))
             gathering.reminded(self.row.at)
 
-    def _has_one_that_waits(self, unit: UnitOfWork, state: ScheduleState) -> bool:
+    def _has_waiting_job(self, unit: UnitOfWork, state: ScheduleState) -> bool:
         """Returns whether a job of the schedule waits and continues.
 
         A requested job has moved the reminder already.

@@ -27,7 +27,7 @@ def take_ticks(
 ) -> tuple[ScheduleState, list[Tick]]:
     """Takes the ticks up to a past instant. Returns the state after them, and the ticks that count.
 
-    A scope suspension ended whatever was pending before its resume, so ticks before that are skipped in one step.
+    A scope suspension ended all work that was pending before its resume, so ticks before that are skipped in one step.
     """
     if state.next_tick is None or state.next_tick > through:
         return state, []

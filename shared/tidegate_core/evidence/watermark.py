@@ -83,7 +83,7 @@ def wait_for_watermark(
             if behind:
                 numbers = sorted(int(place.split("/")[1]) for place in behind)
                 unread.append(f"topic partitions {', '.join(map(str, numbers))} of {_named(host, topic)}")
-        unread += [f"runs of {ref}" for ref in (yield from _with_news_to_tell(host, upstream))]
+        unread += [f"runs of {ref}" for ref in (yield from _with_unpublished_runs(host, upstream))]
         if not unread or patience <= min(host.now - looked_at, CHECKS_APART_MS_MAX):
             return tuple(unread)
         yield from host.sleep(CHECK_MS if patience > PATIENCE_MS - OFTEN_FOR_MS else SELDOM_CHECK_MS)
@@ -224,7 +224,7 @@ def _items(host: ActorContext, wanted: Mapping[str, Key]) -> Operation[dict[str,
     return items
 
 
-def _with_news_to_tell(host: ActorContext, upstream: Mapping[str, bool]) -> Operation[list[str]]:
+def _with_unpublished_runs(host: ActorContext, upstream: Mapping[str, bool]) -> Operation[list[str]]:
     """Returns the schedules with a run whose end or start its owner has not passed to the inboxes.
 
     Each shard is read once, all of them together. Runs come first: a run that ends between the reads is in the outbox

@@ -347,7 +347,7 @@ def run_ends(succeeded: bool) -> str:
 
 
 def moment_text(instant: int, run_id: str) -> str:
-    """Returns the rest of such a key: an instant, then the run id."""
+    """Returns the rest of a key after one of these prefixes: an instant, then the run id."""
     return f"{instant_text(instant)}#{run_id}"
 
 

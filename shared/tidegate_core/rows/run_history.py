@@ -21,7 +21,7 @@ class PastRuns:
         admitted: Times of the latest admissions, oldest first, without withdrawn ones. It keeps as many as the
             constraints read, plus one for each run open at the last admission: 9 bytes each, 9 KB for 1,000.
         open: Number of counted runs that have not ended.
-        finished: End of the last run that had started, whatever its outcome.
+        finished: End of the last run that had started, of any outcome.
         succeeded: End of the last run that succeeded.
     """
 

@@ -77,7 +77,7 @@ class StoreSchema:
         return max(self.writes, self.closing or 0)
 
     def refusal(self, readable: Readable = THIS_RELEASE) -> str | None:
-        """Returns why a process of such a release must not serve, and the remedy; None when it may."""
+        """Returns why a process of this release must not serve, and the remedy; None when it may."""
         if self.demands > readable.newest:
             return (
                 f"the store is written in version {self.demands} and this release reads up to {readable.newest}: "

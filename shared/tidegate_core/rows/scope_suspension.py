@@ -124,7 +124,7 @@ class ScopeSuspensions:
     def drops(self, namespace: str, pending_since: int, after: int) -> bool:
         """Returns whether pending work must end because of a suspend later than the version `after`.
 
-        During such a suspension all pending work ends, whatever its time: none is created, and a former owner's clock
+        During that suspension all pending work ends, of any time: none is created, and a former owner's clock
         may have been ahead. Once all are over, work from before the last resume ends.
         """
         later = [scope for scope in self._about(namespace) if scope.dropped > after]

@@ -78,7 +78,7 @@ def awaits_backlog_cut(state: ScheduleState, job: Job) -> bool:
 
 
 def is_cut(state: ScheduleState, job: Job) -> bool:
-    """Returns whether such a job ends in any case: its resume keeps no job of the backlog."""
+    """Returns whether a job of that backlog ends in any case: its resume keeps no job of the backlog."""
     if not awaits_backlog_cut(state, job):
         return False
     return state.shedding == "none" or (state.cut_through is not None and job.satisfied_at <= state.cut_through)

@@ -205,7 +205,7 @@ class ShardCache:
         return [run for run in self.runs.values() if run.ref == ref]
 
     def without_permit(self, ref: str) -> tuple[str, ...]:
-        """Returns the open runs of a schedule without a permit of its own limit, oldest first: no limit applied at their
+        """Returns the open runs of a schedule without a permit of the schedule's limit, oldest first: no limit applied at their
         admission.
 
         They still count for a limit that a later update sets.

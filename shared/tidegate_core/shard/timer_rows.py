@@ -22,7 +22,7 @@ from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 NEXT_TICK = "#next-tick"
-"""Suffix of `ref` in such a row; the hash of a group key has no hyphen."""
+"""Suffix of `ref` in that row; the hash of a group key has no hyphen."""
 
 
 def nominal_row(state: ScheduleState | None) -> TimerRow | None:
@@ -111,7 +111,7 @@ def as_all_read_it(unit: UnitOfWork, state: ScheduleState, trigger: TimeTrigger)
 
 
 AT_LEAST = "#at-least"
-"""Suffix of `ref` in such a row; the hash of a group key has no hyphen."""
+"""Suffix of `ref` in that row; the hash of a group key has no hyphen."""
 
 
 def remind(unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, now: int) -> None:

@@ -37,7 +37,7 @@ class Cursor:
 
 
 def raise_topic_partition(key: Key, stored: Item | None, map_version: int, owner: str, token: str) -> Transaction:
-    """Raises the epoch of a topic partition's item, or creates the item at offset 0. Nothing else of it changes."""
+    """Raises the epoch of a topic partition's item, or creates the item at offset 0. Its other attributes do not change."""
     seen = None if stored is None else whole(stored, "epoch")
     if seen is None:
         expression = "SET #epoch = :epoch, #map = :map_mine, #owner = :owner, #w = :w, #next = :zero, #page = :none, #last = :zero"

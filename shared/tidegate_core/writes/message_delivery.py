@@ -176,7 +176,7 @@ def raise_fence(shard: int, epoch: int, guard: MessageFence, token: str) -> Tran
 
 
 def refuse_version(shard: int, epoch: int, message_id: str, version: str, token: str) -> Transaction:
-    """Adds a version to the ones that a fence refuses individually. Such a fence is kept without a TTL.
+    """Adds a version to the ones that a fence refuses individually. That fence has no TTL.
 
     A late or repeated write adds a version that is there already. The write of a former owner is refused, because the
     present owner may reject its reasons.

@@ -110,7 +110,7 @@ class ClusterMap:
     def grown_to(self, topic_partitions: int) -> ClusterMap:
         """Returns the map that follows this one.
 
-        More topic partitions than shards are useless. If an operator created them all the same, the map follows:
+        More topic partitions than shards are useless. If an operator created them, the map still follows:
         their requests are read and passed on to the shards' owners.
 
         Raises:

@@ -132,7 +132,7 @@ class ProgramEnded:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Ends the attempt and makes sure that it stays ended. `Watch` reports the end; no result of its own."""
+    """Ends the attempt and makes sure that it stays ended. `Watch` reports the end. No result."""
 
     run_id: str
     attempt: int

@@ -30,7 +30,7 @@ from tidegate_core.shard.schedule_state import parsed
 
 ROWS_TOGETHER = 90
 """Rows of one transaction, below DynamoDB's 100 actions."""
-VAIN_ROWS_TOGETHER = 45
+FAILED_ROWS_TOGETHER = 45
 """Rows of one transaction when each may have a vector that is removed with it."""
 RUNS = "run/"
 """Prefix of event keys of runs: their owners publish these events, no topic carries them."""
@@ -106,7 +106,7 @@ def unsubscribe_failed(lane: ShardWriter, request: ScheduleRequest, state: Sched
             rows = yield from _rows_of(lane, event_key, request.namespace, request.name)
             stays = {row.vector for row in rows if (row.incarnation, row.generation) == present}
             former = (row for row in rows if row.generation >= least and (row.incarnation, row.generation) != present)
-            vain = list(islice(former, VAIN_ROWS_TOGETHER))
+            vain = list(islice(former, FAILED_ROWS_TOGETHER))
             if not vain:
                 break
             ends = sorted({row.vector for row in vain if row.vector is not None} - stays)

@@ -67,7 +67,7 @@ def last_sign(lease: Item | None, seen: int | None) -> int | None:
     """Returns the last time at which the shard was certainly served; None = never.
 
     The delivery position does not count: a checkpoint may take effect long after its owner has stopped. An outage
-    that begins too early is harmless, because cursors exclude whatever fired. A dead node's clock may have been
+    that begins too early is harmless, because cursors exclude all fired instants. A dead node's clock may have been
     ahead: then the outage seems to begin later, and instants before its begin fire one by one.
 
     Args:
