@@ -24,7 +24,7 @@ from typing import Final
 PROBES_OPEN_MAX = 16
 """Unanswered probes kept.
 
-At one probe per sixth of a session they span two sessions; an older answer could no longer extend the lease.
+At one probe per sixth of a session they span more than two sessions; an older answer could no longer extend the lease.
 """
 
 

@@ -9,8 +9,8 @@ for time to pass then keeps no permit from other jobs.
 
 While it waits for the next limit, it steps aside in the queues before. It keeps its position, and only the first of
 the jobs that stepped aside keeps its offer (`limit_coordinator.py`), so that a busy limit does not stop another one.
-With the last offer it returns for the offers that it gave back. Until then it keeps its new offers while there is
-room. To wait longer against the order could block two jobs forever.
+With the last offer it returns for the offers that it gave back. Until it has them, it keeps its other offers for as
+long as an offer stands and there is room. To wait longer against the order could block two jobs forever.
 """
 
 from __future__ import annotations
