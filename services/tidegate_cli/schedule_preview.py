@@ -21,7 +21,7 @@ from tidegate_core.language.triggers.search import Search
 from tidegate_core.language.values.durations import parse_duration
 from tidegate_core.language.values.instants import Instant, format_instant, from_datetime, parse_instant
 from tidegate_core.language.values.problems import InvalidInput
-from tidegate_core.shard.flexible_window import flexible_until
+from tidegate_core.shard.job_order import flexible_until
 
 if TYPE_CHECKING:
     from tidegate_client.views import ScheduleView

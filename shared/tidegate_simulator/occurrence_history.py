@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tidegate_core.language.values.instants import Instant, format_instant, parse_instant
+from tidegate_core.rows import keys
 from tidegate_core.rows.evidence import Evidence
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.job import Job
@@ -79,16 +80,16 @@ class Stories:
 
     def learn(self, key: Key, item: Item | None, before: Item | None) -> None:
         """A write has made this of an item; None: it is gone."""
-        kind = key.sk.partition("#")[0]
-        if kind == "S" and item is not None:
+        prefix, _ = keys.split_prefix(key)
+        if prefix == keys.STATE_PREFIX and item is not None:
             self._learn_state(from_item(ScheduleState, item))
-        elif kind == "J":
+        elif prefix == keys.JOB_PREFIX:
             self._learn_job(key, None if item is None else from_item(Job, item))
-        elif kind == "R" and item is not None and key.table == "main":
+        elif prefix == keys.RUN_PREFIX and item is not None and key.table == "main":
             self._learn_run(from_item(Run, item))
-        elif kind == "L" and item is not None:
+        elif prefix == keys.LEDGER_PREFIX and item is not None:
             self._learn_entry(from_item(LedgerRow, item))
-        elif kind == "E":
+        elif prefix == keys.EVIDENCE_PREFIX:
             self._learn_evidence(item, before)
 
     def _learn_state(self, state: ScheduleState) -> None:

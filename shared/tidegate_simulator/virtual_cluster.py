@@ -84,9 +84,9 @@ RECURRING_LOOK_MS = 30_000
 def row_comes_near(store: MemoryStore, now: Instant) -> Instant | None:
     """Returns when a row that is not in memory yet has to be read: the routine that reads it comes by at any tick."""
     # What is nearer than that is in memory by now; of a wide suspend there are rows that lie behind us.
-    firsts = [_first(store, prefix, now + NEAR_MS + 1) for prefix in ("T#", "D#")]
+    firsts = [_first(store, prefix, now + NEAR_MS + 1) for prefix in (keys.TIMER_PREFIX, keys.MESSAGE_TIMER_PREFIX)]
     instants = [int(sk.split("#")[1]) - NEAR_MS for sk in firsts if sk is not None]
-    if _first(store, "C#") is not None:
+    if _first(store, keys.RECURRING_PREFIX) is not None:
         instants.append(now + RECURRING_LOOK_MS)
     return min(instants, default=None)
 
@@ -94,10 +94,10 @@ def row_comes_near(store: MemoryStore, now: Instant) -> Instant | None:
 def limits_with_queue(store: MemoryStore) -> list[str]:
     """Returns the partition keys of all shared limits before which somebody waits."""
     found: list[str] = []
-    low, high = "IW#", f"IW#{keys.LAST}"
+    low, high = keys.prefix_range(keys.QUEUE_ENTRY_PREFIX)
     while page := store.query(RangeRead(keys.shard_pk(0), low, high, limit=1)).items:
         found.append(str(page[0]["limit"]))
-        low = keys.queue_entries_of(Key(found[-1], "LIMIT"))[1]
+        low = keys.queue_entries_of(keys.limit_of(found[-1]))[1]
     return found
 
 

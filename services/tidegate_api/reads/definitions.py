@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.values.validation_errors import problems_of
-from tidegate_core.shard.spec_cache import parsed
+from tidegate_core.shard.schedule_state import parsed
 
 
 class DefinitionUnreadable(Exception):

@@ -102,7 +102,7 @@ class JobReads:
                 return False  # Its job has a row of its own.
             return wanted.may_have(item)
 
-        spans = [Span.of_prefix(f"E#{prefix}"), Span.of_prefix("J#")]
+        spans = [Span.of_prefix(f"{keys.EVIDENCE_PREFIX}{prefix}"), Span.of_prefix(keys.JOB_PREFIX)]
         found, after = await self._ranges.listed(shards, spans, place, size, keep)
         views: list[JobView] = []
         for first in range(0, len(found), DEFINITIONS_AT_ONCE):
@@ -120,7 +120,10 @@ class JobReads:
         found: Sequence[tuple[int, Item]] = [(shard, item)] if item is not None else []
         if not found:
             found = await self._ranges.all_of(
-                [shard], Span.of_prefix("E#"), 1, lambda row: row.get("id") == job_id and not row.get("job", False)
+                [shard],
+                Span.of_prefix(keys.EVIDENCE_PREFIX),
+                1,
+                lambda row: row.get("id") == job_id and not row.get("job", False),
             )
         views = await self._views(found)
         if not views:
@@ -172,4 +175,4 @@ def _is_admitted(item: Item) -> bool:
 
 
 def _is_evidence(item: Item) -> bool:
-    return str(item["sk"]).startswith("E#")
+    return str(item["sk"]).startswith(keys.EVIDENCE_PREFIX)

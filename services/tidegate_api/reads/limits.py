@@ -110,19 +110,19 @@ class LimitReads:
     async def _used(self, namespace: str | None) -> list[_Found]:
         shards = range((await self._cluster.current()).shards)
         found: dict[Key, _Found] = {}
-        for _, item in await self._ranges.all_of(shards, Span.of_prefix("IW#"), ROWS_MAX):
+        for _, item in await self._ranges.all_of(shards, Span.of_prefix(keys.QUEUE_ENTRY_PREFIX), ROWS_MAX):
             waiter = from_item(QueueEntry, item)
-            _of(found, Key(waiter.limit, "LIMIT")).waiters.append(waiter)
+            _of(found, keys.limit_of(waiter.limit)).waiters.append(waiter)
         for _, item in await self._ranges.all_of(
-            shards, Span.of_prefix("R#"), ROWS_MAX, lambda row: "limits" in row, OUTLINE
+            shards, Span.of_prefix(keys.RUN_PREFIX), ROWS_MAX, lambda row: "limits" in row, OUTLINE
         ):
             run, held = _Run.of(item), item["limits"]
             assert isinstance(held, list)
             for text in held:
                 key = key_of(str(text))
-                _of(found, Key(key.pk, "LIMIT") if key.pk.startswith(keys.SHARED_LIMIT) else key).runs[run.id] = run
+                _of(found, keys.limit_of(key.pk) if key.pk.startswith(keys.SHARED_LIMIT) else key).runs[run.id] = run
         for _, item in await self._ranges.all_of(
-            shards, Span.of_prefix("LIM#"), ROWS_MAX, keep=lambda row: "holders" in row
+            shards, Span.of_prefix(keys.OWN_LIMIT_PREFIX), ROWS_MAX, keep=lambda row: "holders" in row
         ):
             _of(found, Key(str(item["pk"]), str(item["sk"])))
         kept = [each for each in found.values() if namespace in (None, _id(each.key).split("/")[0])]
@@ -205,7 +205,7 @@ def _id(key: Key) -> str:
     if key.pk.startswith(keys.SHARED_LIMIT):
         _, namespace, scope, name = key.pk.split("#", 3)
         return f"{namespace}/{scope}/{name}"
-    namespace, name = key.sk.removeprefix("LIM#").split("/", 1)
+    namespace, name = key.sk.removeprefix(keys.OWN_LIMIT_PREFIX).split("/", 1)
     return f"{namespace}/schedule/{name}"
 
 

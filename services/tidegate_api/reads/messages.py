@@ -50,7 +50,7 @@ class MessageReads:
         found = self._store.get([guard_key, progress_key])
         guard = found.get(guard_key)
         refused = frozenset[str]() if guard is None else from_item(MessageFence, guard).refused
-        low, high = f"M#{name.id}#", f"M#{name.id}#{keys.LAST}"
+        low, high = f"{keys.MESSAGE_PREFIX}{name.id}#", f"{keys.MESSAGE_PREFIX}{name.id}#{keys.LAST}"
         page = self._store.query(RangeRead(keys.shard_pk(shard), low, high, limit=1 + len(refused), newest_first=True))
         # Rows of a version that was refused may be there: a former owner's, of a repeat of the request. They are no message.
         messages = (from_item(Message, item) for item in page.items)

@@ -11,6 +11,7 @@ from tidegate_api.reads.view_builders import occurrence_view
 from tidegate_api.thread_pools import Pools
 from tidegate_client.views import OccurrenceView, Page
 from tidegate_core.language.values.shard_hash import schedule_shard
+from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.keys import LAST, instant_text
 from tidegate_core.rows.ledger import LedgerRow
@@ -37,10 +38,10 @@ class OccurrenceReads:
         """Returns rows with `since` <= nominal < `until`; of one schedule in the order of their nominal instants."""
         cluster = await self._cluster.current()
         shards: Sequence[int] = range(cluster.shards)
-        span = Span.of_prefix(f"L#{namespace}/", "history")
+        span = Span.of_prefix(f"{keys.LEDGER_PREFIX}{namespace}/", "history")
         if schedule is not None:
             shards = [schedule_shard(namespace, schedule, cluster.shards)]
-            span = _between(f"L#{namespace}/{schedule}#", since, until)
+            span = _between(f"{keys.LEDGER_PREFIX}{namespace}/{schedule}#", since, until)
 
         def keep(item: Item) -> bool:
             nominal = item["nominal"]

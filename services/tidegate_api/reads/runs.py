@@ -169,7 +169,9 @@ class RunReads:
         place: Place | None = Place()
         for _ in range(PAGES_MAX):
             assert place is not None
-            found, place = await self._ranges.listed(shards, [Span.of_prefix("R#")], place, OPEN_AT_ONCE, keep, OUTLINE)
+            found, place = await self._ranges.listed(
+                shards, [Span.of_prefix(keys.RUN_PREFIX)], place, OPEN_AT_ONCE, keep, OUTLINE
+            )
             newest = nlargest(most, [*newest, *(item for _, item in found)], key=_position)
             if place is None:
                 return newest

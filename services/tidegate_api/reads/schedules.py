@@ -81,7 +81,7 @@ class ScheduleReads:
     ) -> Page[ScheduleView]:
         """Those that there are, or of them those that are to be kept; fewer than asked for where their definitions are large."""
         cluster = await self._cluster.current()
-        span = Span.of_prefix(f"S#{prefix_of(namespace)}")
+        span = Span.of_prefix(f"{keys.STATE_PREFIX}{prefix_of(namespace)}")
         found, after = await self._ranges.listed(range(cluster.shards), [span], place, size, keep or is_alive)
         views: list[ScheduleView] = []
         taken = 0

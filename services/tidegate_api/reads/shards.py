@@ -117,12 +117,21 @@ class ShardReads:
 
     def _counts(self, shard: int, progress: Item | None, now: int) -> dict[str, int]:
         pk, until = keys.shard_pk(shard), f"{keys.instant_text(now)}#{keys.LAST}"
-        behind = "D#"
+        behind = keys.MESSAGE_TIMER_PREFIX
         if progress is not None:
             slot, last = whole(progress, "fired_slot"), str(progress["fired_id"])
-            behind = f"D#{keys.instant_text(slot)}#{last}#{keys.LAST}"
-        ranges = {"backlog": (behind, max(behind, f"D#{until}")), "fires_due": ("T#", f"T#{until}")}
-        prefixes = {"jobs": "J#", "runs": "R#", "inbox": "I#", "outbox": "Z#", "held": "H#"}
+            behind = f"{keys.MESSAGE_TIMER_PREFIX}{keys.instant_text(slot)}#{last}#{keys.LAST}"
+        ranges = {
+            "backlog": (behind, max(behind, f"{keys.MESSAGE_TIMER_PREFIX}{until}")),
+            "fires_due": (keys.TIMER_PREFIX, f"{keys.TIMER_PREFIX}{until}"),
+        }
+        prefixes = {
+            "jobs": keys.JOB_PREFIX,
+            "runs": keys.RUN_PREFIX,
+            "inbox": keys.INBOX_PREFIX,
+            "outbox": keys.OUTBOX_PREFIX,
+            "held": keys.HELD_MESSAGE_PREFIX,
+        }
         ranges |= {name: (prefix, prefix + keys.LAST) for name, prefix in prefixes.items()}
         return {name: self._count(RangeRead(pk, low, high)) for name, (low, high) in ranges.items()}
 
@@ -139,7 +148,9 @@ class ShardReads:
         """Returns up to 10,000 limits whose permits are out."""
         found, after = list[LimitView](), None
         while len(found) < COUNTED_MAX:
-            page = self._store.query(RangeRead(keys.shard_pk(shard), "LIM#", f"LIM#{keys.LAST}", after=after))
+            page = self._store.query(
+                RangeRead(keys.shard_pk(shard), *keys.prefix_range(keys.OWN_LIMIT_PREFIX), after=after)
+            )
             limits = (from_item(OwnLimit, item) for item in page.items)
             found += [LimitView(schedule=each.ref, in_use=len(each.holders)) for each in limits if each.holders]
             after = page.next_after

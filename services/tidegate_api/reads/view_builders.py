@@ -29,9 +29,8 @@ from tidegate_core.language.values.states import Disposition, RunState
 from tidegate_core.rows.evidence import Evidence
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.ledger import LedgerRow
-from tidegate_core.rows.run import Run
+from tidegate_core.rows.run import Run, last_setback
 from tidegate_core.rows.schedule import Definition, ScheduleState
-from tidegate_core.rows.setbacks import told
 from tidegate_core.runs.run_lifecycle import BEFORE_GATE
 
 SEEN_BY_LAUNCHER = frozenset({"no_report", "cancelled"})
@@ -159,7 +158,7 @@ def _waits_for_an_attempt(run: Run) -> bool:
 
 def _setback(run: Run) -> dict[str, Any] | None:
     """Returns why the last submission of a run that has not passed the gate since came to nothing; of an ended one its own end says it."""
-    setback = told(run)
+    setback = last_setback(run)
     return {**setback, "at": moment(setback["at"])} if setback is not None and run.state in BEFORE_GATE else None
 
 

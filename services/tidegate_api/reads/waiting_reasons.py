@@ -89,7 +89,7 @@ def _jobs(store: Store, shards: set[int]) -> dict[int, tuple[Mapping[str, Sequen
     """Returns the open jobs of each shard by schedule, as far as one page has them, and whether that is all of them."""
     found: dict[int, tuple[Mapping[str, Sequence[Job]], bool]] = {}
     for shard in sorted(shards):
-        wanted = RangeRead(keys.shard_pk(shard), "J#", "J#" + keys.LAST, limit=JOBS_OF_SHARD_MAX)
+        wanted = RangeRead(keys.shard_pk(shard), keys.JOB_PREFIX, keys.JOB_PREFIX + keys.LAST, limit=JOBS_OF_SHARD_MAX)
         page = store.query(wanted)
         by_schedule: defaultdict[str, list[Job]] = defaultdict(list)
         for row in page.items:

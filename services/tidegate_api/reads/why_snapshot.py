@@ -60,9 +60,9 @@ def facts_of(store: Store, cluster: ClusterMap, namespace: str, name: str, now: 
         return None
     ref = keys.schedule_ref(namespace, name)
     controls = found.get(keys.SUSPENSIONS_KEY)
-    evidence = _range(store, shard, f"E#{ref}#", OPEN_ROWS_MAX)
+    evidence = _range(store, shard, f"{keys.EVIDENCE_PREFIX}{ref}#", OPEN_ROWS_MAX)
     # The newest ones: the present version is there, whatever number it has.
-    low = f"DEF#{ref}#"
+    low = f"{keys.DEFINITION_PREFIX}{ref}#"
     versions = _between(store, shard, low, low + keys.LAST, VERSIONS_MAX, newest_first=True)
     return Facts(
         shard=shard,
@@ -73,15 +73,15 @@ def facts_of(store: Store, cluster: ClusterMap, namespace: str, name: str, now: 
         controls=NO_SUSPENSIONS if controls is None else from_item(StoredSuspensions, controls).controls,
         outages=outages_of(found.get(progress)),
         last_sign=last_sign_of(store, found.get(lease), cluster, shard),
-        jobs=_open(store, shard, "J#", Job, ref),
-        runs=_open(store, shard, "R#", Run, ref),
+        jobs=_open(store, shard, keys.JOB_PREFIX, Job, ref),
+        runs=_open(store, shard, keys.RUN_PREFIX, Run, ref),
         evidence=tuple(from_item(Evidence, row) for row in evidence),
     )
 
 
 def with_latest(store: Store, facts: Facts) -> Facts:
     """Returns the facts with the newest entries of the ledger."""
-    low = f"L#{facts.ref}#"
+    low = f"{keys.LEDGER_PREFIX}{facts.ref}#"
     wanted = RangeRead(
         keys.shard_pk(facts.shard), low, low + keys.LAST, limit=LATEST_ROWS, table="history", newest_first=True
     )
@@ -91,7 +91,11 @@ def with_latest(store: Store, facts: Facts) -> Facts:
 def with_ledger(store: Store, facts: Facts, around: Instant) -> Facts:
     """Returns the facts with the ledger's entry before an instant, and those from it on."""
     ref, pk = facts.ref, keys.shard_pk(facts.shard)
-    low, at, high = f"L#{ref}#", f"L#{ref}#{keys.instant_text(around)}", f"L#{ref}#{keys.LAST}"
+    low, at, high = (
+        f"{keys.LEDGER_PREFIX}{ref}#",
+        f"{keys.LEDGER_PREFIX}{ref}#{keys.instant_text(around)}",
+        f"{keys.LEDGER_PREFIX}{ref}#{keys.LAST}",
+    )
     before = store.query(RangeRead(pk, low, at, limit=1, table="history", newest_first=True))
     behind: list[LedgerRow] = []
     after: str | None = None
@@ -170,7 +174,9 @@ def answered(store: Store, shard: int, ask: Callable[[Views], Answer]) -> Answer
 
 def evidence_in(store: Store, shard: int, job_id: str) -> Item | None:
     """Returns the evidence that will become the job, or None."""
-    rows = _range(store, shard, "E#", OPEN_ROWS_MAX, lambda row: row["id"] == job_id and not row.get("job", False))
+    rows = _range(
+        store, shard, keys.EVIDENCE_PREFIX, OPEN_ROWS_MAX, lambda row: row["id"] == job_id and not row.get("job", False)
+    )
     return rows[0] if rows else None
 
 

@@ -117,7 +117,7 @@ class StoredAnswers:
         return self.of_message(namespace, key, request_id, message_shard(namespace, key, request_id, shards))
 
     def _version_of(self, shard: int, name: MessageName, request_id: str) -> Message | None:
-        low, high = f"M#{name.id}#", f"M#{name.id}#{keys.LAST}"
+        low, high = f"{keys.MESSAGE_PREFIX}{name.id}#", f"{keys.MESSAGE_PREFIX}{name.id}#{keys.LAST}"
         page = self._store.query(RangeRead(keys.shard_pk(shard), low, high, limit=VERSIONS_MAX, newest_first=True))
         found = [message for item in page.items if (message := from_item(Message, item)).request_id == request_id]
         if not found:

@@ -34,8 +34,7 @@ from tidegate_core.rows.job import Job
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.shard.flexible_window import flexible_hold
-from tidegate_core.shard.job_order import by_class
+from tidegate_core.shard.job_order import by_class, flexible_hold
 from tidegate_core.shard.jobs import end_job
 from tidegate_core.shard.launch_values import resolve_order, run_of
 from tidegate_core.shard.limits import limit_queue_entry as asking
@@ -47,10 +46,10 @@ from tidegate_core.shard.schedule_state import (
     oldest_kept_generation,
     parks,
     rebind_job,
+    spec_of,
     version_of,
 )
 from tidegate_core.shard.shard_cache import ShardCache
-from tidegate_core.shard.spec_cache import spec_of
 from tidegate_core.writes import conditions
 from tidegate_core.writes.limit_permits import key_of
 from tidegate_core.writes.unit_of_work import UnitOfWork

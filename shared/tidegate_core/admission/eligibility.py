@@ -16,7 +16,7 @@ from tidegate_core.rows.job import Job
 from tidegate_core.rows.schedule import OwnLimit
 from tidegate_core.rows.shared_limit import SharedLimit
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.shard.flexible_window import flexible_hold
+from tidegate_core.shard.job_order import flexible_hold
 from tidegate_core.shard.run_history import past_of
 from tidegate_core.writes.limit_permits import key_text
 from tidegate_core.writes.unit_of_work import UnitOfWork

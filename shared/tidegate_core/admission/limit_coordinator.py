@@ -229,7 +229,7 @@ class LimitCoordinator:
 
     def wake(self, limit_pk: str) -> None:
         """Somebody has joined the limit's queue, or given a permit back."""
-        self._look(Key(limit_pk, "LIMIT"))
+        self._look(keys.limit_of(limit_pk))
 
     def sweep(self) -> Operation[None]:
         """Finds all queues: at recovery, and what lost pokes would have said. With one under way, which the store keeps waiting, none."""
@@ -237,7 +237,7 @@ class LimitCoordinator:
             return
         self._is_sweeping = True
         try:
-            rows = yield from self._lane.read_range("IW#", f"IW#{keys.LAST}")
+            rows = yield from self._lane.read_range(*keys.prefix_range(keys.QUEUE_ENTRY_PREFIX))
         finally:
             self._is_sweeping = False
         for limit_pk in sorted({str(row["limit"]) for row in rows}):

@@ -14,9 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from tidegate_core.rows import keys
 from tidegate_core.rows.shared_limit import SharedLimit
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.limits.limit_queue_entry import _row
 from tidegate_core.writes.limit_permits import remove_idle, take_out
 from tidegate_core.writes.unit_of_work import UnitOfWork
@@ -46,7 +47,7 @@ class RemoveIdle:
 
     @property
     def _limit(self) -> Key:
-        return Key(self.row.ref, "LIMIT")
+        return keys.limit_of(self.row.ref)
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         state = SharedLimit.of(unit.item(self._limit))

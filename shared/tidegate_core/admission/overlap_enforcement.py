@@ -12,10 +12,10 @@ from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.rows import keys
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.schedule import OwnLimit
-from tidegate_core.shard.flexible_window import flexible_hold
+from tidegate_core.shard.job_order import flexible_hold
 from tidegate_core.shard.jobs import end_job
+from tidegate_core.shard.schedule_state import spec_of
 from tidegate_core.shard.shard_cache import ShardCache
-from tidegate_core.shard.spec_cache import spec_of
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 

@@ -17,8 +17,7 @@ from tidegate_core.rows.schedule import OwnLimit
 from tidegate_core.rows.shared_limit import SharedLimit
 from tidegate_core.rows.store_operations import Key
 from tidegate_core.shard.launch_values import values_of
-from tidegate_core.shard.limits import rate_accounting
-from tidegate_core.shard.limits.limit_queue_entry import LimitRequest, schedule_idle_check
+from tidegate_core.shard.limits.limit_queue_entry import LimitRequest, count_in_rate, schedule_idle_check
 from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.writes.limit_permits import Permit, key_text, owner_shard_of, take_permit
 from tidegate_core.writes.unit_of_work import NotAtHand, UnitOfWork
@@ -153,7 +152,7 @@ def take(unit: UnitOfWork, wanted: Sequence[RequiredLimit], job: Job, now: int, 
         offered = job.id in _shared(unit, key).offered
         queued = queued or offered or None
         if limit.span is not None:
-            counted = rate_accounting.count(unit, limit, key, job, now)
+            counted = count_in_rate(unit, limit, key, job, now)
             schedule_idle_check(unit, key, counted.until, owner_shard_of(key, shards))
             held.append(counted.text())
             continue

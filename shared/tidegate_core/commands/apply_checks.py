@@ -24,7 +24,7 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.schedule import ScheduleCount, ScheduleState
 from tidegate_core.rows.store_operations import Item, Key
-from tidegate_core.rows.subscription import IndexRow
+from tidegate_core.rows.trigger_rows import IndexRow
 from tidegate_core.writes.unit_of_work import NotAtHand, UnitOfWork
 
 ALREADY_ACTIVE = Problem(

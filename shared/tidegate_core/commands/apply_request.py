@@ -53,12 +53,11 @@ from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.receipt import StoredReceipt, definition_of, subject_of, used_otherwise
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.rows.store_operations import Item, Key
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.events.end_offsets import TopicsUnanswered, find_out
 from tidegate_core.shard.events.subscriptions import subscribe, unsubscribe, unsubscribe_failed
-from tidegate_core.shard.schedule_state import fires
+from tidegate_core.shard.schedule_state import fires, parsed
 from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT, ShardCache
-from tidegate_core.shard.spec_cache import parsed
 from tidegate_core.writes.unit_of_work import NotAtHand
 
 WITHOUT_EFFECT = frozenset({ReceiptStatus.REJECTED, ReceiptStatus.CONFLICT, ReceiptStatus.SUPERSEDED})
@@ -338,7 +337,7 @@ class ApplyRequest(Procedure):
         """
         ref = keys.schedule_ref(request.namespace, request.name)
         while before is not None and before.next_nominal is not None and before.has_due(lane.host.now):
-            row = TimerRow(at=before.next_nominal, kind="S", ref=ref)
+            row = TimerRow(at=before.next_nominal, kind=keys.NOMINAL_TIMER, ref=ref)
             try:
                 yield from lane.decide_alone(FireSchedule(row, self.memory))
             except (Fenced, WriterClosed):

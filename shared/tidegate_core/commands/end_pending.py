@@ -26,9 +26,8 @@ from tidegate_core.runs.parked_runs import park_run
 from tidegate_core.runs.run_completion import close_run
 from tidegate_core.runs.run_lifecycle import BEFORE_GATE, RequestCancel, is_as_seen, run_keys_of, runs_of
 from tidegate_core.shard.jobs import end_evidence, end_job, expire_evidence, seal
-from tidegate_core.shard.schedule_state import is_of_ended_generation, keeps_pending, oldest_kept_generation
+from tidegate_core.shard.schedule_state import is_of_ended_generation, keeps_pending, oldest_kept_generation, spec_of
 from tidegate_core.shard.shard_cache import ShardCache
-from tidegate_core.shard.spec_cache import spec_of
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 UPSTREAM_DELETED = "upstream_deleted"
@@ -177,7 +176,7 @@ class EndPending:
         Evidence of a job that ends on this page ends with the job.
         """
         ref = self.about
-        items = unit.range(f"E#{ref}#", f"E#{ref}#{keys.LAST}")
+        items = unit.range(f"{keys.EVIDENCE_PREFIX}{ref}#", f"{keys.EVIDENCE_PREFIX}{ref}#{keys.LAST}")
         found = (from_item(Evidence, item) for item in items)
         past = (each for each in found if not keeps_pending(state) or is_of_ended_generation(state, each))
         return (each for each in past if not each.job or self._goes_on(state, each))

@@ -36,7 +36,7 @@ from tidegate_core.rows.job import Job
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.runs.parked_runs import park_run
 from tidegate_core.runs.run_completion import close_run
 from tidegate_core.runs.run_lifecycle import BEFORE_GATE, is_as_seen, run_keys_of, runs_of
@@ -177,7 +177,7 @@ class ReleasePending:
                 ()
             )  # The schedule is suspended again before the last page: a time-out written now would be wrong.
         total = stopped(state, now)
-        items = unit.range(f"E#{self.about}#", f"E#{self.about}#{keys.LAST}")
+        items = unit.range(f"{keys.EVIDENCE_PREFIX}{self.about}#", f"{keys.EVIDENCE_PREFIX}{self.about}#{keys.LAST}")
         # Each page passes the rows that earlier pages have moved, and does not even decode them.
         found = (from_item(Evidence, item) for item in items if item.get("stopped", 0) != total)
         return (
@@ -216,8 +216,8 @@ def _restart_timeout(unit: UnitOfWork, state: ScheduleState, evidence: Evidence,
     moved = present_evidence(state, evidence, now)
     assert moved.deadline is not None
     assert evidence.deadline is not None
-    unit.forget_row(keys.timer(unit.shard, evidence.deadline, "E", ref))
-    row = TimerRow(at=moved.deadline, kind="E", ref=ref, detail=evidence.correlation)
+    unit.forget_row(keys.timer(unit.shard, evidence.deadline, keys.EVIDENCE_TIMER, ref))
+    row = TimerRow(at=moved.deadline, kind=keys.EVIDENCE_TIMER, ref=ref, detail=evidence.correlation)
     unit.set_row(row, row.key(unit.shard))
     unit.put(moved, evidence.key(unit.shard))
 

@@ -24,10 +24,9 @@ from tidegate_core.rows.store_operations import Key
 from tidegate_core.runs.run_completion import conclude
 from tidegate_core.runs.run_lifecycle import BEFORE_GATE, RequestCancel, release_lost
 from tidegate_core.shard.jobs import end_job, manual_job
-from tidegate_core.shard.reminders import remind_anew
-from tidegate_core.shard.schedule_state import is_cut, oldest_kept_generation
+from tidegate_core.shard.schedule_state import is_cut, oldest_kept_generation, parsed
 from tidegate_core.shard.shard_cache import ShardCache
-from tidegate_core.shard.spec_cache import parsed
+from tidegate_core.shard.timer_rows import remind_anew
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 NO_WAITING_JOB = Problem(

@@ -28,15 +28,13 @@ from tidegate_core.language.values.pending_modes import KEEPS_DUE, OnUpdate
 from tidegate_core.language.values.problems import Problem
 from tidegate_core.rows import keys
 from tidegate_core.rows.receipt import expiry
-from tidegate_core.rows.schedule import Definition, ScheduleState
-from tidegate_core.rows.schedule_generation import PastGeneration
+from tidegate_core.rows.schedule import Definition, PastGeneration, ScheduleState
 from tidegate_core.rows.schema_version import BOUNDS
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.events.outbox import gone_row
-from tidegate_core.shard.schedule_state import carried_on, fires, oldest_kept_generation
+from tidegate_core.shard.schedule_state import carried_on, fires, oldest_kept_generation, spec_of
 from tidegate_core.shard.shard_cache import ShardCache
-from tidegate_core.shard.spec_cache import spec_of
 from tidegate_core.shard.timer_rows import as_all_read_it, move_row, nominal_row, tick_row
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
@@ -152,9 +150,9 @@ class MoveState:
     def _move_until(self, unit: UnitOfWork, state: ScheduleState, ref: str) -> None:
         former = None if self.before is None else self.before.until
         if former is not None and former not in (state.until, self.keeps_until):
-            unit.forget_row(keys.timer(unit.shard, former, "U", ref))
+            unit.forget_row(keys.timer(unit.shard, former, keys.RESUME_TIMER, ref))
         if state.until is not None:
-            row = TimerRow(at=state.until, kind="U", ref=ref)
+            row = TimerRow(at=state.until, kind=keys.RESUME_TIMER, ref=ref)
             unit.set_row(row, row.key(unit.shard))
 
     def _answer(self, unit: UnitOfWork, now: int, applied: StateChange, withdrawn: int = 0) -> None:

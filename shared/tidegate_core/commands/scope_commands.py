@@ -307,7 +307,7 @@ def _settle(lane: ShardWriter, spreading: PendingRollout) -> Operation[None]:
 
 def _list_running(lane: ShardWriter, shard: int, namespace: str | None, running: list[str]) -> Operation[None]:
     """Adds the scope's runs of a shard that are past the start gate: they go on (SEMANTICS 10)."""
-    items = yield from lane.read_range("R#", f"R#{keys.LAST}", keys.shard_pk(shard))
+    items = yield from lane.read_range(*keys.prefix_range(keys.RUN_PREFIX), keys.shard_pk(shard))
     runs = [from_item(Run, item) for item in items]
     running += [
         run.id

@@ -231,7 +231,7 @@ class EndSuspendedWork(Procedure):
 
     def _evidence(self, lane: ShardWriter) -> Operation[list[Key]]:
         """Evidence is not kept in memory; that of a job goes with it."""
-        items = yield from lane.read_range("E#", f"E#{keys.LAST}")
+        items = yield from lane.read_range(*keys.prefix_range(keys.EVIDENCE_PREFIX))
         found = [from_item(Evidence, item) for item in items]
         return [
             each.key(lane.shard) for each in found if not each.job and self._is_dropped(each.namespace, each.first_at)
@@ -273,12 +273,12 @@ class EndPage:
                 continue
             if item is None or unit.item(key) is None:
                 continue  # It ended by itself, or with another one of this page.
-            kind = key.sk.partition("#")[0]
-            if kind == "R":
+            prefix, _ = keys.split_prefix(key)
+            if prefix == keys.RUN_PREFIX:
                 run = from_item(Run, item)
                 if run.state in BEFORE_GATE and run.ended_at is None:
                     end(unit, run, SUSPENDED, now)
-            elif kind == "J":
+            elif prefix == keys.JOB_PREFIX:
                 job = from_item(Job, item)
                 if job.state == PENDING_CONSTRAINT:
                     end(unit, job, SUSPENDED, now)

@@ -38,9 +38,9 @@ from tidegate_core.shard.schedule_state import (
     fires_through,
     goes_on_at,
     oldest_kept_generation,
+    parsed,
     stopped,
 )
-from tidegate_core.shard.spec_cache import parsed
 
 SPANS_KEPT = 8
 """Spans in each of two lists of the state: suspensions, for explanations, and stopped clocks, for late events. A list has 224 bytes of the

@@ -26,10 +26,9 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.rows.store_operations import Batch, Delete
-from tidegate_core.rows.timer import TimerRow
-from tidegate_core.shard.schedule_state import fires
+from tidegate_core.rows.trigger_rows import TimerRow
+from tidegate_core.shard.schedule_state import fires, parsed
 from tidegate_core.shard.shard_cache import ShardCache
-from tidegate_core.shard.spec_cache import parsed
 
 ACTOR = "tidegate"
 
@@ -113,7 +112,7 @@ class ApplyAfterTimedResume(ApplyRequest):
         if state is None or not _has_ended(state, lane.host.now) or state.position > self.row.origin:
             return
         assert state.until is not None
-        timer = TimerRow(at=state.until, kind="U", ref=keys.schedule_ref(state.namespace, state.name))
+        timer = TimerRow(at=state.until, kind=keys.RESUME_TIMER, ref=keys.schedule_ref(state.namespace, state.name))
         # A reading may have begun before the end of the suspension. Events between the two were ignored, so only later readings serve.
         begun = self.ends.setdefault(state.until, lane.host.readings.begun)
         try:
@@ -175,7 +174,11 @@ def resume_when_due(timer: TimerRow, memory: ShardCache, recurring: RecurringQue
         reason="the suspension has ended",
     )
     row = InboxRow(
-        namespace=namespace, name=name, kind="Q", origin=FIRST_POSITION.text(), body=request.to_json().decode()
+        namespace=namespace,
+        name=name,
+        kind=keys.REQUEST_INBOX,
+        origin=FIRST_POSITION.text(),
+        body=request.to_json().decode(),
     )
     return ResumeWhenDue(row=row, memory=memory, recurring=recurring, announce=_nobody, arrived=begun, timer=timer)
 

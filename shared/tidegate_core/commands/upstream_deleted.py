@@ -35,8 +35,8 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.shard.events.outbox import ACTIVATION_SLACK_MS
+from tidegate_core.shard.schedule_state import parsed
 from tidegate_core.shard.shard_cache import ShardCache
-from tidegate_core.shard.spec_cache import parsed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,11 @@ class RemoveUpstream(ApplyRequest):
         if not self.memory.settled.waits(self.ref):
             return False
         own = (self.row.namespace, self.row.name)
-        rows = [row for row in self.memory.inbox.values() if row.kind == "X" and (row.namespace, row.name) == own]
+        rows = [
+            row
+            for row in self.memory.inbox.values()
+            if row.kind == keys.EVENTS_INBOX and (row.namespace, row.name) == own
+        ]
         return any(map(self._tells_of_it, rows))
 
     def _tells_of_it(self, row: InboxRow) -> bool:
@@ -148,7 +152,7 @@ def upstream_gone(
         actor=ACTOR,
         reason=f"{upstream}, which it waited for, was deleted",
     )
-    asked = replace(row, kind="Q", origin=FIRST_POSITION.text(), body=request.to_json().decode())
+    asked = replace(row, kind=keys.REQUEST_INBOX, origin=FIRST_POSITION.text(), body=request.to_json().decode())
     return RemoveUpstream(
         row=asked,
         memory=memory,

@@ -1,4 +1,6 @@
-"""What the parts of a partition actor share: operations, the checked clock, timers, the facts of the holding."""
+"""The shared parts of a partition actor: operations, clock, alarms, assignment, and calls to the
+driver with retries.
+"""
 
 from __future__ import annotations
 
@@ -34,15 +36,15 @@ RETRY_FIRST_MS = 100
 RETRY_LAST_MS = 500
 DRAIN_CHECK_FIRST_MS = 5
 DRAIN_CHECK_LAST_MS = 40
-"""Whoever hands over looks ever less often whether it may: most is done within a few looks, a cut may take a minute."""
+"""Interval of the drain check, which grows: most drains end within a few checks, a transaction may take a minute."""
 PRODUCE_RETRY_FIRST_MS = 500
 PRODUCE_RETRY_LAST_MS = 4_000
 ERROR_CHARACTERS_MAX = 1_000
-"""Of an error's text in a log line: a store's message may quote what was sent."""
+"""Characters of an error in a log line: a store's message may quote what was sent."""
 
 
 class Fenced(Exception):
-    """A write was refused because a newer epoch exists: everything of this holding ends."""
+    """A write was refused because a newer epoch exists: all work of this assignment ends."""
 
     def __init__(self, key: Key) -> None:
         super().__init__(f"fenced at {key.pk}/{key.sk}")
@@ -50,14 +52,14 @@ class Fenced(Exception):
 
 
 class NewerOwnerExists(Exception):
-    """A holder with a newer map, or a later one of this topic partition, exists: this one must not go on as it is."""
+    """An owner with a newer map, or a later owner of this topic partition, exists: this one must not continue."""
 
 
 class InvalidEffect(Exception):
-    """The store will never do what was asked, as it is: whoever asked has to do without.
+    """The store can never carry out the effect, so its author must work without it.
 
     Attributes:
-        keys: Of all items that it was about; not all of them are to blame.
+        keys: Keys of all items in the effect; not all of them are at fault.
     """
 
     def __init__(self, what: str, message: str, keys: Sequence[Key]) -> None:
@@ -66,7 +68,7 @@ class InvalidEffect(Exception):
 
 
 class InvalidWrite(InvalidEffect):
-    """A transaction, of which nothing was applied, or a batch, of which some may have been."""
+    """An invalid transaction, of which nothing was applied, or an invalid batch, of which a part may have been."""
 
     def __init__(self, written: Transaction | Batch, message: str) -> None:
         kind = "transaction" if isinstance(written, Transaction) else "batch"
@@ -74,14 +76,14 @@ class InvalidWrite(InvalidEffect):
 
 
 class InvalidRead(InvalidEffect):
-    """A read, of a key that no item can have."""
+    """An invalid read, with a key that no item can have."""
 
     def __init__(self, effect: Effect, message: str) -> None:
         super().__init__("read", message, effect.keys if isinstance(effect, Read) else ())
 
 
 class Countdown:
-    """Waits for a number of things that go on side by side."""
+    """Waits for the end of a number of concurrent operations."""
 
     def __init__(self, host: ActorContext, count: int) -> None:
         self._host = host
@@ -99,7 +101,7 @@ class Countdown:
 
 
 def run_concurrently(host: ActorContext, operations: Sequence[Operation[None]]) -> Operation[None]:
-    """Runs operations at the same time, until all have ended."""
+    """Runs operations concurrently until all have ended."""
     countdown = Countdown(host, len(operations))
     for operation in operations:
         host.operations.start(_counted(operation, countdown))
@@ -112,14 +114,14 @@ def _counted(operation: Operation[None], countdown: Countdown) -> Operation[None
 
 
 class ActorContext:
-    """One per partition actor.
+    """The context of one partition actor.
 
-    The clock never goes back: `now` is the latest instant that the driver ever told (DESIGN 2).
+    Its clock never goes back: `now` is the latest instant that the driver reported.
 
     Attributes:
-        store_seen: When the store last answered, whatever it said.
-        writes: Version in which rows are written by now (`rows/schema_version.py`).
-        readings: What was read of topics' ends (`read_end_offsets`).
+        store_seen: Time of the store's last answer of any kind.
+        writes: Version in which rows are written at present (`rows/schema_version.py`).
+        readings: Cached end offsets of topics (`read_end_offsets`).
     """
 
     def __init__(self, holding: Assignment) -> None:
@@ -138,24 +140,24 @@ class ActorContext:
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def call_at(self, instant: int, action: Callable[[], None], *, routine: bool = False) -> None:
-        """Calls back at or after the instant, within this life of the holding.
+        """Calls `action` at or after an instant, unless the assignment ends before.
 
         Args:
-            instant: Milliseconds since the epoch.
-            action: Is called once.
-            routine: It only looks for what got lost on its way, and for rows that come near: nothing is due by itself.
+            instant: Time in ms since the epoch.
+            action: Function to call once.
+            routine: True for a routine check for lost wake-ups and approaching rows: nothing is due at its instant.
         """
         self._order += 1
         heapq.heappush(self._alarms, (instant, self._order, action, routine))
 
     def sleep(self, milliseconds: int, *, routine: bool = False) -> Operation[None]:
-        """`yield from host.sleep(...)`; `routine` as of `call_at`."""
+        """Sleeps; `routine` is as in `call_at`."""
         signal = Signal("sleep")
         self.call_at(self.now + milliseconds, lambda: self.operations.raise_(signal), routine=routine)
         yield signal
 
     def wait_while(self, condition: Callable[[], bool]) -> Operation[None]:
-        """For an orderly end: looks again and again, ever less often, until it no longer holds."""
+        """Waits for an orderly end: checks the condition at growing intervals until it is false."""
         pause = DRAIN_CHECK_FIRST_MS
         while condition():
             yield from self.sleep(pause)
@@ -165,11 +167,11 @@ class ActorContext:
         return self._alarms[0][0] if self._alarms else None
 
     def next_due(self) -> int | None:
-        """Returns the earliest alarm that is no routine."""
+        """Returns the earliest alarm that is no routine check."""
         return min((alarm[0] for alarm in self._alarms if not alarm[3]), default=None)
 
     def ring(self) -> None:
-        """Runs what is due."""
+        """Runs the alarms that are due."""
         while self._alarms and self._alarms[0][0] <= self.now:
             _, _, action, _ = heapq.heappop(self._alarms)
             action()
@@ -177,13 +179,13 @@ class ActorContext:
     # -- identity -----------------------------------------------------------------------------------------------------
 
     def token(self) -> str:
-        """A token that no other transaction of any process ever has."""
+        """Returns a token that no other transaction of any process ever has."""
         self._tokens += 1
         holding = self.holding
         return f"{holding.owner}/{holding.topic_partition}.{holding.tenure}/{self._tokens}"
 
     def jitter(self, salt: str, span: int) -> int:
-        """A spread of 0..span-1 that is the same for the same owner and salt: the core has no randomness."""
+        """Returns 0..span-1, equal for equal owner and salt: the core has no randomness."""
         weight = self._owner_weight + _weight(salt, behind=len(self.holding.owner))
         return weight * 7919 % max(span, 1)
 
@@ -196,35 +198,38 @@ class ActorContext:
         self.operations.tell(Notice(event, fields))
 
     def failed(self, name: str, about: str, error: Exception) -> None:
-        """Says loudly that something was not done, and what: it must not stop anything else, and must not be silent."""
+        """Reports work that was not done, in the log and by a metric. It stops no other work."""
         touched = [key.sk for key in error.keys] if isinstance(error, InvalidEffect) else []
         text = both_ends(f"{type(error).__name__}: {error}", ERROR_CHARACTERS_MAX)
         self.note("decision_failed", name=name, about=about, keys=list(touched), error=text)
 
     def start_safely(self, name: str, about: str, operation: Operation[None]) -> None:
-        """Starts an operation about one thing, whose failure is told and stops nothing else."""
+        """Starts an operation about one object; its failure is reported and stops no other work."""
         self.operations.start(self.safely(name, about, operation))
 
     def safely(self, name: str, about: str, operation: Operation[None]) -> Operation[None]:
-        """Goes through an operation about one thing; its failure is told, and whoever asked for it goes on."""
+        """Runs an operation about one object; its failure is reported, and the caller continues."""
         try:
             yield from operation
         except Fenced:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is: one poisoned thing must not stop the others
+        except Exception as error:  # noqa: BLE001 - any failure: one faulty object must not stop the others
             self.failed(name, about, error)
 
     def commit_until_settled(
         self, transaction: Transaction, until: int | None = None
     ) -> Operation[Committed | Refused]:
-        """Sends a transaction until its fate is known. Its own success, met as a refusal, counts as success (protocol H15).
+        """Sends a transaction until its outcome is known.
+
+        A refusal that shows the transaction's own token counts as success.
 
         Args:
-            transaction: What is sent.
-            until: It is not sent again later than this: the answer is a refusal then, in doubt if any send had no answer.
+            transaction: Transaction to send.
+            until: Time after which it is not resent. Then the result is a refusal, doubtful if any send had no
+                answer.
 
         Raises:
-            InvalidWrite: The store will never take it.
+            InvalidWrite: The store can never accept it.
         """
         pause = RETRY_FIRST_MS
         doubtful = False
@@ -247,10 +252,10 @@ class ActorContext:
                 return Refused((), doubtful)
 
     def write(self, batch: Batch, *, guarded: bool = False) -> Operation[bool]:
-        """Sends an unconditional batch once; returns whether all of it is acknowledged.
+        """Sends an unconditional batch once. Returns whether the store acknowledged all of it.
 
         Raises:
-            InvalidWrite: The store will never take it; some of it may be there.
+            InvalidWrite: The store can never accept it; a part may be in the store.
         """
         answer = yield Write(batch, guarded)
         if isinstance(answer, Invalid):
@@ -258,14 +263,17 @@ class ActorContext:
         return not isinstance(answer, Unavailable)
 
     def write_for_good(self, batch: Batch) -> Operation[None]:
-        """Sends an unconditional batch until all of it is acknowledged. Raises InvalidWrite."""
+        """Sends an unconditional batch until the store acknowledges all of it. Raises InvalidWrite."""
         pause = RETRY_FIRST_MS
         while not (yield from self.write(batch)):
             yield from self.sleep(pause + self.jitter(batch.name, pause))
             pause = min(2 * pause, RETRY_LAST_MS)
 
     def produce_for_good(self, produce: Produce) -> Operation[str | None]:
-        """Sends a record of our own, which may repeat (its id tells), until it is there; returns why it never will be."""
+        """Sends one of tidegate's own records until it is acknowledged. Returns why it never can be, or None.
+
+        The record may repeat; its id identifies repeats.
+        """
         pause = PRODUCE_RETRY_FIRST_MS
         while True:
             answer = yield produce
@@ -278,7 +286,7 @@ class ActorContext:
             pause = min(2 * pause, PRODUCE_RETRY_LAST_MS)
 
     def produce_once(self, records: Sequence[Produce]) -> Operation[Sequence[Outcome]]:
-        """Sends records once, together and in this order; returns what became of each, once that is known of all."""
+        """Sends records once, together and in this order. Returns the outcome of each once all are known."""
         if not records:
             return ()
         answer = yield ProduceMany(tuple(records))
@@ -286,10 +294,10 @@ class ActorContext:
         return answer.outcomes
 
     def read_for_good(self, effect: Effect) -> Operation[object]:
-        """Asks until there is an answer other than `Unavailable`.
+        """Repeats a read until its result is not `Unavailable`.
 
         Raises:
-            InvalidRead: The store will never answer it.
+            InvalidRead: The store can never answer it.
         """
         pause = RETRY_FIRST_MS
         while True:
@@ -302,11 +310,11 @@ class ActorContext:
             pause = min(2 * pause, RETRY_LAST_MS)
 
     def new_life(self) -> None:
-        """Forgets all operations and alarms: what was fenced must not go on."""
+        """Drops all operations and alarms: fenced work must not continue."""
         self.operations.end_all()
         self._alarms.clear()
 
 
 def _weight(text: str, behind: int = 0) -> int:
-    """Sums a text's letters up, each times its place; `behind` letters stand in front of it."""
+    """Returns the sum of a text's characters, each times its position; `behind` characters precede the text."""
     return sum(map(mul, map(ord, text), count(behind + 1)))

@@ -1,4 +1,4 @@
-"""What happens to a partition actor, besides the answers to what it asked."""
+"""Inputs of a partition actor in addition to results of effects, and the assignment that it serves."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class TopicFacts:
     """A topic as the brokers described it.
 
     Attributes:
-        id: Hex, 32 digits.
-        topic_partitions: Their number.
+        id: Topic id, 32 hex digits.
+        topic_partitions: Number of topic partitions.
     """
 
     name: str
@@ -29,28 +29,31 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a holder of an ownership topic partition knows about itself and the cluster; never changes under it.
+    """The ownership topic partition that a node serves, with the facts about node and cluster.
+
+    It never changes during the assignment.
 
     Attributes:
-        owner: UUID of the process: two processes never share one (protocol H18).
-        node: Name for people.
-        topic_partition: The ownership topic partition `p` that is held.
-        topic_partitions: N of the MAP.
-        map_version: Version of that MAP.
-        former_maps: The maps before it, oldest first: what their holders were dealing with is carried over (`former_maps`).
-        shards: S, fixed for the life of the cluster; shards `s mod N == p` are owned.
-        requests: The topic whose topic partitions decide who owns which shard, as described when the node started.
-        events_topic: Name of the events topic: its id and number are asked of the brokers while it is read (`events_watch`).
+        owner: UUID of the process; no two processes share one.
+        node: Name of the node, for people.
+        topic_partition: Assigned ownership topic partition `p`.
+        topic_partitions: N of the partition map.
+        map_version: Version of that map.
+        former_maps: Earlier maps, oldest first; `shard/map_transition.py` reads the positions of their owners.
+        shards: S, fixed for the life of the cluster; shards with `s mod N == p` are owned.
+        requests: Requests topic, whose topic partitions decide which node owns which shard, as described at the
+            node's start.
+        events_topic: Name of the events topic; its id and number of topic partitions are read while the node runs.
         minimum_period_ms: Shortest period of a time trigger (TIDEGATE_MINIMUM_PERIOD_MS, default 10 s).
-        quotas: What namespaces may ask for (TIDEGATE_QUOTAS).
-        recurring_near_ms: A recurring message whose next fire is further ahead is not read at a recovery, but brought near in its
-            time by a row of its own: two transactions for each such fire. Longer than the window of the messages (1 min).
-        namespaces: Which namespaces the records of the requests and of the events topic may name.
-        writes: Version in which rows were written when the process started (`rows/schema_version.py`); it only rises.
-        readable: What the process can read.
-        tenure: Counts the holdings that this process has had; another one for each actor, so that no token ever repeats
-            when a topic partition comes back to the process.
-        topics: Names of `receipts`, `runs`, `requests_dlq`, `events_dlq`, `runs_dlq`.
+        quotas: Quotas of namespaces (TIDEGATE_QUOTAS).
+        recurring_near_ms: Distance from which a recurring message's next fire is far. A far one is not loaded at
+            recovery; its wake row loads it, at two transactions per fire. Longer than the scheduler's window (1 min).
+        namespaces: Namespaces that records of the requests and events topics may name.
+        writes: Version in which rows were written at the start of the process (`rows/schema_version.py`); it only
+            rises.
+        readable: Row versions that the process reads.
+        tenure: Number of this process's assignment, unique per actor. So no token repeats when a topic partition
+            returns to the process.
     """
 
     owner: str
@@ -79,20 +82,20 @@ class Assignment:
 
     @property
     def requests_topics(self) -> tuple[str, ...]:
-        """Ids of the requests topics that the cluster has had, oldest first; the last one is read."""
+        """Ids of the cluster's requests topics, oldest first; the last one is in use."""
         return tuple(dict.fromkeys([*(cut.topic_id for cut in self.former_maps), self.requests.id]))
 
     def owned_shards(self) -> range:
         return range(self.topic_partition, self.shards, self.topic_partitions)
 
     def topic_partition_under(self, map_version: int, shard: int) -> int | None:
-        """Returns from which topic partition the shard followed under that map; None for a map that is not known here."""
+        """Returns the topic partition that owned the shard under a map; None for an unknown map."""
         present = Cut(self.map_version, self.topic_partitions, self.requests.id)
         return topic_partition_under((*self.former_maps, present), map_version, shard)
 
 
 class LogRecord(NamedTuple):
-    """A record as read, with the broker's append time in milliseconds. A tuple: each of 50,000 a second is made here once more."""
+    """A record with the broker's append time in ms. It is a tuple because 50,000 per second are created here."""
 
     offset: int
     append_time: int
@@ -111,10 +114,10 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class RecordsArrived:
-    """Records of a topic partition that is being read, in offset order.
+    """Records of a topic partition, in offset order.
 
     Attributes:
-        topic_id: Of the topic that they lie in: another one than is being read when that was made anew under its name.
+        topic_id: Id of the records' topic; it differs from the expected one after the topic was recreated.
     """
 
     topic: str
@@ -125,7 +128,7 @@ class RecordsArrived:
 
 @dataclass(frozen=True, slots=True)
 class Woken:
-    """Somebody says that there is something for the shard; a lost poke costs latency only."""
+    """A wake-up: a row of the shard needs a check. A lost one costs only latency."""
 
     shard: int
     run_id: str | None = None
@@ -134,19 +137,22 @@ class Woken:
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """Rows are written in this version by now (`tidegate migrate --finish`); repeats and older ones change nothing."""
+    """Rows are written in this version from now on (`tidegate migrate --finish`).
+
+    A repeated or older input changes nothing.
+    """
 
     writes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """The topic partition is being given away in an orderly manner: finish what is under way, then say `Drained`."""
+    """The topic partition is given away in order: finish the present work, then emit `Drained`."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetOutOfRange:
-    """The log no longer holds the position (retention overtook it): never a silent jump."""
+    """The log no longer holds the position, because of retention. The reader never skips silently."""
 
     topic: str
     topic_partition: int
@@ -155,7 +161,7 @@ class OffsetOutOfRange:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time has passed; given at the latest at `next_wake`."""
+    """Time has passed; given at `next_wake` at the latest."""
 
 
 Input: TypeAlias = Begin | RecordsArrived | Woken | Migrated | Drain | OffsetOutOfRange | Tick | EffectResult

@@ -1,4 +1,4 @@
-"""What a lane is given to do: decisions, which share a transaction, and procedures, which need several of them."""
+"""Work for the shard writer: decisions share a transaction, procedures need several."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 
 class Decision(Protocol):
-    """A pure step: reads and writes through the unit of work. Run again from the start when something was missing or refused,
-    so it must look at the present state first and do nothing when its work is done already.
+    """A pure step that reads and writes through a unit of work.
+
+    It runs again from the start when an item was missing or the transaction refused. So it must read the present
+    state first, and do nothing when its work is already done.
     """
 
     @property
@@ -24,21 +26,21 @@ class Decision(Protocol):
 
     @property
     def about(self) -> str:
-        """The schedule, run or row that it decides on, for whoever reads the log."""
+        """Schedule, run or row that it decides about, for the log."""
         ...
 
     @property
     def stale(self) -> tuple[Key, ...]:
-        """Items that others may have written since they were last read."""
+        """Items that other writers may have changed since the last read."""
         ...
 
     def decide(self, unit: UnitOfWork, now: int) -> None: ...
 
 
 class Procedure(ABC):
-    """Something that needs the lane for more than one transaction.
+    """Work that needs the shard writer for more than one transaction.
 
-    A base class and no protocol: each piece of work is asked several times which of the two it is.
+    It is a base class and not a protocol, because the type of each work item is checked several times.
     """
 
     @property
@@ -51,7 +53,10 @@ class Procedure(ABC):
 
     @property
     def ordering_key(self) -> str | None:
-        """What it goes in order with: it does not pass what stands aside and is of the same. None: with nothing."""
+        """Key by which it keeps order: it does not pass a deferred procedure with the same key.
+
+        None: it may pass all.
+        """
         return None
 
     @abstractmethod
@@ -59,10 +64,12 @@ class Procedure(ABC):
 
 
 class Deferred(Exception):
-    """A procedure cannot go on before something is known that may take long. It is begun anew then; what stands behind it goes on.
+    """A procedure waits for an answer that may take long.
+
+    It starts again after that; the work after it continues.
 
     Attributes:
-        until_known: Waits until it is known.
+        until_known: Operation that waits for the answer.
     """
 
     def __init__(self, why: str, until_known: Callable[[], Operation[None]]) -> None:

@@ -1,8 +1,9 @@
-"""What a holder has read of topics' ends, and what it found out of those that did not tell: one reading serves many requests.
+"""Cache of topics' end offsets, and of topics that gave none: one reading serves many requests.
 
-An activation needs ends that were read after its request had arrived, and no later ones (DESIGN 7). So readings are numbered as
-they begin, and whoever needs one remembers how many had begun by then: each with a higher number serves it. Behind an outage
-thousands of requests lie in an inbox; the first one reads, and those that lay there by then take what it has read.
+An activation needs end offsets that were read after its request had arrived, and no later ones. So readings have
+numbers in the order of their starts. A request remembers the latest number at its arrival, and any reading with a
+higher number serves it. After an outage thousands of requests lie in an inbox: the first one reads, and all that were
+there by then use its result.
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 SILENT, MISSING = "silent", "missing"
-"""What is found out about a topic that does not answer at once."""
+"""Findings about a topic that does not answer at once."""
 SILENT_FOR_MS = 60_000
-"""So long that is remembered for requests that arrive later."""
+"""Time for which a finding also serves requests that arrive later."""
 
 
 class EndOffsetCache:
-    """One per holder.
+    """The cache of one partition actor.
 
     Attributes:
-        begun: Number of the latest reading that has begun; whoever needs one that begins from now on remembers it.
+        begun: Number of the latest started reading; a request that needs a later one remembers it.
     """
 
     def __init__(self) -> None:
@@ -28,35 +29,35 @@ class EndOffsetCache:
         self._untold: dict[str, tuple[int, int, str]] = {}
 
     def begin(self) -> int:
-        """Returns the number of a reading that is asked for now."""
+        """Returns the number of a reading that starts now."""
         self.begun += 1
         return self.begun
 
     def store(self, topic: str, number: int, ends: Mapping[str, int]) -> None:
-        """A reading has its answer; empty: the topic is not there."""
+        """Stores the result of a reading; an empty one means that the topic does not exist."""
         if number > self._ends.get(topic, (0, {}))[0]:
             self._ends[topic] = number, dict(ends)
         since, _, what = self._untold.get(topic, (0, 0, ""))
         if number > since and (ends or what == SILENT):
-            self._untold.pop(topic, None)  # It tells again.
+            self._untold.pop(topic, None)  # It answers again.
 
     def ends(self, topic: str, after: int) -> dict[str, int] | None:
-        """Returns a topic's ends as a reading found them that began later than that one."""
+        """Returns a topic's end offsets from a reading with a higher number than `after`."""
         number, ends = self._ends.get(topic, (0, {}))
         return dict(ends) if number > after else None
 
     def found_out(self, topic: str, number: int, now: int, what: str) -> None:
-        """A topic that did not answer at once is silent, or missing: found out by a reading of that number."""
+        """Stores the finding of a reading that a topic is silent or missing."""
         if not (told := self.ends(topic, number)) and (what == MISSING or told is None):
             self._untold[topic] = number, now, what
 
     def fallback(self, topic: str, after: int, recent_at: int | None = None) -> str | None:
-        """Returns what is known of a topic that does not tell, if it was found out later than by that reading.
+        """Returns the finding about a topic without end offsets, if a later reading than `after` made it.
 
         Args:
-            topic: Its name.
-            after: Number of that reading. No age alone: how long it takes until a request is decided is up to the store.
-            recent_at: The present, for those whom it serves as well that it was found out within the last minute.
+            topic: Name of the topic.
+            after: Number of that reading. Age alone does not suffice, because a request may wait long for the store.
+            recent_at: Present time, for requests that a finding of the last minute also serves.
         """
         number, since, what = self._untold.get(topic, (0, 0, ""))
         is_recent = recent_at is not None and recent_at - since < SILENT_FOR_MS

@@ -1,8 +1,8 @@
-"""Runs an actor's operations: generators that yield effects and are resumed with the answers.
+"""Runs an actor's operations: generators that yield effects and resume with their results.
 
-An operation reads as a straight line (`verdict = yield from ask(Commit(...))`) and yet does no I/O: between two yields it is a
-pure function of its answers. `yield` takes one effect, a tuple of effects (the answers come together, in order), or a
-`Signal` to wait for. Everything happens in the order in which answers arrive; there is no other source of order.
+An operation reads as a straight line (`verdict = yield from ask(Commit(...))`) but does no I/O: between two yields it
+is a pure function of its results. It yields one effect, a tuple of effects (whose results come together, in order),
+or a `Signal` to wait for. Everything runs in the order in which results arrive; there is no other source of order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, eq=False)
 class Signal:
-    """Something an operation can wait for; `raise_` wakes all who wait. Waiters decide anew what they woke up for."""
+    """A signal that operations can wait for. `raise_` wakes them all; each must check again what it waited for."""
 
     name: str
     raised: bool = False
@@ -28,7 +28,7 @@ class Signal:
 
 @dataclass(slots=True)
 class _Pending:
-    """An operation that waits for the answers to what it asked."""
+    """An operation that waits for results of effects."""
 
     operation: Operation[Any]
     results: list[Result | None]
@@ -43,7 +43,7 @@ Operation: TypeAlias = Generator[Yielded, Any, T]
 class Operations:
     """All operations of one actor.
 
-    `asked` fills with what the driver must carry out; the owner of this object hands it out after each step.
+    `asked` collects the effects for the driver; the owner of this object hands them out after each step.
     """
 
     def __init__(self) -> None:
@@ -56,17 +56,17 @@ class Operations:
         self.asked: list[EffectRequest] = []
 
     def start(self, operation: Operation[Any]) -> None:
-        """Starts an operation; it runs at once, or as soon as the operation that starts it yields."""
+        """Starts an operation. It runs at once, or as soon as the operation that starts it yields."""
         self._live[operation] = None
         self._ready.append((operation, None))
         self._run()
 
     def tell(self, effect: Effect) -> None:
-        """Hands out an effect whose answer nobody awaits."""
+        """Emits an effect without a result."""
         self.asked.append(EffectRequest(0, effect))
 
     def answer(self, answer: EffectResult) -> None:
-        """Takes an answer; one that nobody awaits any more is dropped."""
+        """Takes a result; one that no operation awaits is dropped."""
         awaited = self._pending.pop(answer.token, None)
         if awaited is None:
             return
@@ -79,11 +79,11 @@ class Operations:
             self._run()
 
     def awaits(self, token: int) -> bool:
-        """Whether somebody waits for this answer still."""
+        """Returns whether an operation still awaits this result."""
         return token in self._pending
 
     def raise_(self, signal: Signal) -> None:
-        """Wakes the operations that wait for the signal; when none does, the next to wait goes on at once."""
+        """Wakes the operations that wait for the signal. If none does, the next one to wait continues at once."""
         if not signal.waiting:
             signal.raised = True
             return
@@ -93,7 +93,7 @@ class Operations:
         self._run()
 
     def end_all(self) -> None:
-        """Ends every operation but the one that calls this; answers still to come find nobody."""
+        """Ends every operation except the calling one; outstanding results are dropped."""
         self._pending.clear()
         self._ready.clear()
         live, self._live = self._live, {}
@@ -101,12 +101,12 @@ class Operations:
             if operation is self._resumed:
                 self._live[operation] = None
             else:
-                # Closed and not just forgotten: the collector would do it at some other moment, in some other order.
+                # Closed explicitly: the garbage collector would close it at another moment, in another order.
                 operation.close()
 
     def _run(self) -> None:
         if self._running:
-            return  # Called from within an operation: the loop below goes on with what was added.
+            return  # Called from within an operation: the loop below continues with the new work.
         self._running = True
         try:
             while self._ready:
@@ -144,3 +144,29 @@ class Operations:
             self._next_token += 1
             self._pending[token] = (pending, index)
             self.asked.append(EffectRequest(token, effect))
+
+
+class Mutex:
+    """Runs one of its operations at a time; the others wait, in no particular order."""
+
+    def __init__(self, operations: Operations, name: str) -> None:
+        self._operations = operations
+        self._is_taken = False
+        self._given_back = Signal(name)
+
+    def of(self, operation: Operation[T]) -> Operation[T]:
+        """Runs an operation once no other runs. Raises what the operation raises."""
+        while self._is_taken:
+            yield self._given_back
+        self._is_taken = True
+        try:
+            result = yield from operation
+        except Exception:  # Not on close: then all other operations are closed too.
+            self._give_back()
+            raise
+        self._give_back()
+        return result
+
+    def _give_back(self) -> None:
+        self._is_taken = False
+        self._operations.raise_(self._given_back)

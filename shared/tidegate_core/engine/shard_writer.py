@@ -1,10 +1,11 @@
-"""A shard's run-plane transactions: one at a time, several decisions in each (DESIGN 4).
+"""The shard writer: a shard's transactions, one at a time, with several decisions in each.
 
-One at a time because every transaction checks the lease item, and DynamoDB cancels one of two transactions that touch the
-same item. Several in each because a store answer costs milliseconds and a decision microseconds.
+One at a time, because every transaction checks the lease item, and DynamoDB cancels one of two transactions on the
+same item. Several decisions in each, because a store answer takes milliseconds and a decision microseconds.
 
-A decision that raises, or that the store calls invalid when it comes alone, is dropped and told of: whatever is wrong with
-one schedule, run or request, everything behind it goes on.
+If a decision raises, or its own transaction is invalid for the store, it is dropped and reported. So a faulty
+schedule, run or request never stops the work queued after it. It promises no effect of queued work: a closed writer
+leaves it to the successor.
 """
 
 from __future__ import annotations
@@ -29,32 +30,33 @@ from tidegate_core.rows.keys import lease, shard_pk
 from tidegate_core.rows.scope_suspension import ScopeSuspensions
 from tidegate_core.rows.store_operations import Action, Check, Item, Key, Page, RangeRead, Transaction
 from tidegate_core.writes.conditions import holds_lease
+from tidegate_core.writes.fencing import adopt_suspensions, finish_suspensions
 from tidegate_core.writes.read_cache import View
-from tidegate_core.writes.scope_suspension import adopt_suspensions, finish_suspensions
 from tidegate_core.writes.unit_of_work import NotAtHand, UnitOfWork
 
 GROUP_MAX = 16
-"""Decisions in one transaction: about 5 actions each stay below DynamoDB's 100."""
+"""Decisions in one transaction: with about 5 actions each they stay below DynamoDB's 100."""
 RANGE_ITEMS_MAX = 500_000
-"""Items of one range: above it memory, not the store, is the limit (100,000 evidence chunks, as many open jobs)."""
+"""Items of one range; above it memory is the limit, not the store (100,000 evidence chunks, as many open jobs)."""
 REFUSED_KEPT = 64
-"""Refused transactions of which a copy may still be on its way. Where more are refused in a minute, what a copy of an earlier one does is found
-by the next owner alone.
+"""Refused transactions of which a late copy may still arrive.
+
+With more refusals in a minute, the effect of an earlier copy is found only by the next owner.
 """
 READS_PER_DECISION_MAX = 1_000
-"""Reads that one decision may ask for, one after the other: a few are usual, and the view holds 64 ranges."""
+"""Reads that one decision may request one after the other. A few are usual; the cache holds 64 ranges."""
 
 
 class RangeTooLarge(Exception):
-    """More than anything tidegate keeps in one range: going on with a part of it would decide wrongly."""
+    """A range holds more items than tidegate ever stores in one. A decision from a part of it would be wrong."""
 
 
 class ReadsWithoutEnd(Exception):
-    """A decision needs more at once than the view holds: what it reads next pushes out what it read before."""
+    """A decision needs more at once than the cache holds: each further read evicts an earlier one."""
 
 
 class WriterClosed(Exception):
-    """The lane takes no more work, so a procedure that has longer to go leaves the rest to the successor."""
+    """The shard writer takes no more work, so a long procedure leaves the rest to the successor."""
 
 
 W = TypeVar("W", bound=Work)
@@ -66,7 +68,7 @@ def _nothing() -> Operation[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Mark(Procedure):
-    """Says that the queue has come so far. It asks for nothing, so it cannot fail."""
+    """A procedure that signals that the queue has reached it. It requests nothing, so it cannot fail."""
 
     passed: Signal
     name: str = "mark"
@@ -81,21 +83,21 @@ class _Mark(Procedure):
 
 
 class ShardWriter:
-    """The queue and its single worker.
+    """The queue of a shard's work and its single worker.
 
     Args:
         host: Shared parts of the partition actor.
-        shard: Whose lane it is.
+        shard: Shard of this writer.
         epoch: Epoch under which the shard was acquired.
-        controls: Version of the wide controls that the lease carries.
-        observe: Called with every item written (None = deleted) once a transaction is committed: all that is
-            kept in memory, and all that follows from a change, derives from the rows.
-        settled: Called after each transaction, also after one that had nothing to write.
-        failed: Called with work that was dropped because it cannot be done, and why.
-        before: What has to be in the store before anything is decided from it.
+        controls: Version of the scope suspensions in the lease.
+        observe: Called with every written item (None = deleted) after a commit. Everything in memory derives from
+            these rows.
+        settled: Called after each transaction, also after a decision without writes.
+        failed: Called with dropped work and its error.
+        before: Operation that must be complete before each decision.
 
     Attributes:
-        ended_through: Version of the wide controls of which all that a suspend ends has ended here.
+        ended_through: Version of the scope suspensions that this shard has carried out completely.
     """
 
     def __init__(
@@ -125,48 +127,49 @@ class ShardWriter:
         self._aside: list[Procedure] = []
         self._aside_of: set[str] = set()
         self._back: list[Procedure] = []
-        self._work = Signal(f"lane {shard}")
+        self._work = Signal(f"shard writer {shard}")
         self._alone = 0
         self._busy = False
         self._closed = False
         self._refused_lately: dict[str, tuple[Key, ...]] = {}
 
     def add(self, work: Work) -> None:
-        """Queues work; order of arrival is order of service. A closed lane leaves it to the successor."""
+        """Queues work in order of arrival. A closed writer leaves it to the successor."""
         if not self._closed:
             self._queue.append(work)
             self.host.operations.raise_(self._work)
 
     def add_first(self, *works: Work) -> None:
-        """Queues work that takes the place of what is dropped: in front of all that waits, in this order."""
+        """Queues replacements of dropped work before all queued work, in this order."""
         if not self._closed:
             self._queue.extendleft(reversed(works))
             self.host.operations.raise_(self._work)
 
     def add_urgent(self, procedure: Procedure) -> None:
-        """Queues what comes next, before all that waits: a stop must not stand behind what it stops.
+        """Queues a procedure before all other work: a suspension must not wait for the work that it stops.
 
-        A queue of its own, because a group in the making counts on the order of the other one.
+        It has its own queue, because a transaction under construction relies on the order of the main queue.
         """
         if not self._closed:
             self._urgent.append(procedure)
             self.host.operations.raise_(self._work)
 
     def queued(self, kind: type[W]) -> Iterator[W]:
-        """Yields what waits of a kind, in the order in which it has its turn."""
+        """Yields the queued work of a type, in order."""
         return (work for work in self._queue if isinstance(work, kind))
 
     def wait_for_queued(self) -> Operation[None]:
-        """Waits until all that is queued now has been done, or dropped, or stands aside. For what goes on beside the lane; of one that closes the end
-        never comes.
+        """Waits until all work that is queued now is done, dropped or deferred.
+
+        For operations that run concurrently with the writer. If the writer is closed, the wait never ends.
         """
-        passed = Signal(f"lane {self.shard} has come so far")
+        passed = Signal(f"shard writer {self.shard} reached a mark")
         self.add(_Mark(passed))
         yield passed
 
     @property
     def standing_aside(self) -> int:
-        """How many procedures stand aside: nobody deals with them for now."""
+        """Number of deferred procedures."""
         return len(self._aside)
 
     @property
@@ -174,7 +177,7 @@ class ShardWriter:
         return not self._busy and not self._queue and not self._urgent and not self._back
 
     def close(self) -> None:
-        """Takes no more work after what is under way (drain)."""
+        """Takes no more work after the present one (drain)."""
         self._closed = True
         self._queue.clear()
         self._urgent.clear()
@@ -182,7 +185,7 @@ class ShardWriter:
         self._back.clear()
 
     def serve(self) -> Operation[None]:
-        """The worker: an operation that never ends."""
+        """Runs the worker: an operation that never ends."""
         while True:
             if self._back:
                 back, self._back = self._back, []
@@ -212,11 +215,11 @@ class ShardWriter:
         except WriterClosed:
             return
         except Deferred as why:
-            self._stand_aside(procedure, why)
-        except Exception as error:  # noqa: BLE001 - whatever it is: what stands behind it goes on
+            self._defer(procedure, why)
+        except Exception as error:  # noqa: BLE001 - any failure: the work queued after it goes on
             yield from self._drop(procedure, error)
 
-    def _stand_aside(self, procedure: Procedure, why: Deferred) -> None:
+    def _defer(self, procedure: Procedure, why: Deferred) -> None:
         if self._closed:
             return
         self._aside.append(procedure)
@@ -226,7 +229,10 @@ class ShardWriter:
             self.host.operations.start(self._take_back(why))
 
     def _take_back(self, why: Deferred) -> Operation[None]:
-        """What stands aside comes before all that waits: it was there first. Not amid a group in the making, which counts on the order."""
+        """Queues the deferred procedures again, before all queued work, because they were there first.
+
+        They wait for the end of a transaction under construction, which relies on the order of the queue.
+        """
         yield from why.until_known()
         self._back = self._take_aside()
         self.host.operations.raise_(self._work)
@@ -237,9 +243,9 @@ class ShardWriter:
         return aside
 
     def _drop(self, work: Work, error: Exception) -> Operation[None]:
-        """Tells of work that cannot be done; unless it only looks so, to an owner that is none any more.
+        """Reports work that failed, unless the failure came from a lost ownership.
 
-        What was read before another owner's writes does not fit to what is read after them.
+        Reads from before and after another owner's writes do not fit together.
 
         Raises:
             Fenced: Another owner has acquired the shard.
@@ -258,7 +264,7 @@ class ShardWriter:
     # -- for procedures -----------------------------------------------------------------------------------------------
 
     def decide_alone(self, decision: Decision) -> Operation[None]:
-        """Runs one decision in a transaction of its own until it is committed (or has nothing to write)."""
+        """Runs one decision in its own transaction until it is committed or has nothing to write."""
         pause = RETRY_FIRST_MS
         while True:
             self.view.forget(decision.stale)
@@ -273,7 +279,9 @@ class ShardWriter:
             pause = min(2 * pause, RETRY_LAST_MS)
 
     def adopt_suspensions(self, controls: ScopeSuspensions) -> Operation[None]:
-        """Works under these wide controls from now on: the lease carries their version before anything is decided from them.
+        """Works under these scope suspensions from now on.
+
+        The lease carries their version before any decision uses them.
 
         Raises:
             Fenced: Another owner has acquired the shard.
@@ -286,7 +294,10 @@ class ShardWriter:
         self.controls = controls
 
     def finish_suspensions(self) -> Operation[None]:
-        """Says in the lease that nothing is left to be done here for the wide controls that it carries. Raises Fenced."""
+        """Records in the lease that the shard has carried out the scope suspensions of the lease's version.
+
+        Raises Fenced.
+        """
         version = self.controls.version
         yield from self._move_lease(finish_suspensions(self.shard, self._epoch, version, self.host.token()))
 
@@ -295,7 +306,7 @@ class ShardWriter:
             raise Fenced(lease(self.shard))
 
     def commit_alone(self, name: str, actions: Sequence[Action], token: str, witness: Key) -> Operation[bool]:
-        """Sends what depends on no revision under the lease; returns whether it was carried out.
+        """Sends actions that depend on no revision, with the lease check. Returns whether they were applied.
 
         Raises:
             Fenced: Another owner has acquired the shard.
@@ -303,14 +314,14 @@ class ShardWriter:
         check = Check(lease(self.shard), holds_lease(self._epoch, self.controls.version))
         verdict = yield from self.host.commit_until_settled(Transaction(name, (check, *actions), token, witness))
         if isinstance(verdict, Refused):
-            self._look_for_a_fence(verdict)
+            self._check_fence(verdict)
         return isinstance(verdict, Committed)
 
     def yield_turn(self) -> Operation[None]:
-        """Lets the decisions at the head of the queue have a transaction; for procedures that need many.
+        """Runs one transaction of the decisions at the head of the queue; for procedures that need many transactions.
 
         Raises:
-            Closed: It is for the successor to go on.
+            WriterClosed: The successor must continue the procedure.
         """
         if self._closed:
             raise WriterClosed
@@ -318,12 +329,12 @@ class ShardWriter:
             yield from self._decide_together()
 
     def fetch(self, need: NotAtHand) -> Operation[None]:
-        """Reads what a decision lacked into the view."""
+        """Reads the items that a decision lacked into the cache."""
         if need.keys:
             found = yield from self.host.read_for_good(Read(need.keys))
             assert isinstance(found, Items)
             self.view.learn(need.keys, found.found)
-            self.view.forget_elsewhere()  # It is older than what was read now.
+            self.view.forget_elsewhere()  # Those rows are older than this read.
             yield from self._take_in_late(found.found.values())
         for low, high in need.ranges:
             items = yield from self.read_range(low, high)
@@ -332,7 +343,7 @@ class ShardWriter:
             self.view.learn_elsewhere(rows, (yield from self._first_of(rows)))
 
     def _first_of(self, rows: RangeRead) -> Operation[list[Item]]:
-        """Reads as many of the rows as are wanted: a page may hold fewer although there are more."""
+        """Reads as many rows as the decision requested: a page may hold fewer although more exist."""
         found: list[Item] = []
         while True:
             page = yield from self.host.read_for_good(ReadRange(rows))
@@ -366,21 +377,22 @@ class ShardWriter:
         yield from self._read_ahead(group)
         unit = self._unit()
         taken: list[Decision] = []
-        for decision in group:  # No further ones: what they call stale was not forgotten before the read.
+        # Only these: the items that later work calls stale were not dropped from the cache before the read.
+        for decision in group:
             if isinstance(decision, Procedure) or not self._queue:
                 break
             try:
                 yield from self._decide_with_reads(unit, decision)
                 unit.keep()
-            except Exception as error:  # noqa: BLE001 - too large, or a bug: it must not stop what stands behind it
+            except Exception as error:  # noqa: BLE001 - too large, or a bug: the work after it goes on
                 unit.drop()
                 if not taken and self._queue:
                     self._queue.popleft()
                     yield from self._drop(decision, error)
-                break  # In company it is tried again, alone: what is wrong may be the company.
+                break  # It runs again alone, because the fault may lie in the combination.
             taken.append(decision)
             if not self._queue:
-                break  # Closed while it was reading: what was decided goes out, the rest is the successor's.
+                break  # Closed during a read: the decisions so far are sent, the rest is the successor's.
             self._queue.popleft()
             if unit.goes_on:
                 break
@@ -398,12 +410,12 @@ class ShardWriter:
             return
         if not committed:
             self._queue.extendleft(reversed(taken))
-            self._alone = len(taken)  # One by one, so that the refused one holds nobody up.
+            self._alone = len(taken)  # One by one, so that the refused decision delays no other.
         elif unit.goes_on:
             self._queue.appendleft(taken[-1])
 
     def _read_ahead(self, group: list[Work]) -> Operation[None]:
-        """One read for what the group's decisions ask for first, instead of one each; one alone asks for itself."""
+        """Reads at once what the decisions of the transaction request first. A single decision reads for itself."""
         if len(group) == 1 and not isinstance(group[0], Procedure):
             self.view.forget(group[0].stale)
             return
@@ -417,14 +429,14 @@ class ShardWriter:
                 work.decide(scratch, self.host.now)
             except NotAtHand as need:
                 wanted.update(dict.fromkeys(need.keys))
-            except Exception:  # noqa: BLE001, S112 - met again, and dealt with, when it is decided
+            except Exception:  # noqa: BLE001, S112 - raised again when the decision runs
                 continue
         if not wanted:
             return
         try:
             yield from self.fetch(NotAtHand(keys=tuple(wanted)))
         except InvalidRead:
-            return  # Whoever is to blame meets it again, alone.
+            return  # The decision that causes the error meets it again, alone.
 
     def _decide_with_reads(self, unit: UnitOfWork, decision: Decision) -> Operation[None]:
         self.view.forget_elsewhere()
@@ -439,11 +451,11 @@ class ShardWriter:
         raise ReadsWithoutEnd(f"{decision.name} of {decision.about}")
 
     def _commit(self, unit: UnitOfWork, name: str) -> Operation[bool]:
-        """Returns whether what the unit holds is now in the store; False when it is certain that it is not, and never will be.
+        """Returns whether the writes are in the store; False when they certainly are not and never will be.
 
         Raises:
             Fenced: Another owner has acquired the shard.
-            InvalidWrite: The store will never take it.
+            InvalidWrite: The store can never accept the transaction.
         """
         if unit.is_empty:
             self._carry_out(unit)
@@ -451,7 +463,7 @@ class ShardWriter:
         transaction = unit.transaction(name, self.host.token())
         verdict = yield from self.host.commit_until_settled(transaction, unit.sent_until)
         if isinstance(verdict, Refused):
-            self._look_for_a_fence(verdict)
+            self._check_fence(verdict)
         applied = isinstance(verdict, Committed)
         if isinstance(verdict, Refused) and verdict.doubtful:
             applied = yield from self._void(unit, transaction.token)
@@ -466,7 +478,7 @@ class ShardWriter:
     def _refused(self, unit: UnitOfWork, transaction: Transaction, verdict: Refused) -> None:
         self.view.forget(action.key for action in transaction.actions)
         if not verdict.doubtful:
-            # What stood in the way is known now: a key that is used once and is used already would be refused for ever.
+            # Caches the items that caused the refusal. Otherwise a used-up single-use key would be refused forever.
             self.view.learn(
                 [key for key, _ in verdict.failed],
                 {key: item for key, item in verdict.failed if item is not None},
@@ -478,8 +490,11 @@ class ShardWriter:
         self.host.note("transaction_refused", name=transaction.name, shard=self.shard, keys=list(failed))
 
     def _take_in_late(self, items: Iterable[Item]) -> Operation[None]:
-        """A second copy of what was refused is carried out where its conditions hold again when it comes: a limit that was full has a slot again.
-        What it wrote is read, and observed as it is now: of a run that nobody knows a stop would not ask.
+        """Observes the effect of a refused transaction whose late copy was applied after all.
+
+        A copy is applied when its conditions hold again on arrival, for example when a full limit has a free permit.
+        Its rows are read and observed as they are now. Otherwise a suspension would not end a run that this owner
+        does not know.
         """
         if not self._refused_lately:
             return
@@ -493,31 +508,34 @@ class ShardWriter:
             self._settled()
 
     def _void(self, unit: UnitOfWork, token: str) -> Operation[bool]:
-        """A send without an answer may be applied late, when the condition that refused it holds again: make that impossible.
+        """Makes sure that a send without an answer is not applied later, when the condition that refused it holds again.
 
-        Returns whether it was applied meanwhile.
+        Returns whether it was applied in between.
 
         Raises:
             Fenced: Another owner has acquired the shard.
         """
         void = unit.void(self.host.token())
         if void is None:
-            return False  # It only makes new items, under keys that are used once: applied late, it is found by its replay.
+            return False  # It only creates items under single-use keys; if it is applied late, its replay finds it.
         verdict = yield from self.host.commit_until_settled(void)
         if not isinstance(verdict, Refused):
             return False
-        self._look_for_a_fence(verdict)
+        self._check_fence(verdict)
         yield from self._take_in_late(item for _, item in verdict.failed if item is not None)
-        # What was there, and only this owner removes, is gone: so this was done.
+        # An item that existed, and that only this owner removes, is gone: so the transaction was applied.
         return any(
             unit.removes(key) if item is None else item.get("w") == token
             for key, item in verdict.failed
             if key != lease(self.shard)
         )
 
-    def _look_for_a_fence(self, verdict: Refused) -> None:
-        """A lease that has this epoch, and carries what this lane has moved it to, refuses what was decided beside the lane, at a
-        drain, from the controls of before. They only rise, so it will never be applied.
+    def _check_fence(self, verdict: Refused) -> None:
+        """Raises Fenced when the lease shows another owner.
+
+        The lease may carry this epoch and the version that this writer adopted. Then it refuses only a transaction
+        that was decided from an older version during a drain. Versions only rise, so that transaction can never be
+        applied.
 
         Raises:
             Fenced: Another owner has acquired the shard.

@@ -1,10 +1,8 @@
-"""One schedule's evidence while one decision counts: what is open grows, waits, becomes a job or is given up (I3).
+"""The evidence of one schedule within one decision: evidence grows, waits, becomes a job or expires (I3).
 
-The rules are the automaton's (`triggers/latches.py`); here they become rows. Evidence is judged by append times: each
-entry first lets all deadlines pass that lie before it, however late and in whatever company it is counted.
-
-The automaton's time is that of the schedule's clock, which stands still in `hold` and `freeze` (`schedule_state.py`); only rows have
-instants of the world.
+`language/triggers/latches.py` has the rules as an automaton; this module turns its results into rows. Append times
+decide: each entry first passes all deadlines before it, regardless of when and with which others it is counted. The
+automaton uses the schedule's clock, which stops in `hold` and `freeze` (`schedule_state.py`). Rows hold real time.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from tidegate_core.engine.clock_tolerance import CLOCK_OFF_MS_MAX
+from tidegate_core.engine.membership_lease import CLOCK_OFF_MS_MAX
 from tidegate_core.evidence.late_events import place_late_entries
 from tidegate_core.evidence.tick_cursor import UnusedTicks, take_ticks
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
@@ -27,7 +25,7 @@ from tidegate_core.rows.evidence import Evidence, EvidenceChunk
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.events.evidence_log import (
     STILL,
     Entry,
@@ -69,18 +67,18 @@ from tidegate_core.shard.timer_rows import job_made, move_rows, pending_reminder
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 Groups: TypeAlias = dict[str, tuple[str | None, list[Entry]]]
-"""What is counted, by the evidence that it belongs to, with the value that it is paired by."""
+"""Entries by the group of their evidence, with the pairing value."""
 
 
 @dataclass(slots=True)
 class OpenEvidence:
-    """Evidence in hand.
+    """Evidence in memory.
 
     Attributes:
-        stored: As it lies in the store; None when it was opened just now. `evidence` is what the schedule's state and this
-            decision make of it.
-        log: All that was counted, in order; `unwritten` is its end.
-        apart: It lies before what is stored in time: it becomes a job at once, or nothing; its row is never written.
+        stored: Stored evidence; None for new evidence. `evidence` is its form after state and decision.
+        log: All counted entries in order, `unwritten` at the end.
+        apart: True for evidence that lies before the stored one in time. It becomes a job at once or expires; its row
+            is never written.
     """
 
     evidence: Evidence
@@ -97,7 +95,7 @@ class OpenEvidence:
 
 @dataclass(slots=True)
 class _Past:
-    """What was counted, and where the automaton is after it; `opener` says what its deadlines are."""
+    """Counted entries and the automaton after them; its deadlines depend on `opener`."""
 
     log: list[Entry] = field(default_factory=list)
     opener: Entry | None = None
@@ -105,14 +103,14 @@ class _Past:
 
 
 class EvidenceAccumulator:
-    """One pass over one schedule's evidence.
+    """One pass over the evidence of one schedule.
 
     Args:
-        unit: Takes what is written.
-        state: The schedule's, as it was read.
-        spec: The version that `state` names.
-        now: The owner's clock.
-        unread: What a time-out did not wait for, for the ledger.
+        unit: Unit of work that takes the writes.
+        state: State of the schedule as read.
+        spec: Definition of the version in `state`.
+        now: Clock of the owner.
+        unread: Topics that a time-out did not wait for, for the ledger.
     """
 
     def __init__(
@@ -127,15 +125,15 @@ class EvidenceAccumulator:
         self._now = now
         self._unread = unread
         self._stopped = stopped(state, now)
-        self._in_vain = UnusedTicks()
+        self._unused_ticks = UnusedTicks()
 
     # -- what callers do ----------------------------------------------------------------------------------------------
 
     def fold_all(self, groups: Groups, through: int) -> int | None:
         """Adds entries of several groups, and the ticks up to `through` between them.
 
-        Returns the instant of the first tick that one decision had no room for, None when it took all of them. Nothing of that
-        instant or a later one is added then: the decision leaves it where it is and goes on (`UnitOfWork.go_on`).
+        Returns the first tick that did not fit into this decision, or None. No entry from that instant on is added:
+        the decision leaves it in place and runs again (`UnitOfWork.go_on`).
         """
         groups, ticks, cut = self._with_ticks(groups, through)
         for tick in ticks:
@@ -148,12 +146,12 @@ class EvidenceAccumulator:
         return cut
 
     def passes_uncounted_deadline(self, groups: Groups, last_at: int, through: int) -> bool:
-        """Whether counting these entries would let a deadline, a reminder or a tick pass that lies behind what is settled.
+        """Returns whether counting these entries would pass a deadline, reminder or tick after the low watermark.
 
         Args:
-            groups: What would be counted.
-            last_at: When the last of it was appended.
-            through: All that was appended by then is counted, or among it.
+            groups: Entries to count.
+            last_at: Append time of the last entry.
+            through: Low watermark: every earlier event is counted or among these.
         """
         tick = self._state.next_tick
         reminder = self._reminder(through + 1)
@@ -166,44 +164,48 @@ class EvidenceAccumulator:
         begins = [(at, self._clock(at)) for at in sorted(times)]
         found = self._open_in(groups)
         due = {each.id: each.deadline - each.stopped for each in found if each.deadline is not None}
-        # What is overdue is decided on behind these: what is left of it then, or what these put off, is due once more.
+        # Overdue evidence is decided after these entries. The rest of it, or what the entries postpone, then has
+        # another deadline.
         overdue = [each for each in found if each.id in due and due[each.id] <= known]
         begins += [(entry["at"], on_the_clock(entry)) for each in overdue for entry in self._lines_of(each)]
         deadlines = [*due.values(), *(begin + wait for at, begin in begins for wait in self._waits(at))]
         return any(known < deadline <= clock for deadline in deadlines)
 
     def _waits(self, at: int) -> list[int]:
-        """Returns how long something may wait that counts from an entry of `at`; none: for ever."""
+        """Returns the waiting times that can count from an entry at `at`; empty = forever."""
         terms = self._trigger.terms(at)
         ends = None if terms.ends_at is None else terms.ends_at - at
         waits = (*terms.ttls, terms.timeout, terms.max_wait, terms.settle, terms.max_settle, ends)
         return [each for each in dict.fromkeys(waits) if each is not None]
 
     def _lines_of(self, evidence: Evidence) -> list[Entry]:
-        """Returns all that was written down of evidence."""
+        """Returns all stored entries of evidence."""
         return [line for chunk in chunks_of(self._unit, evidence.id, evidence.chunks) for line in json.loads(chunk)]
 
     def _clock(self, at: int) -> int:
         return at - stopped_by(self._state, at)
 
     def _open_in(self, groups: Groups) -> list[Evidence]:
-        """Returns the evidence that these entries may meet."""
+        """Returns the evidence that these entries may join."""
         self._have_at_hand(groups)
         held = (self._unit.record(Evidence, self._key(group)) for group in groups)
         return [each for each in held if each is not None and not each.job]
 
     def fold(self, group: str, paired_by: str | None, entries: list[Entry]) -> None:
-        """Adds entries of one group, in the order of their append times."""
+        """Adds entries of one group in the order of their append times."""
         entries = sorted(map(self._with_clock, entries), key=moment_of)
         held = self.stored(group)
         if held is not None and not held.evidence.job:
-            held, entries = self._with_what_was_late(held, paired_by, entries)
+            held, entries = self._with_late_entries(held, paired_by, entries)
         held = self._added(held, group, paired_by, entries)
         if held is not None:
             self._keep(held)
 
     def stored(self, group: str) -> OpenEvidence | None:
-        """Returns the group's open evidence. That of a job which takes nothing up any more is sealed, and that of before a request ends."""
+        """Returns the group's open evidence.
+
+        It seals evidence whose job takes no more events, and ends evidence that a request ends.
+        """
         stored = self._unit.record(Evidence, self._key(group))
         if stored is None:
             return None
@@ -211,7 +213,7 @@ class EvidenceAccumulator:
         if evidence.job and self._sealed(evidence):
             return None
         if not evidence.job and self._is_to_end(evidence):
-            self._end_of_before(stored)
+            self._end_former(stored)
             return None
         if evidence.version != self._state.version:
             return None
@@ -219,16 +221,17 @@ class EvidenceAccumulator:
         return OpenEvidence(evidence, latches, stored, log)
 
     def _sealed(self, evidence: Evidence) -> bool:
-        """Seals a job to which pages are still to come, if it is one: of an update, of a suspend that dropped it (a wide one as well), or of a
-        resume that has cut it.
+        """Seals the evidence of a job that a page of a request will end: an update, a suspend that drops it, or a resume
+        that cut it.
 
-        What comes is the next one's, as if the pages had been through at once; and its evidence takes this one's place.
+        New events belong to the next job, as if all pages were complete; its evidence takes this one's place.
         """
         state = self._state
         is_former = evidence.version != state.version
         of_late = state.shedding is None and evidence.first_at > state.activated_at + CLOCK_OFF_MS_MAX
         if of_late and not is_former and not self._unit.drops(evidence.namespace, evidence.first_at):
-            return False  # No page is about what came since the last of these requests: nothing has to be read.
+            # No page concerns evidence that is younger than the last of these requests, so no read is needed.
+            return False
         job = self._unit.record(Job, keys.job(self._unit.shard, evidence.id))
         if job is None or not (is_former or self._ends(job)):
             return False
@@ -236,17 +239,18 @@ class EvidenceAccumulator:
         return True
 
     def _ends(self, job: Job) -> bool:
-        """Whether a page that is still to come may be about the job."""
+        """Returns whether an outstanding page may concern the job."""
         is_of_a_request = job.generation < oldest_kept_generation(self._state) or is_cut(self._state, job)
         return is_of_a_request or self._unit.drops(job.namespace, job.satisfied_at)
 
     def _is_to_end(self, evidence: Evidence) -> bool:
         return is_of_ended_generation(self._state, evidence) or self._unit.drops(evidence.namespace, evidence.first_at)
 
-    def _end_of_before(self, stored: Evidence) -> None:
-        """Ends what pages of a request are still to end, as if they had been through at once: what comes is the next one's.
+    def _end_former(self, stored: Evidence) -> None:
+        """Ends evidence that a page of a request would end, as if all pages were complete: new events belong to the next
+        evidence.
 
-        The answer, which is to list it, does not come by here; so the ledger does.
+        The request's answer does not list it, so the ledger does.
         """
         state = self._state
         reason = "suspended"
@@ -258,7 +262,7 @@ class EvidenceAccumulator:
         end_evidence(self._unit, stored, self._now)
 
     def _counted(self, evidence: Evidence) -> tuple[list[Entry], Latches]:
-        """Returns all that was written down of evidence, and where the automaton is after it."""
+        """Returns all stored entries of evidence and the automaton after them."""
         chunks = chunks_of(self._unit, evidence.id, evidence.chunks)
         name = (evidence.id, evidence.version)
         past = self._unit.derived.of(name, chunks, _Past, self._go_through)
@@ -274,14 +278,14 @@ class EvidenceAccumulator:
         replayed(past.latches, entries)
 
     def pass_time(self, held: OpenEvidence) -> None:
-        """Lets the deadline pass that the evidence's row stands for."""
+        """Passes the deadline of the evidence's timer row."""
         assert held.evidence.deadline is not None
         kept = self._until(held, held.evidence.deadline - held.evidence.stopped)
         if kept is not None:
             self._keep(kept)
 
     def pass_time_through(self, group: str, at: int) -> None:
-        """Lets all deadlines of the group's evidence pass that lie before an instant or on it: nothing else has come by then."""
+        """Passes all deadlines of the group's evidence up to an instant, inclusive: no other event came by then."""
         kept = self._until(self.stored(group), self._clock(at))
         if kept is not None:
             self._keep(kept)
@@ -292,13 +296,13 @@ class EvidenceAccumulator:
             self._keep(kept)
 
     def next_id(self, group: str) -> str:
-        """Returns the id of the next evidence, which is that of the job that it will become."""
+        """Returns the id of the next evidence and of its job."""
         self._state = replace(self._state, seals=self._state.seals + 1)
         mark = seal_mark(self._state.seals, group or None)
         return run_id(self._unit.shard, self._state.incarnation, self._trigger.type, mark)
 
     def add_job(self, job: Job) -> None:
-        """Makes a job; the next reminder counts from it."""
+        """Creates a job; the next reminder counts from it."""
         self._unit.put_new(job, job.key(self._unit.shard))
         every = self._trigger.at_least_every
         if every is not None:
@@ -306,12 +310,13 @@ class EvidenceAccumulator:
 
     @property
     def made_at(self) -> int:
-        """As of the state, after what was decided here."""
+        """Creation time of the last job, decisions of this pass included."""
         return self._state.made_at
 
     def reminded(self, at: int) -> None:
-        """A reminder has made nothing: as if a job had been made then, so that looking at it again finds it dealt with. Where something was
-        unread for long the next one has come by now, and waits as well.
+        """Settles a reminder that created no job, as if a job had been created then.
+
+        If topics were unread for long, the next reminder may be due as well and waits.
         """
         every, following = self._trigger.at_least_every, self._state.next_nominal
         assert every is not None
@@ -319,16 +324,16 @@ class EvidenceAccumulator:
         self._state = replace(self._state, made_at=at, reminder=at + every if has_come else None)
 
     def close(self) -> None:
-        """Writes the schedule's state, once for all that has happened."""
+        """Writes the schedule's state once, with all changes."""
         before, state = self._before, self._state
-        self._in_vain.tell(self._unit, self._now, self._unread)
+        self._unused_ticks.tell(self._unit, self._now, self._unread)
         if state == before:
             return
         self._unit.put(state, state.key(self._unit.shard))
         move_rows(self._unit, before, state)
 
     def _have_at_hand(self, groups: Iterable[str]) -> None:
-        """Reads the rows of several groups' evidence at once: one by one they would cost a round trip each."""
+        """Reads the evidence of several groups at once: one by one, each would cost a round trip."""
         self._unit.items([self._key(group) for group in groups])
 
     def _key(self, group: str) -> Key:
@@ -337,7 +342,10 @@ class EvidenceAccumulator:
     # -- entries ------------------------------------------------------------------------------------------------------
 
     def _with_ticks(self, groups: Groups, through: int) -> tuple[Groups, list[Tick], int | None]:
-        """Takes the ticks up to `through`; returns what is counted with them, and `fold_all`'s cut."""
+        """Takes the ticks up to `through`.
+
+        Returns the entries to count with them, the ticks, and the result of `fold_all`.
+        """
         through = min(through, self._now)
         self._state, ticks = take_ticks(self._unit, self._state, self._trigger, through)
         cut = self._state.next_tick
@@ -350,7 +358,7 @@ class EvidenceAccumulator:
         return {**entry, STILL: still} if still else entry
 
     def _opener(self, log: list[Entry]) -> Entry:
-        """Returns the entry that opened the evidence of which a log tells."""
+        """Returns the entry that opened the evidence with this log."""
         return log[0]
 
     def _latches(self, first: Entry) -> Latches:
@@ -360,13 +368,15 @@ class EvidenceAccumulator:
             terms = replace(terms, ends_at=terms.ends_at - first.get(STILL, 0))
         return Latches(self._trigger.is_satisfied_by, terms)
 
-    def _with_what_was_late(
+    def _with_late_entries(
         self, held: OpenEvidence, paired_by: str | None, entries: list[Entry]
     ) -> tuple[OpenEvidence | None, list[Entry]]:
-        """Counts what was over before the last of what is here came; returns the evidence, and what is still to be counted.
+        """Counts late entries that were over before the last stored entry.
 
-        It was read late, from another topic partition. Counted like the rest it would fire with what came long after it, or what
-        is here would be given up with it.
+        Returns the evidence and the remaining entries.
+
+        They came from another topic partition that was read later. If they counted like others, evidence would fire
+        together with much later entries, or stored entries would expire with them.
         """
         last_at = held.latches.last_at
         late = [entry for entry in entries if on_the_clock(entry) < last_at]
@@ -388,20 +398,20 @@ class EvidenceAccumulator:
             counted = counted_of(entry)
             held = self._until(held, counted.at, counted.appended)
             if is_of_a_tick(entry) and held is not None and held.latches.is_latched(counted.leaf):
-                continue  # It is latched: another tick says nothing more.
+                continue  # It is latched; another tick adds nothing.
             if counted.gone and (held is None or not held.latches.holds(counted)):
-                continue  # There is nothing to take back: it never came, or a job has it already.
+                continue  # There is nothing to withdraw: the entry never came, or a job has it.
             if held is None:
                 held = self._opened(group, paired_by, entry, apart=apart)
             held.write_down(entry)
             held.latches.add(counted)
-            # What was read late may have come first: time-outs count from it, and so does what is told of them.
+            # A late entry may be the first: time-outs count from it, and the ledger states it.
             held.evidence = replace(held.evidence, first_at=min(held.evidence.first_at, entry["at"]))
             held = self._judged(held)
         return held
 
     def _judged(self, held: OpenEvidence) -> OpenEvidence | None:
-        """Returns the evidence after an entry: fired, if that was enough, or gone, if that was the last of it."""
+        """Returns the evidence after an entry; None when it fired and closed, or lost its last entry."""
         if held.evidence.job:
             return held
         if held.latches.fires:
@@ -412,13 +422,14 @@ class EvidenceAccumulator:
         return held
 
     def _until(self, held: OpenEvidence | None, at: int, appended: int = 0) -> OpenEvidence | None:
-        """Lets the deadlines pass that lie before `at` or on it, by the schedule's clock.
+        """Passes the deadlines up to `at` on the schedule's clock, inclusive.
 
-        A reminder is an instant of the world: amid a suspension, in which that clock stands still, `appended` tells what came before it.
+        A reminder is an instant in real time. During a suspension the schedule's clock stops, so `appended` tells
+        which events precede the reminder.
         """
         while held is not None and not held.evidence.job:
             if held.latches.fires:
-                # A node had counted its log by another rule: no deadline is left to wait for.
+                # An older release counted its log by another rule: no deadline is left to wait for.
                 return self._passed(held, Due(at, "fire"))
             due = held.latches.due()
             reminder = self._reminder(held.evidence.first_at)
@@ -433,8 +444,10 @@ class EvidenceAccumulator:
         return held
 
     def _reminder(self, since: int) -> int | None:
-        """Returns the first reminder from an instant on that has come and is not decided: what is there then makes a job, before what comes
-        later is looked at. The state names the earliest one; where more than one waits the others follow it at their pace.
+        """Returns the first undecided reminder that is due at or after an instant.
+
+        Evidence at that time becomes a job before later events count. The state names the earliest reminder; further
+        waiting ones follow at their pace.
         """
         every = self._trigger.at_least_every
         if every is None or not fires(self._state):
@@ -448,7 +461,7 @@ class EvidenceAccumulator:
     def _passed(self, held: OpenEvidence, due: Due) -> OpenEvidence | None:
         if due.outcome in {"fire", "partial"} and fires(self._state):
             return self._fire(held)
-        if due.outcome != "forget":  # Also what would fire while the schedule is drained: that makes no jobs.
+        if due.outcome != "forget":  # Also when it would fire while the schedule is drained, which creates no jobs.
             self._give_up(held, "trigger_timeout")
             return None
         counts = held.latches.counts
@@ -480,7 +493,10 @@ class EvidenceAccumulator:
         return OpenEvidence(evidence, latches, apart=apart)
 
     def _fire(self, held: OpenEvidence) -> OpenEvidence | None:
-        """The job exists. With `take: all` it absorbs until its admission; else what comes next is the next one's."""
+        """Creates the job.
+
+        With `take: all` it absorbs events until its admission; otherwise later events belong to the next job.
+        """
         sealed = held.apart or self._trigger.take == "exactly_n" or self._trigger.opens_by_tick
         self._write_log(held)
         job = self._job(held)
@@ -498,7 +514,7 @@ class EvidenceAccumulator:
         upstream = upstream_of(holding)
         ticked = [entry["at"] for entry in holding if is_of_a_tick(entry)]
         paired = evidence.value if self._trigger.correlate else (upstream or {}).get("correlation")
-        # Of a job that a tick has helped to make it is the tick: what it was planned for (CD-055).
+        # If a tick helped to create the job, the tick is its nominal time.
         nominal = max(ticked, default=self._now)
         return replace(
             waiting_job(self._state, self._spec, evidence.id, "events", nominal, self._now),
@@ -510,10 +526,10 @@ class EvidenceAccumulator:
         )
 
     def _give_up(self, held: OpenEvidence, reason: str, counts: tuple[int, ...] | None = None) -> None:
-        """It did not become a job in time."""
+        """Records that the evidence did not become a job in time."""
         detail = self._trigger.missing(counts or held.latches.counts) or ""
         if held.stored is None and UnusedTicks.concerns(held.evidence, held.log):
-            self._in_vain.add(held.evidence, reason, detail)
+            self._unused_ticks.add(held.evidence, reason, detail)
             return
         self._write_log(held)
         expire_evidence(self._unit, held.evidence, detail, reason, self._now, self._unread)
@@ -530,7 +546,7 @@ class EvidenceAccumulator:
         self._unit.delete(stored.key(self._unit.shard))
         if stored.deadline is not None:
             ref = evidence_ref(stored.namespace, stored.name, stored.correlation)
-            self._unit.forget_row(keys.timer(self._unit.shard, stored.deadline, "E", ref))
+            self._unit.forget_row(keys.timer(self._unit.shard, stored.deadline, keys.EVIDENCE_TIMER, ref))
 
     def _write_log(self, held: OpenEvidence) -> None:
         chunks = held.evidence.chunks
@@ -557,7 +573,7 @@ class EvidenceAccumulator:
             return
         ref = evidence_ref(evidence.namespace, evidence.name, evidence.correlation)
         if before is not None:
-            self._unit.forget_row(keys.timer(self._unit.shard, before, "E", ref))
+            self._unit.forget_row(keys.timer(self._unit.shard, before, keys.EVIDENCE_TIMER, ref))
         if evidence.deadline is not None:
-            row = TimerRow(at=evidence.deadline, kind="E", ref=ref, detail=evidence.correlation)
+            row = TimerRow(at=evidence.deadline, kind=keys.EVIDENCE_TIMER, ref=ref, detail=evidence.correlation)
             self._unit.set_row(row, row.key(self._unit.shard))

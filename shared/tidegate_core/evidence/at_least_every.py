@@ -1,8 +1,6 @@
-"""A job at the latest so long after the last one, with what is there (SEMANTICS 5.6: "100 GB, or every 4 h").
+"""Decides about reminders of `at_least_every`: a job at the latest so long after the last one ("100 GB, or every 4 h").
 
-The schedule's next reminder is its state's `next_nominal`, moved by every job that it makes, and by those that are asked for. A reminder that has come is
-handed on as a deadline of evidence, because that waits for all that was appended before it: downtime must not change what a
-job is told.
+`shard/timer_rows.py` sets the reminders and turns a due one into a deadline of evidence.
 """
 
 from __future__ import annotations
@@ -16,13 +14,12 @@ from tidegate_core.language.values.instants import Instant
 from tidegate_core.rows import keys
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.jobs import waiting_job, write_ledger
-from tidegate_core.shard.reminders import AT_LEAST
-from tidegate_core.shard.schedule_state import awaits_backlog_cut, fires, oldest_kept_generation, parks
+from tidegate_core.shard.schedule_state import awaits_backlog_cut, fires, oldest_kept_generation, parks, spec_of
 from tidegate_core.shard.shard_cache import ShardCache
-from tidegate_core.shard.spec_cache import spec_of
 from tidegate_core.shard.timer_rows import (
+    AT_LEAST,
     is_dealt_with,
     leave,
     take_again_if_forgotten,
@@ -32,12 +29,14 @@ from tidegate_core.writes.unit_of_work import UnitOfWork
 
 @dataclass(frozen=True, slots=True)
 class AtLeastEvery:
-    """Decides on a reminder: what is there becomes a job, or nothing does where nothing is, or where a job waits already.
+    """Decides about a reminder: present evidence becomes a job.
+
+    Without evidence, or with a waiting job, no job is created.
 
     Attributes:
-        through: All that was appended by then is counted.
-        unread: What was not read in time, for the ledger.
-        memory: Keeps what waits for the end of a wide suspend, and knows what is counted and which jobs wait.
+        through: Low watermark of the decision.
+        unread: Topics that were not read in time, for the ledger.
+        memory: Cache with deferred rows, low watermarks and waiting jobs.
     """
 
     row: TimerRow
@@ -67,12 +66,12 @@ class AtLeastEvery:
         gathering = EvidenceAccumulator(unit, state, spec, now, self.unread)
         if gathering.fold_all({}, self.row.at) is not None:
             gathering.close()
-            unit.go_on()  # The row stays: a successor has to find it as well.
+            unit.go_on()  # The row stays, so that a successor finds it as well.
             return
         unit.forget_row(self.row.key(unit.shard))
-        # Who finds out for a deadline before it may come later: what was over by then is not there any more.
+        # The search for an earlier deadline may end later; evidence that was over by then is gone.
         gathering.pass_time_through("", self.row.at)
-        if gathering.made_at == state.made_at:  # Else that has made a job, from which the next reminder counts.
+        if gathering.made_at == state.made_at:  # Otherwise that created a job, from which the next reminder counts.
             self._decide(unit, gathering, state, spec, now)
         gathering.close()
 
@@ -83,16 +82,16 @@ class AtLeastEvery:
         if held is None:
             self._without_evidence(unit, gathering, state, spec, now)
         elif held.evidence.job:
-            # The evidence has a job already, which waits. If nothing was decided here, the reminder would hold up later ones.
+            # The evidence already has a waiting job. Without a decision here, the reminder would delay later ones.
             gathering.reminded(self.row.at)
         else:
             gathering.fire_incomplete(held)
 
     def _is_due(self, unit: UnitOfWork, state: ScheduleState) -> bool:
         if not fires(state) or str(state.generation) != self.row.detail:
-            return False  # The schedule has moved on, and so have its reminders.
+            return False  # The schedule has a new generation, and new reminders.
         if self.row.at < unit.controls.resumed_at(state.namespace):
-            return False  # What was due before a wide resume was ended with all that was pending then.
+            return False  # A scope suspension ended all work that was due before its resume.
         spec = spec_of(unit, state.namespace, state.name, state.version)
         assert spec is not None
         assert isinstance(spec.trigger, EventTrigger)
@@ -105,18 +104,21 @@ class AtLeastEvery:
         assert isinstance(spec.trigger, EventTrigger)
         missing = spec.trigger.shortfalls([0] * len(spec.trigger.leaves()))
         job = replace(waiting_job(state, spec, gathering.next_id(""), "events", now, now), missing=missing)
-        if spec.trigger.allow_empty and self._has_one_that_waits(unit, state):
-            gathering.reminded(self.row.at)  # Else each further one would run behind it, for nothing.
+        if spec.trigger.allow_empty and self._has_waiting_job(unit, state):
+            gathering.reminded(self.row.at)  # Otherwise each further job would run after the waiting one for nothing.
         elif spec.trigger.allow_empty:
             gathering.add_job(job)
         else:
             write_ledger(unit, job, "skipped", "nothing_new", now, "; ".join(job.missing))
             gathering.reminded(self.row.at)
 
-    def _has_one_that_waits(self, unit: UnitOfWork, state: ScheduleState) -> bool:
-        """Whether a job of the schedule's own waits and goes on; what was asked for by hand has its reminder already.
+    def _has_waiting_job(self, unit: UnitOfWork, state: ScheduleState) -> bool:
+        """Returns whether a job of the schedule waits and continues.
 
-        While it is held each reminder makes one, as each instant does: how many go on is what its resume says.
+        A requested job has moved the reminder already.
+
+        During a hold each reminder creates a job, like each instant of a time trigger: its resume decides how many
+        continue.
         """
         if self.memory is None or parks(state):
             return False

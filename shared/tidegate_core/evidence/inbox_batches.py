@@ -1,8 +1,8 @@
-"""Cuts what lies in a schedule's inbox into decisions, in the order in which it was appended (SEMANTICS 6.2).
+"""Splits a schedule's inbox into decisions in the order of append times.
 
-A row holds what one batch of one topic partition brought, so after an outage rows of several topic partitions span the same
-days. Where they do, decisions take of each row what is before an instant: counted row by row, what came first would meet what
-came days later, and what it would have met would come behind it and expire.
+A row holds one batch of one topic partition. After an outage, rows of several topic partitions cover the same days.
+Then decisions take the entries before an instant from each row. If they were counted row by row, early entries would
+meet much later ones, and their real partners would come after them and expire.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ from tidegate_core.rows.store_operations import Key
 from tidegate_core.shard.shard_cache import ShardCache
 
 ACTIONS_PER_EVENT = 7
-"""One that comes behind the time-out of what waits: that evidence with its ledger row, the row's place, time-out and clean-up, then the new
-evidence's chunk and time-out."""
+"""Actions of an event after the time-out of present evidence.
+
+That evidence with ledger row, place, timer row and cleanup, then chunk and timer row of the new evidence.
+"""
 ACTIONS_PER_DECISION = 85
-"""Below DynamoDB's 100 actions with the lease and the state."""
+"""Below DynamoDB's 100 actions with lease and state."""
 
 Row: TypeAlias = tuple[list[int], Key]
-"""The append times of a row's events, in their order."""
+"""The append times of a row's events, ascending, and its key."""
 
 
 class _Piece(NamedTuple):
-    """What one decision counts of a row together: so many events, the first of which was appended at `at`."""
+    """Entries of a row that one decision counts together, the first of which was appended at `at`."""
 
     at: int
     key: Key
@@ -37,12 +39,12 @@ class _Piece(NamedTuple):
 def batch_decisions(
     ref: str, rows: Iterable[tuple[Key, InboxRow]], memory: ShardCache | None = None
 ) -> list[MatchEvents]:
-    """Returns the decisions that count a schedule's inbox rows, in their order.
+    """Returns the decisions that count a schedule's inbox rows, in order.
 
     Args:
-        ref: The schedule.
-        rows: All of them that are there: what is left out would be counted behind it.
-        memory: As of `MatchEvents`.
+        ref: Schedule.
+        rows: All its inbox rows; a missing row would count after the others.
+        memory: As in `MatchEvents`.
     """
     ordered = sorted((append_times(row), key) for key, row in rows)
     left = [piece for together in _overlapping(ordered) for piece in _pieces(together)]
@@ -51,14 +53,14 @@ def batch_decisions(
         number = _fitting(left)
         taken, left = left[:number], left[number:]
         rows_taken = tuple(dict.fromkeys(piece.key for piece in taken))
-        # Of one instant some rows may be left: then all of it that is here is counted, whichever comes first.
+        # If rows of the same instant remain, all present entries of that instant count, whichever comes first.
         before = max(taken[-1].at + 1, left[0].at) if left else None
         decisions.append(MatchEvents(ref, rows_taken, before, memory))
     return decisions
 
 
 def _fitting(pieces: list[_Piece]) -> int:
-    """Returns how many of the pieces one decision counts: of one instant all, unless that alone is too much."""
+    """Returns how many pieces one decision counts: all of an instant, unless that alone is too much."""
     cost = 0
     keys = set[Key]()
     for number, piece in enumerate(pieces):
@@ -71,7 +73,7 @@ def _fitting(pieces: list[_Piece]) -> int:
 
 
 def _overlapping(ordered: list[Row]) -> Iterator[list[Row]]:
-    """Returns the rows, those together whose spans touch."""
+    """Yields the rows, those with overlapping spans together."""
     together: list[Row] = []
     end = 0
     for times, key in ordered:
@@ -86,7 +88,7 @@ def _overlapping(ordered: list[Row]) -> Iterator[list[Row]]:
 
 
 def _pieces(together: list[Row]) -> list[_Piece]:
-    """Returns what may be counted apart: a row that is alone as a whole, others instant by instant."""
+    """Returns the separately countable pieces: a single row as a whole, overlapping rows by instant."""
     if len(together) == 1:
         ((times, key),) = together
         return [_Piece(times[0] if times else 0, key, len(times))]

@@ -1,8 +1,9 @@
-"""What becomes of events that are read behind later ones, of another topic partition: the same as in time (SEMANTICS 6.2, 6.3).
+"""Places events that were read after later ones of another topic partition; the result is the same as in time.
 
-They are gone through anew in the order in which all was appended, with what is here between them. What was over before the
-latest of what is here came stands apart, piece by piece as it met; what would still be here, or would have fired with what is
-here, joins it. What is here stays, also where a latch would have taken it along as it ended: an entry is in one piece of evidence.
+The automaton runs again over late and present entries in the order of their append times. Late entries that were over
+before the latest present entry form pieces of their own. Late entries that would still be present, or would have
+fired with present ones, join them. Present entries stay, even if an ended latch would have removed them: each entry
+is in one piece of evidence.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from tidegate_core.language.triggers.latches import Counted, Due, Latches
 from tidegate_core.shard.events.evidence_log import Entry, counted_of, is_of_a_tick, moment_of
 
 Opens: TypeAlias = Callable[[Entry], Latches]
-"""Gives the automaton of evidence that an entry opens."""
+"""Returns the automaton of evidence that an entry opens."""
 
 
 @dataclass(slots=True)
 class LateEntries:
-    """Where entries belong that were read late, each list in the order of append times.
+    """The places of late entries, each list in the order of append times.
 
     Attributes:
-        apart: Pieces that were over without what is here.
-        joining: What is counted with it.
+        apart: Pieces that were over without present entries.
+        joining: Entries that join the present ones.
     """
 
     apart: list[list[Entry]] = field(default_factory=list)
@@ -32,7 +33,9 @@ class LateEntries:
 
 
 def place_late_entries(opens: Opens, here: Iterable[Entry], late: list[Entry], last_at: int) -> LateEntries:
-    """Returns what becomes of late entries beside what holds in open evidence, the last of which came at `last_at`."""
+    """Returns the places of late entries relative to the present entries of open evidence, the last of which came at
+    `last_at`.
+    """
     walk = _Walk(opens)
     places = [*((entry, False) for entry in here), *((entry, True) for entry in late)]
     for entry, is_late in sorted(places, key=lambda place: moment_of(place[0])):
@@ -41,10 +44,10 @@ def place_late_entries(opens: Opens, here: Iterable[Entry], late: list[Entry], l
 
 
 class _Walk:
-    """The automaton over all of it, in order.
+    """The automaton over all entries in order.
 
-    `_piece` is what is late of the evidence that is open at the moment, `_over` what of that has been forgotten since, and `_meets`
-    whether something that is here belongs to it.
+    `_piece` holds the late entries of the open evidence, and `_over` those that were forgotten since. `_meets` is
+    True when the open evidence has a present entry.
     """
 
     def __init__(self, opens: Opens) -> None:
@@ -69,7 +72,8 @@ class _Walk:
         if self._latches is None:
             self._latches = self._opens(entry)
         if is_late:
-            # What is gone is gone from here, whatever becomes of the rest, and from that: with nothing to take back it says nothing.
+            # A withdrawal removes the entry from the present ones and from this evidence; without an entry to
+            # withdraw it has no effect.
             if counted.gone and (self._meets or (counted.leaf, counted.about) in self._here):
                 self._found.joining.append(entry)
             self._piece.append(entry)
@@ -82,7 +86,7 @@ class _Walk:
             self._end(joins=self._meets)
 
     def found_by(self, last_at: int) -> LateEntries:
-        """What is open at the end is what is here now."""
+        """Returns the places; evidence that is open at the end is the present one."""
         if not self._has_fired:
             self._pass_time(last_at)
             self._join()
@@ -113,7 +117,10 @@ class _Walk:
             self._conclude(fires=False)
 
     def _conclude(self, *, fires: bool) -> None:
-        """What has met nothing that is here is by itself, and so is what time was up for; else what is here fires."""
+        """Ends the open evidence.
+
+        If it has present entries and fires, its late entries join them; otherwise they form a piece.
+        """
         self._has_fired = fires and self._meets
         self._end(joins=self._has_fired)
 

@@ -1,36 +1,38 @@
-"""Events that reached the inbox are counted as evidence; enough of it makes a job (I3, SEMANTICS 5 and 6).
+"""Counts events in the inbox as evidence; enough evidence makes a job (I3).
 
-The inbox rows that are counted are deleted in the very transaction that moves the evidence: replayed rows are gone, and a
-row that is there has not been counted.
+The transaction that moves the evidence deletes the counted inbox rows. So a replayed row is gone, and an existing row
+was never counted. `cutoff_of` excludes events before the schedule's activation and before its scope's last resume.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
+from typing import TypeAlias
 
 from tidegate_core.evidence.accumulator import EvidenceAccumulator, Groups
-from tidegate_core.evidence.event_cutoff import Heard, cutoff_of
 from tidegate_core.evidence.tick_instances import gathering_of
-from tidegate_core.language.events.trigger_facts import fact_from_json
+from tidegate_core.language.events.trigger_facts import Fact, RunFact, fact_from_json
 from tidegate_core.language.triggers.trigger import EventTrigger
 from tidegate_core.rows import keys
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key
+from tidegate_core.shard.events.deferred_inbox import NOTHING
 from tidegate_core.shard.events.evidence_log import Entry, as_json, entry_of
-from tidegate_core.shard.events.low_watermark import NOTHING
+from tidegate_core.shard.events.outbox import ACTIVATION_SLACK_MS
 from tidegate_core.shard.events.subscriptions import RUNS
-from tidegate_core.shard.schedule_state import fires
+from tidegate_core.shard.schedule_state import fires, spec_of
 from tidegate_core.shard.shard_cache import ShardCache
-from tidegate_core.shard.spec_cache import spec_of
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 GROUPS_PER_DECISION = 12
-"""Evidence that one decision counts for, each with seven actions at most (`inbox_batches.py`): a run may be heard by 50 leaves that each have their own."""
+"""Groups that one decision counts for, each with seven actions at most (`inbox_batches.py`): 50 leaves with own groups
+may accept one run.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ class MatchEvents:
     """Counts inbox rows of one schedule, oldest first.
 
     Attributes:
-        before: Only what was appended earlier; the rest stays in its rows for the decisions behind this one. None: all.
-        memory: Keeps what waits for the end of a wide suspend, or for what may have come before it; without it nothing does.
+        before: Append time from which entries stay in their rows for later decisions. None: count all.
+        memory: Cache with deferred rows and low watermarks; without it nothing waits.
     """
 
     ref: str
@@ -69,7 +71,7 @@ class MatchEvents:
             unit.go_on()
 
     def _leave(self, unit: UnitOfWork, row: InboxRow) -> bool:
-        """Leaves a row of a suspended namespace as it is where some of it may count once a resume is heard of."""
+        """Leaves a row of a suspended namespace in place when an unknown resume may let some of it count."""
         last = max(append_times(row), default=0)
         if self.memory is None or not self.memory.left_rows.may_count(unit.controls.version, last):
             return False
@@ -77,7 +79,7 @@ class MatchEvents:
         return True
 
     def _count(self, unit: UnitOfWork, state: ScheduleState, rows: Sequence[InboxRow], now: int) -> _Done:
-        """Counts what was appended before the first tick that there was no room for, and before what waits."""
+        """Counts the entries before the first tick that did not fit, and before the entries that wait."""
         spec = spec_of(unit, state.namespace, state.name, state.version)
         if spec is None or not isinstance(spec.trigger, EventTrigger):
             return _Done()
@@ -93,7 +95,7 @@ class MatchEvents:
         return _Done(waits_from if cut is None else cut, frozenset(sorting.left), cut is not None or bool(sorting.left))
 
     def _waits(self, gathering: EvidenceAccumulator, sorting: _Sorting, through: int) -> bool:
-        """Whether some of it came so late that what is not read yet may have been in time for a deadline, or a tick, before it."""
+        """Returns whether entries must wait: an unread event may be in time for a deadline or tick before them."""
         if self.memory is None or sorting.last_at <= through:
             return False
         settled = self.memory.settled
@@ -101,19 +103,19 @@ class MatchEvents:
             sorting.groups, sorting.last_at, through
         ):
             return False
-        # At once: later decisions of the same transaction wait as well.
+        # At once, so that later decisions of the same transaction wait as well.
         settled.wait(self.ref, sorting.last_at)
         return True
 
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """What became of some rows.
+    """The result of counting some rows.
 
     Attributes:
-        cut: What was appended then or later stays in them; None: nothing does.
-        beside: So does this, wherever it lies: leaves and origins of matches.
-        goes_on: It comes again at once; else whoever it waits for has it counted.
+        cut: Append time from which entries stay in the rows; None: none do.
+        beside: Leaves and origins of further entries that stay.
+        goes_on: True when the decision runs again at once. Otherwise the end of the wait counts them.
     """
 
     cut: int | None = None
@@ -122,15 +124,15 @@ class _Done:
 
 
 def append_times(row: InboxRow) -> list[int]:
-    """Returns when what the row holds was appended, in that order."""
+    """Returns the append times of a row's events, ascending."""
     try:
         return sorted(int(matched["at"]) for matched in json.loads(row.body))
     except (ValueError, TypeError, KeyError):
-        return []  # Whoever counts it fails, and it alone.
+        return []  # Only the decision that counts this row fails.
 
 
 def _matches(row: InboxRow) -> list[Entry]:
-    """Returns a row's matches, each with its fact: leaves that heard the same one have it once in the row."""
+    """Returns a row's matches, each with its fact: leaves that accept the same fact store it once."""
     fact = None
     matches: list[Entry] = json.loads(row.body)
     for matched in matches:
@@ -143,7 +145,7 @@ def _place_of(matched: Entry) -> tuple[int, str]:
 
 
 def _drop_counted(unit: UnitOfWork, row: InboxRow, cut: int | None, beside: Collection[tuple[int, str]]) -> None:
-    """Deletes the row, or leaves in it what is still to be counted: what was appended at `cut` or later, and what is `beside`."""
+    """Deletes the row, or keeps the entries to count later: from `cut` on, and those in `beside`."""
     key = row.key(unit.shard)
     matches = [] if cut is None and not beside else _matches(row)
     left = [each for each in matches if _place_of(each) in beside or (cut is not None and int(each["at"]) >= cut)]
@@ -159,7 +161,7 @@ def _drop_counted(unit: UnitOfWork, row: InboxRow, cut: int | None, beside: Coll
 
 
 class _Sorting:
-    """Matched events as entries, by the evidence that they belong to, so that each evidence item is written once."""
+    """Matched events as entries by group, so that each evidence item is written once."""
 
     def __init__(
         self, trigger: EventTrigger, state: ScheduleState, heard: Heard, rows: Sequence[InboxRow], before: int | None
@@ -173,18 +175,18 @@ class _Sorting:
         self.left: set[tuple[int, str]] = set()
         self.last_at = 0
         for matched in (each for row in rows for each in _matches(row) if before is None or int(each["at"]) < before):
-            # A match of an older generation: it was made before the update, so it is not for the new one.
+            # A match of an older generation was made before the update and does not count for the new one.
             if (matched["incarnation"], matched["generation"]) == (state.incarnation, state.generation):
                 self._add(matched)
 
     def _add(self, matched: Entry) -> None:
         number = matched["leaf"]
         if number >= len(self._leaves):
-            return  # From an index row of a request that came to nothing.
+            return  # From a subscription of a failed request.
         fact = fact_from_json(matched["fact"])
         leaf = self._leaves[number]
         if leaf.event_key(self._namespace) in self._gone:
-            return  # A later life of what was deleted: the trigger does without it.
+            return  # The schedule was deleted and recreated: the trigger works without it.
         key = leaf.accepts(fact, self._namespace) if self._heard(fact, matched) else None
         if key is None:
             return
@@ -195,3 +197,64 @@ class _Sorting:
             return
         self.last_at = max(self.last_at, int(matched["at"]))
         self.groups.setdefault(group, (paired_by, []))[1].append(entry_of(fact, matched, leaf, key))
+
+
+VECTORS_KEPT = 100
+"""Parsed end-offset vectors per process: one for each recently resumed scope."""
+
+Heard: TypeAlias = Callable[[Fact, Entry], bool]
+
+
+def cutoff_of(unit: UnitOfWork, state: ScheduleState) -> Heard:
+    """Returns a function that tells whether a matched fact counts for an active schedule.
+
+    Events count by offset. Events below the activation's end offset have no match, and events below the end offset at
+    the namespace's last resume do not count. Runs count by admission time. The state decides which follow the
+    activation, because a match may come from a former owner's row with another time.
+    """
+    namespace = state.namespace
+    last = unit.controls.resumes(namespace)
+    items = unit.items([keys.offsets_vector(vector) for vector, _ in last])
+    resumes = [
+        _Resume(at, _offsets(str(item["offsets"])))
+        for (_, at), item in zip(last, items, strict=True)
+        if item is not None  # An expired vector is old.
+    ]
+    resumed_at = unit.controls.resumed_at(namespace) if last else 0
+    admitted_from = max(state.activated_at, resumed_at) - ACTIVATION_SLACK_MS
+
+    def heard(fact: Fact, matched: Entry) -> bool:
+        if isinstance(fact, RunFact):
+            return fact.admitted_at >= admitted_from
+        return all(resume.precedes(matched) for resume in resumes)
+
+    return heard
+
+
+@dataclass(frozen=True, slots=True)
+class _Resume:
+    """The boundary between events before and after a resume.
+
+    Attributes:
+        at: Append time of the request.
+        offsets: End offsets that the brokers reported after it.
+    """
+
+    at: int
+    offsets: Mapping[str, int]
+
+    def precedes(self, matched: Entry) -> bool:
+        """Returns whether the event came after the resume.
+
+        The end offsets may lack a topic partition: an inbox may hold events of a topic that was deleted unread, or a
+        topic may be recreated or grow later. Then append times decide, as they bound the suspended spans.
+        """
+        topic_partition, _, offset = str(matched["origin"]).rpartition("/")
+        end = self.offsets.get(topic_partition)
+        return int(matched["at"]) >= self.at if end is None else int(offset) >= end
+
+
+@lru_cache(maxsize=VECTORS_KEPT)
+def _offsets(text: str) -> Mapping[str, int]:
+    offsets: dict[str, int] = json.loads(text)
+    return offsets

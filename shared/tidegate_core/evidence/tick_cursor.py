@@ -1,4 +1,4 @@
-"""Which ticks of a composite's time leaves are taken, and what is told of those that came to nothing (SEMANTICS 6.5)."""
+"""The cursor over the ticks of a composite trigger, and the ledger entry for ticks without effect."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from tidegate_core.shard.jobs import expire_evidence
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 GROUPS_OF_TICKS_MAX = 8
-"""Pieces of evidence that the ticks of one decision belong to: each has rows of its own, and an outage has days of them."""
+"""Pieces of evidence that the ticks of one decision may touch: each has its own rows, and an outage
+has days of ticks.
+"""
 
 
 def take_ticks(
     unit: UnitOfWork, state: ScheduleState, trigger: EventTrigger, through: int
 ) -> tuple[ScheduleState, list[Tick]]:
-    """Takes the ticks up to an instant that has come; returns the state behind them, and those that count.
+    """Takes the ticks up to a past instant. Returns the state after them, and the ticks that count.
 
-    What was due before a wide resume was ended with all that was pending then, as events are: those ticks are passed by at one step.
+    A scope suspension ended all work that was pending before its resume, so ticks before that are skipped in one step.
     """
     if state.next_tick is None or state.next_tick > through:
         return state, []
@@ -39,7 +41,7 @@ def take_ticks(
 
 
 def _beyond(trigger: EventTrigger, ticks: list[Tick]) -> int | None:
-    """Returns the first instant that belongs to more evidence than one decision touches."""
+    """Returns the first tick that exceeds the evidence of one decision."""
     groups: set[str] = set()
     for tick in ticks:
         groups.add(trigger.group_of_tick(tick.at))
@@ -49,9 +51,9 @@ def _beyond(trigger: EventTrigger, ticks: list[Tick]) -> int | None:
 
 
 def first_tick(spec: ScheduleSpec, state: ScheduleState, now: int) -> Next:
-    """Returns the first tick that counts from now on, or how far one decision has searched for it.
+    """Returns the first tick from now on, or the bound of one decision's search.
 
-    It is never where no leaf is of time, or all have run their course.
+    It is `NEVER` without time leaves, or when all of them have ended.
     """
     if not isinstance(spec.trigger, EventTrigger):
         return NEVER
@@ -61,9 +63,9 @@ def first_tick(spec: ScheduleSpec, state: ScheduleState, now: int) -> Next:
 
 @dataclass(slots=True)
 class UnusedTicks:
-    """Evidence of nothing but ticks that was opened and given up within one decision: after an outage there may be hundreds.
+    """Evidence of ticks alone that was opened and expired within one decision: after an outage there may be hundreds.
 
-    One entry of the ledger stands for all of it; it leaves no other row.
+    One ledger entry stands for all of it; it leaves no other row.
     """
 
     last: Evidence | None = None

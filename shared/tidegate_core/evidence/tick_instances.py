@@ -1,7 +1,7 @@
-"""Evidence of a schedule whose ticks each open an instance of their own (`driver: time`, SEMANTICS 6.5 and 6.6).
+"""Evidence of a composite trigger whose ticks each open an instance (`driver: time`).
 
-An instance is evidence whose group is its tick. An event counts for one of them: the oldest open one that lacks it. What none
-lacks waits, as long as its `ttl`, and all that waits is the next tick's: it is the evidence of the group "" till then.
+An instance is evidence whose group is its tick. An event counts for the oldest open instance that lacks it. If none
+lacks it, it waits in the group "" up to its `ttl`, and the next tick takes everything that waits there.
 """
 
 from __future__ import annotations
@@ -35,17 +35,19 @@ from tidegate_core.writes.read_cache import RANGES_MAX
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 OPEN_MAX = 32
-"""Instances of one schedule: a tick that finds so many open ones opens none. An event is looked for in all of them and in the next one,
-and each is a range of the lane's view: well below `RANGES_MAX`.
+"""Open instances of one schedule; a tick beyond that opens none.
+
+An event is searched for in all of them and the next one. Each is a range of the read cache, so this is well below
+`RANGES_MAX`.
 """
 RANGES_BESIDE = 3
-"""What a decision reads beside instances: their list, what waits for a tick, and one more."""
+"""Ranges that a decision reads in addition to instances: their list, the waiting events, and one more."""
 EARLY = ""
-"""Group of what waits for the next tick."""
+"""Group of events that wait for the next tick."""
 
 
 class Instances(EvidenceAccumulator):
-    """One pass over the instances of a schedule. In hand is what the pass has touched; it is written at its end."""
+    """One pass over the instances of a schedule. It keeps changed instances in memory and writes them at its end."""
 
     def __init__(
         self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, now: int, unread: tuple[str, ...] = ()
@@ -73,7 +75,7 @@ class Instances(EvidenceAccumulator):
         return cut
 
     def _with_ticks(self, groups: Groups, through: int) -> tuple[Groups, list[Tick], int | None]:
-        """Takes as much as one decision has room for: of ticks, and of what it reads."""
+        """Takes as many ticks and reads as fit into one decision."""
         cut = self._beyond_the_view(groups)
         if cut is not None:
             groups = {group: (paired, before(entries, cut)) for group, (paired, entries) in groups.items()}
@@ -82,9 +84,9 @@ class Instances(EvidenceAccumulator):
         return groups, ticks, cut if next_tick is None else next_tick
 
     def _beyond_the_view(self, groups: Groups) -> int | None:
-        """Returns when the first entry came for which more would have to be read than the view holds.
+        """Returns the append time of the first entry whose reads exceed the read cache.
 
-        After an outage evidence of hundreds of ticks may be there, all of it open when what is read late was appended.
+        After an outage, evidence of hundreds of ticks may exist, all of it open when the late entry was appended.
         """
         entries = sorted((entry for _, found in groups.values() for entry in found), key=lambda entry: int(entry["at"]))
         read: set[str] = set()
@@ -99,13 +101,13 @@ class Instances(EvidenceAccumulator):
         return self._stored()
 
     def _lines_of(self, evidence: Evidence) -> list[Entry]:
-        """What a tick has opened has one deadline: nothing of it is due once more."""
+        """Evidence that a tick opened has one deadline: no part of it gets another."""
         return super()._lines_of(evidence) if evidence.correlation == EARLY else []
 
     # -- what comes ---------------------------------------------------------------------------------------------------
 
     def _open(self, tick: Entry) -> None:
-        """A tick takes all that waits for it."""
+        """Opens an instance for a tick, with all events that wait."""
         if len(self._open_at(on_the_clock(tick))) >= OPEN_MAX:
             self._skip(tick)
             return
@@ -116,13 +118,13 @@ class Instances(EvidenceAccumulator):
         self._hands[group] = self._judged(held)
 
     def _skip(self, tick: Entry) -> None:
-        """Writes down that a tick has opened no instance, because as many are open as may be."""
+        """Records that a tick opened no instance because the limit of open instances is reached."""
         job = waiting_job(self._state, self._spec, self.next_id(EARLY), "events", tick["at"], self._now)
         detail = f"{OPEN_MAX} instances of the schedule wait already"
         write_ledger(self._unit, job, "skipped", "open_instances", self._now, detail)
 
     def _taken_over(self, group: str, tick: Entry) -> OpenEvidence | None:
-        """Returns what has waited, as evidence of the tick's: it moves as it is, with its entries."""
+        """Returns the waiting evidence as evidence of the tick, with its entries."""
         early = self._until(self._hand(EARLY), on_the_clock(tick))
         self._hands[EARLY] = None
         if early is None:
@@ -141,23 +143,23 @@ class Instances(EvidenceAccumulator):
         else:
             held = self._added(held, group, "", [entry])
         if held is not None and group != EARLY:
-            # What was read late may have come before the tick; what is told of it is the tick.
+            # A late entry may precede the tick; the ledger states the tick.
             held.evidence = replace(held.evidence, first_at=_tick_of(held)["at"])
         self._hands[group] = held
 
     def _expire_alone(self, group: str, entry: Entry) -> None:
-        """It was read so late that it had ceased to hold before the last of what is here came."""
+        """Expires an entry that was read so late that it lapsed before the last present entry came."""
         alone = self._opened(group, "", entry, apart=True)
         alone.write_down(entry)
         alone.latches.add(counted_of(entry))
         self._give_up(alone, "evidence_expired")
 
     def _place_of(self, entry: Entry) -> str:
-        """Returns the group that an entry belongs to."""
+        """Returns the group of an entry."""
         counted = counted_of(entry)
         found = [(group, self._hand(group)) for group in (*self._open_to(counted), EARLY)]
         for group, held in found:
-            # What repeats, replaces or takes back an entry goes to where that is.
+            # A repeat, replacement or withdrawal goes to the evidence with the original entry.
             if held is not None and held.latches.has(counted):
                 return group
         leaf = self._trigger.leaves()[counted.leaf]
@@ -169,10 +171,11 @@ class Instances(EvidenceAccumulator):
         return EARLY
 
     def _open_to(self, counted: Counted) -> list[str]:
-        """Returns the instances that an entry may belong to, the oldest first: no more than may be open, and the next one.
+        """Returns the instances that an entry may belong to, oldest first: at most `OPEN_MAX` and the next one.
 
-        More are there where it was read late, behind ticks of much later; it would have waited for the next one only, for its `ttl`.
-        That one is among them however many were open before it: else what is read late would be nobody's.
+        A late entry may find more, opened by much later ticks. It would have waited only for the next tick, within
+        its `ttl`. The list includes that instance regardless of how many were open before it; otherwise the late
+        entry would belong to none.
         """
         ttl = self._composite.terms_before_tick().ttls[counted.leaf]
         found = self._open_at(counted.at)
@@ -181,7 +184,7 @@ class Instances(EvidenceAccumulator):
         return found[: OPEN_MAX + 1]
 
     def _ticked(self, group: str) -> int:
-        """Returns the instant of a group's tick, by the schedule's clock."""
+        """Returns the tick of a group, on the schedule's clock."""
         at = parse_instant(group)
         return at - stopped_by(self._state, at)
 
@@ -193,7 +196,7 @@ class Instances(EvidenceAccumulator):
         return self._hands[group]
 
     def _open_at(self, at: int) -> list[str]:
-        """Returns the instances whose time is not over at an instant of the schedule's clock, the oldest first."""
+        """Returns the instances that are open at an instant of the schedule's clock, oldest first."""
         stored = {each.correlation: each for each in self._stored()}
         groups = {group for group, each in stored.items() if each.deadline is None or each.deadline - each.stopped > at}
         for group, held in self._hands.items():
@@ -204,14 +207,14 @@ class Instances(EvidenceAccumulator):
         return sorted(groups - {EARLY}, key=parse_instant)
 
     def _stored(self) -> list[Evidence]:
-        """Returns what was there when the pass began, read once: what has changed since is in hand."""
+        """Returns the stored evidence at the begin of the pass, read once; later changes are in memory."""
         if self._listed is None:
             self._listed = self._list()
         return self._listed
 
     def _list(self) -> list[Evidence]:
         ref = keys.schedule_ref(self._state.namespace, self._state.name)
-        items = self._unit.range(f"E#{ref}#", f"E#{ref}#{keys.LAST}")
+        items = self._unit.range(f"{keys.EVIDENCE_PREFIX}{ref}#", f"{keys.EVIDENCE_PREFIX}{ref}#{keys.LAST}")
         found = [present_evidence(self._state, from_item(Evidence, item), self._now) for item in items]
         there = [each for each in found if not is_of_ended_generation(self._state, each)]
         return [each for each in there if not self._unit.drops(each.namespace, each.first_at)]
@@ -235,6 +238,6 @@ def _tick_of(held: OpenEvidence) -> Entry:
 def gathering_of(
     unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, now: int, unread: tuple[str, ...] = ()
 ) -> EvidenceAccumulator:
-    """Returns a pass over a schedule's evidence, as its trigger keeps it."""
+    """Returns a pass over a schedule's evidence, by the kind of its trigger."""
     opens = isinstance(spec.trigger, EventTrigger) and spec.trigger.opens_by_tick
     return (Instances if opens else EvidenceAccumulator)(unit, state, spec, now, unread)

@@ -1,6 +1,6 @@
-"""What may have come in time and is not counted yet: events that nobody has read, ends of runs that nobody has handed on.
+"""Waits for the low watermark: events that no node has read, and ends of runs that no owner has published.
 
-A time-out that one of them could still prevent waits for them, at most 5 minutes (SEMANTICS 6.2, DESIGN 8).
+A time-out that one of these could prevent waits for them, at most 5 minutes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from tidegate_core.engine.actor_context import ActorContext
-from tidegate_core.engine.clock_tolerance import CLOCKS_APART_MS_MAX
+from tidegate_core.engine.membership_lease import CLOCKS_APART_MS_MAX
 from tidegate_core.engine.operations import Operation
 from tidegate_core.language.triggers import RunStatusTrigger
 from tidegate_core.language.triggers.trigger import EventTrigger
@@ -23,33 +23,41 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.effects import FindGaps, Gaps, Items, Membership, ProveMembership, Read, ReadRange
 from tidegate_core.rows.store_operations import Item, Key, Page, RangeRead
 from tidegate_core.shard.events.end_offsets import SILENT_AFTER_MS, as_vector, ends_within, present_sources
-from tidegate_core.shard.spec_cache import parsed
+from tidegate_core.shard.schedule_state import parsed
 from tidegate_core.writes.fencing import whole
 
 PATIENCE_MS = 5 * 60_000
 CHECK_MS = 500
 OFTEN_FOR_MS = 30_000
 SELDOM_CHECK_MS = 2_000
-"""Who has waited for so long may be one of hundreds: each namespace of each shard waits by itself, and for what comes meanwhile once more."""
+"""A wait of this length may be one of hundreds: each namespace of each shard waits separately, and waits again for later
+events.
+"""
 CHECKS_APART_MS_MAX = 10_000
-"""Looks that lie further apart are those of a store that answered nobody, or of a process that stood still: in that time nobody has read
-anything either, so that no more of it counts as waiting.
+"""Checks further apart come from a silent store or a frozen process.
+
+No node read anything in that time, so no more of it counts.
 """
 READ_TOGETHER = 100
 GAPS_AFTER_MS = 1_000
-"""What is being read is read by then: only what stands is looked at, whose marks of transactions look like records."""
+"""Topic partitions in progress are read by then.
+
+Only stuck ones are checked for gaps: transaction markers look like records.
+"""
 
 
 def wait_for_watermark(
     host: ActorContext, shard: int, refs: Sequence[str], through: Instant
 ) -> Operation[tuple[str, ...]]:
-    """Waits until all that could satisfy these schedules and came by then lies in the inbox; returns what was not in time.
+    """Waits until everything that could satisfy these schedules by `through` is in the inbox.
+
+    Returns what was not in time.
 
     Args:
         host: Shared parts of the partition actor.
-        shard: Of the schedules.
-        refs: `<ns>/<name>` of the schedules whose time-outs are due.
-        through: By then; so long ago that no broker dates an event earlier by now.
+        shard: Shard of the schedules.
+        refs: `<ns>/<name>` of the schedules with due time-outs.
+        through: Append time, so long ago that no broker assigns it to a new event.
     """
     upstream = yield from _upstream_schedules(host, shard, refs)
     ahead: Duration = through + CLOCKS_APART_MS_MAX - host.now
@@ -75,17 +83,17 @@ def wait_for_watermark(
             if behind:
                 numbers = sorted(int(place.split("/")[1]) for place in behind)
                 unread.append(f"topic partitions {', '.join(map(str, numbers))} of {_named(host, topic)}")
-        unread += [f"runs of {ref}" for ref in (yield from _with_news_to_tell(host, upstream))]
+        unread += [f"runs of {ref}" for ref in (yield from _with_unpublished_runs(host, upstream))]
         if not unread or patience <= min(host.now - looked_at, CHECKS_APART_MS_MAX):
             return tuple(unread)
         yield from host.sleep(CHECK_MS if patience > PATIENCE_MS - OFTEN_FOR_MS else SELDOM_CHECK_MS)
         while not (yield from _reaches_the_group(host)):
-            # Where the brokers are away nobody reads anything either: it does not count as waiting, and there is nothing to look at.
+            # Without brokers no node reads anything. That time does not count as waiting, and nothing can be checked.
             yield from host.sleep(CHECK_MS)
             looked_at = host.now
         patience -= min(host.now - looked_at, CHECKS_APART_MS_MAX)
         looked_at = host.now
-        # A source that is deleted meanwhile has no reader any more: its position stays where it is for good.
+        # A source that was deleted since has no reader, and its cursor stays where it is.
         still = (yield from present_sources(host)).topics_of(namespaces)
         topics = tuple(topic for topic in topics if topic in {events, *still})
         ends = {topic: offsets for topic, offsets in ends.items() if topic in topics}
@@ -96,7 +104,7 @@ def _named(host: ActorContext, topic: str) -> str:
 
 
 def _ends_of(host: ActorContext, topics: Sequence[str], begun: int) -> Operation[dict[str, dict[str, int]]]:
-    """Returns the ends of those topics that have told them; also of one that has answered later than it was waited for."""
+    """Returns the end offsets of topics that answered, late answers included."""
     told = yield from ends_within(host, topics, SILENT_AFTER_MS)
     late = {topic: host.readings.ends(topic, begun) for topic in topics if topic not in told}
     return told | {topic: ends for topic, ends in late.items() if ends is not None}
@@ -108,9 +116,10 @@ def _reaches_the_group(host: ActorContext) -> Operation[bool]:
 
 
 def _unread(host: ActorContext, ends: Mapping[str, int]) -> Operation[dict[str, tuple[int, int]]]:
-    """Returns position and end of the topic partitions, `<topic id>/<topic partition>`, whose position is before their end.
+    """Returns cursor and end offset of the topic partitions (`<topic id>/<topic partition>`) that are not read to the
+    end.
 
-    What there is to read is what the brokers say now: this node may have started before the topic grew, or was made anew.
+    The end offsets come from the brokers: the topic may have grown or been recreated since this node started.
     """
     if not ends:
         return {}
@@ -131,7 +140,7 @@ def _unread(host: ActorContext, ends: Mapping[str, int]) -> Operation[dict[str, 
 def _with_records(
     host: ActorContext, topic: str, behind: Mapping[str, tuple[int, int]]
 ) -> Operation[dict[str, tuple[int, int]]]:
-    """Returns those between whose position and end there may be a record: others were read to their end, but for marks."""
+    """Returns the topic partitions that may have a record before their end; the others have only markers there."""
     left = dict(behind)
     for topic_id in sorted({place.split("/")[0] for place in behind}):
         numbers = {int(place.split("/")[1]): place for place in behind if place.startswith(f"{topic_id}/")}
@@ -142,15 +151,18 @@ def _with_records(
 
 
 def _present_ends(host: ActorContext, topic: str, known: Mapping[str, int]) -> Operation[dict[str, int]]:
-    """Returns the ends to wait for where the topic may have been made anew meanwhile: those of the new one, and of the old one what its
-    reader may still hand on, which is over once somebody reads the same topic partition of the new one.
+    """Returns the end offsets to wait for when the topic may have been recreated: those of the new topic and some of the
+    old one.
+
+    The reader of the old topic may still pass on its records, until a node reads the same topic partition of the new
+    topic.
     """
     found = yield from ends_within(host, [topic], SILENT_AFTER_MS)
     ends = {**known, **_of_others(found.get(topic, {}), known)}
-    present, _ = _split(next(reversed(ends)))  # What a broker tells late of the former one was known before.
+    present, _ = _split(next(reversed(ends)))  # A late report about the former topic was known before.
     former = {place for place in known if _split(place)[0] != present}
     if not former:
-        return dict(known)  # It has grown at most.
+        return dict(known)  # At most it has grown.
     numbers = [_split(place)[1] for place in ends if place not in former]
     wanted = {number: keys.topic_position(host.holding.cluster_id, present, number) for number in numbers}
     read = yield from host.read_for_good(Read(tuple(wanted.values())))
@@ -172,9 +184,9 @@ def _split(place: str) -> tuple[str, int]:
 
 
 def _upstream_schedules(host: ActorContext, shard: int, refs: Sequence[str]) -> Operation[dict[str, bool]]:
-    """Returns the schedules whose runs these ones listen to, and whether starts count.
+    """Returns the schedules whose runs these schedules subscribe to, and whether starts count.
 
-    Read together: behind an outage hundreds of time-outs are due at once, and none of them is decided before that.
+    They are read together: after an outage hundreds of time-outs are due at once, and each waits for this.
     """
     found = yield from _items(host, {ref: keys.schedule_state(shard, *ref.split("/", 1)) for ref in sorted(set(refs))})
     wanted: dict[str, Key] = {}
@@ -188,7 +200,8 @@ def _upstream_schedules(host: ActorContext, shard: int, refs: Sequence[str]) -> 
         try:
             trigger = parsed(str(definition["spec"])).trigger
         except ValidationError as error:
-            # Its own decision fails for it, and is told and set aside; the time-outs of the others are due.
+            # The schedule's own decision fails for the same reason, is reported and quarantined. The other time-outs
+            # are due.
             host.failed("watermark", ref, error)
             continue
         if isinstance(trigger, EventTrigger):
@@ -200,7 +213,7 @@ def _upstream_schedules(host: ActorContext, shard: int, refs: Sequence[str]) -> 
 
 
 def _items(host: ActorContext, wanted: Mapping[str, Key]) -> Operation[dict[str, Item]]:
-    """Returns the items that are there, under the same names."""
+    """Returns the existing items under the same names."""
     items: dict[str, Item] = {}
     names = list(wanted)
     for first in range(0, len(names), READ_TOGETHER):
@@ -211,20 +224,21 @@ def _items(host: ActorContext, wanted: Mapping[str, Key]) -> Operation[dict[str,
     return items
 
 
-def _with_news_to_tell(host: ActorContext, upstream: Mapping[str, bool]) -> Operation[list[str]]:
-    """Returns the schedules of which a run has ended, or started, that its owner has not handed on to the inboxes yet.
+def _with_unpublished_runs(host: ActorContext, upstream: Mapping[str, bool]) -> Operation[list[str]]:
+    """Returns the schedules with a run whose end or start its owner has not passed to the inboxes.
 
-    Each of their shards is looked at once, and all of them together. Runs first: what ends in between is among what is handed on then.
+    Each shard is read once, all of them together. Runs come first: a run that ends between the reads is in the outbox
+    then.
     """
     told: set[str] = set()
     names = (ref.split("/", 1) for ref in upstream)
     shards = sorted({schedule_shard(namespace, name, host.holding.shards) for namespace, name in names})
-    for item in (yield from _ranges(host, shards, "R#")):
+    for item in (yield from _ranges(host, shards, keys.RUN_PREFIX)):
         ref = keys.schedule_ref(str(item["namespace"]), str(item["name"]))
         has_started = item.get("started_at") is not None and not item.get("told")
         if item.get("ended_at") is not None or (has_started and upstream.get(ref, False)):
             told.add(ref)
-    for item in (yield from _ranges(host, shards, "Z#")):
+    for item in (yield from _ranges(host, shards, keys.OUTBOX_PREFIX)):
         if not item["matched"]:
             fact = json.loads(str(item["fact"]))
             told.add(keys.schedule_ref(fact["namespace"], fact["schedule"]))

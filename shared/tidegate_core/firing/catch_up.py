@@ -1,8 +1,8 @@
-"""Which instants of a time trigger are due, and what becomes of those that were missed (SEMANTICS 3).
+"""The walk over due instants of a time trigger, and the outcome of misfires.
 
-A pure walk from the last scheduled instant, never from now. It may stop anywhere: what it has gathered and not made yet, and how
-many it has made of the same cause, is the cursor in the schedule's state, so that the next transaction, or the next owner
-after a second crash, goes on where it stopped.
+It is pure, and starts at the last scheduled instant, never at now. It may stop anywhere. The state's cursor holds the
+gathered instants without an occurrence, and the number of own jobs for the same span. So the next transaction, or the
+next owner after a second crash, continues where it stopped.
 """
 
 from __future__ import annotations
@@ -18,26 +18,30 @@ from tidegate_core.rows.outage import Outage
 from tidegate_core.shard.outages.outage_time import CatchUp, outage_at
 
 MADE_PER_TRANSACTION = 8
-"""Occurrences of one schedule made in one transaction; the rest follows at once through the next timer row."""
+"""Occurrences of one schedule created in one transaction; the next timer row creates the rest at once."""
 WALKED_PER_TRANSACTION = 500
-"""Instants looked at in one transaction: a cron expression costs some 20 µs each, and the lane has others to serve."""
+"""Instants walked in one transaction: a cron expression costs some 20 µs each, and other decisions wait."""
 
 Fate: TypeAlias = Literal["on_time", "alone", "last", "coalesced", "left_out", "too_old"]
-"""`on_time`: as if nothing had been. `alone`: missed, and a job of its own all the same. `last`, `coalesced`: one job for many, of
-the last one's data or of all. `left_out`, `too_old`: no job, and an entry in the ledger for all of them.
+"""Outcome of an instant.
+
+- `on_time`: a normal job.
+- `alone`: missed, with its own job.
+- `last`, `coalesced`: one job for many instants, with the data of the last one or of all.
+- `left_out`, `too_old`: no job, one ledger entry for all of them.
 """
 ALONE = frozenset({"on_time", "alone"})
 GATHERED_BY: dict[CatchUp, Fate] = {"all": "coalesced", "last": "last", "coalesce": "coalesced", "none": "left_out"}
-"""What becomes of instants that are gathered; of `all`, of those that are too many."""
+"""Outcome of gathered instants by catch-up mode; for `all`, of the instants beyond `max_runs`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """An occurrence that is due, with the instants that it stands for.
+    """A due occurrence with the instants that it stands for.
 
     Attributes:
-        first, last: Of these instants; `last` is its nominal.
-        count: Their number.
+        first, last: First and last of these instants; `last` is the nominal time.
+        count: Number of instants.
     """
 
     first: int
@@ -60,7 +64,7 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """How many instants of the missed span that begins there have jobs of their own."""
+    """Number of instants with own jobs in the missed span that begins at `begin`."""
 
     begin: int = 0
     count: int = 0
@@ -68,15 +72,15 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is missed, and what the schedule wants of it.
+    """The misfires of a schedule and its policy for them.
 
     Attributes:
-        policy: The schedule's.
-        now: The present.
-        outages: Facts of the shard.
-        own: What this very schedule missed: by a pause, at its creation, by an update.
-        activated_at: Since when its instants count; an earlier one is an `at` that had passed.
-        through: Up to when they are walked, where not all that are due are the present state's to make.
+        policy: Catch-up policy of the schedule.
+        now: Present time.
+        outages: Outages of the shard.
+        own: Span that the schedule itself missed: by a suspension, at its creation, or by an update.
+        activated_at: Time from which its instants count; an earlier instant is an `at` in the past.
+        through: Last instant to walk, when the present state must not create jobs for all due instants.
     """
 
     policy: CatchUpPolicy
@@ -93,12 +97,12 @@ class Rules:
         if self.own is not None and instant in self.own:
             return self.own
         if instant < self.activated_at:
-            return None  # An `at` that had passed when it was applied: whoever was away then, nobody missed it.
+            return None  # A past `at` counts from its activation; an outage before that did not miss it.
         outage = outage_at(self.outages, instant)
         return None if outage is None else Missed(outage.begin, outage.end, self.policy.mode)
 
     def fate(self, instant: int, missed: Missed | None, alone: int) -> Fate:
-        """Returns what becomes of an instant, when so many of its span have jobs of their own."""
+        """Returns the outcome of an instant when `alone` instants of its span have own jobs."""
         if missed is None:
             return "too_old" if instant + self.policy.window < self.activated_at else "on_time"
         if missed.mode == "none":
@@ -112,13 +116,13 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How far a walk came.
+    """The result of a walk.
 
     Attributes:
-        made: Occurrences, in their order.
-        gathered: Instants that one is to stand for, whose others are still to be walked.
-        following: The next instant, due or not, or how far it was searched.
-        alone: Counts towards `max_runs`.
+        made: Occurrences, in order.
+        gathered: Instants for one occurrence whose remaining instants were not walked.
+        following: Next instant, due or not, or the bound of its search.
+        alone: Count toward `max_runs`.
     """
 
     made: tuple[Due, ...]
@@ -134,15 +138,15 @@ def walk(
     gathered: Due | None = None,
     alone: Made = Made(),
 ) -> Walk:
-    """Walks the instants that are due.
+    """Walks the due instants.
 
     Args:
-        following: The first one that was not walked yet. A walk ends where only a bound of it is known: what may be gathered
-            with it is not, until it lies behind the present.
-        next_after: The trigger's own.
-        rules: What was missed, and what is due.
-        gathered: From the walk before.
-        alone: From the walk before.
+        following: First instant to walk. If only a search bound is known, the walk ends there; gathered instants then
+            stay gathered until the bound is in the past.
+        next_after: The trigger's search.
+        rules: Misfires and the present time.
+        gathered: Result of the walk before.
+        alone: Result of the walk before.
     """
     made: list[Due] = []
     walked = 0
@@ -157,7 +161,7 @@ def walk(
         if gathered is not None and not _goes_with(gathered, fate, missed):
             made.append(gathered)
             gathered = None
-            continue  # This instant comes again: there may be no room for it.
+            continue  # This instant is walked again: the limit of occurrences may be reached.
         if gathered is not None:
             gathered = replace(gathered, last=nominal, count=gathered.count + 1)
         elif fate in ALONE:
@@ -177,9 +181,9 @@ def _goes_with(gathered: Due, fate: Fate, missed: Missed | None) -> bool:
 
 
 def at_most(left: int | None, next_after: Callable[[int], Next]) -> Callable[[int], Next]:
-    """Returns the same trigger's `next_after`, which ends after `left` instants were walked; None is without a bound.
+    """Returns `next_after` with an end after `left` walked instants; None means no bound.
 
-    The walk asks for the next instant once for each that it has walked.
+    The walk requests the next instant once per walked instant.
     """
     walked = count(1)
     return lambda after: Next(None) if left is not None and next(walked) >= left else next_after(after)

@@ -1,4 +1,4 @@
-"""A time trigger's instant has come: the occurrence becomes a job, the cursor moves to the next instant (I1)."""
+"""Fires a schedule: a due instant of a time trigger becomes a job, and `next_nominal` moves on (I1)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from tidegate_core.firing.catch_up import ALONE, GATHERED_BY, Due, Fate, Made, Missed, Rules, Walk, at_most, walk
-from tidegate_core.firing.skipped_times import write_skips
+from tidegate_core.firing.misfires import write_skips
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.triggers.search import Next, Search
 from tidegate_core.language.triggers.trigger import EventTrigger, TimeTrigger
@@ -16,23 +16,23 @@ from tidegate_core.rows.effects import Notice
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key, Value
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.jobs import end_job, time_job, write_ledger
 from tidegate_core.shard.outages.outage_time import CatchUp
-from tidegate_core.shard.reminders import remind
-from tidegate_core.shard.schedule_state import fires, fires_through
+from tidegate_core.shard.schedule_state import fires, fires_through, spec_of
 from tidegate_core.shard.shard_cache import ShardCache
-from tidegate_core.shard.spec_cache import spec_of
-from tidegate_core.shard.timer_rows import as_all_read_it, leave, nominal_row
+from tidegate_core.shard.timer_rows import as_all_read_it, leave, nominal_row, remind
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 
 @dataclass(frozen=True, slots=True)
 class FireSchedule:
-    """Decides on a timer row of kind `S`. The row is a lower bound: the state's `next_nominal` is the truth.
+    """Decides about a timer row of kind `NOMINAL_TIMER`.
+
+    The row is a lower bound; `next_nominal` of the state decides.
 
     Attributes:
-        memory: Knows the outages, and what waits for the end of a wide suspend.
+        memory: Cache of the shard, with its outages and the rows that wait for the end of a scope suspension.
     """
 
     row: TimerRow
@@ -50,8 +50,9 @@ class FireSchedule:
         state = unit.record(ScheduleState, key)
         row_key = self.row.key(unit.shard)
         if state is None or not fires(state) or state.next_nominal != self.row.at:
-            # A row left behind by an update, suspend or delete; or one that a request has dealt with as it made what was due (after an
-            # outage thousands of them, one for each of its transactions): these are gone, and cost no transaction more.
+            # The row is outdated: an update, suspend or delete left it over, or a request created the due jobs. After
+            # an outage there may be thousands, one for each of its transactions; rows that are gone already cost no
+            # further transaction.
             if self.memory is None or self.memory.is_left_to_remove(row_key):
                 unit.forget_row(row_key)
             return
@@ -73,7 +74,7 @@ class FireSchedule:
             leave(unit, self.row, self.memory)
             return
         if moved == state and fires_through(state, now) < now:
-            return  # The row stays: whoever ends the hold writes it anew, and it is looked at again.
+            return  # The row stays: the end of the hold rewrites it, and it is checked again.
         unit.forget_row(row_key)
         for due in walked.made:
             self._make(unit, state, spec, due, first, now)
@@ -84,7 +85,7 @@ class FireSchedule:
             unit.set_row(row, row.key(unit.shard))
 
     def _walk(self, unit: UnitOfWork, state: ScheduleState, spec: ScheduleSpec, now: int) -> tuple[Next, Walk]:
-        """Returns the first instant that is to be walked, and how far the walk from there came."""
+        """Returns the first instant to walk, and the walk from there."""
         trigger = spec.trigger
         assert isinstance(trigger, TimeTrigger)
         search = Search.of_a_decision()
@@ -93,13 +94,13 @@ class FireSchedule:
             return trigger.seek(after, self.row.ref, search)
 
         def live(following: Next) -> Next:
-            """Goes on to the first instant outside of all suspended spans: those within are never misses."""
+            """Continues to the first instant outside all suspended spans: instants within them are never misfires."""
             while (nominal := following.found) is not None and nominal <= now:
                 if promised is not None and nominal in promised:
                     return following
                 until = unit.controls.suspended_until(spec.namespace, _due(state, nominal), now)
                 if until is None and brought_by_update is not None and nominal in brought_by_update:
-                    # It comes due with the update, and lies in a span all the same.
+                    # It is due at the update, but lies in a suspended span.
                     until = unit.controls.suspended_until(spec.namespace, nominal, now)
                 if until is None:
                     return following
@@ -148,13 +149,13 @@ class FireSchedule:
             job = replace(job, due=due_at)
         unit.put_new(job, job.key(unit.shard))
         if unit.controls.has_dropped(spec.namespace, due_at) or due.last <= (state.unmade_through or 0):
-            # It was due before the suspend, or before a resume that leaves it out, and it is too late for it now: that is told, never
-            # silent (I1).
+            # It was due before the suspension, or before a resume that leaves it out. It gets a ledger entry and
+            # never disappears silently (I1).
             end_job(unit, job, "cancelled", "suspended", now)
 
 
 def gone_on(following: Next, next_after: Callable[[int], Next]) -> Next:
-    """Returns the same, or what one more search finds behind it where it is but a bound."""
+    """Returns a found instant unchanged; for a search bound it returns the result of a further search."""
     if not following.is_bound or following.at is None:
         return following
     found = next_after(following.at - 1)
@@ -162,17 +163,20 @@ def gone_on(following: Next, next_after: Callable[[int], Next]) -> Next:
 
 
 def _last_before(unit: UnitOfWork, state: ScheduleState, suspended_since: int, now: int) -> int:
-    """Returns up to when instants are walked while a wide suspend goes on: what is due in it waits for its end, which is heard of late.
+    """Returns the last instant to walk during a scope suspension.
 
-    Of a schedule that was activated in it nothing was due before.
+    Later ones wait for its end, which nodes learn of some time later.
+
+    For a schedule that was activated during the suspension, no instant was due before it.
     """
     return min(now, suspended_since - 1) if _counted_since(unit, state, now) < suspended_since else 0
 
 
 def _counted_since(unit: UnitOfWork, state: ScheduleState, now: int) -> int:
-    """Returns when the state was activated, or the end of the wide suspends that this lies in, beyond `now` while they go on.
+    """Returns the activation, or the end of the scope suspensions that contain it; a time after `now` while they
+    continue.
 
-    What somebody was promised that it is made up for comes due then.
+    Instants that the schedule promised to catch up become due then.
     """
     since = state.activated_at
     while since <= now and (until := unit.controls.suspended_until(state.namespace, since, now)) is not None:
@@ -181,12 +185,12 @@ def _counted_since(unit: UnitOfWork, state: ScheduleState, now: int) -> int:
 
 
 def _due(state: ScheduleState, nominal: int) -> int:
-    """An instant before its activation, such as a past `at`, became due with that."""
+    """An instant before the activation, such as a past `at`, is due at the activation."""
     return max(nominal, state.activated_at)
 
 
 def _moved(state: ScheduleState, walked: Walk) -> ScheduleState:
-    """Returns the state behind all that was walked, whether an occurrence stands for it already or not yet."""
+    """Returns the state after all walked instants, with or without an occurrence."""
     gathered = walked.gathered
     walked_through = [due.last for due in walked.made] + ([] if gathered is None else [gathered.last])
     walked_count = sum(due.count for due in walked.made) + (0 if gathered is None else gathered.count)
@@ -211,12 +215,12 @@ def _gathered(state: ScheduleState, spec: ScheduleSpec) -> Due | None:
 
 
 def _own(state: ScheduleState) -> Missed | None:
-    """What the schedule itself is to make up for."""
+    """Returns the span that the schedule itself must catch up."""
     if state.missed_from is None or state.missed_until is None or state.missed_as is None:
         return None
     return Missed(state.missed_from, state.missed_until, cast(CatchUp, state.missed_as))
 
 
 def _promised(state: ScheduleState) -> Missed | None:
-    """Returns what of it is made up for wherever it lies: of what an update brings nothing that lay in a wide suspend is."""
+    """Returns the span that is caught up in any case. A span of an update excludes instants in a scope suspension."""
     return None if state.missed_by_update else _own(state)

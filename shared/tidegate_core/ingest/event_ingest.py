@@ -314,7 +314,7 @@ class EventIngest:
             inbox = InboxRow(
                 namespace=row.namespace,
                 name=row.name,
-                kind="X",
+                kind=keys.EVENTS_INBOX,
                 # Unique for ever: where the cursor stood, on which page, and which row of that move. The tag keeps the record's own order:
                 # rows are counted in the order of their origins, and "-" comes before all tags.
                 origin=f"{origin}.{position.page.partition('#')[0]}.{keys.text_hash(position.page)[:8]}.{number:04d}",

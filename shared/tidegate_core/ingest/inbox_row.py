@@ -57,7 +57,7 @@ def inbox_row(request: Request, position: Position) -> InboxRow:
     payload = request.payload_bytes if isinstance(request, MessageSend) else None
     body = request.to_json(without=() if payload is None else PAYLOAD_FIELDS).decode()
     namespace, name = _inbox_name(request, position)
-    kind = "M" if isinstance(request, MessageSend | MessageCancel) else "Q"
+    kind = keys.MESSAGE_INBOX if isinstance(request, MessageSend | MessageCancel) else keys.REQUEST_INBOX
     row = InboxRow(namespace=namespace, name=name, kind=kind, origin=position.text(), body=body, payload=payload)
     if row.size > INBOX_BODY_BYTES_MAX:
         problem = Problem("", f"the request has {row.size} bytes, at most {INBOX_BODY_BYTES_MAX} can be kept")

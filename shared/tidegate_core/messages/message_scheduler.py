@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
 from tidegate_core.engine.actor_context import ActorContext, Fenced, InvalidWrite
-from tidegate_core.engine.mutex import Mutex
-from tidegate_core.engine.operations import Operation, Signal
+from tidegate_core.engine.operations import Mutex, Operation, Signal
 from tidegate_core.messages.one_shot.create_lookup import PendingCreate, Unkept
 from tidegate_core.messages.one_shot.create_writer import send_messages
 from tidegate_core.messages.one_shot.former_owner_rows import FormerOwnerRows
@@ -76,7 +75,7 @@ class MessageScheduler:
         self.versions_without_key = {each: version_without_key(each, self._first_topic) for each in topics}
         self.maybe_sent_through = host.now + CLOCKS_APART_MS
         self.elsewhere = FormerOwnerRows(host, former)
-        self.retry_turn = Mutex(host, f"refused messages {shard}")
+        self.retry_turn = Mutex(host.operations, f"refused messages {shard}")
         self.next_attempts = NextAttempts(self)
         self._waiting = Waiting(host, position)
         self.inboxed = InboxMessages(self, self._waiting, lambda: self._queue(self.inboxed.apply))

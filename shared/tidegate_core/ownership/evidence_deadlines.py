@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from tidegate_core.engine.actor_context import ActorContext, Fenced
-from tidegate_core.engine.clock_tolerance import CLOCK_OFF_MS_MAX
+from tidegate_core.engine.membership_lease import CLOCK_OFF_MS_MAX
 from tidegate_core.engine.operations import Operation
 from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.evidence.expiry import deadline_decision
@@ -18,7 +18,7 @@ from tidegate_core.evidence.watermark import wait_for_watermark
 from tidegate_core.language.values.durations import Duration
 from tidegate_core.language.values.instants import Instant
 from tidegate_core.ownership.inbox import Inbox
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.shard_cache import ShardCache
 
 Each = TypeVar("Each")

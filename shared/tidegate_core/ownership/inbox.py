@@ -80,9 +80,9 @@ class Inbox:
         """
         self.forget_what_is_gone()
         self._reads += 1
-        items = yield from self._lane.read_range("I#", "I#~")
+        items = yield from self._lane.read_range(*keys.prefix_range(keys.INBOX_PREFIX))
         self._reads -= 1
-        messages = [row for row in (from_item(InboxRow, item) for item in items) if row.kind == "M"]
+        messages = [row for row in (from_item(InboxRow, item) for item in items) if row.kind == keys.MESSAGE_INBOX]
         known = self._memory.inbox.keys() | self._memory.inbox_gone
         fresh = {key: row for row in messages if (key := row.key(self._lane.shard)) not in known}
         self._memory.inbox.update(fresh)
@@ -118,7 +118,7 @@ class Inbox:
         """Reads all that is here, and hands on what is new."""
         self.forget_what_is_gone()
         self._reads += 1
-        items = yield from self._lane.read_range("I#", "I#~")
+        items = yield from self._lane.read_range(*keys.prefix_range(keys.INBOX_PREFIX))
         self._reads -= 1
         fresh: list[tuple[Key, InboxRow]] = []
         for item in items:
@@ -142,7 +142,9 @@ class Inbox:
         inbox = [(key, row) for key, row in self._memory.inbox.items() if _schedule_of(row) in refs]
         behind = {key for key, _ in inbox} & self._put_off
         self._put_off -= behind
-        for work in self._countings([(key, row) for key, row in inbox if row.kind == "X" or key in behind]):
+        for work in self._countings(
+            [(key, row) for key, row in inbox if row.kind == keys.EVENTS_INBOX or key in behind]
+        ):
             self._lane.add(work)
 
     def look_at_what_was_left(self) -> None:
@@ -159,8 +161,8 @@ class Inbox:
             self._lane.add(work)
 
     def _route(self, fresh: list[tuple[Key, InboxRow]]) -> None:
-        self._hand([row for _, row in fresh if row.kind == "M"])
-        requests = sorted((row for _, row in fresh if row.kind == "Q"), key=lambda row: row.origin)
+        self._hand([row for _, row in fresh if row.kind == keys.MESSAGE_INBOX])
+        requests = sorted((row for _, row in fresh if row.kind == keys.REQUEST_INBOX), key=lambda row: row.origin)
         for row in requests:
             self._lane.add(self._application_of(row))
         for work in self._countings(fresh):
@@ -170,12 +172,12 @@ class Inbox:
         """Returns what counts the events of some rows, and then takes out what is gone."""
         events: dict[str, list[tuple[Key, InboxRow]]] = {}
         for key, row in rows:
-            if row.kind == "X":
+            if row.kind == keys.EVENTS_INBOX:
                 events.setdefault(_schedule_of(row), []).append((key, row))
         memory = self._memory
         works: list[Work] = [each for ref, heard in events.items() for each in batch_decisions(ref, heard, memory)]
         # Behind the ends of runs from before, which were there first: their rows are read after these.
-        for row in (row for _, row in rows if row.kind == "G"):
+        for row in (row for _, row in rows if row.kind == keys.UPSTREAM_DELETED_INBOX):
             try:
                 works.append(self._upstream_gone(row))
             except Exception as error:  # noqa: BLE001 - whatever shape a newer release gave it; it stays for who can read it

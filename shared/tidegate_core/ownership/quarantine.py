@@ -18,9 +18,8 @@ from tidegate_core.commands.timed_resume import ResumeWhenDue
 from tidegate_core.commands.upstream_deleted import RemoveUpstream
 from tidegate_core.engine.decision import Work
 from tidegate_core.engine.shard_writer import ShardWriter
-from tidegate_core.evidence.expiry import ExpireEvidence
+from tidegate_core.evidence.expiry import ExpireEvidence, LatchTicks
 from tidegate_core.evidence.match import MatchEvents
-from tidegate_core.evidence.tick_latching import LatchTicks
 from tidegate_core.firing.fire import FireSchedule
 from tidegate_core.language.formats.parsing import parse_request
 from tidegate_core.messages.recurring.recurring_change import PlaceRecord

@@ -33,7 +33,7 @@ from tidegate_core.rows.job import Job
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.scope_suspension import ScopeSuspensions
 from tidegate_core.rows.store_operations import Item, Key, Page
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.runs.attempts import Attempts
 from tidegate_core.runs.outbox_relay import OutboxRelay
 from tidegate_core.shard.events.evidence_log import clean_up
@@ -117,8 +117,8 @@ class ShardActor:
         yield from self._recover_recurring()
         yield from self._inbox.hand_messages()
         yield from self.plane.recover()
-        for low, high in (("J#", "J#~"), ("R#", "R#~"), ("Z#", "Z#~")):
-            rows.extend((yield from self._lane.read_range(low, high)))
+        for prefix in (keys.JOB_PREFIX, keys.RUN_PREFIX, keys.OUTBOX_PREFIX):
+            rows.extend((yield from self._lane.read_range(*keys.prefix_range(prefix))))
         rows.extend((yield from self._read_timers()))
         for row in rows:
             key = Key(str(row["pk"]), str(row["sk"]))
@@ -150,7 +150,7 @@ class ShardActor:
 
     def _recover_recurring(self) -> Operation[None]:
         """Schedules whose fires have no rows: known before the first fire, and before any checkpoint."""
-        records = yield from self._lane.read_range("C#", f"C#{keys.LAST}")
+        records = yield from self._lane.read_range(*keys.prefix_range(keys.RECURRING_PREFIX))
 
         def place(ref: str, summons: Key | None) -> None:
             self._lane.add(PlaceRecord(ref, self.plane.recurring, summons))
@@ -223,18 +223,18 @@ class ShardActor:
         """A transaction of this shard has written the row: remember it, and start what follows from it."""
         if key.table != "main" or key.pk != keys.shard_pk(self.shard):
             return
-        kind, _, name = key.sk.partition("#")
-        job_before = self.memory.jobs.get(name) if kind == "J" else None
-        run_before = self.memory.runs.get(name) if kind == "R" else None
+        prefix, name = keys.split_prefix(key)
+        job_before = self.memory.jobs.get(name) if prefix == keys.JOB_PREFIX else None
+        run_before = self.memory.runs.get(name) if prefix == keys.RUN_PREFIX else None
         known = key in self.memory.outbox
         self.memory.apply_row(key, item)
-        if kind in {"C", "D"}:
+        if prefix in {keys.RECURRING_PREFIX, keys.MESSAGE_TIMER_PREFIX}:
             self.plane.recurring.learn(key, item)
-        if kind == "J":
+        if prefix == keys.JOB_PREFIX:
             self._follow_job(job_before, None if item is None else from_item(Job, item))
-        elif kind == "R":
+        elif prefix == keys.RUN_PREFIX:
             self._follow_run(run_before, None if item is None else from_item(Run, item))
-        elif kind == "Z" and item is not None:
+        elif prefix == keys.OUTBOX_PREFIX and item is not None:
             self._outgoing.follow(key, known)
         self._arm()
 
@@ -272,15 +272,15 @@ class ShardActor:
         now = self._host.now
         rows = self.memory.take_due(now)
         for row in rows:
-            if row.kind == "S":
+            if row.kind == keys.NOMINAL_TIMER:
                 self._lane.add(FireSchedule(row, self.memory))
-            elif row.kind == "U":
+            elif row.kind == keys.RESUME_TIMER:
                 self._host.start_safely("until", row.ref, self._resume(row))
-            elif row.kind == "C":
+            elif row.kind == keys.CHUNKS_TIMER:
                 self._host.start_safely("clean_up", row.ref, clean_up(self._host, self.shard, row))
-            elif row.kind == "L":
+            elif row.kind == keys.LIMIT_TIMER:
                 self._lane.add(RemoveIdle(row, self._home_limits.wake))
-        self._deadlines.take([row for row in rows if row.kind == "E"])
+        self._deadlines.take([row for row in rows if row.kind == keys.EVIDENCE_TIMER])
         for ref in self.memory.take_held(now):
             self._waiting.request(ref)
         self._arm()
@@ -293,8 +293,8 @@ class ShardActor:
     def _read_timers(self) -> Operation[list[Item]]:
         """Reads from the very first timer row, overdue ones included: a stall must not lose what it passed (protocol H12)."""
         self.memory.horizon = self._host.now + TIMER_WINDOW_MS
-        high = f"T#{keys.instant_text(self.memory.horizon)}#{keys.LAST}"
-        return (yield from self._lane.read_range("T#", high))
+        high = f"{keys.TIMER_PREFIX}{keys.instant_text(self.memory.horizon)}#{keys.LAST}"
+        return (yield from self._lane.read_range(keys.TIMER_PREFIX, high))
 
     def _sweep(self) -> Operation[None]:
         """What a lost poke would have said, and timer rows that come near."""

@@ -1,7 +1,7 @@
-"""A record of a dead-letter topic, taken apart: what was copied, and why it was (`ingest/dead_letters.py` writes them).
+"""Reads a record of a dead-letter topic: the copied record and the reason (`ingest/dead_letters.py` writes them).
 
-Senders may have put headers of any name into their records, ours among them. What we say stands behind all that was
-copied, from the last header `tidegate.error.topic` on; nothing before it is believed.
+A sender may put headers of any name into a record, tidegate's own among them. Tidegate's headers follow all copied
+ones, from the last header `tidegate.error.topic` on. Headers before that are not trusted.
 """
 
 from __future__ import annotations
@@ -19,32 +19,36 @@ from tidegate_core.language.values.names import NAME_PATTERN
 from tidegate_core.rows import keys
 
 Queue: TypeAlias = Literal["requests", "events", "runs"]
-"""Which of the three dead-letter topics."""
+"""One of the three dead-letter topics."""
 QUEUES: Final[tuple[Queue, ...]] = get_args(Queue)
 Headers: TypeAlias = tuple[tuple[str, bytes], ...]
 
 REPLAY_HEADER: Final = "tidegate-replay"
-"""Of a record that was replayed: the id of its letter."""
+"""Header of a replayed record: the id of its dead letter."""
 TAKEN_HEADER: Final = "tidegate-replay-taken-by"
-"""Likewise: `<namespace>/<name>` of a source that had made its event of it, and makes no other one; one header for each."""
+"""Header of a replayed record: `<namespace>/<name>` of a source that had already made an event of it and makes no second
+one. One header per source.
+"""
 UNDELIVERABLE: Final = "undeliverable"
-"""Class of a message that its topic refused: its place is that of the request which made it."""
+"""Class of a message that its topic refused. Its position is that of the request that made it."""
 ERROR: Final = "tidegate.error."
 LOST_HEADERS: Final = f"{ERROR}headers"
-"""Stands for headers that nobody could read; they cannot be brought back."""
+"""Replaces headers that could not be read; they cannot be restored."""
 LEFT_OUT: Final = "left_out"
-"""Of a letter without its record's value, which was larger than the dead-letter topic takes: how many bytes it has."""
+"""Error field of a letter without its value: the number of bytes, when the value exceeded the limit of the dead-letter
+topic.
+"""
 MESSAGE_IDS: Final = ("tidegate-id", "tidegate-nominal")
-"""One request makes many messages when it recurs: these tell them apart."""
+"""Headers that tell apart the many messages of one recurring request."""
 PARSED_BYTES_MAX: Final = 1_048_576
-"""Of a value that is searched for its namespace; requests and events have no more."""
+"""Limit for parsing a value in search of its namespace; requests and events are not larger."""
 LETTER_ID_PATTERN: Final = r"^(requests|events|runs)-(0|[1-9][0-9]{0,5})-(0|[1-9][0-9]{0,17})$"
-"""Digits by name: the API's engine of patterns takes those of all scripts for a digit, and `LetterId.parse` does not."""
+r"""Digits as ranges: the API's pattern engine accepts digits of all scripts for `\d`, and `LetterId.parse` does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class LetterId:
-    """Where a letter lies: `<queue>-<topic partition>-<offset>` of the dead-letter topic."""
+    """Place of a dead letter: `<queue>-<topic partition>-<offset>` of its topic."""
 
     queue: Queue
     topic_partition: int
@@ -55,7 +59,7 @@ class LetterId:
 
     @classmethod
     def parse(cls, text: str) -> LetterId:
-        """Raises ValueError."""
+        """Returns the id in a text. Raises ValueError when the text is none."""
         found = re.fullmatch(LETTER_ID_PATTERN.removesuffix("$"), text, re.ASCII)
         if found is None:
             raise ValueError(f'"{text[:64]}" is no letter; such as requests-3-17, as tidegate dlq list shows them')
@@ -65,14 +69,14 @@ class LetterId:
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """One letter; a field dictionary keeps what is worked out.
+    """One dead letter. It has a field dictionary, so that computed properties are cached.
 
     Attributes:
-        appended_at: When it came to the dead-letter topic, by the broker.
-        key, value, headers: Of the record that was copied; a record without a value has an empty one.
-        error: What we say of it, by the header's name without `tidegate.error.`; empty where a stranger wrote it.
-        sources: `<namespace>/<name>` of each source that refused it.
-        taken_by: The same of each that made an event of it.
+        appended_at: Append time in the dead-letter topic, by the broker's clock.
+        key, value, headers: Copied record; the value is empty when the record had none.
+        error: Tidegate's headers without the prefix `tidegate.error.`; empty in a record of another producer.
+        sources: `<namespace>/<name>` of each source that refused the record.
+        taken_by: `<namespace>/<name>` of each source that made an event of it.
     """
 
     id: LetterId
@@ -86,17 +90,17 @@ class DeadLetter:
 
     @property
     def topic(self) -> str | None:
-        """Where the record stood, or was to be delivered."""
+        """Topic of the record, or target topic of the message."""
         return self.error.get("topic")
 
     @property
     def topic_partition(self) -> int | None:
-        """Of the record, or of the request that made the message."""
+        """Topic partition of the record, or of the request that made the message."""
         return _whole(self.error.get("partition"))
 
     @property
     def offset(self) -> int | None:
-        """Likewise."""
+        """Offset of the record, or of the request that made the message."""
         return _whole(self.error.get("offset"))
 
     @property
@@ -105,7 +109,7 @@ class DeadLetter:
 
     @property
     def buried_at(self) -> Instant:
-        """When it was given up."""
+        """Time at which tidegate gave it up."""
         try:
             return parse_instant(self.error["at"])
         except (KeyError, ValueError):
@@ -113,25 +117,26 @@ class DeadLetter:
 
     @property
     def is_undeliverable(self) -> bool:
-        """Whether it is a message, and not a record that could not be read."""
+        """Whether it is a message, as opposed to a record that could not be read."""
         return self.error_class == UNDELIVERABLE
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has its record's value."""
+        """Whether it holds the record's value."""
         return LEFT_OUT not in self.error
 
     @cached_property
     def namespace(self) -> str | None:
-        """Of the source that refused it, else as the record says; a message does not say."""
+        """Namespace of the source that refused it, or in the record; a message states none."""
         if self.sources:
             return self.sources[0].partition("/")[0]
         return None if self.is_undeliverable else _namespace_of(self.value)
 
     @cached_property
     def origin(self) -> str:
-        """Equal for all copies of one record: a copy may repeat after a crash."""
-        # A topic that was made anew counts its offsets anew. Letters of older releases do not name its id: so the bytes are part of it.
+        """Equal for all copies of one record: a crash may cause a second copy."""
+        # A recreated topic counts its offsets from 0. Letters of older releases do not name its id, so the hash
+        # includes the bytes.
         named = dict(self.headers)
         message = [repr(named.get(name)) for name in MESSAGE_IDS] if self.is_undeliverable else []
         topic_id = [self.error["topic_id"]] if "topic_id" in self.error else []
@@ -139,9 +144,9 @@ class DeadLetter:
         return keys.text_hash_once(*place, *message, repr(self.key), self.value.hex())
 
     def replay_headers(self) -> Headers:
-        """Returns the headers with which it is produced again."""
+        """Returns the headers for a replay."""
         kept = tuple((name, value) for name, value in self.headers if name != REPLAY_HEADER)
-        # Those of an earlier replay stay: these sources were not asked again.
+        # Headers of an earlier replay stay: it did not ask these sources again.
         taken = tuple((TAKEN_HEADER, each.encode()) for each in self.taken_by)
         return (*kept, (REPLAY_HEADER, str(self.id).encode()), *taken)
 
@@ -149,7 +154,7 @@ class DeadLetter:
 def read_letter(
     letter_id: LetterId, appended_at: Instant, key: bytes | None, value: bytes | None, headers: Headers
 ) -> DeadLetter:
-    """Returns the letter that a record of a dead-letter topic is, whoever wrote it."""
+    """Returns the dead letter in a record of a dead-letter topic, whichever producer wrote it."""
     begin = max((at for at, (name, _) in enumerate(headers) if name == f"{ERROR}topic"), default=len(headers))
     copied = tuple((name, text) for name, text in headers[:begin] if name != LOST_HEADERS)
     said = [
@@ -169,14 +174,14 @@ def is_wanted(
     since: Instant | None = None,
     namespaces: Sequence[str] = (),
 ) -> bool:
-    """Whether a letter is one of those that were asked for; what is not known of it matches no filter.
+    """Returns whether a letter passes a filter. An unknown property passes no filter on it.
 
     Args:
-        letter: One of a topic.
-        topic: Where its record stood, or was to be delivered.
-        error_class: Such as `invalid` or `undeliverable`.
-        since: It was given up then or later.
-        namespaces: It belongs to one of these; none: to any.
+        letter: Letter of a topic.
+        topic: Topic of its record, or target topic of its message.
+        error_class: Class such as `invalid` or `undeliverable`.
+        since: Earliest time at which it was given up.
+        namespaces: Namespaces to which it may belong; empty for any.
     """
     return (
         topic in (None, letter.topic)
@@ -198,6 +203,6 @@ def _namespace_of(value: bytes) -> str | None:
     except ValueError:
         return None
     if isinstance(document, dict) and "specversion" in document:
-        document = document.get("data")  # Of a CloudEvent in structured mode.
+        document = document.get("data")  # In a CloudEvent in structured mode.
     given = document.get("namespace") if isinstance(document, dict) else None
     return given if isinstance(given, str) and re.match(NAME_PATTERN, given, re.ASCII) else None

@@ -1,4 +1,4 @@
-"""What was counted towards a job, and the entries that it was counted from."""
+"""Evidence: events that are counted toward one job, and the log chunks that hold them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from tidegate_core.rows.store_operations import Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Evidence of the one unsealed job of a (schedule, correlation): counters only, entries lie in chunk rows.
+    """Evidence of the one unsealed job of a schedule and correlation. It holds counters; the entries are in chunk rows.
 
     Attributes:
-        id: Also the id of the job that it becomes.
-        correlation: Key of its group: the value that it is paired by, where that is all that tells groups apart.
-        paired_by: That value, where the key says more or something else; empty where it is paired by none.
-        counts: What each leaf has counted, in its unit.
-        chunks: Chunk rows written so far.
+        id: Id of the evidence and of the job that it becomes.
+        correlation: Key of its group; equal to the pairing value when that value alone separates groups.
+        paired_by: Pairing value when the key holds more, or something different. Empty for a group without one.
+        counts: Count of each leaf, in its unit.
+        chunks: Number of chunk rows.
         first_at: Append time of its first entry.
-        deadline: Instant of its timer row, or None: then something becomes of it, whatever it is (`triggers/latches.py`).
-        job: True once the trigger is satisfied and the job exists; it absorbs until admission.
-        stopped: As of a job.
-        generation: In which it was opened; None where an older release wrote it last: then it is taken for one that goes on, until it is counted for again.
+        deadline: Instant of its timer row, at which the trigger decides about it; None without one.
+        job: True once the trigger is satisfied and the job exists; it absorbs events until the admission.
+        stopped: As in a job.
+        generation: Generation that opened it. None when an older release wrote it last: then it counts as kept until
+            the next event.
     """
 
     id: str
@@ -42,7 +43,7 @@ class Evidence:
 
     @property
     def value(self) -> str | None:
-        """The value that it is paired by."""
+        """The pairing value, or None."""
         return (self.correlation if self.paired_by is None else self.paired_by) or None
 
     def key(self, shard: int) -> Key:
@@ -51,9 +52,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceChunk:
-    """Entries that one transaction counted, as JSON: a list of {leaf, key, ...} (at most 64 KB). Write-once.
+    """Entries that one transaction counted, as JSON: a list of {leaf, key, ...}, at most 64 KB. Write-once.
 
-    No TTL: evidence may stay open for years. A timer row of kind `C` removes them after their end.
+    It has no TTL, because evidence may stay open for years. A timer row of kind `CHUNKS_TIMER` removes it after the
+    end.
     """
 
     evidence_id: str

@@ -1,4 +1,4 @@
-"""Rows on their way to somebody: timers, what comes in, what goes out, and who listens."""
+"""Inbox rows: requests and events that other nodes wrote for a shard's owner."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tidegate_core.rows.store_operations import Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxRow:
-    """Something for the owner of a shard, put there by whoever read it from Kafka, in the transaction of its cursor.
+    """A request or matched events for the owner of a shard. The reader of the topic writes it with its cursor, in one
+    transaction.
 
     Attributes:
-        kind: `Q` a request of the run plane, `M` one about a message, `X` events matched for one schedule, `G` a schedule that
-            it waits for is gone.
-        origin: Text of the position of the (first) record.
-        body: The request in its canonical form, or a JSON list of matched events.
-        payload: Of a message, as it is delivered: its bytes, because as JSON they could outgrow an item. `body` is the
-            request without it then.
+        kind: Inbox kind of `rows/keys.py`.
+        origin: Text of the log position of the first record.
+        body: The request in canonical form, or a JSON list of matched events.
+        payload: Payload of a message as bytes: as JSON it could outgrow an item. Then `body` is the request without
+            it.
     """
 
     namespace: str
@@ -32,12 +32,12 @@ class InboxRow:
 
     @property
     def size(self) -> int:
-        """Bytes of what it carries."""
+        """Bytes of body and payload."""
         return len(self.body.encode()) + len(self.payload or b"")
 
     @property
     def request(self) -> bytes:
-        """The request as a record's value."""
+        """The request as the value of a record."""
         if self.payload is None:
             return self.body.encode()
         document = {**json.loads(self.body), "payload_base64": base64.b64encode(self.payload).decode()}

@@ -1,10 +1,10 @@
-"""Frozen dataclass to store item and back: field by field, None left out.
+"""Converts frozen dataclasses to items and back, field by field. None is left out.
 
-A record of which there are as many as messages has `implied(item)`: what the item's key and its other fields tell of a field, and the
-usual value of one. What is so is left out as well.
+A record type with very many rows has `implied(item)`: fields that follow from the item's key or other fields, and
+usual values. Fields that equal these are left out too.
 
-Only field types that both sides hold natively are allowed (str, int, bool, bytes, lists and maps of them); what is nested
-deeper than that is stored as one JSON text by the record that needs it.
+Only types that both sides support natively are allowed: str, int, bool, bytes, and lists and maps of them. A record
+stores deeper structures as one JSON text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound="DataclassInstance")
 
 STORE_ATTRIBUTES = frozenset({"pk", "sk", "rev", "w", "expires_at"})
-"""Attributes that belong to the store's side of an item and to no record."""
+"""Attributes that belong to the store's side of an item, not to a record."""
 
 
 @cache
@@ -37,7 +37,7 @@ def _known(record_type: type) -> frozenset[str]:
 
 @cache
 def _implied(record_type: type) -> Callable[[Item], dict[str, Any]] | None:
-    """Returns `implied` of a record that has it; None for most."""
+    """Returns `implied` of a record type; None for most types."""
     implied: Callable[[Item], dict[str, Any]] | None = getattr(record_type, "implied", None)
     return implied
 
@@ -59,7 +59,7 @@ def to_item(record: DataclassInstance, key: Key) -> Item:
 
 
 def from_item(record_type: type[R], item: Item) -> R:
-    """Returns the record of an item; attributes that this version does not know are ignored (rolling upgrades)."""
+    """Returns the record of an item. Unknown attributes are ignored, so that nodes of two releases can share a store."""
     known = _known(record_type)
     implied = _implied(record_type)
     fields: dict[str, Any] = {} if implied is None else implied(item)
@@ -70,6 +70,6 @@ def from_item(record_type: type[R], item: Item) -> R:
 
 
 def from_nested(record_type: type[R], fields: Mapping[str, Any]) -> R:
-    """Returns a record that another one nests as JSON; fields that this version does not know are ignored as well."""
+    """Returns a record that another one nests as JSON; unknown fields are ignored as well."""
     known = _known(record_type)
     return record_type(**{name: value for name, value in fields.items() if name in known})

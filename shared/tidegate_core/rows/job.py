@@ -1,4 +1,4 @@
-"""An occurrence in the making."""
+"""A job: an occurrence before its run."""
 
 from __future__ import annotations
 
@@ -10,33 +10,35 @@ from tidegate_core.rows.store_operations import Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """An occurrence in the making, once its trigger is satisfied (`pending_constraint`) until its run has started or ended.
+    """An occurrence whose trigger is satisfied (`pending_constraint`), until its run has started or it has ended.
 
     Attributes:
-        id: Also the id of the run that comes of it.
+        id: Id of the job, and later of its run.
         trigger: `time`, `events` or `manual`.
-        nominal: The instant at which it should happen; for events the instant of satisfaction.
-        deadline: Pending time-out; where it stands for others that waited, the earliest of theirs.
-        queued_since: Since when its place in queues counts, where it took the place of others; None = since it was satisfied.
-        evidence_id: Where its entries lie, or None.
-        evidence_correlation: Under which its evidence is kept while it absorbs; `correlation` may come from upstream.
-        chunks: Chunks sealed into it; None while it still absorbs.
-        upstream: JSON of the upstream run's facts for program-status triggers.
-        unmet: All that stood in its way at the last look whose reason codes were new, as JSON.
-        asked: Keys (`pk|sk`) of its waiter rows, in the queues of the shared limits that it waits for.
-        covered: Instants that it stands for, its nominal the last of them: of an outage, or of jobs that were merged into
-            it; None = only for its own.
-        covered_from: The first of them.
-        stopped: How long the schedule's clocks had stood still, in ms, when `deadline` was reckoned.
-        free_attempts: Attempts of it that a suspend took back before the gate: they cost no try.
-        alerted: True once it was told that its pending time-out has passed and it waits on.
-        forced: What it is admitted in spite of since then, in the form of `unmet`.
-        catch_up: True when it makes up for an instant that was missed: those run one at a time.
-        due: When it came due, where its nominal lay in the past as its schedule was activated; None = at its nominal.
-        in_turn: Of one that makes up for an instant: True once no other one was open; `deadline` counts from then on.
-        clock_start: Instant from which `deadline` counts, where that is not `waits_since`: a turn, or the clock of a job that it stands for.
-        force_overlap: True when whoever asked for it wants it beside what runs.
-        missing: What had not come when evidence fired with what was there, in words.
+        nominal: Nominal time; for events the time of satisfaction.
+        deadline: Pending time-out; the earliest one of all jobs that were merged into this one.
+        queued_since: Time from which its queue position counts, when it replaced other jobs. None: `satisfied_at`.
+        evidence_id: Id of its evidence, or None.
+        evidence_correlation: Correlation of its evidence while it absorbs; `correlation` may come from upstream.
+        chunks: Number of log chunks sealed into it; None while it absorbs events.
+        upstream: JSON of the upstream run's facts, for `run_status` triggers.
+        unmet: JSON of the blockers at the last check that found new reason codes.
+        asked: Keys (`pk|sk`) of its queue entries for shared limits.
+        covered: Number of instants that it stands for, the nominal time last: those of an outage, or of merged jobs.
+            None = only its own.
+        covered_from: First of those instants.
+        stopped: Total time for which the schedule's clocks had been stopped when `deadline` was computed, in ms.
+        free_attempts: Attempts that a suspension withdrew before the gate; they use up no try.
+        alerted: True once the passed time-out of a job that waits on was reported.
+        forced: Blockers that its admission ignores, in the form of `unmet`; set when its time-out passed.
+        catch_up: True when it makes up for a misfire; such jobs run one at a time.
+        due: Time at which it became due, when the nominal time lay before the schedule's activation. None: at the
+            nominal time.
+        in_turn: True once no other catch-up job was open; `deadline` counts from then on. For catch-up jobs only.
+        clock_start: Instant from which `deadline` counts, when it is not `waits_since`: the begin of its turn, or the
+            clock of a job that it stands for.
+        force_overlap: True when its request asked to run it concurrently with open runs.
+        missing: Evidence that was missing when the trigger fired incomplete, in words.
     """
 
     id: str
@@ -79,7 +81,7 @@ class Job:
 
     @property
     def waits_since(self) -> int:
-        """What its place in queues goes by: its own waiting, or that of those whose place it took."""
+        """Time from which its queue position counts: its own satisfaction, or that of a job that it replaced."""
         return self.satisfied_at if self.queued_since is None else self.queued_since
 
     @property
@@ -89,7 +91,7 @@ class Job:
 
     @property
     def times_out(self) -> bool:
-        """Whether its deadline counts by now."""
+        """Whether its deadline already counts."""
         return not self.catch_up or bool(self.in_turn)
 
     @property
@@ -99,7 +101,7 @@ class Job:
 
     @property
     def begins(self) -> int:
-        """The first of its instants."""
+        """First of its instants."""
         return self.nominal if self.covered_from is None else self.covered_from
 
     @property

@@ -1,4 +1,4 @@
-"""What became of an occurrence, and where that is found."""
+"""Ledger: the outcome of each occurrence, and the rows that find it by job id or by end."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tidegate_core.rows.store_operations import Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRow:
-    """What became of one occurrence. Written once, in the transaction that decides it; kept 90 days.
+    """The outcome of one occurrence, written once in the transaction that decides it and kept for 90 days.
 
     Attributes:
         disposition: launched, coalesced, skipped, expired or cancelled.
-        reason: `<reason>` of `skipped/<reason>` and so on; empty for launched.
-        at: When it was decided.
-        state: Final state of the run of a launched occurrence.
-        covered: Instants that this entry stands for, `nominal` the last of them: of an outage (those before it have no
-            entry), or of jobs that were merged into it (each has its own, `coalesced`); None = only for its own.
-        covered_from: The first of them.
-        forced: As of the run.
+        reason: The `<reason>` in `skipped/<reason>` and so on; empty for launched.
+        at: Time of the decision.
+        state: Final state of a launched occurrence's run.
+        covered: Number of instants that the entry stands for, `nominal` the last; None = only its own. Instants of an
+            outage have no other entry; those of merged jobs have one each (`coalesced`).
+        covered_from: First of those instants.
+        forced: As in the run.
     """
 
     namespace: str
@@ -54,11 +54,11 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerPlace:
-    """Where the history has a job's entry and its ended run, for a reader who knows its id alone. As old as the entry, and kept as long.
+    """Keys of a job's ledger entry and ended run, for a reader that knows only the job id. Kept as long as the entry.
 
     Attributes:
         entry: Sort key of the entry.
-        run: Sort key of the ended run, which is kept 30 days; None = the job never became a run.
+        run: Sort key of the ended run, which is kept for 30 days; None = the job never became a run.
     """
 
     job_id: str
@@ -73,16 +73,16 @@ class LedgerPlace:
         return Key(keys.shard_pk(shard), self.entry, "history")
 
     def run_key(self, shard: int) -> Key | None:
-        """Key of the ended run, or None where there was none."""
+        """Returns the key of the ended run; None when there was none."""
         return None if self.run is None else Key(keys.shard_pk(shard), self.run, "history")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
-    """That a run has ended, among those of all schedules of its shard by their ends. Written with the ended run, and kept as long.
+    """The end of a run in the order of all ends of its shard. Written with the ended run and kept as long.
 
     Attributes:
-        id: Of the run.
+        id: Run id.
         state: Final state of the run.
     """
 
@@ -97,7 +97,7 @@ class RunEnd:
         return keys.run_end(shard, self.state == RunState.SUCCEEDED, self.ended_at, self.id)
 
     def run_key(self, shard: int) -> Key:
-        """Key of the run itself."""
+        """Returns the key of the ended run."""
         return keys.ended_run(
             shard, self.namespace, self.name, self.state == RunState.SUCCEEDED, self.ended_at, self.id
         )

@@ -1,7 +1,8 @@
-"""Records of the delivery plane: timer row, message row, guard, presence row (DESIGN 5).
+"""Rows of one-shot messages: timer row, message, fence, key row and held message.
 
-Rows are written in batches without conditions, to keys that contain their version: a late or repeated write is identical to
-the first, or inert. Only guards are conditional.
+The message scheduler writes most of them in batches without conditions, under keys that contain the version. So a
+late or repeated write equals the first one, or has no effect. Only writes of fences and of held messages are
+conditional.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.store_operations import Item, Key
 
 FIRST_VERSION = "-"
-"""Version of a message without a key, and of a recurring one's fire: below all positions."""
+"""Version of a message without a key, and of a recurring message's fire; it sorts below all positions."""
 FOR_EVER = "~"
-"""Guard of a cancelled message that can never be sent again: above every version."""
+"""Fence of a cancelled message that can never be sent again; it sorts above every version."""
 
 
 class MessageName(NamedTuple):
-    """How a message is known inside of its shard.
+    """The name of a message within its shard.
 
     Attributes:
-        id: 26 characters for the key, the request id, or the position.
-        keyed: Replaceable: each send under the key is a further version.
+        id: 26 characters for the key, the request id or the position.
+        keyed: True for a replaceable message: each send under the key is a new version.
     """
 
     id: str
@@ -37,41 +38,42 @@ class MessageName(NamedTuple):
 
     @classmethod
     def of_request(cls, namespace: str, request_id: str) -> MessageName:
-        # Nothing is kept in mind: each has one of its own.
+        # Not cached: each message has its own request id.
         return cls(keys.text_hash_once("request", namespace, request_id), False)
 
 
 def version_without_key(topic_id: str, first_topic_id: str) -> str:
-    """Returns the version of a message under its sender's request id. All records of one requests topic have one, so that a repeat meets
-    the row of the first; a topic that was made anew has another one, so that what is still written of a record that went with the old
-    topic, however late, replaces nothing.
+    """Returns the version of a message that is named by its sender's request id.
+
+    All records of one requests topic share a version, so a repeat meets the row of the first. A recreated topic has
+    another version. So a late write for a record of the old topic replaces nothing.
 
     Args:
-        topic_id: Of the record's topic.
-        first_topic_id: Of the cluster's first one.
+        topic_id: Id of the record's topic.
+        first_topic_id: Id of the cluster's first requests topic.
     """
     return FIRST_VERSION if topic_id == first_topic_id else FIRST_POSITION._replace(topic_id=topic_id).text()
 
 
 def public_id(shard: int, name: MessageName, version: str) -> str:
-    """Returns the id that the delivered record carries: stable over retries and repeats, different after a replacement."""
+    """Returns the id in the delivered record. Retries and repeats keep it; a replacement changes it."""
     return f"{shard:04d}-{keys.text_hash_once(name.id, version) if name.keyed else name.id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageTimer:
-    """`D#`: a message's slot, without payload.
+    """The slot of a message, without its payload (`D#`).
 
     Attributes:
-        slot: `deliver_at`, or the first one behind what was sent and what a checkpoint covers; the nominal instant never
-            changes, the slot may.
-        id, version: Name the message row.
-        origin: Position of its create; a row at or beyond the position at the fence is the replay's to bring.
+        slot: `deliver_at`, or the first slot after everything that was sent or checkpointed. A slot may change, the
+            nominal time never does.
+        id, version: Name of the message row.
+        origin: Position of its create. Replay brings rows at or after the position at the fence.
         attempt: 1 for the first delivery.
-        size: Bytes of the payload (an older node's row does not say it: the largest).
-        ref, generation: Of the recurring message that this is an occurrence of; live while the schedule has this generation.
-        covered: Occurrences that this one stands for, itself included, after an outage; None for itself alone.
-        maybe_sent: True where somebody may have sent it before it came to this slot: a cancel is too late.
+        size: Bytes of the payload; the maximum when an older release wrote the row.
+        ref, generation: Recurring message of this fire; the fire counts while the schedule has this generation.
+        covered: Number of fires that this one stands for after an outage, itself included; None for one.
+        maybe_sent: True when an owner may have sent the message before this slot, so that a cancel is too late.
     """
 
     slot: int
@@ -88,7 +90,10 @@ class MessageTimer:
 
     @staticmethod
     def implied(item: Item) -> dict[str, Any]:
-        """Returns what the row's sort key tells, and what most rows have; under a key the create's position is the version."""
+        """Returns fields that the sort key states, and usual values.
+
+        Under a message key the position of the create is the version.
+        """
         _, slot, message_id, version = str(item["sk"]).split("#", 3)
         return {
             "slot": int(slot),
@@ -105,16 +110,16 @@ class MessageTimer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """`M#`: what is delivered.
+    """A message to deliver (`M#`).
 
     Attributes:
-        nominal: When it should be delivered.
-        slot: Of its first timer row.
-        expires: Not delivered any more from this instant on.
-        expires_at: None while it is held back.
+        nominal: Time at which it should be delivered.
+        slot: Slot of its first timer row.
+        expires: Time from which it is no longer delivered.
+        expires_at: TTL; None while the message is held.
         headers: JSON list of [name, value].
-        request_id: Of its sender, to recognise a repeat under a key.
-        covered_from, covered_to, covered_count: Occurrences that this one stands for, itself included, after an outage.
+        request_id: Request id of its sender, to recognise a repeat under a key.
+        covered_from, covered_to, covered_count: Fires that this one stands for after an outage, itself included.
     """
 
     id: str
@@ -138,7 +143,7 @@ class Message:
 
     @staticmethod
     def implied(item: Item) -> dict[str, Any]:
-        """Returns what the row's sort key tells, and what most rows have: no key, no headers, their own time for a slot."""
+        """Returns fields that the sort key states, and usual values: no key, no headers, the nominal time as slot."""
         _, message_id, version = str(item["sk"]).split("#", 2)
         return {
             "id": message_id,
@@ -156,11 +161,11 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldMessage:
-    """`H#`: a message whose time came while its namespace was suspended; it has no slot, and no time to live.
+    """A message that became due while its scope was suspended (`H#`). It has neither slot nor TTL.
 
     Attributes:
-        slot: Of the timer row that it was.
-        maybe_sent: Somebody may have sent it before: a cancel is too late.
+        slot: Slot of its former timer row.
+        maybe_sent: True when an owner may have sent it before, so that a cancel is too late.
     """
 
     id: str
@@ -178,21 +183,22 @@ class HeldMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageFence:
-    """`G#`: versions below `live_from` are not delivered, but for those for which its cancel came too late, nor those that were
-    refused one by one.
+    """The version below which a message is not delivered (`G#`), with exceptions in `late` and additions in `refused`.
 
     Attributes:
-        live_from: Raised by cancels and replacements; "" where there was none.
-        expires_at: Later than that of all that it covers; None where some were refused: how late those come nobody knows.
-        request_id: Of the send that raised it as a replacement, or of the cancel, behind a mark; None where it had no id.
-        before: `live_from` as it was before: what lies in between is what this guard was raised for. Whoever does it again
-            after a crash would else take older versions, delivered long ago, for its own.
-        through: Latest slot of what a cancel covered; None = nothing. Rows that it covered may be gone when it is done again:
-            the create in front of it, done again too, removes them.
-        late: Versions that were sent, or may have been, when its cancel came: they are delivered, or become dead letters, as the
-            cancel was told. A guard that is raised over it covers them, or names them again.
-        refused: Versions whose create was refused for another record of its request, when a former owner may have written
-            their rows already: those may come at any time.
+        live_from: First version that counts; cancels and replacements raise it. Empty when there was none.
+        expires_at: TTL, later than that of all covered rows. None when `refused` has versions: their rows may come at
+            any time.
+        request_id: Id of the send or cancel that raised the fence; a mark stands before the id of a cancel. None
+            without an id.
+        before: Former `live_from`. Versions from here to `live_from` belong to this fence. When a crash causes a
+            repeat, older versions, delivered long ago, do not count as its own.
+        through: Latest slot of the versions that a cancel covered; None = none. A repeat of the cancel may find those
+            rows gone: the repeated create before it removed them.
+        late: Versions that were sent, or may have been, when the cancel came. They are delivered or become dead
+            letters, as the cancel's answer said. A later fence covers them or names them again.
+        refused: Versions whose create was refused because their request id named another record. A former owner may
+            have written their rows, and those writes may arrive at any time.
     """
 
     id: str
@@ -205,7 +211,7 @@ class MessageFence:
     refused: frozenset[str] = frozenset()
 
     def covers(self, version: str) -> bool:
-        """Whether this version is not to be delivered."""
+        """Returns whether this version must not be delivered."""
         return (version < self.live_from and version not in self.late) or version in self.refused
 
     def key(self, shard: int) -> Key:
@@ -214,7 +220,10 @@ class MessageFence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageKeyRow:
-    """`K#`: there is, or was, a message under this key. Whoever writes it, and however late, it outlives all of them."""
+    """States that a message exists or existed under this key (`K#`).
+
+    It outlives all messages under the key, whichever owner wrote it.
+    """
 
     id: str
     expires_at: int

@@ -1,7 +1,7 @@
-"""A node's card: what a process says of itself every few seconds, in one partition of the store, so that all can be listed.
+"""Status rows of processes, rewritten every few seconds in one partition, so that one query lists all nodes.
 
-No decision of a node rests on it: what it may do is the business of leases, and when it was last there that of its signs of life.
-`tidegate migrate` reads in it what each process can read, beside the leases.
+No node decides anything from them: rights follow from leases, presence from heartbeats. `tidegate migrate` reads in
+them, and in the leases, which row versions each process can read.
 """
 
 from __future__ import annotations
@@ -17,38 +17,45 @@ from tidegate_core.rows.schema_version import FIRST
 from tidegate_core.rows.store_operations import Item, Key, RangeRead
 
 STATUS_DAYS: Final = 1
-"""A process that fell is listed for so long; one that ends well takes its card along."""
+"""A crashed process stays listed for so long; a clean shutdown deletes its row."""
 SILENT_MS: Final = 25_000
-"""Cards are written every 5 s: five of them missing are no slow store, and half of the minute in which it is to be told."""
+"""Five missed writes (one every 5 s) are more than a slow store, and half of the minute in which an alert is due."""
 GONE_MS: Final = 300_000
-"""Above any session that a group of ours has and the take-over behind it: who serves nothing after that is not waited for."""
+"""Above the longest group session plus the take-over after it: a process that owns nothing by then is not waited for.
+"""
 NODES_MAX: Final = 1_000
-"""Cards of a page: 200 KB."""
+"""Status rows of a page: 200 KB."""
 PAGES_MAX: Final = 20
-"""Of cards: a node that falls every five seconds for a day leaves as many, and its peers have to be among those that are read."""
+"""Pages of status rows.
+
+A node that crashes every five seconds for a day leaves 17,280 rows, and its peers must still be read.
+"""
 
 Absence: TypeAlias = Literal["silent", "replaced", "gone"]
-"""What has become of a process that says nothing: nobody knows; a process of its name began after it; others serve what it had."""
+"""State of a process that writes no status: unknown; replaced by a newer process of its name; or gone, with all its
+shards taken over.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStatus:
-    """`NODES`, by owner.
+    """The status of one process, in partition `NODES` by owner.
 
     Attributes:
         owner: UUID of the process.
-        node: Its name, for people.
-        version: Of tidegate.
-        tzdata: Of the zones by which it evaluates calendars.
-        started_at, seen: By its own clock.
-        clock_offset_ms: By how much that clock is certainly off the brokers', as it last knew.
-        held, serving: Ownership topic partitions, and those of them that fire.
-        shards: How many it has.
-        unready: Why it is not to be counted on; empty when it is.
-        drained: Somebody ordered it to hold nothing.
-        reads: Newest version of rows that it can read (`rows/schema_version.py`); cards of processes that know of none do not say it.
-        writes: Oldest version in which it still writes anything.
-        findings: Promises of others' shards that it found broken, as texts; see `watchdog`.
+        node: Name of the node, for people.
+        version: Release of tidegate.
+        tzdata: Version of the time zones that its calendars use.
+        started_at, seen: Times by its own clock.
+        clock_offset_ms: Known offset of that clock from the brokers', at least.
+        held, serving: Assigned ownership topic partitions, and those of them that fire.
+        shards: Number of its shards.
+        unready: Reasons why it is not ready; empty when it is.
+        drained: True when an operator ordered it to give up all shards.
+        reads: Newest row version that it can read (`rows/schema_version.py`); missing in rows of releases without
+            versions.
+        writes: Oldest row version in which it still writes.
+        findings: Broken promises that its watchdog found in shards of other nodes, as texts.
     """
 
     owner: str
@@ -68,7 +75,7 @@ class NodeStatus:
     findings: tuple[str, ...] = ()
 
     def is_silent(self, now: int) -> bool:
-        """Whether it has said nothing for too long: it fell, is frozen, or reaches the store no more."""
+        """Returns whether its status is too old: the process crashed, froze, or cannot reach the store."""
         return now - self.seen > SILENT_MS
 
     @property
@@ -78,7 +85,9 @@ class NodeStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainOrder:
-    """`NODE#<owner>`/`DRAIN`: the process gives everything back and takes nothing until the order goes, or it ends."""
+    """The order to give up all shards and acquire none (`NODE#<owner>`/`DRAIN`), until it is removed or the process
+    ends.
+    """
 
     at: int
     actor: str | None = None
@@ -93,23 +102,23 @@ def all_cards(after: str | None = None) -> RangeRead:
 
 
 def cards_of(items: Iterable[Item], now: int) -> list[NodeStatus]:
-    """Returns the cards that are still to live, by name: the store removes others when it likes."""
+    """Returns the unexpired statuses by name; the store removes expired items only some time later."""
     cards = (from_item(NodeStatus, item) for item in items)
     return sorted((each for each in cards if each.expires_at > now // 1_000), key=lambda each: (each.node, each.owner))
 
 
 def may_be_gone(cards: Sequence[NodeStatus], now: int) -> bool:
-    """Whether `absences` has to know the owners of all shards."""
+    """Returns whether `absences` needs the owners of all shards."""
     return any(now - card.seen > GONE_MS for card in cards)
 
 
 def absences(cards: Sequence[NodeStatus], now: int, owners: Collection[str] | None = None) -> Mapping[str, Absence]:
-    """Returns what has become of those that say nothing, by owner.
+    """Returns the state of each silent process, by owner.
 
     Args:
-        cards: Of all processes.
-        now: The present.
-        owners: Whom the leases of all shards name; None: that was not read, so nobody is called gone.
+        cards: Statuses of all processes.
+        now: Present time.
+        owners: Owners in the leases of all shards. None: not read, so no process counts as gone.
     """
     begun = {card.node: 0 for card in cards}
     for card in cards:
@@ -123,12 +132,12 @@ def absences(cards: Sequence[NodeStatus], now: int, owners: Collection[str] | No
 
 
 def missing(cards: Sequence[NodeStatus], now: int, owners: Collection[str] | None = None) -> list[NodeStatus]:
-    """Returns the silent ones that nobody has replaced, and that are not gone; see `absences`."""
+    """Returns the silent processes that are neither replaced nor gone; see `absences`."""
     found = absences(cards, now, owners)
     return [card for card in cards if found.get(card.owner) == "silent"]
 
 
 def owner_of(lease: Item | None) -> str | None:
-    """The process that a lease names."""
+    """Returns the process that a lease names."""
     owner = None if lease is None else lease.get("owner")
     return owner if isinstance(owner, str) else None

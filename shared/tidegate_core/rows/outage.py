@@ -1,6 +1,6 @@
-"""Outages of a shard as durable facts: spans in which nobody served it, kept in its PROGRESS item (DESIGN 8).
+"""Outages of a shard: recorded spans in which no owner served it, kept in its PROGRESS item.
 
-Stored as texts `<begin>-<end>` in the attribute `outages`, in their order; a shard without any has no such attribute.
+The attribute `outages` holds them in order, as texts `<begin>-<end>`. A shard without outages has no such attribute.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from tidegate_core.rows.store_operations import Item, Value
 
 ATTRIBUTE = "outages"
 GAPS = "gaps"
-"""Attribute of what recurring messages take for missed: see `with_gap`."""
+"""Attribute with the spans that recurring messages treat as missed; see `with_gap`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A span without an owner at work.
+    """A span in which no owner served the shard.
 
     Attributes:
-        begin: Last sign of life before it, milliseconds since the epoch; inclusive.
-        end: When somebody was there again; exclusive.
+        begin: Last heartbeat before it, in ms since the epoch; inclusive.
+        end: First time at which an owner served again; exclusive.
     """
 
     begin: int
@@ -32,14 +32,14 @@ class Outage:
 
 
 def outages_of(progress: Item | None, attribute: str = ATTRIBUTE) -> tuple[Outage, ...]:
-    """Returns the facts that a PROGRESS item holds, oldest first."""
+    """Returns the outages in a PROGRESS item, oldest first."""
     stored = [] if progress is None else progress.get(attribute, [])
     assert isinstance(stored, list)
     return tuple(Outage(*map(int, str(text).split("-"))) for text in stored)
 
 
 def gaps_of(progress: Item | None) -> tuple[Outage, ...]:
-    """Returns the gaps that a PROGRESS item holds, oldest first; they do not overlap."""
+    """Returns the gaps in a PROGRESS item, oldest first; they do not overlap."""
     return outages_of(progress, GAPS)
 
 
@@ -50,17 +50,17 @@ def with_gap(
     outages: Sequence[Outage],
     sent_through: int = 0,
 ) -> list[Outage]:
-    """Returns the gaps once an outage was written down, or the last one was made longer.
+    """Returns the gaps after an outage was recorded or extended.
 
-    What was fired is behind the delivery position, also when the store was silent already; so a gap begins there, and it is
-    never changed: the one delivery that stands for it may have been made.
+    Fires up to the delivery position are sent, also when the store was unreachable at the time. So a gap begins
+    there. A gap never changes: the one delivery that stands for it may already be sent.
 
     Args:
-        gaps: As they were; those that the position has passed are dropped.
-        fired_through: Slot of the delivery position; an acquire demands it to be this one.
-        before: The outages as they were.
-        outages: As they are now.
-        sent_through: Slot of the last fire that an owner who was there all along has sent, each of them by itself.
+        gaps: Gaps before; those that the position has passed are dropped.
+        fired_through: Slot of the delivery position, which the acquisition's condition demands.
+        before: Outages before.
+        outages: Outages now.
+        sent_through: Slot of the last fire that an owner who was present throughout has sent individually.
     """
     kept = [gap for gap in gaps if gap.end > fired_through]
     if not outages or (before and before[-1].end >= outages[-1].end):
@@ -70,5 +70,5 @@ def with_gap(
 
 
 def outages_value(outages: Sequence[Outage]) -> list[Value]:
-    """Returns the facts as they are stored."""
+    """Returns the outages in their stored form."""
     return [f"{outage.begin}-{outage.end}" for outage in outages]

@@ -1,4 +1,4 @@
-"""The stored answer to a request."""
+"""Receipts: the stored answers to requests."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ DAY_S = 86_400
 
 
 def expiry(now: int, days: int) -> int:
-    """Returns the TTL attribute's value: epoch seconds."""
+    """Returns the value of the TTL attribute: epoch seconds."""
     return now // 1000 + days * DAY_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredReceipt:
-    """The answer to a request, kept under the request's namespace and id: a repeat gets the same answer.
+    """The answer to a request under its namespace and id: a repeat gets the same answer.
 
     Attributes:
-        namespace: The request's; None where it has none.
-        subject: What the request was about, hashed: its id does not answer a request about something else.
+        namespace: Namespace of the request; None when it has none.
+        subject: Hash of the object that the request names. Its id answers no request about another object.
         body: The receipt as JSON.
-        settled: False while a request that ends pending things has not ended them all: its answer is still growing.
-        definition: What an apply asked for, hashed; None: something else, or stored by an older release.
+        settled: False while a request is still ending jobs and runs, so that its answer grows.
+        definition: Hash of the definition in an apply; None for other requests and for rows of older releases.
     """
 
     request_id: str
@@ -50,7 +50,7 @@ class StoredReceipt:
     definition: str | None = None
 
     def answers(self, request: Request) -> bool:
-        """Whether it is the answer to this request, and not to another one that had its id before."""
+        """Returns whether this answers the request, and not another one that used the same id before."""
         return self.subject == subject_of(request) and self.definition in (None, definition_of(request))
 
     def key(self, shard: int) -> Key:
@@ -58,7 +58,7 @@ class StoredReceipt:
 
 
 def subject_of(request: Request) -> str:
-    """Returns what a request is about, as a hash: its type, namespace, and whatever it names."""
+    """Returns a hash of the object that a request names: its type, namespace and name."""
     match request:
         case MessageSend(key=key, id=request_id):
             named = ("key", key) if key is not None else ("id", request_id or "")
@@ -74,14 +74,14 @@ def subject_of(request: Request) -> str:
 
 
 def definition_of(request: Request) -> str | None:
-    """Returns what a request says that something shall be, as a hash; None where it defines nothing."""
+    """Returns a hash of the definition in a request; None when it defines nothing."""
     if isinstance(request, ScheduleApply | SourceApply):
         return keys.text_hash_once(request.spec.canonical_json())
     return None
 
 
 def used_otherwise(request: Request, request_id: str, now: int) -> Receipt:
-    """Returns the answer to a request under an id that was used for another one (SEMANTICS 17)."""
+    """Returns the answer to a request whose id was used for another request."""
     hint = "take a new id for a new request"
     return Receipt.model_construct(
         request_id=request_id,

@@ -1,7 +1,7 @@
-"""Records of recurring messages: when which version of a schedule counts (DESIGN 5).
+"""Rows of recurring messages: intervals in which a version of a schedule counts.
 
-Nothing is written when such a message fires: its fires follow from the intervals, and the delivery position says which of
-them are done.
+A fire of such a message writes nothing. Its fires follow from the intervals, and the delivery position says which are
+complete.
 """
 
 from __future__ import annotations
@@ -14,31 +14,41 @@ from tidegate_core.rows.item_codec import from_nested
 from tidegate_core.rows.store_operations import Key
 
 INTERVALS_MAX = 16
-"""Of one record. Closed ones are kept for the tally alone, so the oldest may go when requests come faster than checkpoints."""
+"""Intervals of one record.
+
+Closed ones serve only the tally, so the oldest may go when requests come faster than checkpoints.
+"""
 INTERVALS_BYTES_MAX = 300_000
-"""Of one record, for the same reason: its item may have 400 KB, and what no item holds would be refused until checkpoints pass."""
+"""Bytes of the intervals of one record. An item may have 400 KB; a larger one would be refused until checkpoints pass.
+"""
 INTERVALS_KEPT = 2
-"""However large: the open one, and the one that the same request has ended. In it the owner finds what still waits, and has to be cancelled.
-Both together have 380 KB at most: a schedule's 64 KiB, in which a no-break space between a cron's fields is written with six bytes for two."""
+"""Intervals that are kept at any size: the open one, and the one that the same request ended.
+
+The owner finds in them the fires that it must cancel. Two have 380 KB at most: 64 KiB of a schedule, in which JSON
+writes a no-break space in a cron expression with six bytes instead of two.
+"""
 SUMMONS = "+"
-"""In place of a version, in the key of a row that brings a far record near: sorts before the fire that it announces, so that
-no checkpoint passes that fire before the record is in memory."""
+"""Version in the key of a wake row.
+
+It sorts before the announced fire, so no checkpoint passes that fire before the record is loaded.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A span of activity of one version: it begins with a request, and ends with the next.
+    """A span in which one version was active, from one request to the next.
 
     Attributes:
-        generation: Of the schedule: no two intervals of a name share it.
+        generation: Generation of the schedule; no two intervals of a name share it.
         origin: Position of the request that opened it.
-        begin: No fire has an earlier slot.
-        since: The first nominal; before `begin` only for an `at` that had passed, and behind a suspension whose end was carried out late.
-        trigger: Its canonical JSON.
+        begin: Earliest slot of its fires.
+        since: First nominal time. It lies before `begin` for an `at` in the past, and after a suspension that ended
+            late.
+        trigger: Canonical JSON of the trigger.
         size: Bytes of the payload.
-        catch_up: What becomes of fires that fell into an outage: `last`, `all` or `none`.
-        end: Fires from this slot on are not sent any more; all earlier ones were acknowledged. None while it is open.
-        until: Fires from `end` to here were due, and are cancelled.
+        catch_up: Catch-up mode for fires during an outage: `last`, `all` or `none`.
+        end: Slot from which fires are no longer sent; all earlier ones were acknowledged. None while it is open.
+        until: End of the fires from `end` on that were due and are cancelled.
     """
 
     generation: int
@@ -58,7 +68,7 @@ class Interval:
         return self.end is None
 
     def closed(self, end: int, until: int) -> Interval:
-        """Returns the interval as it is once a request has ended it."""
+        """Returns the interval after a request has ended it."""
         return replace(self, end=max(end, self.begin), until=max(until, self.begin))
 
     def text(self) -> str:
@@ -68,11 +78,13 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recurring:
-    """`C#`: a schedule with a message target whose next fire is near, read at each recovery; `CF#`: one whose is far.
+    """The record of a schedule with a message target: `C#` when its next fire is near, `CF#` when it is far.
+
+    Each recovery reads the near ones.
 
     Attributes:
-        intervals: Texts, oldest first; the last one may be open.
-        summons: Slot of the timer row that brings a far record near; None where nothing is to come.
+        intervals: Texts of the intervals, oldest first; the last one may be open.
+        summons: Slot of the wake row that loads a far record; None when no fire follows.
     """
 
     namespace: str
@@ -85,7 +97,7 @@ class Recurring:
         return keys.schedule_ref(self.namespace, self.name)
 
     def is_open_for(self, generation: int) -> bool:
-        """Whether this generation of the schedule counts in it."""
+        """Returns whether the record is open for this generation of the schedule."""
         return any(span.is_open and span.generation == generation for span in self.spans())
 
     def spans(self) -> list[Interval]:
@@ -96,10 +108,10 @@ class Recurring:
 
 
 def _latest(texts: list[str]) -> tuple[str, ...]:
-    """Returns the latest of a record's intervals, as many as it may hold."""
+    """Returns the latest intervals of a record that fit its bounds."""
     kept, size = list[str](), 0
     for text in reversed(texts[-INTERVALS_MAX:]):
-        size += len(text)  # ASCII: a character is a byte.
+        size += len(text)  # The text is ASCII, so a character is a byte.
         if size > INTERVALS_BYTES_MAX and len(kept) >= INTERVALS_KEPT:
             break
         kept.append(text)
@@ -108,7 +120,7 @@ def _latest(texts: list[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WakeRow:
-    """`D#<slot>#<id>#+`: the next fire of a far record has this slot."""
+    """States the slot of the next fire of a far record (`D#<slot>#<id>#+`)."""
 
     slot: int
     id: str
@@ -121,10 +133,10 @@ class WakeRow:
 
 
 def series_id(namespace: str, name: str) -> str:
-    """Returns what stands for the schedule in the places of its fires."""
+    """Returns the id of a schedule's fires in delivery positions."""
     return keys.text_hash("recurring", namespace, name)
 
 
 def fire_id(incarnation: str, nominal: int) -> str:
-    """Returns the id of an occurrence's message: the same whoever sends it, and never that of another life of the name."""
+    """Returns the id of a fire's message: equal for every owner, and different for each incarnation of the name."""
     return keys.text_hash("recurring", incarnation, str(nominal))

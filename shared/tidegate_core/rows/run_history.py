@@ -1,7 +1,7 @@
-"""What is remembered of a schedule's earlier runs, for constraints that look at them (SEMANTICS 7.5).
+"""Earlier runs of a schedule, as its constraints need them.
 
-Lies in the schedule's own shard and is written by nobody but the owner, in the very transactions that admit and finish a run: so
-it can neither be ahead of the runs nor behind them. Schedules without such a constraint have no such item, and cost no write of it.
+Only the owner of the schedule's shard writes the row, in the transactions that admit and end a run. So the row always
+agrees with the runs. A schedule without such a constraint has no row and pays for no write.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tidegate_core.rows.store_operations import Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRuns:
-    """Of one incarnation: a schedule that was deleted and made again begins without a past.
+    """Earlier runs of one incarnation: a schedule that was deleted and recreated begins without any.
 
     Attributes:
-        admitted: Instants of the latest admissions, oldest first; those that were taken back are not among them. As many as
-            the schedule's constraints look at, and as many more as were open then, the last one among them: 9 bytes each, so 1,000 of them are 9 KB.
-        open: Runs that were counted here and have not ended.
-        finished: When a run of whatever outcome ended last, of those that had started.
-        succeeded: The same for success.
+        admitted: Times of the latest admissions, oldest first, without withdrawn ones. It keeps as many as the
+            constraints read, plus one for each run open at the last admission: 9 bytes each, 9 KB for 1,000.
+        open: Number of counted runs that have not ended.
+        finished: End of the last run that had started, of any outcome.
+        succeeded: End of the last run that succeeded.
     """
 
     namespace: str

@@ -1,4 +1,4 @@
-"""A schedule: its one mutable item, its versions, and its own limit."""
+"""Rows of a schedule: state, definitions, own limit and ended generations, and the count of a namespace's schedules."""
 
 from __future__ import annotations
 
@@ -6,63 +6,67 @@ from dataclasses import dataclass, replace
 
 from tidegate_core.language.triggers.search import Next
 from tidegate_core.rows import keys
+from tidegate_core.rows.receipt import expiry
 from tidegate_core.rows.store_operations import Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleState:
-    """The one mutable item of a schedule, at most 1 KB.
+    """The state of a schedule: its one mutable item, at most 1 KB.
 
     Attributes:
         status: `active`, `suspended` or `deleted` (a tombstone).
-        incarnation: Given when the name is created, new after delete and re-create: ids never repeat.
-        version: Counts 1, 2, 3 ... within the name, tombstones included; 0 of a tombstone whose name never existed.
-        generation: Raised by every request that ends what is pending; jobs and admissions carry it.
+        incarnation: Id of one life of the name; new after delete and recreation, so that ids never repeat.
+        version: Number 1, 2, 3 ... within the name, tombstones included; 0 of a tombstone whose name never existed.
+        generation: Number that rises with every request that ends pending work; jobs and admissions carry it.
         position: Text of the position of the last applied request; older requests are superseded.
-        activated_at: Instant from which time triggers count and before which runs do not.
-        next_nominal: Next instant of a time trigger; moves by compare-and-set from the last scheduled instant.
-        next_nominal_is_bound: It is none, but how far a search came that had no end yet: no instant lies before it. The
-            timer row that stands there has the search gone on with, and nothing fires.
-        searched_from: Behind which no instant lies before `next_nominal`, where that took several searches.
-        fired_through: Latest instant of a time trigger that was made in this incarnation; none is ever made twice.
-        seals: Evidence opened so far; numbers the jobs of event triggers.
-        made_at: When the last job of a trigger with `at_least_every` was made, by itself or by hand, or a reminder made
-            none; `next_nominal` is its next reminder.
-        reminder: The earliest reminder that has come and is not decided: it waits for what was appended before it. None, as older versions
-            write it: nobody knows of it but its timer row.
-        next_tick: Next instant of a composite's time leaves; a timer row of kind `E` stands there.
-        next_tick_is_bound: It is none, but how far was searched; for who asks, because a tick is looked for where it stands.
-        ticked: How many ticks of each of them have been since the version was applied, for `max_fires`.
-        gathered: Cursor of the catch-up: how many instants were walked that no occurrence stands for yet; `next_nominal` is
-            where it goes on.
-        gathered_from, gathered_through: The first and the last of them.
-        fires: Instants of a time trigger that were walked since the version was applied, for `max_fires`.
-        gathered_as: What is to become of them (`Fate`).
-        alone, alone_since: Instants that have jobs of their own although they were missed, and the begin of the span.
-        missed_from, missed_until, missed_as: What this schedule itself missed, and is to make up for; None = nothing.
-        missed_by_update: Whether an update brought that: the schedule was there all the while, so nothing is made up for of what lay in a
-            wide suspend. None, as older versions write it: no.
-        expires_at: Only of a tombstone whose name never existed: the version of others is never given again.
-        mode: How it is suspended, while it is (SEMANTICS 10); `standing.py` says what that lets happen.
-        suspended_at: Since when.
-        stopped_by: Who asked for it, empty where nobody was named; None = nobody did: it is active, or began suspended.
-        stopped_for: Why, as far as it was said.
-        until: When it is resumed by itself; a timer row of kind `U` stands there.
-        stopped_ms: How long the clocks of time-outs have stood still in all earlier suspensions.
+        activated_at: Time from which time triggers count, and before which runs do not.
+        next_nominal: Next instant of a time trigger; it moves by compare-and-set from the last scheduled instant.
+        next_nominal_is_bound: True when `next_nominal` is only a bound of an unfinished search: no instant lies
+            before it. Its timer row continues the search and fires nothing.
+        searched_from: Instant after which none lies before `next_nominal`, when that took several searches.
+        fired_through: Latest fired instant of this incarnation; none fires twice.
+        seals: Number of opened evidence; it numbers the jobs of event triggers.
+        made_at: Time of the last job of a trigger with `at_least_every`, requested ones included, or of a reminder
+            without a job. `next_nominal` is its next reminder.
+        reminder: Earliest due reminder without a decision: it waits for the low watermark. None in rows of older
+            versions: then only the timer row knows of it.
+        next_tick: Next tick of a composite trigger; a timer row of kind `EVIDENCE_TIMER` stands there.
+        next_tick_is_bound: True when `next_tick` is only a bound of an unfinished search. For readers only, because
+            each tick is searched for where it stands.
+        ticked: Number of ticks per time leaf since the version was applied, for `max_fires`.
+        gathered: Cursor of the catch-up: number of walked instants without an occurrence. The walk continues at
+            `next_nominal`.
+        gathered_from, gathered_through: First and last of those instants.
+        fires: Number of instants walked since the version was applied, for `max_fires`.
+        gathered_as: Planned outcome of the gathered instants (`Fate`).
+        alone, alone_since: Number of missed instants with own jobs, and the begin of their span.
+        missed_from, missed_until, missed_as: Span and mode of misfires that the schedule itself must catch up; None =
+            none.
+        missed_by_update: True when an update caused that span. The schedule existed then, so instants in a scope
+            suspension are not caught up. None in rows of older versions: no.
+        expires_at: TTL, only for a tombstone whose name never existed: versions of other names are never reused.
+        mode: Mode of the present suspension; `shard/schedule_state.py` says what it allows.
+        suspended_at: Begin of the suspension.
+        stopped_by: User who suspended it; empty when unnamed. None when it is active or was created suspended.
+        stopped_for: Stated reason of the suspension.
+        until: Planned end of the suspension; a timer row of kind `RESUME_TIMER` stands there.
+        stopped_ms: Total time for which clocks of time-outs were stopped in earlier suspensions.
         last_stops: Begin and end of the last of those: begin, end, begin, end ...
-        pauses: Begin and end of the last suspensions that are over, of any mode and also of earlier incarnations: begin, end, begin, end ...
-        kept_from: Oldest generation whose pending jobs go on; None = only the present one.
-        carried: Stretches of versions whose pending jobs and evidence are bound to the last one of the stretch: first, last,
-            first, last ...
-        gone: `<ns>/<name>` of the schedules that were deleted since the trigger listened to them: it does without.
-        shedding: What a resume leaves of the backlog (`last`, `coalesce`, `none`), while it is being ended; until then
-            nothing is admitted.
-        backlog_through: What waits and was satisfied up to here is the backlog of the last resume, whatever has moved the state since. None,
-            as older versions write it: `changed_at`. While `shedding` is set: of the resume that asked for that.
-        cut_through: What waits and was satisfied up to here ends in any case: an earlier resume left none of it, and was not through when
-            the one that `shedding` is of came.
-        unmade_through: What a time trigger names up to here, and was not made yet when a resume came that leaves out some of its backlog,
-            ends as it is made. None, as older versions write it: nothing does.
+        pauses: Begin and end of the last ended suspensions, of any mode and also of earlier incarnations.
+        kept_from: Oldest generation whose pending jobs continue; None = only the present one.
+        carried: Ranges of versions whose pending jobs and evidence are bound to the last version of the range: first,
+            last, first, last ...
+        gone: `<ns>/<name>` of schedules that were deleted after the trigger subscribed to them; the trigger works
+            without them.
+        shedding: Part of the backlog that a resume keeps (`last`, `coalesce`, `none`), while the rest is being ended.
+            Until then no job is admitted.
+        backlog_through: Latest satisfaction time in the backlog of the last resume, or of the resume that set
+            `shedding`. None in rows of older versions: `changed_at`.
+        cut_through: Latest satisfaction time of jobs that end in any case: an earlier resume kept none, and had not
+            finished when the resume of `shedding` came.
+        unmade_through: Latest instant of a time trigger that ends when its job is created, because a resume leaves
+            out that part of the backlog. None in rows of older versions: none does.
     """
 
     namespace: str
@@ -119,16 +123,16 @@ class ScheduleState:
         return keys.schedule_state(shard, self.namespace, self.name)
 
     def has_due(self, now: int) -> bool:
-        """Whether some instant has come that no occurrence stands for yet, or may have."""
+        """Returns whether an instant is due, or may be due, that no occurrence stands for."""
         return self.next_nominal is not None and (self.next_nominal <= now or self.gathered is not None)
 
     @property
     def following(self) -> Next:
-        """The next instant of a time trigger, or how far it was searched."""
+        """The next instant of a time trigger, or the bound of its search."""
         return Next(self.next_nominal, bool(self.next_nominal_is_bound), self.searched_from)
 
     def at_next(self, following: Next) -> ScheduleState:
-        """Returns the state with another next instant of a time trigger; what has come of a reminder is none any more."""
+        """Returns the state with another next instant of a time trigger and without a due reminder."""
         took_several = following.is_bound or following.since == self.searched_from
         return replace(
             self,
@@ -139,13 +143,13 @@ class ScheduleState:
         )
 
     def at_tick(self, following: Next) -> ScheduleState:
-        """Returns the state with another next instant of a composite's time leaves."""
+        """Returns the state with another next tick."""
         return replace(self, next_tick=following.at, next_tick_is_bound=following.is_bound or None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One immutable version of a schedule: its spec as canonical JSON."""
+    """One immutable version of a schedule: its definition as canonical JSON."""
 
     namespace: str
     name: str
@@ -159,11 +163,12 @@ class Definition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleCount:
-    """How many schedules a namespace has, where a quota bounds that. The one item of schedules that all shards' owners write.
+    """Number of schedules in a namespace with a quota. Owners of all shards write this one item.
 
     Attributes:
-        schedules: Not deleted.
-        counted_at: When the states of all shards were last counted; since then each create and delete has moved it. 0: nobody has yet.
+        schedules: Schedules that are not deleted.
+        counted_at: Time of the last count over all shards; each create and delete has moved the number since. 0:
+            never counted.
     """
 
     namespace: str
@@ -173,7 +178,7 @@ class ScheduleCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnLimit:
-    """A schedule's own limit: lies in its shard, so only the owner writes it.
+    """A schedule's own limit. It lies in the schedule's shard, so only the owner writes it.
 
     Attributes:
         holders: Runs that hold a permit, at most 16.
@@ -189,3 +194,80 @@ class OwnLimit:
 
     def key(self, shard: int) -> Key:
         return keys.own_limit(shard, self.namespace, self.name)
+
+
+GENERATION_DAYS = 90
+"""After its end: as long as the ledger keeps the entries of its occurrences."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastGeneration:
+    """An ended generation, for the audit.
+
+    The request that ends it writes it in its transaction, so fires cost no write.
+
+    Attributes:
+        fired: Whether its trigger was active; no request within a generation changes that.
+        asked_at: Append time of the request that ended it; every instant due before has an outcome.
+        ended_at: Time at which that request was applied. Instants due between the two times may have a job, and need
+            not.
+        suspended_since: Begin of a scope suspension at that time, as the shard knew it; instants since then have no
+            job.
+        interval: Text of its closed interval, for a recurring message.
+        activated_at, fired_through, fires, missed_from, missed_until, missed_by_update: As in the state at its end.
+    """
+
+    namespace: str
+    name: str
+    incarnation: str
+    version: int
+    generation: int
+    status: str
+    fired: bool
+    activated_at: int
+    asked_at: int
+    ended_at: int
+    expires_at: int
+    fired_through: int = 0
+    fires: int = 0
+    missed_from: int | None = None
+    missed_until: int | None = None
+    missed_by_update: bool | None = None
+    interval: str | None = None
+    suspended_since: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        before: ScheduleState,
+        asked_at: int,
+        ended_at: int,
+        *,
+        fired: bool,
+        interval: str | None,
+        suspended_since: int | None = None,
+    ) -> PastGeneration:
+        """Returns the record of the generation that a state is leaving."""
+        return cls(
+            namespace=before.namespace,
+            name=before.name,
+            incarnation=before.incarnation,
+            version=before.version,
+            generation=before.generation,
+            status=before.status,
+            fired=fired,
+            activated_at=before.activated_at,
+            asked_at=asked_at,
+            ended_at=ended_at,
+            expires_at=expiry(ended_at, GENERATION_DAYS),
+            fired_through=before.fired_through,
+            fires=before.fires,
+            missed_from=before.missed_from,
+            missed_until=before.missed_until,
+            missed_by_update=before.missed_by_update,
+            interval=interval,
+            suspended_since=suspended_since,
+        )
+
+    def key(self, shard: int) -> Key:
+        return keys.past_generation(shard, self.namespace, self.name, self.generation)

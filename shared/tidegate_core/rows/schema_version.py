@@ -1,7 +1,7 @@
-"""In which version rows are written: what nodes of two releases, side by side on one store, may expect of each other (decision 26).
+"""The row version of a store: it lets nodes of two releases serve one store at the same time.
 
-A row of a newer version is one that an older release would misread. Fields that an older release may leave aside without
-harm need no version: `codec.from_item` does so. So most releases write the same version as the one before.
+A new version marks rows that an older release would misread. A field that an older release may ignore needs no
+version: the item codec ignores unknown attributes. So most releases write the same version as the release before.
 """
 
 from __future__ import annotations
@@ -19,22 +19,27 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 FIRST: Final = 1
-"""What a store is written in whose makers knew of no versions."""
+"""Version of a store whose releases knew no versions."""
 BOUNDS: Final = 2
-"""A state's `next_nominal` may be a bound of a search; rows of queues all say their order."""
+"""`next_nominal` in a state may be a search bound, and every queue entry states its order."""
 NEWEST: Final = BOUNDS
-"""What this release can write, and read."""
+"""Newest version that this release reads and writes."""
 OLDEST: Final = FIRST
-"""The oldest rows that this release can read. It rises when code that reads them goes, a release after `tidegate migrate` could."""
+"""Oldest version that this release reads.
+
+It rises in the release after the one whose `tidegate migrate` converts such rows.
+"""
 
 FIELDS: Final[Mapping[type, Mapping[str, int]]] = MappingProxyType({ScheduleState: {"next_nominal_is_bound": BOUNDS}})
-"""Fields that change what others mean, and since which version they may be written. (`next_tick_is_bound` changes nothing: a tick is
-looked for where it stands. A new field that an older release may overlook has no place here, nor one that only its own writer reads.)
+"""Fields that change the meaning of others, with the version from which they may be written.
+
+A field that an older release may ignore has no place here, nor one that only its writer reads. `next_tick_is_bound`
+is absent because each tick is searched for where it stands.
 """
 
 
 class Readable(NamedTuple):
-    """What a release can read, both ends included; it writes up to the newest."""
+    """Row versions that a release reads, both ends included; it writes up to the newest."""
 
     oldest: int = OLDEST
     newest: int = NEWEST
@@ -45,13 +50,15 @@ THIS_RELEASE: Final = Readable()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSchema:
-    """`SCHEMA`: one item, moved by compare-and-set by `tidegate migrate`. Nodes read it, after they fence and every few seconds.
+    """The row version of the store (`SCHEMA`).
+
+    `tidegate migrate` moves it by compare-and-set; nodes read it after fencing and every few seconds.
 
     Attributes:
-        writes: Version in which nodes write. Whoever cannot read it does not serve.
-        rows_from: Oldest version of which there may be rows. Whoever cannot read those does not serve.
-        closing: Version that is about to be `writes`: who cannot read it takes nothing over any more.
-        cursor: How far the rows have been moved, where a pass has begun and not ended.
+        writes: Version in which nodes write. A node that cannot read it does not serve.
+        rows_from: Oldest version of existing rows. A node that cannot read it does not serve.
+        closing: Next value of `writes`. A node that cannot read it acquires no shards.
+        cursor: Progress of a pass over the rows that has begun and not ended.
     """
 
     writes: int = FIRST
@@ -61,16 +68,16 @@ class StoreSchema:
 
     @classmethod
     def of(cls, item: Item | None) -> StoreSchema:
-        """Returns what a read has found: a store without the item was made by a release that knew of no versions."""
+        """Returns the schema in an item. A store without the item was created by a release without versions."""
         return cls() if item is None else from_item(cls, item)
 
     @property
     def demands(self) -> int:
-        """What who takes something over has to be able to read."""
+        """Version that a node must read in order to acquire shards."""
         return max(self.writes, self.closing or 0)
 
     def refusal(self, readable: Readable = THIS_RELEASE) -> str | None:
-        """Returns why a process of such a release must not serve, and what to do; None when it may."""
+        """Returns why a process of this release must not serve, and the remedy; None when it may."""
         if self.demands > readable.newest:
             return (
                 f"the store is written in version {self.demands} and this release reads up to {readable.newest}: "
@@ -85,7 +92,7 @@ class StoreSchema:
 
 
 def newer_fields(record: DataclassInstance, version: int) -> Iterator[str]:
-    """Yields the fields of a record that say something, and must not be written in a version."""
+    """Yields the set fields of a record that must not be written in a version."""
     for name, since in FIELDS.get(type(record), {}).items():
         if since > version and _says(record, name):
             yield name

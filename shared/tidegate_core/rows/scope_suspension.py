@@ -1,7 +1,7 @@
-"""Wide controls as they are stored, and what follows from them: the same answer for whoever asks, wherever (DESIGN 6).
+"""Scope suspensions as they are stored, and pure answers that follow from them.
 
-One item holds them all, with a version that each change raises. What a shard's owner decides carries the version from which
-it was decided: `ScopeSuspensions` is the version together with what it says, so that the two can never differ.
+One item holds all of them, under a version that each change raises. Every decision of a shard's owner carries the
+version it was made from. `ScopeSuspensions` joins version and content, so the two can never differ.
 """
 
 from __future__ import annotations
@@ -13,20 +13,24 @@ from functools import cached_property
 from typing import Any
 
 SPANS_KEPT = 8
-"""Of one scope; earlier ones matter only to a shard that had no owner through all of them, and to an update that makes up for so much."""
+"""Spans kept per scope.
+
+Earlier ones matter only to a shard without an owner through all of them, or an update that catches up so far.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What was said of one scope.
+    """The suspensions of one scope.
 
     Attributes:
-        namespace: None for the whole system.
-        position: Text of the position of the last request on it; older ones are superseded.
-        spans: When it was suspended, as (from, to): append times of the requests; the last `to` is None while it is.
-        dropped: Version of the last suspend: what was pending then has to end.
-        vector: End offsets at its last resume: events below them never count.
-        actor, reason: Of the last request.
+        namespace: Namespace; None for the whole system.
+        position: Text of the position of the last request about it; older requests are superseded.
+        spans: Suspended spans as (from, to), by append times of the requests. The last `to` is None during a
+            suspension.
+        dropped: Version of the last suspend; work that was pending at that time must end.
+        vector: End offsets at the last resume; events below them never count.
+        actor, reason: As stated in the last request.
     """
 
     namespace: str | None
@@ -43,22 +47,25 @@ class Scope:
 
     @property
     def resumed_at(self) -> int:
-        """The end of its last span; 0 when there is none."""
+        """End of the last span; 0 when there is none."""
         return (self.spans[-1][1] or 0) if self.spans else 0
 
     def suspended(self, at: int, version: int) -> Scope:
-        """Returns it as it is from a suspend on."""
+        """Returns the scope after a suspend."""
         return replace(self, spans=(*self.spans, (at, None))[-SPANS_KEPT:], dropped=version)
 
     def resumed(self, at: int, vector: str) -> Scope:
-        """Returns it as it is from a resume on."""
+        """Returns the scope after a resume."""
         begun = self.spans[-1][0]
         return replace(self, spans=(*self.spans[:-1], (begun, max(begun, at))), vector=vector)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScopeSuspensions:
-    """All that is said of all scopes, under one version; a field dictionary keeps what is asked often."""
+    """The suspensions of all scopes, under one version.
+
+    It has a field dictionary, so that computed properties are cached.
+    """
 
     version: int = 0
     scopes: tuple[Scope, ...] = ()
@@ -69,27 +76,29 @@ class ScopeSuspensions:
 
     @property
     def last_resumed_at(self) -> int:
-        """When something was let go on last, whatever it was; 0 when nothing ever was stopped."""
+        """Time of the latest resume of any scope; 0 when none was ever suspended."""
         return max((scope.resumed_at for scope in self.scopes), default=0)
 
     def covers(self, namespace: str) -> bool:
-        """Whether nothing of the namespace may fire, be admitted, or be delivered."""
+        """Returns whether nothing of the namespace may fire, be admitted or be delivered."""
         return None in self._suspended or namespace in self._suspended
 
     def suspended_since(self, namespace: str) -> int | None:
-        """Returns since when the namespace is suspended, as far as is known here; None when it is not.
+        """Returns the begin of the namespace's suspension, as far as this node knows; None when it is not suspended.
 
-        It may have been resumed already: a resume counts from its append time and is heard of later. So what came due since is left
-        where it is, and whoever hears of the end knows what of it lies behind that.
+        The namespace may already be resumed: a resume counts from its append time, and nodes learn of it later. So
+        rows that came due since are left in place. The node that learns of the end decides which of them lie after
+        it.
         """
         if not self.covers(namespace):
             return None
         return min(scope.spans[-1][0] for scope in self._about(namespace) if scope.is_suspended)
 
     def suspended_until(self, namespace: str, instant: int, now: int) -> int | None:
-        """Returns the end of the suspended span in which the instant lies, `now` if it goes on; None when it lies in none.
+        """Returns the end of the suspended span that contains the instant, `now` if it is open; None when no span
+        contains it.
 
-        Such an instant is never a miss (SEMANTICS 10): nothing is made of it.
+        Such an instant is never a misfire and gets no job.
         """
         for scope in self._about(namespace):
             for begun, ended in scope.spans:
@@ -98,22 +107,25 @@ class ScopeSuspensions:
         return None
 
     def has_dropped(self, namespace: str, due: int) -> bool:
-        """Whether what was due then, and has not passed the start gate, was ended by a suspend."""
+        """Returns whether a suspend ended work that was due at that time and has not passed the start gate."""
         return self.covers(namespace) or due < self.resumed_at(namespace)
 
     def resumes(self, namespace: str) -> tuple[tuple[str, int], ...]:
-        """Returns the last resume of each scope, below whose ends no event of the namespace counts: (vector, instant)."""
+        """Returns vector and time of each scope's last resume.
+
+        No event of the namespace below those end offsets counts.
+        """
         return tuple((scope.vector, scope.resumed_at) for scope in self._about(namespace) if scope.vector is not None)
 
     def resumed_at(self, namespace: str) -> int:
-        """Returns when the namespace was last let go on; 0 when it never was stopped."""
+        """Returns the time of the namespace's last resume; 0 when it was never suspended."""
         return max((scope.resumed_at for scope in self._about(namespace)), default=0)
 
     def drops(self, namespace: str, pending_since: int, after: int) -> bool:
-        """Whether something pending has to end, because of a suspend later than the version `after`.
+        """Returns whether pending work must end because of a suspend later than the version `after`.
 
-        While such a suspend goes on all of it does, whatever it says: nothing is made meanwhile, and a former owner's clock may have been
-        ahead. Once all are over, what came before the last resume.
+        During that suspension all pending work ends, of any time: none is created, and a former owner's clock
+        may have been ahead. Once all are over, work from before the last resume ends.
         """
         later = [scope for scope in self._about(namespace) if scope.dropped > after]
         if any(scope.is_suspended for scope in later):
@@ -121,15 +133,15 @@ class ScopeSuspensions:
         return bool(later) and pending_since <= max(scope.resumed_at for scope in later)
 
     def under(self, version: int) -> ScopeSuspensions:
-        """Returns what these say, under the version that a lease carries still."""
+        """Returns the same content under the older version that a lease still carries."""
         return replace(self, version=version)
 
     def names_dropped(self, since: int) -> bool:
-        """Whether anything was suspended later than this version."""
+        """Returns whether any scope was suspended after this version."""
         return any(scope.dropped > since for scope in self.scopes)
 
     def scope(self, namespace: str | None) -> Scope | None:
-        """Returns what was said of exactly this scope."""
+        """Returns the suspensions of exactly this scope."""
         return next((scope for scope in self.scopes if scope.namespace == namespace), None)
 
     def _about(self, namespace: str) -> Iterable[Scope]:
@@ -145,10 +157,12 @@ NO_SUSPENSIONS = ScopeSuspensions()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSuspensions:
-    """`CONTROLS`: one item, moved by compare-and-set by the owner of the controls' home shard.
+    """The stored form of all scope suspensions (`CONTROLS`).
+
+    The owner of their owner shard moves it by compare-and-set.
 
     Attributes:
-        scopes: JSON: what it nests is nothing that a store's item holds natively.
+        scopes: JSON, because an item cannot hold this nesting natively.
     """
 
     version: int
@@ -164,7 +178,7 @@ class StoredSuspensions:
 
 
 def stored_bytes(scope: Scope) -> int:
-    """Returns the bytes that a scope takes in the item, with what parts it from the next one."""
+    """Returns the bytes of a scope in the item, its separator included."""
     return len(_json(_stored(scope)).encode()) + 1
 
 

@@ -1,4 +1,4 @@
-"""Records of limits that several shards share: the limit's item as its readers see it, and the rows of its queue (DESIGN 6)."""
+"""Rows of limits that several shards share: the limit's item as readers see it, and its queue entries."""
 
 from __future__ import annotations
 
@@ -10,12 +10,20 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.store_operations import Item, Key
 
 COUNT: Final = "@"
-"""Before the instant in the names of attributes that hold how many admissions of a rate count until then."""
+"""Prefix of attributes with the number of admissions that a rate counts; the instant at which they stop counting
+follows.
+"""
 EXPIRED_MAX: Final = 16
-"""Counts of passed spans that may lie in the item: taking them out at each admission would have shards refuse one another."""
+"""Counts of passed spans that may stay in the item.
+
+If each admission removed them, shards would refuse one another's writes.
+"""
 GONE_MAX: Final = 117
-"""Counts that one write takes out: it names each in its condition, and a store takes 4 KB and 300 operators of that. The item of
-a rate has no more, unless many owners have counted at one moment, each without those of the others; what is left goes next."""
+"""Counts that one write removes: its condition names each, and DynamoDB takes 4 KB and 300 operators of condition.
+
+A rate's item normally has no more. It has more when many owners count at one moment, each without the counts of the
+others. The next write then removes the rest.
+"""
 
 
 def count_name(until: int) -> str:
@@ -24,14 +32,15 @@ def count_name(until: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedLimit:
-    """The item of a shared limit. It has no single writer: every change of it is an increment with its own condition.
+    """The item of a shared limit. It has no single writer: every change is an increment with its own condition.
 
     Attributes:
-        in_use: Permits out, those with items of their own included. Of a rate: admissions that nobody has taken out of it yet.
-        holders: Runs whose permit is named here.
-        offered: Jobs that have the word for a free slot.
-        queued: Mark of whoever joined the queue last; None while nobody waits, and then a free permit is there for anybody.
-        counts: Of a rate: how many admissions count until which instant; together they are `in_use`.
+        in_use: Permits held, those with own items included. For a rate: admissions that were not removed from it.
+        holders: Runs whose permit is named in this item.
+        offered: Jobs with an offer.
+        queued: Mark of the last queue entry; None while no job waits, and then any job may take a free permit.
+        counts: Number of a rate's admissions by the instant at which they stop counting; together they equal
+            `in_use`.
     """
 
     in_use: int = 0
@@ -42,7 +51,7 @@ class SharedLimit:
 
     @classmethod
     def of(cls, item: Item | None) -> SharedLimit:
-        """Returns what a read has found; a limit that nobody ever used has no item."""
+        """Returns the limit in an item; a limit that was never used has no item."""
         known = {} if item is None else item
         in_use, queued = known.get("in_use", 0), known.get("queued")
         assert isinstance(in_use, int)
@@ -56,7 +65,7 @@ class SharedLimit:
         )
 
     def at(self, now: int) -> SharedLimit:
-        """Returns the limit as of an instant: admissions whose span has passed count no more, as far as one write can see to it."""
+        """Returns the limit at an instant, without the passed admissions that one write can remove."""
         expired = self.expired(now)
         if not expired:
             return self
@@ -64,12 +73,14 @@ class SharedLimit:
         return replace(self, in_use=self.in_use - sum(expired.values()), counts=live)
 
     def expired(self, now: int) -> dict[int, int]:
-        """Returns the counts of a rate that are in its item still, and count no more: the oldest `GONE_MAX`."""
+        """Returns the passed counts in a rate's item: the oldest `GONE_MAX`."""
         passed = sorted(until for until in self.counts if until <= now)
         return {until: self.counts[until] for until in passed[:GONE_MAX]}
 
     def falls_below(self, most: int) -> int | None:
-        """Returns when fewer than `most` count, if nothing else happens; None: by itself never."""
+        """Returns the instant from which fewer than `most` count if nothing else happens; None when time alone frees
+        nothing.
+        """
         left = self.in_use
         for until in sorted(self.counts):
             left -= self.counts[until]
@@ -78,22 +89,24 @@ class SharedLimit:
         return None
 
     def lets_pass(self, job_id: str, most: int) -> bool:
-        """Whether the job may have a permit now: there is one, and nobody waits for it with an older right."""
+        """Returns whether the job may have a permit now: one is free, and no other job has an older right to it."""
         return self.in_use < most and (self.queued is None or job_id in self.offered)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueEntry:
-    """A job's place in a limit's queue: put by the owner of the job, removed by it, or by the limit's home when an offer
-    was not taken up.
+    """A job's entry in a limit's queue.
+
+    The job's owner writes and removes it; the coordinator removes it after a lapsed offer.
 
     Attributes:
         limit: Partition key of the limit's item.
-        satisfied_at: Since when it waits.
-        order: Its place, by its priority; None in rows of older versions: first come, first served.
-        most: Runs that the job's own version of its schedule allows.
-        asked_at: When the row was written; a later one says that the job is still there, and keeps its offer.
-        aside: It has had the word for this limit and waits for another one: the slot is for those behind it meanwhile.
+        satisfied_at: Time from which the job waits.
+        order: Position by priority; None in rows of older versions, which queue in order of arrival.
+        most: Limit according to the job's version of its schedule.
+        asked_at: Time of the write. A later one proves that the job still waits, and keeps its offer.
+        aside: True when the job had an offer here and waits for another limit, so that jobs after it may have the
+            permit.
     """
 
     limit: str
@@ -106,7 +119,7 @@ class QueueEntry:
 
     def key(self, home: int) -> Key:
         order = self.satisfied_at if self.order is None else self.order
-        return keys.queue_entry(home, Key(self.limit, "LIMIT"), order, self.job_id)
+        return keys.queue_entry(home, keys.limit_of(self.limit), order, self.job_id)
 
 
 def _texts(item: Item, name: str) -> frozenset[str]:

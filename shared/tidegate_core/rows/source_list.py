@@ -1,4 +1,4 @@
-"""All sources as they are stored: one item, moved by compare-and-set by the owner of its home shard (decision 19)."""
+"""All event sources in one item. The owner of their owner shard moves it by compare-and-set."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tidegate_core.language.events.event_source import SourceSpec
 from tidegate_core.rows.item_codec import from_nested
 
 SPECS_KEPT = 256
-"""Parsed specs per process; there are at most 64 sources."""
+"""Parsed definitions per process; a cluster has at most 64 sources."""
 
 
 class UnreadableSource(Exception):
-    """A source's definition is none in this release's grammar: a newer release has accepted it, and this one was rolled back to."""
+    """This release cannot read a source's definition: a newer release accepted it, then was rolled back."""
 
 
 @lru_cache(maxsize=SPECS_KEPT)
@@ -30,16 +30,16 @@ def _topic_of(body: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What was said of one source.
+    """One event source.
 
     Attributes:
-        position: Text of the position of the last request on it; older ones are superseded.
-        version: Of its definition; it grows on when the source is deleted and made anew.
-        body: Its definition as JSON; None: deleted.
-        vector: Id of the item with the first offset that it maps of each topic partition; None: it is being opened, and maps
-            nothing yet.
-        opened: Version of the list of sources with which it got that; None: of a time at which nobody said so.
-        opened_by: Id of the request that is opening it; None: nobody is.
+        position: Text of the position of the last request about it; older requests are superseded.
+        version: Version of its definition; it keeps growing when the source is deleted and recreated.
+        body: Definition as JSON; None: deleted.
+        vector: Id of the item with the first offset that it maps per topic partition. None while it opens and maps
+            nothing.
+        opened: Version of the source list that set the vector; None in rows of older releases.
+        opened_by: Id of the request that is opening it; None when none is.
     """
 
     namespace: str
@@ -53,7 +53,7 @@ class Source:
 
     @property
     def is_there(self) -> bool:
-        """Whether it is not deleted; it may still be being opened."""
+        """Whether it exists; it may still be opening."""
         return self.body is not None
 
     @property
@@ -62,13 +62,13 @@ class Source:
 
     @property
     def topic(self) -> str:
-        """Of one that is there, whether or not this release can read the rest."""
+        """Topic of an existing source, readable even when this release cannot read the rest."""
         assert self.body is not None
         return _topic_of(self.body)
 
     @property
     def spec(self) -> SourceSpec:
-        """Of one that is there.
+        """Definition of an existing source.
 
         Raises:
             UnreadableSource: This release cannot read it.
@@ -82,7 +82,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """All of them under one version, which each change raises."""
+    """All event sources under one version, which each change raises."""
 
     version: int = 0
     entries: tuple[Source, ...] = ()
@@ -91,13 +91,13 @@ class Sources:
         return next((each for each in self.entries if (each.namespace, each.name) == (namespace, name)), None)
 
     def topics_of(self, namespaces: Iterable[str] | None) -> tuple[str, ...]:
-        """Returns the topics whose records become events of these namespaces (None: of any), or will at once."""
+        """Returns the topics of sources that serve, or soon will serve, these namespaces (None: any)."""
         wanted = None if namespaces is None else frozenset(namespaces)
         there = (each for each in self.entries if each.is_there and (wanted is None or each.namespace in wanted))
         return tuple(sorted({each.topic for each in there}))
 
     def changed(self, entry: Source) -> Sources:
-        """Returns them with this one in the place of the one of its name."""
+        """Returns the list with this source in place of its namesake."""
         others = [each for each in self.entries if (each.namespace, each.name) != (entry.namespace, entry.name)]
         return Sources(version=self.version + 1, entries=(*others, entry))
 
@@ -107,10 +107,10 @@ NO_SOURCES = Sources()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSources:
-    """`SOURCES`.
+    """The stored form of all event sources (`SOURCES`).
 
     Attributes:
-        entries: JSON: what it nests is nothing that a store's item holds natively.
+        entries: JSON, because an item cannot hold this nesting natively.
     """
 
     version: int

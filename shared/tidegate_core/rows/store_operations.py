@@ -1,7 +1,7 @@
-"""What the core asks of the store, as values that both the DynamoDB adapter and the simulated store carry out.
+"""Store operations as values, for the DynamoDB adapter and the simulated store alike.
 
-The expression strings in here are sent verbatim: what the simulation evaluates is what DynamoDB evaluates. Numbers are
-integers only (DynamoDB's decimals and Python's floats do not round-trip); sets are `frozenset[str]`.
+The expression strings here are sent verbatim, so the simulation evaluates the same text as DynamoDB. Numbers are
+integers only, because DynamoDB's decimals and Python's floats do not round-trip. Sets are `frozenset[str]`.
 """
 
 from __future__ import annotations
@@ -15,19 +15,22 @@ Value: TypeAlias = "Scalar | list[Value] | dict[str, Value] | frozenset[str]"
 Item: TypeAlias = dict[str, Value]
 
 Table: TypeAlias = Literal["main", "history"]
-"""`main` decides; `history` holds what has ended (ledger, ended runs, closed tallies). Names get the cluster's prefix."""
+"""`main` holds all items that decisions read; `history` holds ended runs, ledger and closed tallies.
+
+The cluster's prefix precedes these names.
+"""
 
 ACTIONS_PER_TRANSACTION_MAX = 100
-"""DynamoDB's own limit. Builders stay below `ACTIONS_PLANNED_MAX` so that a late addition never meets it."""
+"""DynamoDB's limit. Builders stay below `ACTIONS_PLANNED_MAX`, so that a late addition never reaches it."""
 ACTIONS_PLANNED_MAX = 90
 TRANSACTION_BYTES_MAX = 4_000_000
-"""DynamoDB's own limit of all items of a transaction. What is planned together stays below the next one."""
+"""DynamoDB's limit for all items of a transaction. Builders stay below the next constant."""
 TRANSACTION_BYTES_PLANNED_MAX = 3_000_000
 ITEM_BYTES_MAX = 400_000
 
 
 class Key(NamedTuple):
-    """Primary key of an item; `table` is part of it so that no call can forget which table it means."""
+    """Primary key of an item. It contains the table, so that no call can confuse the two."""
 
     pk: str
     sk: str
@@ -51,7 +54,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Replaces the whole item (which contains `pk` and `sk`)."""
+    """Replaces the whole item, `pk` and `sk` included."""
 
     key: Key
     item: Item
@@ -60,7 +63,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """An update expression; its placeholders and the condition's are merged and must not clash."""
+    """Applies an update expression; its placeholders and those of the condition are merged and must not clash."""
 
     key: Key
     expression: str
@@ -71,7 +74,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Deletes the item; absent items are fine unless the condition says otherwise."""
+    """Deletes the item; an absent item is no error unless the condition demands it."""
 
     key: Key
     condition: Condition | None = None
@@ -79,7 +82,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A condition on an item that the transaction does not write."""
+    """Demands a condition of an item that the transaction does not write."""
 
     key: Key
     condition: Condition
@@ -90,15 +93,15 @@ Action: TypeAlias = Put | Update | Delete | Check
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """All or nothing, at most 100 actions on distinct items.
+    """An all-or-nothing write of at most 100 actions on distinct items.
 
     Attributes:
-        name: What it is for (`acquire`, `fire`, `cursor`, ...): metrics, fault coverage and logs are counted by it.
-        actions: The actions, in the order in which refusals are reported.
-        token: Unique per attempt of the author; written as attribute `w` on the witness and used as the client token.
-        witness: Item that this transaction writes with `w = token` and that only its author's successors overwrite. A
-            read of it after a lost answer tells whether the transaction took effect. None when nothing is put: then a
-            refusal after a lost answer says nothing, and the author has to look for itself.
+        name: Purpose (`acquire`, `fire`, `cursor`, ...), by which metrics, fault coverage and logs count it.
+        actions: Actions, in the order in which refusals are reported.
+        token: Unique per attempt of the author; stored as attribute `w` of the witness, and used as the client token.
+        witness: Item that this transaction writes with `w = token`, and that only successors of its author overwrite.
+            After a lost answer, a read of it shows whether the transaction took effect. None when the transaction
+            puts no item: then a refusal after a lost answer proves nothing, and the author must check.
     """
 
     name: str
@@ -109,8 +112,9 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Unconditional puts and deletes, in any number and no order: each is to a key that contains its version,
-    so late and repeated ones are identical or inert (DESIGN 2).
+    """Unconditional puts and deletes, in any number and order.
+
+    Each key contains a version, so late or repeated ones have no new effect.
     """
 
     name: str
@@ -122,9 +126,9 @@ class RangeRead:
     """A strongly consistent, ascending read of `low <= sk <= high` under one partition key.
 
     Attributes:
-        limit: Most items wanted; the answer may hold fewer although more exist (1 MB pages).
-        after: Sort key after which to go on (the last one of the page before).
-        newest_first: Descending instead.
+        limit: Maximum number of items; a page ends at 1 MB even when more exist.
+        after: Sort key after which to continue (the last one of the page before).
+        newest_first: True for descending order.
     """
 
     pk: str
@@ -138,21 +142,21 @@ class RangeRead:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Answer to a `RangeRead`: items in key order, and the key to go on `after`, or None at the end."""
+    """Result of a `RangeRead`: items in key order, and the key to continue `after`, or None at the end."""
 
     items: tuple[Item, ...]
     next_after: str | None
 
 
-# -- what a sent transaction can come back as (one attempt, not yet settled) --------------------------------------
+# -- raw answers to one send of a transaction --------------------------------------
 
 
 class RefusalCode(NamedTuple):
-    """Why one action of a cancelled transaction stood in the way.
+    """Why one action of a cancelled transaction failed.
 
     `code` is DynamoDB's: `None`, `ConditionalCheckFailed`, `TransactionConflict`, `ThrottlingError`,
     `ProvisionedThroughputExceeded`, `ItemCollectionSizeLimitExceeded`, `ValidationError`. `item` is the stored item
-    when the condition failed (ReturnValuesOnConditionCheckFailure=ALL_OLD), None when there was none.
+    after a failed condition (ReturnValuesOnConditionCheckFailure=ALL_OLD), or None when there was none.
     """
 
     code: str
@@ -161,24 +165,24 @@ class RefusalCode(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The store said yes."""
+    """The store applied the transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """The store said no; one code for each action, in order."""
+    """The store refused the transaction; one code per action, in order."""
 
     reasons: tuple[RefusalCode, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """No answer: it may have been applied, may be applied later, or never."""
+    """No answer came. The transaction was applied, may be applied later, or never will be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Throttled:
-    """The whole request was turned away, nothing was applied."""
+    """The store rejected the whole request and applied nothing."""
 
 
 RawOutcome: TypeAlias = Applied | Cancelled | Lost | Throttled

@@ -29,8 +29,7 @@ from tidegate_core.rows.effects import (
     Watch,
 )
 from tidegate_core.rows.item_codec import from_item
-from tidegate_core.rows.run import Run
-from tidegate_core.rows.setbacks import is_same_silence
+from tidegate_core.rows.run import Run, is_same_silence
 from tidegate_core.runs.launch_document import launch_order
 from tidegate_core.runs.retries import comes_too_late, is_overdue
 from tidegate_core.runs.run_events import run_record

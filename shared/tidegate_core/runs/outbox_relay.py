@@ -12,7 +12,7 @@ from tidegate_core.language.events.trigger_facts import ScheduleGone
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Produce
-from tidegate_core.rows.outbox import OutboxRow
+from tidegate_core.rows.run import OutboxRow
 from tidegate_core.rows.store_operations import Batch, Delete, Key
 from tidegate_core.runs.attempts import Attempts
 from tidegate_core.shard.events.outbox import GONE, FanOut, event_of_row, has_no_subscriber

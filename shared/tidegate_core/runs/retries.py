@@ -24,8 +24,7 @@ from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import ITEM_BYTES_MAX
 from tidegate_core.shard.launch_values import SUBMIT_WITHIN_MS, resolve_order
 from tidegate_core.shard.retry_budget import BUDGET_WINDOW_MS, Retried, RetryBudget
-from tidegate_core.shard.schedule_state import launches, oldest_kept_generation
-from tidegate_core.shard.spec_cache import spec_of
+from tidegate_core.shard.schedule_state import launches, oldest_kept_generation, spec_of
 from tidegate_core.writes import conditions
 from tidegate_core.writes.staged_writes import bytes_of
 from tidegate_core.writes.unit_of_work import UnitOfWork
@@ -137,7 +136,7 @@ def final_failure(run: Run, why: str) -> Run:
 
 def retries_beside(unit: UnitOfWork, namespace: str) -> list[Retried]:
     """Returns the retries that other decisions of this transaction make: nobody has counted them yet."""
-    rows = [item for key, item in unit.writes.items() if item is not None and key.sk.startswith("R#")]
+    rows = [item for key, item in unit.writes.items() if item is not None and key.sk.startswith(keys.RUN_PREFIX)]
     runs = [from_item(Run, row) for row in rows]
     mine = (each for each in runs if each.namespace == namespace and awaits_retry(each))
     return [Retried(each.not_before, rank_of(each.priority)) for each in mine]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidegate_core.engine.clock_tolerance import CLOCKS_APART_MS_MAX
+from tidegate_core.engine.membership_lease import CLOCKS_APART_MS_MAX
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Cancel, Notice
 from tidegate_core.rows.ledger import LedgerRow, RunEnd
@@ -18,7 +18,7 @@ from tidegate_core.rows.store_operations import Value
 from tidegate_core.runs.retries import STAYS, error_of, final_failure, retry
 from tidegate_core.runs.run_events import outbox_row
 from tidegate_core.shard.jobs import LEDGER_DAYS, clean_up_later, write_entry
-from tidegate_core.shard.limits.rate_accounting import uncount
+from tidegate_core.shard.limits.limit_queue_entry import uncount_in_rate
 from tidegate_core.shard.run_history import never_started, note_end
 from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.writes.limit_permits import Permit, key_of
@@ -116,7 +116,7 @@ def give_permit_back(unit: UnitOfWork, limit: str, run: Run, now: int) -> None:
     """Returns one of the run's permits. That of a rate comes back by time, unless the run came to nothing."""
     if keys.is_rate(key_of(limit)):
         if never_started(run):
-            uncount(unit, limit, now)
+            uncount_in_rate(unit, limit, now)
         return
     if limit.startswith(keys.SHARED_LIMIT):
         unit.give_back(Permit.named(limit, run.id))

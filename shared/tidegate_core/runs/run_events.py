@@ -8,8 +8,7 @@ from typing import Any
 from tidegate_core.language.events.trigger_facts import RunFact, fact_to_json
 from tidegate_core.language.formats.run_record import RunRecord
 from tidegate_core.language.values.states import RunState
-from tidegate_core.rows.outbox import OutboxRow
-from tidegate_core.rows.run import Run
+from tidegate_core.rows.run import OutboxRow, Run
 from tidegate_core.runs.retries import error_of
 
 

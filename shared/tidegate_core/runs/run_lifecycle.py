@@ -16,8 +16,15 @@ from tidegate_core.language.values.states import RunState
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import DUPLICATE, Cancel, Notice, ProgramEnded, Submitted
 from tidegate_core.rows.item_codec import from_item
-from tidegate_core.rows.run import Run
-from tidegate_core.rows.setbacks import PASSING, UNKNOWN, dies_alike, is_same_silence, setback_of, silence_of
+from tidegate_core.rows.run import (
+    PASSING_ERRORS,
+    UNKNOWN_ERROR,
+    Run,
+    dies_alike,
+    is_same_silence,
+    setback_of,
+    silence_of,
+)
 from tidegate_core.rows.store_operations import Key, Value
 from tidegate_core.runs.retries import TOO_LATE, comes_too_late, final_failure, is_overdue, is_too_late, retries_beside
 from tidegate_core.runs.run_completion import HOST_SILENT, as_dated_here, close_run, conclude, end_before_gate, finish
@@ -62,7 +69,7 @@ def runs_of(unit: UnitOfWork, wanted: Sequence[Key], ref: str) -> list[Run]:
     """
     if len(wanted) <= READ_BY_NAME_MAX:
         return [from_item(Run, item) for item in unit.items(wanted) if item is not None]
-    items = unit.range("R#", f"R#{keys.LAST}")
+    items = unit.range(*keys.prefix_range(keys.RUN_PREFIX))
     return [
         from_item(Run, item) for item in items if keys.schedule_ref(str(item["namespace"]), str(item["name"])) == ref
     ]
@@ -295,7 +302,7 @@ class AttemptEnded(_AboutRun):
     def _died_before_gate(self, unit: UnitOfWork, run: Run, now: int) -> None:
         error_class = self.gone.error_class
         if error_class is None and self.gone.exit_code == 0:
-            error_class = UNKNOWN  # It says that all went well, and has not run.
+            error_class = UNKNOWN_ERROR  # It says that all went well, and has not run.
         elif error_class in (None, DUPLICATE):
             error_class = "transient"
         message = self.gone.message or f"the program ended with exit code {self.gone.exit_code} before the start gate"
@@ -423,7 +430,7 @@ def submit_again(
     seen = replace(run, exit_code=gone.exit_code, last_lines=gone.last_lines or None)
     if run.cancel_requested:
         end_before_gate(unit, seen, "killed", "cancelled", None, now)
-    elif error_class not in PASSING and error_class != UNKNOWN:
+    elif error_class not in PASSING_ERRORS and error_class != UNKNOWN_ERROR:
         end_before_gate(unit, seen, "failed", message, error_class, now)
     elif dies_alike(run, setback):
         end_before_gate(

@@ -1,4 +1,4 @@
-"""How jobs come to be and how they end without a run; shared by the decisions that make and end them."""
+"""Creates jobs, ends them without a run, and writes ledger entries. All stages share it."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from tidegate_core.rows.ledger import LedgerPlace, LedgerRow
 from tidegate_core.rows.receipt import expiry
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Value
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.limits.limit_queue_entry import leave
 from tidegate_core.shard.schedule_state import backlog_through, stopped
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 LEDGER_DAYS = 90
-"""SEMANTICS 11: the ledger is kept 90 days."""
+"""Days for which the ledger is kept."""
 CHUNKS_KEPT_MS = 30 * 24 * 3_600_000
-"""After the end of what they belong to: as long as an ended run is kept. Open evidence may be older than any TTL."""
+"""Time after the end of their evidence: as long as an ended run is kept. Open evidence may outlive any TTL."""
 
 
 def waiting_job(state: ScheduleState, spec: ScheduleSpec, job_id: str, trigger: str, nominal: int, now: int) -> Job:
-    """Returns the job of an occurrence whose trigger is satisfied now; its constraints are still to be looked at.
+    """Returns the job of an occurrence whose trigger is satisfied now; its constraints are still to be checked.
 
     Args:
-        state: The schedule's.
-        spec: The version that `state` names.
-        job_id: It will be the run's as well.
-        trigger: What has made it: `time`, `events` or `manual`.
-        nominal: The instant that it is for.
-        now: The owner's clock.
+        state: State of the schedule.
+        spec: Definition of the version in `state`.
+        job_id: Id of the job and later of its run.
+        trigger: Origin of the job: `time`, `events` or `manual`.
+        nominal: Nominal time.
+        now: Clock of the owner.
     """
     return Job(
         id=job_id,
@@ -50,7 +50,8 @@ def waiting_job(state: ScheduleState, spec: ScheduleSpec, job_id: str, trigger: 
         state="pending_constraint",
         trigger=trigger,
         nominal=nominal,
-        # What is made behind a resume is none of its backlog, also where this clock is behind that of who moved the state.
+        # A job after a resume is not in its backlog, even when this clock is behind that of the node that wrote the
+        # state.
         satisfied_at=now if _was_never_resumed(state) else max(now, backlog_through(state) + 1),
         deadline=now + spec.pending_timeout,
         stopped=stopped(state, now),
@@ -64,7 +65,7 @@ def _was_never_resumed(state: ScheduleState) -> bool:
 def time_job(
     shard: int, state: ScheduleState, spec: ScheduleSpec, nominal: int, now: int, since: int | None = None
 ) -> Job:
-    """Returns the job of one instant of a time trigger; `since` as of `TimeTrigger.interval`."""
+    """Returns the job of one instant of a time trigger; `since` as in `TimeTrigger.interval`."""
     trigger = spec.trigger
     assert isinstance(trigger, TimeTrigger)
     start, end = trigger.interval(nominal, keys.schedule_ref(state.namespace, state.name), since)
@@ -73,13 +74,13 @@ def time_job(
 
 
 def manual_job(shard: int, state: ScheduleState, spec: ScheduleSpec, position: Position, now: int) -> Job:
-    """Returns the job of a `schedule.trigger` request; its nominal is the request's append time."""
+    """Returns the job of a `schedule.trigger` request; its nominal time is the request's append time."""
     job_id = run_id(shard, state.incarnation, "manual", manual_mark(position))
     return waiting_job(state, spec, job_id, "manual", position.append_time, now)
 
 
 def end_job(unit: UnitOfWork, job: Job, disposition: str, reason: str, now: int, detail: str | None = None) -> None:
-    """Ends a job that has no run: ledger row in, job, its evidence and its places in queues out."""
+    """Ends a job without a run: writes its ledger entry and removes job, evidence and queue entries."""
     write_ledger(unit, job, disposition, reason, now, detail)
     leave(unit, job)
     unit.delete(job.key(unit.shard))
@@ -93,11 +94,11 @@ def end_job(unit: UnitOfWork, job: Job, disposition: str, reason: str, now: int,
 
 
 def end_evidence(unit: UnitOfWork, evidence: Evidence, now: int) -> None:
-    """Drops evidence with its time-out."""
+    """Removes evidence with its timer row."""
     unit.delete(evidence.key(unit.shard))
     if evidence.deadline is not None:
         ref = evidence_ref(evidence.namespace, evidence.name, evidence.correlation)
-        unit.forget_row(keys.timer(unit.shard, evidence.deadline, "E", ref))
+        unit.forget_row(keys.timer(unit.shard, evidence.deadline, keys.EVIDENCE_TIMER, ref))
     clean_up_later(unit, evidence.id, evidence.chunks, now)
 
 
@@ -110,16 +111,16 @@ def expire_evidence(
     unread: tuple[str, ...] = (),
     covered: tuple[int | None, int | None] = (None, None),
 ) -> None:
-    """Writes down that evidence did not become a job in time, and what was missing.
+    """Records in the ledger that evidence did not become a job in time, and what was missing.
 
     Args:
-        unit: Takes the entry.
-        evidence: What had come.
-        detail: What was missing.
-        reason: Of `expired/<reason>`.
-        now: When it is decided.
-        unread: What was not waited for.
-        covered: How many pieces of evidence the entry stands for, and when the first of them began.
+        unit: Unit of work that takes the entry.
+        evidence: Evidence that expires.
+        detail: Missing parts, in words.
+        reason: The `<reason>` in `expired/<reason>`.
+        now: Time of the decision.
+        unread: Topics that the decision did not wait for.
+        covered: Number of pieces of evidence that the entry stands for, and the begin of the first.
     """
     if unread:
         detail += f"; did not wait for {', '.join(unread)}"
@@ -135,7 +136,7 @@ def note_evidence(
     detail: str | None = None,
     covered: tuple[int | None, int | None] = (None, None),
 ) -> None:
-    """Writes the ledger's entry of evidence that ends without having become a job. Arguments as of `expire_evidence`."""
+    """Records in the ledger that evidence ended without becoming a job. Arguments as in `expire_evidence`."""
     job = Job(
         id=evidence.id,
         namespace=evidence.namespace,
@@ -156,9 +157,9 @@ def note_evidence(
 
 
 def clean_up_later(unit: UnitOfWork, evidence_id: str, chunks: int, now: int) -> None:
-    """Sees to it that the chunks go: in the transaction that ends what they belong to, so that none is left behind."""
+    """Schedules the removal of chunks, in the transaction that ends their evidence, so that none is left over."""
     if chunks:
-        row = TimerRow(at=now + CHUNKS_KEPT_MS, kind="C", ref=evidence_id, detail=str(chunks))
+        row = TimerRow(at=now + CHUNKS_KEPT_MS, kind=keys.CHUNKS_TIMER, ref=evidence_id, detail=str(chunks))
         unit.set_row(row, row.key(unit.shard))
 
 
@@ -169,7 +170,7 @@ def evidence_ref(namespace: str, name: str, correlation: str) -> str:
 def write_ledger(
     unit: UnitOfWork, job: Job, disposition: str, reason: str, now: int, detail: str | None = None
 ) -> None:
-    """Writes what became of an occurrence that never started."""
+    """Records in the ledger the outcome of an occurrence that never started."""
     row = LedgerRow(
         namespace=job.namespace,
         name=job.name,
@@ -193,12 +194,12 @@ def write_ledger(
 
 
 def write_entry(unit: UnitOfWork, row: LedgerRow, run: str | None = None) -> None:
-    """Writes an entry of the ledger, and where it is found by the id of its job: two actions. Once it is written, log and counter have it too.
+    """Writes a ledger entry and its place by job id: two actions. After the commit, log and metric report it.
 
     Args:
-        unit: Of this transaction.
-        row: The entry.
-        run: Sort key of the ended run, where the job became one.
+        unit: Unit of work of the transaction.
+        row: Ledger entry.
+        run: Sort key of the ended run, if the job became one.
     """
     key = row.key(unit.shard)
     unit.put_new(row, key)
@@ -218,7 +219,7 @@ def write_entry(unit: UnitOfWork, row: LedgerRow, run: str | None = None) -> Non
 
 
 def seal(unit: UnitOfWork, evidence: Evidence) -> None:
-    """The evidence's job completes with what it has; its place is that of what comes next."""
+    """Completes the job of the evidence with what it has; its group is free for the next job."""
     key = keys.job(unit.shard, evidence.id)
     job = unit.record(Job, key)
     assert job is not None

@@ -1,4 +1,4 @@
-"""What a program is told: templates resolved at admission, the context document composed at submission (SEMANTICS 16)."""
+"""Values for a launch: templates resolved at the admission, the run record, and the covered instants."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ COVERED_TOLD_MAX = 1_000
 
 
 SUBMIT_WITHIN_MS = 60 * 60_000
-"""SEMANTICS 13: until the launcher has taken it."""
+"""Deadline for the launcher to accept an attempt."""
 
 
 def values_of(job: Job) -> RunValues:
-    """Returns what templates are filled with for a job."""
+    """Returns the values that templates of a job can use."""
     upstream = json.loads(job.upstream) if job.upstream else None
     return RunValues(
         run_id=job.id,
@@ -39,10 +39,10 @@ def values_of(job: Job) -> RunValues:
 
 
 def resolve_order(spec: ScheduleSpec, job: Job) -> str:
-    """Returns the run's order as JSON: program with all templates resolved.
+    """Returns the run's order as JSON: the program with all templates resolved.
 
     Raises:
-        Unresolved: A template names something that this occurrence does not have.
+        Unresolved: A template names a value that this occurrence does not have.
     """
     program = resolve_program(spec.program, values_of(job))
     order = {
@@ -60,7 +60,7 @@ def resolve_order(spec: ScheduleSpec, job: Job) -> str:
 
 
 def run_of(job: Job, priority: Priority, order: str, limits: tuple[str, ...], now: int) -> Run:
-    """Returns the run of an admitted job, attempt 1, on its way to the launcher. The priority is that of the job's version."""
+    """Returns the run of an admitted job, at attempt 1 before submission. The priority is that of the job's version."""
     return Run(
         id=job.id,
         namespace=job.namespace,
@@ -95,14 +95,14 @@ def run_of(job: Job, priority: Priority, order: str, limits: tuple[str, ...], no
 
 
 def covered_instants(spec: ScheduleSpec, job: Job) -> list[int]:
-    """Returns the nominals that a job stands for, where they are told: it stands for several, and they are all there are.
+    """Returns the nominal times of a job that stands for several; empty when they cannot be listed completely.
 
-    Else they are too many, or too far apart to be found soon, or something between them ended otherwise; the data interval
-    says the rest.
+    They may be too many or too far apart to find quickly, or one of them may have ended otherwise. Then the data
+    interval tells the program what to process.
     """
     if job.covered is None or job.covered > COVERED_TOLD_MAX or not isinstance(spec.trigger, TimeTrigger):
         return []
-    # Whoever asks is to find the same: so this has steps of its own, and not what others have left.
+    # Every caller must find the same, so this search has its own steps, independent of earlier searches.
     search = Search(STEPS_PER_SEARCH)
     found: list[int] = []
     following = Next(job.begins)

@@ -1,4 +1,6 @@
-"""Asks for samples of loads that jobs wait for: only while somebody waits for nothing else, and each load once for all of them."""
+"""Samples loads for waiting jobs: only while a job waits for nothing but a load, and once for all jobs
+that wait for it.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,16 @@ from tidegate_core.language.constraints.load_samples import NOTHING_SEEN, LoadKe
 from tidegate_core.rows.effects import LoadSampled, SampleLoad
 
 SAMPLE_EVERY_MS: Final = 15_000
-"""While somebody waits. A quarter of the age at which a sample counts for nothing."""
+"""Interval while a job waits: a quarter of the age at which a sample expires."""
 ASK_AGAIN_MS: Final = 5_000
-"""An answer that is younger serves all who ask."""
+"""Age up to which a sample serves all callers."""
 
 
 class Loads:
-    """One per shard.
+    """Load samples of one shard.
 
     Attributes:
-        seen: By source and resource.
+        seen: Samples by source and resource.
     """
 
     def __init__(self) -> None:
@@ -31,16 +33,19 @@ class Loads:
         self._look: Callable[[str], None] = lambda ref: None
 
     def connect(self, host: ActorContext, look: Callable[[str], None]) -> None:
-        """Says who is asked, and who is told of an answer: by its reference, a schedule whose job waits for it."""
+        """Registers the context for effects, and a function that is called with each schedule that
+        waits for a sample.
+        """
         self._host, self._look = host, look
 
     def wait_for(self, key: LoadKey, ref: str) -> None:
-        """The schedule's first job waits for this load alone."""
+        """Notes that the schedule's first job waits for this load alone."""
         if self._host is None:
             return
         self._waiting.setdefault(key, set()).add(ref)
         asked_at = self.seen.get(key, NOTHING_SEEN).asked_at
-        # An answer, also one that says nothing, has its schedules looked at, and each of them comes by here again.
+        # Any answer, also an unknown load, triggers a check of the waiting schedules, and each of them calls this
+        # again.
         if key not in self._under_way and asked_at + ASK_AGAIN_MS <= self._host.now:
             self._under_way.add(key)
             self._host.start_safely("sample_load", "/".join(key), self._sample(self._host, key))

@@ -1,10 +1,11 @@
-"""What a holder does before it takes a shard under a map that has others before it (DESIGN 3, decision 27).
+"""The wait of a new owner before it acquires shards under a partition map that follows another one.
 
-Messages of a topic partition's own shards are written without conditions, and only the move of its position says that they
-are there. So while one position still carries an older map, somebody may deal with a record whose shard belongs to another topic
-partition by now, and fall before it is sent: the shard's new owner, which has loaded its window, would not see the rows. Hence each
-new holder waits until all positions of the map before carry its own, and what does not come by itself it raises in their place:
-that fences an older holder, which is what is wanted, and takes nothing from the next one, which raises once more.
+Messages are written without conditions; only the move of the cursor states that they exist. Suppose a cursor still
+carries an older map. Then its owner may process a record for a shard that now belongs to another topic partition, and
+crash before the message is sent. The shard's new owner has already loaded its window and would not see the rows.
+
+So each new owner waits until all cursors of the former map carry its own map. It raises the epoch of a cursor that
+lags too long. That fences the older owner, as intended, and takes nothing from the next one, which raises it again.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from tidegate_core.writes.fencing import cursor_of, raise_topic_partition, whole
 from tidegate_core.writes.partition_map import Cut
 
 Positions: TypeAlias = Mapping[tuple[str, int], int]
-"""By topic id and topic partition of the requests topic: offset of the next record."""
+"""Offset of the next record by topic id and topic partition of the requests topic."""
 
 
 class FormerPosition(NamedTuple):
-    """A position of a map before.
+    """The cursor of a former map.
 
     Attributes:
         place: Topic id and topic partition of the requests topic.
-        carries: The map that it has to carry at least: then nobody moves it who holds under one of its own.
+        carries: Lowest map that it must carry, so that no owner under its own map can move it.
     """
 
     place: tuple[str, int]
@@ -37,31 +38,34 @@ class FormerPosition(NamedTuple):
 
 
 HAND_OVER_MS: Final = 65_000
-"""How long holders under the older map may take to hear of the new one (1 s) and to hand over in order (2.5 s): nothing that they
-have sent is sent again then. Who has not heard of it by then sends nothing any more (`guard.MAP_TRUSTED_MS`), and what it had sent has
-arrived, or never will (2.5 s): so nobody is told of a message that it is cancelled, or replaced, which a former owner sends afterwards.
-Shards whose holder is ready sooner are served by nobody meanwhile. It is hardly ever so long: who falls or freezes leaves the group, and
-who does not reach the store as well; what they held is then carried by whoever gets it."""
+"""Time for owners under the older map to learn of the new one (1 s) and hand over in order (2.5 s), so that nothing is
+sent twice.
+
+An owner that has not learned of it by then sends nothing more (`MAP_TRUSTED_MS`), and its earlier sends have arrived
+or never will (2.5 s). So no sender is told that a message is cancelled or replaced which a former owner sends
+afterwards. Shards whose owner is ready sooner have no owner in this time. The wait is rarely so long: a node that
+crashes, freezes or loses the store leaves the group, and the next owner of its topic partitions raises the cursors.
+"""
 CHECK_MS: Final = 250
 
 
 def await_former_positions(host: ActorContext, is_member: Callable[[], Operation[bool]]) -> Operation[Positions]:
-    """Comes back once every position of the map before carries this map, and those of topics that were gone before it the map that
-    followed theirs; at once when there was none.
+    """Waits until every cursor of the former map carries this map; returns at once when there was none.
 
-    Those of the holder's own number in a topic that is gone it raises itself: the group has taken that number from whoever held it there, as it
-    would have within one topic.
+    A cursor of an earlier requests topic must carry the map that followed its topic. This owner raises those of its
+    own number in earlier topics itself: the group has taken that number from the owner there, as it would have within
+    one topic.
 
     Args:
-        host: Of the holder.
-        is_member: Proves it, once such a position was read; where it is none, nothing comes of this holder any more.
+        host: Context of the owner.
+        is_member: Proves the membership after such a cursor was read. If there is none, this owner stops.
 
     Returns:
-        Where those positions stood, but for the own one: what their former holders wrote of records behind them is not to be sent
-        before it came through the inbox.
+        Positions of those cursors, except the owner's present one. Messages that their former owners wrote for later
+            records may be sent only after these came through the inbox.
 
     Raises:
-        Outranked: A newer map than this holder's is in force.
+        NewerOwnerExists: A newer map than this owner's is in force.
     """
     wanted = former_positions(host)
     until = host.now + HAND_OVER_MS
@@ -81,7 +85,7 @@ def await_former_positions(host: ActorContext, is_member: Callable[[], Operation
             if raised and not (yield from is_member()):
                 return {}
         for key in raised:
-            # Refused = somebody else was quicker: the next look says with which map.
+            # A refusal means that another owner was quicker; the next read shows its map.
             token = host.token()
             yield from host.commit_until_settled(
                 raise_topic_partition(key, items.get(key), mine, host.holding.owner, token)
@@ -91,7 +95,7 @@ def await_former_positions(host: ActorContext, is_member: Callable[[], Operation
 
 
 def former_positions(host: ActorContext) -> Mapping[Key, FormerPosition]:
-    """Returns the items of the positions that other maps had, the own one left out."""
+    """Returns the cursors of former maps, except the owner's present one."""
     holding = host.holding
     own = (holding.requests.id, holding.topic_partition)
     found = positions_of(holding.cluster_id, holding.former_maps)
@@ -99,10 +103,10 @@ def former_positions(host: ActorContext) -> Mapping[Key, FormerPosition]:
 
 
 def positions_of(cluster_id: str, former_maps: Sequence[Cut]) -> Mapping[Key, FormerPosition]:
-    """Returns the items of the positions that maps had.
+    """Returns the cursors of maps.
 
-    The map before had all topic partitions that older ones of its topic had. A topic that was gone before it has positions of its
-    own: they say for good what was read of it.
+    The former map had all topic partitions of older maps on its topic. A topic that was recreated before it has its
+    own cursors, which state permanently how far it was read.
     """
     last = {cut.topic_id: cut for cut in former_maps}
     return {
@@ -113,7 +117,7 @@ def positions_of(cluster_id: str, former_maps: Sequence[Cut]) -> Mapping[Key, Fo
 
 
 def read_positions(host: ActorContext, wanted: tuple[Key, ...]) -> Operation[Mapping[Key, Item]]:
-    """Reads positions; those that are not there yet are left out."""
+    """Reads cursors; missing ones are left out."""
     if not wanted:
         return {}
     found = yield from host.read_for_good(Read(wanted))

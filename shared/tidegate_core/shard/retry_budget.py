@@ -1,10 +1,10 @@
-"""How many retries a namespace may make: a dependency that is down must not turn every run into a stream of attempts.
+"""Limits the retries of a namespace: a failing dependency must not turn every run into a stream of attempts.
 
-Retries of a low class could use the budget up, and a retry of a higher class would wait for ten minutes. So a retry counts those of its
-own class and of higher classes only.
+If retries of a low class could use up the budget, a retry of a higher class would wait for ten minutes. So a retry
+counts only retries of its own class and of higher classes.
 
-One per shard's owner, by the runs that it has seen: a successor begins with those that are open, each with its last retry. Nothing
-but the pace rests on it.
+Each owner has one per shard, built from the runs that it has seen. A successor begins with the open runs, each with
+its last retry. Only the pace depends on it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tidegate_core.language.definitions.priority import Priority, rank_of
 
 BUDGET_WINDOW_MS: Final = 10 * 60_000
 SHARE: Final = 5
-"""One retry for so many launches within the window (SEMANTICS 8: 20 %)."""
+"""Launches per retry within the window: 20 %."""
 ALWAYS: Final = 5
-"""Retries of a namespace and shard in a window that any number of launches allows: else a daily run had none."""
+"""Retries of a namespace and shard in a window that are always allowed; otherwise a daily run would have none."""
 
 
 class Retried(NamedTuple):
-    """A retry: when it begins, and the class of its run as a number (`rank_of`)."""
+    """A retry: its start, and the class of its run as a number (`rank_of`)."""
 
     at: int
     rank: int
@@ -39,27 +39,27 @@ class RetryBudget:
         self._retries: defaultdict[str, list[Retried]] = defaultdict(list)
 
     def launched(self, namespace: str, at: int) -> None:
-        """A run was admitted."""
+        """Notes the admission of a run."""
         launches = self._launches[namespace]
         insort(launches, at)
-        # Here as well, for a namespace that never retries: by the latest launch, there is no clock here.
+        # Also trims a namespace that never retries, by its latest launch: there is no clock here.
         del launches[: bisect_right(launches, launches[-1] - BUDGET_WINDOW_MS)]
 
     def retried(self, namespace: str, priority: Priority, at: int) -> None:
-        """A further attempt of a run of this class begins at this instant, which may be to come."""
+        """Notes a retry of a run of this class; its start may lie in the future."""
         insort(self._retries[namespace], Retried(at, rank_of(priority)))
 
     def earliest(
         self, namespace: str, priority: Priority, wanted: int, now: int, beside: Iterable[Retried] = ()
     ) -> int:
-        """Returns when the next retry may begin: at the instant that is wanted, or at the first one behind it that the budget has room at.
+        """Returns the start of the next retry: the wanted time, or the first later one within the budget.
 
         Args:
-            namespace: Whose budget it is.
+            namespace: Namespace of the run.
             priority: Class of the run.
-            wanted: When it would begin.
-            now: The present.
-            beside: Retries that are as good as made.
+            wanted: Wanted start.
+            now: Present time.
+            beside: Retries that are already decided in this transaction.
         """
         launches, retried = self._launches[namespace], self._retries[namespace]
         del launches[: bisect_right(launches, now - BUDGET_WINDOW_MS)]
@@ -74,9 +74,10 @@ class RetryBudget:
 
 
 def _last_of_full_windows(retries: Sequence[int], most: int, at: int) -> int | None:
-    """Returns when the last window of ten minutes begins that holds `most` retries, and would hold one more at this instant.
+    """Returns the begin of the last ten-minute window with `most` retries that would exceed the budget with one more at
+    this instant.
 
-    Some begin later: those of hours from now leave room before them.
+    Retries that start hours later leave room before them.
     """
     place = bisect_right(retries, at)
     for first in range(min(place, len(retries) - most), max(place - most, 0) - 1, -1):

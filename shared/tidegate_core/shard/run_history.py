@@ -1,4 +1,4 @@
-"""Keeps what constraints remember of a schedule's runs: in the transactions that admit a run, end it, or take it back."""
+"""Updates the run history of a schedule in the transactions that admit a run, end it, or withdraw it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tidegate_core.writes.unit_of_work import UnitOfWork
 
 
 def remembered_by(spec: ScheduleSpec) -> int:
-    """Returns how many admissions the schedule's constraints look at; 0 when they look at no earlier run."""
+    """Returns how many admissions the schedule's constraints read; 0 when they read none."""
     return max((each.admissions_remembered for each in spec.constraints), default=0)
 
 
 def past_of(unit: UnitOfWork, spec: ScheduleSpec, job: Job) -> PastRuns:
-    """Returns the past that the job's constraints are judged by; read only where one of them asks for it."""
+    """Returns the run history for the job's constraints. It is read only when a constraint needs it."""
     if not remembered_by(spec):
         return NO_RUNS
     known = unit.record(PastRuns, keys.past_runs(unit.shard, job.namespace, job.name))
@@ -28,13 +28,13 @@ def past_of(unit: UnitOfWork, spec: ScheduleSpec, job: Job) -> PastRuns:
 
 
 def note_admission(unit: UnitOfWork, spec: ScheduleSpec, job: Job, now: int) -> bool:
-    """Counts an admission; returns whether its end has to be counted as well."""
+    """Counts an admission. Returns whether the run's end must be counted as well."""
     most = remembered_by(spec)
     if not most:
         return False
     past = past_of(unit, spec, job)
-    # Sorted: the clock of a new owner may stand a little before its predecessor's.
-    # And as many more as may still be taken back, this one among them: what they have pushed out would be missing then.
+    # Sorted, because a new owner's clock may be slightly behind its predecessor's. One more is kept for each open
+    # run, this one included: if a run is withdrawn, the admission that it pushed out would be missing.
     still_open = past.open + 1
     admitted = tuple(sorted((*past.admitted, now)))[-(most + still_open) :]
     unit.put(replace(past, admitted=admitted, open=still_open), past.key(unit.shard))
@@ -42,7 +42,7 @@ def note_admission(unit: UnitOfWork, spec: ScheduleSpec, job: Job, now: int) -> 
 
 
 def note_end(unit: UnitOfWork, run: Run) -> None:
-    """Counts the end of a run whose admission was counted. What was cancelled before its program started is taken back."""
+    """Counts the end of a run whose admission was counted. A run that was cancelled before its start is withdrawn."""
     assert run.ended_at is not None
     past = _past_with(unit, run)
     if past is None:
@@ -57,19 +57,22 @@ def note_end(unit: UnitOfWork, run: Run) -> None:
 
 
 def never_started(run: Run) -> bool:
-    """Whether a run was cancelled, or goes back to be a job, before its program started: no rate counts it any more."""
+    """Returns whether a run was cancelled, or becomes a job again, before its program started.
+
+    Then no rate counts it.
+    """
     return run.started_at is None and run.outcome in {None, "closed", "killed"}
 
 
 def reverse_admission(unit: UnitOfWork, run: Run) -> None:
-    """Undoes the admission of a run that goes back to be a job: it has not been one."""
+    """Withdraws the admission of a run that becomes a job again."""
     past = _past_with(unit, run)
     if past is not None:
         unit.put(replace(_without(past, run.admitted_at), open=past.open - 1), past.key(unit.shard))
 
 
 def _past_with(unit: UnitOfWork, run: Run) -> PastRuns | None:
-    """Returns the past that counts this run: none if its schedule was made anew meanwhile."""
+    """Returns the history that counts this run; None when its schedule was recreated since."""
     if not run.remembered:
         return None
     past = unit.record(PastRuns, keys.past_runs(unit.shard, run.namespace, run.name))
@@ -77,7 +80,7 @@ def _past_with(unit: UnitOfWork, run: Run) -> PastRuns | None:
 
 
 def _without(past: PastRuns, admitted_at: int) -> PastRuns:
-    """Which of several equal instants goes makes no difference. It may be forgotten already, behind later ones."""
+    """Removes one of several equal instants. It may be gone already, pushed out by later ones."""
     if admitted_at not in past.admitted:
         return past
     place = past.admitted.index(admitted_at)

@@ -1,120 +1,127 @@
-"""What a schedule's state lets happen, and what it makes of its pending jobs and evidence (SEMANTICS 10, 12).
+"""What a schedule's state allows, and how it affects pending jobs and evidence; also the definition that a state names.
 
-Nothing of this is written down job by job: a suspend or an update moves one item, and whoever reads a job sees it through
-that item. So thousands of jobs are parked, released, or bound to another version by one write.
+No job stores any of this: a suspend or update writes one item, and readers of a job apply the state to it. So one
+write parks, releases or rebinds thousands of jobs.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
+from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
+from tidegate_core.rows import keys
 from tidegate_core.rows.evidence import Evidence
 from tidegate_core.rows.job import Job
-from tidegate_core.rows.schedule import ScheduleState
+from tidegate_core.rows.schedule import Definition, ScheduleState
+from tidegate_core.writes.unit_of_work import UnitOfWork
 
 STRETCHES_MAX = 16
-"""Of carried versions, with updates that let the old finish in between: of so many, jobs of the oldest one complete as they
-were made."""
+"""Ranges of carried versions, each ended by an update with `finish_old`.
+
+Beyond that, jobs of the oldest range complete as created.
+"""
 
 
 def fires(state: ScheduleState) -> bool:
-    """Whether its trigger goes on: events count, instants make jobs."""
+    """Returns whether its trigger is active: events count, instants create jobs."""
     return state.status == "active" or parks(state)
 
 
 def admits(state: ScheduleState) -> bool:
-    """Whether what waits may be launched: not before a resume's cut is through, which says what of it goes on."""
+    """Returns whether waiting jobs may be admitted: after a resume only once the backlog is cut."""
     return state.shedding is None and launches(state)
 
 
 def launches(state: ScheduleState) -> bool:
-    """Whether what was admitted may be launched, once more as well: no cut is about that."""
+    """Returns whether admitted runs may be launched, retries included; a backlog cut does not affect them."""
     return state.status == "active" or (state.status == "suspended" and state.mode == "drain")
 
 
 def parks(state: ScheduleState) -> bool:
-    """Whether its trigger goes on making jobs, of which none is launched."""
+    """Returns whether its trigger creates jobs that are not launched."""
     return state.status == "suspended" and state.mode == "hold"
 
 
 def fires_through(state: ScheduleState, now: int) -> int:
-    """Returns up to when its trigger's instants are made as the state stands.
+    """Returns the time up to which its trigger creates jobs in this state.
 
-    None that a held schedule is not held for any more, however late somebody comes to carry its end out: what is parked waits within the
-    bounds of a hold, and what is due from the end on as overlap and `catchup` say.
+    A planned end of a hold counts even when it is carried out late. Jobs up to it are parked within the bounds of a
+    hold; instants from it on follow overlap policy and `catchup`.
     """
     return now if state.until is None or not parks(state) else min(now, state.until - 1)
 
 
 def clocks_stopped(state: ScheduleState) -> bool:
-    """Whether the clocks of time-outs stand still."""
+    """Returns whether the clocks of time-outs are stopped."""
     return state.status == "suspended" and state.mode in {"hold", "freeze"}
 
 
 def keeps_pending(state: ScheduleState) -> bool:
-    """Whether what was pending before the last request, and is bound to the present version, is still there."""
+    """Returns whether work that was pending before the last request, and is bound to the present version, is kept."""
     return state.status == "active" or (state.status == "suspended" and state.mode != "drop")
 
 
 def oldest_kept_generation(state: ScheduleState) -> int:
-    """Returns the oldest generation whose pending jobs go on."""
+    """Returns the oldest generation whose pending jobs continue."""
     return state.generation if state.kept_from is None else state.kept_from
 
 
 def backlog_through(state: ScheduleState) -> int:
-    """Returns up to when what waits was satisfied, if it is the backlog of the last resume."""
+    """Returns the latest satisfaction time in the backlog of the last resume."""
     return state.changed_at if state.backlog_through is None else state.backlog_through
 
 
 def awaits_backlog_cut(state: ScheduleState, job: Job) -> bool:
-    """Whether a job that waits is of the backlog of which a resume leaves only a part, and has not ended the rest yet."""
+    """Returns whether a waiting job is in a backlog that a resume is still cutting."""
     return state.shedding is not None and job.satisfied_at <= backlog_through(state)
 
 
 def is_cut(state: ScheduleState, job: Job) -> bool:
-    """Whether such a job ends, whatever else waits: a resume has left nothing of what waited with it."""
+    """Returns whether a job of that backlog ends in any case: its resume keeps no job of the backlog."""
     if not awaits_backlog_cut(state, job):
         return False
     return state.shedding == "none" or (state.cut_through is not None and job.satisfied_at <= state.cut_through)
 
 
 def stopped(state: ScheduleState, now: int) -> int:
-    """Returns for how long, in ms, the clocks of time-outs have stood still until now, all suspensions together."""
+    """Returns the total time, in ms, for which the clocks of time-outs were stopped up to now."""
     return state.stopped_ms + (goes_on_at(state, now) - state.suspended_at if clocks_stopped(state) else 0)
 
 
 def goes_on_at(state: ScheduleState, now: int) -> int:
-    """Returns up to when the clocks of a suspended schedule have stood still.
+    """Returns the time up to which the clocks of a suspended schedule were stopped.
 
-    No longer than promised, however late somebody comes to carry the end out: what hears events all along (`hold`) is to make of those
-    that came since what it would have made. What ignores them (`freeze`) goes on where it hears again.
+    A planned end counts even when it is carried out late. A schedule that counts events during the suspension
+    (`hold`) must treat later events as if it had ended in time. One that ignores them (`freeze`) continues where it
+    counts events again.
     """
     promised = now if state.until is None or not parks(state) else min(now, state.until)
-    return max(state.suspended_at, promised)  # By another node's clock it may have been suspended later.
+    return max(state.suspended_at, promised)  # By another node's clock the suspension may have begun later.
 
 
 def stopped_by(state: ScheduleState, at: int) -> int:
-    """Returns for how long, in ms, the clocks had stood still at an instant that has passed.
+    """Returns the total time, in ms, for which the clocks had been stopped at a past instant.
 
-    Unlike `stopped` it knows that an event which was appended amid a suspension, or before it, may be counted after it. Of
-    suspensions before those that the state names all is taken as past.
+    Unlike `stopped`, it handles events that were appended before or during a suspension and counted after it.
+    Suspensions that the state no longer names count as past.
     """
     return stopped(state, at) - sum(max(0, end - max(at, begin)) for begin, end in last_stops(state))
 
 
 def last_stops(state: ScheduleState) -> list[tuple[int, int]]:
-    """Returns begin and end of the last suspensions in which the clocks of time-outs stood still, and that are over, in their order."""
+    """Returns begin and end of the last ended suspensions that stopped the clocks, in order."""
     return list(zip(state.last_stops[::2], state.last_stops[1::2], strict=True))
 
 
 def version_of(state: ScheduleState, version: int) -> int:
-    """Returns the version to which what was made under `version` is bound by now."""
+    """Returns the version to which work of `version` is bound now."""
     pairs = zip(state.carried[::2], state.carried[1::2], strict=True)
     return next((last for first, last in pairs if first <= version <= last), version)
 
 
 def carried_on(state: ScheduleState) -> tuple[int, ...]:
-    """Returns the stretches of carried versions once the present one is carried on to the next."""
+    """Returns the ranges of carried versions after the present one is carried to the next."""
     following = state.version + 1
     if state.carried and state.carried[-1] == state.version:
         return (*state.carried[:-1], following)
@@ -122,14 +129,14 @@ def carried_on(state: ScheduleState) -> tuple[int, ...]:
 
 
 def is_of_ended_generation(state: ScheduleState, evidence: Evidence) -> bool:
-    """Whether evidence ends because of a request that the state has in it already: pages may still be to come that end it."""
+    """Returns whether a request in the state ends this evidence; the page that ends it may be outstanding."""
     if version_of(state, evidence.version) != state.version:
         return True
     return evidence.generation is not None and evidence.generation < oldest_kept_generation(state)
 
 
 def rebind_job(state: ScheduleState, job: Job, now: int) -> Job:
-    """Returns the job as the state makes it: its version, and its deadline moved by how long the clocks stood still."""
+    """Returns the job as the state changes it: its version, and its deadline moved by the stopped time."""
     total = stopped(state, now)
     version = version_of(state, job.version)
     if total == job.stopped and version == job.version:
@@ -138,10 +145,34 @@ def rebind_job(state: ScheduleState, job: Job, now: int) -> Job:
 
 
 def present_evidence(state: ScheduleState, evidence: Evidence, now: int) -> Evidence:
-    """The same for evidence."""
+    """Returns evidence as the state changes it, like `rebind_job`."""
     total = stopped(state, now)
     deadline = None if evidence.deadline is None else evidence.deadline + total - evidence.stopped
     version = version_of(state, evidence.version)
     if (deadline, version) == (evidence.deadline, evidence.version):
         return evidence
     return replace(evidence, version=version, deadline=deadline, stopped=total)
+
+
+SPECS_KEPT = 10_000
+"""Parsed definitions per process (about 5 KB each)."""
+
+
+SPEC_CHARACTERS_KEPT_MAX = 20_000
+"""Longer definitions, with the payload of a message, are parsed each time: only requests read them."""
+
+
+def parsed(text: str) -> ScheduleSpec:
+    """Returns the parsed definition of a canonical JSON text."""
+    return _kept(text) if len(text) <= SPEC_CHARACTERS_KEPT_MAX else ScheduleSpec.from_canonical(text)
+
+
+@lru_cache(maxsize=SPECS_KEPT)
+def _kept(text: str) -> ScheduleSpec:
+    return ScheduleSpec.from_canonical(text)
+
+
+def spec_of(unit: UnitOfWork, namespace: str, name: str, version: int) -> ScheduleSpec | None:
+    """Returns the definition of a schedule version; None when it is gone (a tombstone's)."""
+    definition = unit.record(Definition, keys.definition(unit.shard, namespace, name, version))
+    return None if definition is None else parsed(definition.spec)

@@ -1,8 +1,7 @@
-"""What an owner keeps in memory of its shard's run plane; all of it derives from rows.
+"""The cache of a shard's jobs, runs, timers, inbox and outbox; everything in it derives from rows.
 
-The same function takes a row in when it is read at recovery and when a transaction has written it, so the two can never
-differ. Open jobs and runs are held whole: they are few against schedules and messages, and their deadlines derive
-from them without further rows.
+One function adds a row, both at recovery and after a commit, so the two can never differ. It holds all open jobs and
+runs: they are few compared with schedules and messages, and their deadlines need no further rows.
 """
 
 from __future__ import annotations
@@ -16,12 +15,10 @@ from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.outage import Outage
-from tidegate_core.rows.outbox import OutboxRow
-from tidegate_core.rows.run import Run
+from tidegate_core.rows.run import OutboxRow, Run
 from tidegate_core.rows.store_operations import Item, Key
-from tidegate_core.rows.timer import TimerRow
-from tidegate_core.shard.events.deferred_inbox import DeferredRows
-from tidegate_core.shard.events.low_watermark import LowWatermarks
+from tidegate_core.rows.trigger_rows import TimerRow
+from tidegate_core.shard.events.deferred_inbox import DeferredRows, LowWatermarks
 from tidegate_core.shard.job_order import Place, queue_position
 from tidegate_core.shard.load_sampling import Loads
 from tidegate_core.shard.retry_budget import RetryBudget
@@ -34,15 +31,15 @@ class ShardCache:
     """Jobs, runs, timers, inbox and outbox of one shard.
 
     Attributes:
-        shards: Of the cluster.
-        inbox: Rows that are being dealt with.
+        shards: Number of shards of the cluster.
+        inbox: Inbox rows in processing.
         inbox_gone: Inbox rows that were deleted since the last read of the inbox began.
-        left_rows: Those of `inbox` that nobody deals with while a wide suspend goes on.
-        settled: Up to when all is counted, and whose events wait in `inbox` for that.
-        horizon: Timer rows later than this instant are not kept; they are read when their time comes near.
-        outages: Facts of the shard, as PROGRESS says.
-        retries: What of retries its owner has seen; a successor begins with those of runs that are open.
-        loads: Samples of loads that jobs wait for; the one thing here that no row holds, and that is asked for anew.
+        left_rows: Rows in `inbox` that are deferred during a scope suspension.
+        settled: Low watermarks, and schedules whose events wait for one in `inbox`.
+        horizon: Latest instant of cached timer rows; later ones are read when they come near.
+        outages: Outages in PROGRESS.
+        retries: Launches and retries that the owner has seen; a successor begins with those of open runs.
+        loads: Load samples for waiting jobs, the only part without rows; a successor samples again.
     """
 
     def __init__(self, shard: int, shards: int = 1) -> None:
@@ -78,19 +75,19 @@ class ShardCache:
     # -- rows in and out ----------------------------------------------------------------------------------------------
 
     def apply_row(self, key: Key, item: Item | None) -> None:
-        """Takes in a row as it now is; None when it was deleted. Rows of kinds that are not kept are ignored."""
+        """Adds a row as it is now; None when it was deleted. Rows of other kinds are ignored."""
         if key.table != "main":
             return
-        kind = key.sk.split("#", 1)[0]
-        if kind == "J":
-            self._learn_job(key.sk[2:], None if item is None else from_item(Job, item))
-        elif kind == "R":
-            self._learn_run(key.sk[2:], None if item is None else from_item(Run, item))
-        elif kind == "T":
+        prefix, name = keys.split_prefix(key)
+        if prefix == keys.JOB_PREFIX:
+            self._learn_job(name, None if item is None else from_item(Job, item))
+        elif prefix == keys.RUN_PREFIX:
+            self._learn_run(name, None if item is None else from_item(Run, item))
+        elif prefix == keys.TIMER_PREFIX:
             self._learn_timer(key, None if item is None else from_item(TimerRow, item))
-        elif kind == "I" and item is None:
+        elif prefix == keys.INBOX_PREFIX and item is None:
             self.inbox_row_gone(key)
-        elif kind == "Z":
+        elif prefix == keys.OUTBOX_PREFIX:
             if item is None:
                 self.outbox.pop(key, None)
             else:
@@ -122,7 +119,7 @@ class ShardCache:
         if known is None:
             self.retries.launched(run.namespace, run.admitted_at)
         if run.failure is not None and (known is None or known.submissions_before != run.submissions_before):
-            # A predecessor's retry counts as well: a new owner begins no new storm of retries.
+            # A predecessor's retry counts as well: a change of owner must not start a storm of retries.
             self.retries.retried(run.namespace, run.priority, run.not_before)
         self.runs[run_id] = run
 
@@ -131,54 +128,56 @@ class ShardCache:
             self._timers.pop(key, None)
             self._left.pop(key, None)
             self._taken.discard(key)
-        elif row.kind == "U" and key in self._taken:
-            return  # Whoever resumes by it may stand aside for hours; each read of the rows would bring another one.
+        elif row.kind == keys.RESUME_TIMER and key in self._taken:
+            return  # Its resume may be deferred for hours, and each read of the rows would start another one.
         elif key not in self._timers and key not in self._left and row.at <= self.horizon:
             self._timers[key] = row
             heapq.heappush(self._due, (row.at, key.sk))
 
     def leave(self, row: TimerRow) -> None:
-        """A row that is due stays where it is until the wide controls change: nobody looks at it before."""
+        """Leaves a due row in place until the scope suspensions change."""
         self._left[row.key(self.shard)] = row
 
     def requeue_deferred(self) -> None:
-        """The wide controls have changed: what was left is due."""
+        """Makes the rows that `leave` left due again: the scope suspensions have changed."""
         left, self._left = self._left, {}
         for key, row in left.items():
             self._learn_timer(key, row)
 
     def take_again(self, row: TimerRow) -> None:
-        """A row that was due has its turn once more: its decision came too early."""
+        """Requeues a due row whose decision came too early."""
         self._learn_timer(row.key(self.shard), row)
 
     def inbox_row_gone(self, key: Key) -> None:
-        """The row is deleted; a read that is under way may still bring it, and it must not be dealt with again."""
+        """Notes that the row is deleted. A concurrent read may still return it, and it must not be processed again."""
         self.inbox.pop(key, None)
         self.left_rows.forget(key)
         self.inbox_gone.add(key)
 
     def leave_in_inbox(self, key: Key, appended: int) -> None:
-        """Nobody deals with the row for now (`DeferredRows.leave`), unless the same transaction has removed it."""
+        """Defers the row (`DeferredRows.leave`), unless the same transaction has removed it."""
         if key in self.inbox:
             self.left_rows.leave(key, appended)
 
     def set_aside(self, job_id: str) -> None:
-        """The job cannot be decided on now: those behind it go on."""
+        """Excludes a job that cannot be decided now, so that the jobs after it continue."""
         self._set_aside.add(job_id)
 
     def take_back(self, job_id: str) -> None:
         self._set_aside.discard(job_id)
 
     def hold(self, ref: str, until: int, limits: Iterable[str] = (), *, due: int | None = None) -> None:
-        """Remembers when, or at the return of which own limit's permit, the schedule's waiting jobs are to be looked at.
+        """Schedules the next check of the schedule's waiting jobs: at an instant, or when a permit of an own limit is
+        returned.
 
-        Of several instants the earliest counts: who is looked at then says anew how long it waits.
+        Of several instants the earliest counts: its check sets the next one.
 
         Args:
-            ref: The schedule.
-            until: When they are looked at.
-            limits: The schedule's own ones that they wait for.
-            due: When something can have changed by itself, where looks before that only look after rows; by default `until`.
+            ref: Schedule.
+            until: Time of the check.
+            limits: Own limits of the schedule that its jobs wait for.
+            due: Earliest time at which a blocker can end, when checks before that only verify rows; by default
+                `until`.
         """
         self._dues[ref] = min(until if due is None else due, self._dues.get(ref, until if due is None else due))
         if until < self._holds.get(ref, until + 1):
@@ -190,7 +189,7 @@ class ShardCache:
     # -- questions ----------------------------------------------------------------------------------------------------
 
     def waiting(self, ref: str) -> list[str]:
-        """Returns the jobs of a schedule that wait for their constraints, as `queue_position` orders them."""
+        """Returns the jobs of a schedule that wait for their constraints, in the order of `queue_position`."""
         return [order[-1] for order in self._waiting.get(ref, ()) if order[-1] not in self._set_aside]
 
     def has_waiting(self, ref: str) -> bool:
@@ -206,51 +205,52 @@ class ShardCache:
         return [run for run in self.runs.values() if run.ref == ref]
 
     def without_permit(self, ref: str) -> tuple[str, ...]:
-        """Open runs of a schedule that take no permit of its own, the oldest first: no limit held for them when they were admitted.
+        """Returns the open runs of a schedule without a permit of the schedule's limit, oldest first: no limit applied at their
+        admission.
 
-        They are open all the same for what an update has said since.
+        They still count for a limit that a later update sets.
         """
         return tuple(sorted(self._without_permit.get(ref, ()), key=lambda run_id: self.runs[run_id].admitted_at))
 
     def take_due(self, now: int) -> list[TimerRow]:
-        """Takes the timer rows that are due out of memory; whoever handles one deletes or replaces the row."""
+        """Takes the due timer rows out of memory; their handler deletes or replaces each row."""
         due: list[TimerRow] = []
         while self._due and self._due[0][0] <= now:
             _, sk = heapq.heappop(self._due)
             row = self._timers.pop(Key(keys.shard_pk(self.shard), sk), None)
             if row is not None:
                 due.append(row)
-                if row.kind in {"S", "U"}:
+                if row.kind in {keys.NOMINAL_TIMER, keys.RESUME_TIMER}:
                     self._taken.add(row.key(self.shard))
         return due
 
     def is_left_to_remove(self, key: Key) -> bool:
-        """Whether a schedule's row that was due is there still, as far as is known: no transaction has removed it since it was taken."""
+        """Returns whether a schedule's taken timer row still exists, as far as known: no transaction has removed it."""
         return key in self._taken
 
     def shared_limits(self, ref: str) -> tuple[Key, ...]:
-        """Limits outside of this shard that the schedule's last look asked for; empty before the first."""
+        """Returns the shared limits that the schedule's last check requested; empty before the first."""
         return tuple(self._shared_limits.get(ref, ()))
 
     def check_limits(self, ref: str, limits: Iterable[Key]) -> list[Key]:
-        """Adds to them; returns those that were not among them, which have to be read before they are judged."""
+        """Adds shared limits. Returns the new ones, which must be read before they are judged."""
         known = self._shared_limits.setdefault(ref, {})
         new = [limit for limit in limits if limit not in known]
         known.update(dict.fromkeys(new))
         return new
 
     def remember_shared_limits(self, ref: str, limits: Iterable[Key]) -> None:
-        """Keeps these only: a key has a limit for each of its values, and most of them never come again."""
+        """Keeps only these limits: a key has a limit for each value, and most values never return."""
         self._shared_limits[ref] = dict.fromkeys(limits)
 
     def forget_limits_of_keys(self, ref: str, limits: Iterable[Key]) -> None:
-        """Their job goes, and waits for them no more: if nothing of the schedule ever waits, there is no look that keeps only some."""
+        """Drops the limits of an ended job. If no job of the schedule waits, no check would drop them."""
         known = self._shared_limits.get(ref, {})
         for limit in filter(keys.is_of_key, limits):
             known.pop(limit, None)
 
     def take_held(self, now: int) -> list[str]:
-        """Takes the schedules whose waiting jobs are to be looked at now."""
+        """Takes the schedules whose waiting jobs are due for a check."""
         due: list[str] = []
         while (until := self._next_hold()) is not None and until <= now:
             _, ref = heapq.heappop(self._hold_order)
@@ -260,7 +260,7 @@ class ShardCache:
         return sorted(due)
 
     def _next_hold(self) -> int | None:
-        """The earliest instant; those that an earlier one of the same schedule has replaced are dropped here."""
+        """Returns the earliest instant, and drops entries that an earlier one of the same schedule replaced."""
         order = self._hold_order
         while order and self._holds.get(order[0][1]) != order[0][0]:
             heapq.heappop(order)
@@ -271,12 +271,12 @@ class ShardCache:
         return sorted(self._held_by.pop(limit, ()))
 
     def next_wake(self) -> int | None:
-        """The earliest instant at which something here is due, or is to be looked at."""
+        """Returns the earliest instant at which a row is due or a check is planned."""
         instants = (self._next_timer(), self._next_hold())
         return min((each for each in instants if each is not None), default=None)
 
     def next_due(self) -> int | None:
-        """The earliest instant at which something here is due; asks all schedules that wait."""
+        """Returns the earliest instant at which a row is due or a blocker can end; it scans all waiting schedules."""
         timer = self._next_timer()
         return min([*([] if timer is None else [timer]), *self._dues.values()], default=None)
 

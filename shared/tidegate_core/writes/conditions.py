@@ -1,4 +1,7 @@
-"""The condition expressions, each beside the invariant that it keeps. Nothing else in tidegate spells one."""
+"""All condition expressions, each with the invariant that it keeps (`docs/guarantees.md`).
+
+No other module spells one.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ from tidegate_core.rows.store_operations import Condition, Value
 
 
 def holds_lease(epoch: int, controls: int) -> Condition:
-    """I5: a node that lost the shard changes nothing. I7: nothing is admitted under controls that were not seen."""
+    """I5: a node that lost the shard changes nothing.
+
+    I7: no admission follows from an older version of the scope suspensions.
+    """
     return Condition(
         "#epoch = :epoch AND #controls = :controls",
         {"#epoch": "epoch", "#controls": "controls"},
@@ -23,12 +29,12 @@ def unchanged(revision: int) -> Condition:
 
 
 def absent() -> Condition:
-    """I2: an occurrence becomes a job, and a job a run, once."""
+    """I2: an occurrence becomes a job once, and a job becomes a run once."""
     return Condition("attribute_not_exists(#pk)", {"#pk": "pk"})
 
 
 def schedule_is(status: str, generation: int) -> Condition:
-    """I7: admission and suspend, delete, update exclude each other, whoever commits first."""
+    """I7: an admission excludes suspend, delete and update, in either order of commits."""
     return Condition(
         "#status = :status AND #generation = :generation",
         {"#status": "status", "#generation": "generation"},
@@ -37,7 +43,7 @@ def schedule_is(status: str, generation: int) -> Condition:
 
 
 def permit_free(run_id: str, most: int) -> Condition:
-    """I4: a limit is never exceeded, not for an instant, whatever shard the run belongs to; nobody is passed who waits."""
+    """I4: a limit is never exceeded, not for an instant, by runs of any shard. No job passes a waiting one."""
     return Condition(
         "(attribute_not_exists(#in_use) OR #in_use < :most) AND NOT contains(#holders, :run) AND "
         "attribute_not_exists(#queued)",
@@ -47,7 +53,7 @@ def permit_free(run_id: str, most: int) -> Condition:
 
 
 def permit_offered(run_id: str, most: int) -> Condition:
-    """I4: an offer is a place in the order and no permit: `max` holds for whoever comes with one, too."""
+    """I4: an offer gives a turn and no permit, so the maximum also holds for a job with an offer."""
     return Condition(
         "(attribute_not_exists(#in_use) OR #in_use < :most) AND NOT contains(#holders, :run) AND contains(#offered, :run)",
         {"#in_use": "in_use", "#holders": "holders", "#offered": "offered"},
@@ -56,12 +62,12 @@ def permit_offered(run_id: str, most: int) -> Condition:
 
 
 def queue_marked(mark: str) -> Condition:
-    """Nobody is passed who waits: the queue that was seen empty is the one that is closed, and nobody has joined since."""
+    """No job passes a waiting one: a queue closes only if no job has joined since it was read as empty."""
     return Condition("#queued = :mark_seen", {"#queued": "queued"}, {":mark_seen": mark})
 
 
 def idle() -> Condition:
-    """I4: a limit that somebody uses is not removed; nobody is passed who waits for it."""
+    """I4: a limit in use is not removed. No job passes a waiting one."""
     return Condition(
         "(attribute_not_exists(#in_use) OR #in_use = :none) AND attribute_not_exists(#queued)",
         {"#in_use": "in_use", "#queued": "queued"},
@@ -70,25 +76,25 @@ def idle() -> Condition:
 
 
 def present() -> Condition:
-    """I4: a permit with an item of its own goes back once."""
+    """I4: a permit with its own item is returned once."""
     return Condition("attribute_exists(#pk)", {"#pk": "pk"})
 
 
 def permits_held(run_ids: Sequence[str]) -> Condition:
-    """I4: a permit goes back once."""
+    """I4: a permit is returned once."""
     held = " AND ".join(f"contains(#holders, :run{number})" for number in range(len(run_ids)))
     return Condition(held, {"#holders": "holders"}, {f":run{number}": run for number, run in enumerate(run_ids)})
 
 
 def counted_as_seen(counts: Mapping[int, int]) -> Condition:
-    """I4: what leaves a rate (its span has passed, or the run came to nothing) leaves it once, and takes nothing else along."""
+    """I4: an admission leaves a rate once, after its span or because its run did not start, and removes no other."""
     seen = " AND ".join(f"#count{number} = :count{number}" for number in range(len(counts)))
     names = {f"#count{number}": count_name(until) for number, until in enumerate(counts)}
     return Condition(seen, names, {f":count{number}": count for number, count in enumerate(counts.values())})
 
 
 def acquirable(epoch_seen: int | None, map_version: int, tp_epoch: int) -> Condition:
-    """I5, I6: epochs only grow, one step at a time, and never under an older map or by an older holder of the topic partition."""
+    """I5, I6: epochs grow one step at a time, never under an older map or by an older owner of the topic partition."""
     newer = "(#map < :map OR (#map = :map AND #tp_epoch <= :tp_epoch))"
     if epoch_seen is None:
         return Condition("attribute_not_exists(#epoch)", {"#epoch": "epoch"})
@@ -100,7 +106,7 @@ def acquirable(epoch_seen: int | None, map_version: int, tp_epoch: int) -> Condi
 
 
 def topic_partition_raisable(epoch_seen: int | None, map_version: int) -> Condition:
-    """I3, I6: of two holders the later one wins, and never one with an older map."""
+    """I3, I6: of two owners the later one wins, and never one with an older map."""
     if epoch_seen is None:
         return absent()
     return Condition(
@@ -111,12 +117,12 @@ def topic_partition_raisable(epoch_seen: int | None, map_version: int) -> Condit
 
 
 def map_is(version: int) -> Condition:
-    """I6: maps follow each other one by one; of two writers at the same time one is refused."""
+    """I6: maps follow one another without gaps; of two concurrent writers one is refused."""
     return Condition("#version = :version_seen", {"#version": "version"}, {":version_seen": version})
 
 
 def cursor_at(epoch: int, map_version: int, next_offset: int, page: str) -> Condition:
-    """I3: each page of each record is materialised once, whoever runs it (zombie, retry, successor)."""
+    """I3: each page of each record is written once, also when a former owner, a retry or a successor repeats it."""
     return Condition(
         "#epoch = :epoch AND #map = :map AND #next = :next_seen AND #page = :page_seen",
         {"#epoch": "epoch", "#map": "map", "#next": "next", "#page": "page"},
@@ -125,8 +131,11 @@ def cursor_at(epoch: int, map_version: int, next_offset: int, page: str) -> Cond
 
 
 def not_counted_before(until_seen: int) -> Condition:
-    """I3: an event id counts once within its horizon. Whoever has read a row of before, which knows of one use only, says so; that row
-    may be gone by now.
+    """I3: an event id counts once within its horizon.
+
+    For a reader of a row of an older release, which states one use only.
+
+    That row may be gone by the time of the write.
     """
     return Condition(
         "attribute_not_exists(#pk) OR (#until = :until_seen AND attribute_not_exists(#uses))",
@@ -136,7 +145,10 @@ def not_counted_before(until_seen: int) -> Condition:
 
 
 def used_as_seen(uses_seen: Sequence[int]) -> Condition:
-    """I3: likewise, of whoever has read when the id was counted: it was counted at no other time since, by nodes of before neither."""
+    """I3: an event id counts once within its horizon.
+
+    The id was counted at no other time since the read, by older nodes either.
+    """
     return Condition(
         "attribute_not_exists(#pk) OR #uses = :uses_seen",
         {"#pk": "pk", "#uses": "uses"},
@@ -145,7 +157,7 @@ def used_as_seen(uses_seen: Sequence[int]) -> Condition:
 
 
 def fired_through(epoch: int, slot: int, message_id: str) -> Condition:
-    """I1, I8: the delivery position moves by its owner only, and only from where the owner last left it."""
+    """I1, I8: only the owner moves the delivery position, and only from where it last stored it."""
     return Condition(
         "#epoch = :epoch AND #slot = :slot_seen AND #id = :id_seen",
         {"#epoch": "epoch", "#slot": "fired_slot", "#id": "fired_id"},
@@ -154,14 +166,17 @@ def fired_through(epoch: int, slot: int, message_id: str) -> Condition:
 
 
 def progress_raisable(epoch_seen: int | None) -> Condition:
-    """I5: raised together with the lease, so that an older owner's checkpoint is refused."""
+    """I5: raised together with the lease, so that a checkpoint of an older owner is refused."""
     if epoch_seen is None:
         return Condition("attribute_not_exists(#epoch)", {"#epoch": "epoch"})
     return Condition("#epoch = :epoch_seen", {"#epoch": "epoch"}, {":epoch_seen": epoch_seen})
 
 
 def outage_ends(epoch_seen: int, slot: int, message_id: str, outages: list[Value]) -> Condition:
-    """I1: the outage that an acquire ends begins at a position that nobody moved since; no fact is doubled or shortened."""
+    """I1: an outage that ends with an acquisition begins at an unmoved position.
+
+    No recorded outage is doubled or shortened.
+    """
     facts = _facts_are(outages)
     return Condition(
         f"#epoch = :epoch_seen AND #slot = :slot_seen AND #id = :id_seen AND {facts.expression}",
@@ -171,7 +186,7 @@ def outage_ends(epoch_seen: int, slot: int, message_id: str, outages: list[Value
 
 
 def outages_recordable(epoch: int, outages: list[Value]) -> Condition:
-    """I1, I5: an owner that was away says so itself, once, and only while it is the owner."""
+    """I1, I5: an owner that was absent records it once, and only while it is the owner."""
     facts = _facts_are(outages)
     return Condition(
         f"#epoch = :epoch AND {facts.expression}",
@@ -187,31 +202,31 @@ def _facts_are(outages: list[Value]) -> Condition:
 
 
 def holds_progress(epoch: int) -> Condition:
-    """I5, I7: what the delivery plane answers for is the present owner's; the run plane's lease is left out of its way."""
+    """I5, I7: only the present owner answers for messages. The condition leaves the lease to the shard writer."""
     return Condition("#epoch = :epoch", {"#epoch": "epoch"}, {":epoch": epoch})
 
 
 def moves_seen(moves: int) -> Condition:
-    """I8: each move of held messages happens once, after the one before: a repeat that comes late brings nothing back."""
+    """I8: each move of held messages happens once, in order. A late repeat restores nothing."""
     if not moves:
         return Condition("attribute_not_exists(#moves)", {"#moves": "moves"})
     return Condition("#moves = :moves_seen", {"#moves": "moves"}, {":moves_seen": moves})
 
 
 def fence_older(version: str) -> Condition:
-    """I7: a guard only rises; an older cancel or replace that comes late changes nothing."""
+    """I7: a fence only rises; a late, older cancel or replacement changes nothing."""
     return Condition(
         "attribute_not_exists(#live_from) OR #live_from < :version", {"#live_from": "live_from"}, {":version": version}
     )
 
 
 def of_an_older_version(attribute: str) -> Condition:
-    """I6: `tidegate migrate` adds to rows that are there, and changes none that its owner has written anew since."""
+    """I6: `tidegate migrate` adds to existing rows, and changes none that its owner has rewritten since."""
     return Condition("attribute_exists(#pk) AND attribute_not_exists(#added)", {"#pk": "pk", "#added": attribute})
 
 
 def may_start(attempt: int, driver: str) -> Condition:
-    """I2, I7: the start gate. One driver of the current attempt passes, a repeat of the same driver passes again."""
+    """I2, I7: the start gate. One driver of the current attempt passes; a repeat of the same driver passes again."""
     return Condition(
         "#attempt = :attempt AND attribute_not_exists(#ended_at) AND "
         "((#state IN (:submitting, :submitted) AND attribute_not_exists(#driver)) OR #driver = :driver)",
@@ -221,7 +236,7 @@ def may_start(attempt: int, driver: str) -> Condition:
 
 
 def runs_under(attempt: int, driver: str, seq: int | None) -> Condition:
-    """I2: only the driver that passed the gate reports, and only until an end is recorded; of its outputs the latest stay."""
+    """I2: only the driver that passed the gate reports, and only until an end is recorded. The latest outputs stay."""
     condition = Condition(
         "#attempt = :attempt AND #driver = :driver AND attribute_not_exists(#ended_at)",
         {"#attempt": "attempt", "#driver": "driver", "#ended_at": "ended_at"},

@@ -1,4 +1,4 @@
-"""The cursor's transaction: the position moves together with everything that the records become (I3)."""
+"""The transaction that moves a cursor together with everything that the records become (I3)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tidegate_core.writes import conditions
 from tidegate_core.writes.fencing import Cursor
 
 BETWEEN_RECORDS = "-"
-"""Page of a cursor that stands between two records; sort keys of listeners sort after it."""
+"""Page of a cursor between two records; sort keys of subscribers sort after it."""
 
 NEVER = 0
-"""In place of the end of a horizon: no row of the id was seen."""
+"""Stands for the end of a horizon when the id has no row."""
 USES_MAX = 16
-"""Uses of an event id that its row knows. They lie a horizon (a day) apart, and topics keep a week."""
+"""Uses of an event id in its row. They are a horizon (one day) apart, and topics keep a week."""
 
 
 def move_cursor(
@@ -31,17 +31,17 @@ def move_cursor(
     token: str,
     dead: Sequence[int] = (),
 ) -> Transaction:
-    """Moves the cursor and materialises the records in between.
+    """Moves the cursor and writes what the records before it become.
 
     Args:
-        seen: The position that is moved.
-        next_offset: Where the cursor stands afterwards.
-        page: Of the last listener served of the record at `next_offset`, or `BETWEEN_RECORDS`.
+        seen: Present position.
+        next_offset: New position.
+        page: Last subscriber served of the record at `next_offset`, or `BETWEEN_RECORDS`.
         last_append_time: Largest append time so far.
-        token: Unique; written as `w`.
-        inbox: (shard, row); shards of any holder, because transactions span partition keys.
+        inbox: (shard, row), for shards of any owner, because a transaction may span partition keys.
         dedupe: Rows of the event ids that are counted here, each with its condition.
-        dead: Offsets below `next_offset` whose dead letter is not acknowledged yet.
+        token: Unique; written as `w`.
+        dead: Offsets below `next_offset` whose dead letter has no acknowledgement.
     """
     update = Update(
         seen.key,
@@ -64,12 +64,14 @@ def inbox_put(shard: int, row: InboxRow) -> Put:
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """When an event id was counted, by append times: what reads a record late is no reason to count it twice, or not at all.
+    """The append times at which an event id was counted.
+
+    A record that is read late is neither counted twice nor lost.
 
     Attributes:
-        at: Of its events, rising; the latest `USES_MAX`. Empty in the oldest rows: they say only until when they hold.
-        until: End of the last one's horizon.
-        is_of_before: The row names one use only, as nodes write it that know of no others.
+        at: Append times, ascending; the latest `USES_MAX`. Empty in the oldest rows, which state only `until`.
+        until: End of the last use's horizon.
+        is_of_before: True when an older release wrote the row with one use only.
     """
 
     at: tuple[int, ...]
@@ -85,36 +87,36 @@ class Uses:
         return cls((latest,) if isinstance(latest, int) else (), until, is_of_before=True)
 
     def covers(self, at: int) -> bool:
-        """Whether an event of that instant is a repeat. It may be the earlier one of the two, read behind the other."""
+        """Returns whether an event of that instant is a repeat. It may be the earlier of two and be read second."""
         if not self.at:
             return at < self.until
         horizon = self.until - self.at[-1]
         return any(each - horizon < at < each + horizon for each in self.at)
 
     def and_at(self, at: int, until: int) -> Uses:
-        """Returns them with one more; beyond `USES_MAX` the oldest is dropped."""
+        """Returns the uses with one more; beyond `USES_MAX` the oldest is dropped."""
         return Uses(tuple(sorted({*self.at, at})[-USES_MAX:]), max(self.until, until))
 
     def without(self, at: int) -> Uses | None:
-        """Returns them without that one; None: nothing says that there was another."""
+        """Returns the uses without one; None when no other is known."""
         others = tuple(each for each in self.at if each != at)
         return replace(self, at=others) if others else None
 
 
 def dedupe_row(namespace: str, dedupe_id: str, uses: Uses, kept_until: int, seen: Uses | None = None) -> Put:
-    """The row that makes an event id count once within its horizon; TTL only cleans up.
+    """Returns the put that makes an event id count once within its horizon. Its TTL only cleans up.
 
     Args:
-        namespace: The event's.
-        dedupe_id: Likewise.
-        uses: When it is counted, and was before.
-        kept_until: No repeat within the horizon is read later than that.
-        seen: When it was counted before, as the row was read.
+        namespace: Namespace of the event.
+        dedupe_id: Id of the event.
+        uses: Present and earlier uses.
+        kept_until: Time after which no repeat within the horizon can be read.
+        seen: Earlier uses, as the row was read.
     """
     key = keys.dedupe(namespace, dedupe_id)
     item: Item = {"pk": key.pk, "sk": key.sk, "until": uses.until, "expires_at": kept_until // 1000}
     if uses.at:
-        item["at"] = uses.at[-1]  # What nodes of before read.
+        item["at"] = uses.at[-1]  # Older releases read this attribute.
         item["uses"] = list(uses.at)
     if seen is None:
         return Put(key, item, conditions.not_counted_before(NEVER))

@@ -1,8 +1,11 @@
-"""What became of a dead letter: one item for each that somebody dealt with, beside the topic, which can delete none.
+"""Marks on dead letters: one item for each letter that a user replayed or dropped.
 
-A replay is two steps, because the log and the store share no transaction: the mark says `replaying`, the record is produced,
-the mark says `replayed`. Who falls in between leaves `replaying`, and nobody knows whether the record is there: the letter is listed
-again, and a later replay produces it once more. It is at least once, and never twice by two who ask at the same time.
+The topic itself can delete no record.
+
+A replay takes three steps, because log and store share no transaction: mark `replaying`, produce the record, mark
+`replayed`. After a crash in between, the mark says `replaying` and the record may be in the log or not. So the letter
+is listed again, and a later replay produces the record once more. A replay is at least once, and two concurrent
+requests never both produce it.
 """
 
 from __future__ import annotations
@@ -18,19 +21,19 @@ from tidegate_core.writes import conditions
 
 MarkState: TypeAlias = Literal["replaying", "replayed", "dropped"]
 MARK_DAYS: Final = 400
-"""Above any retention of a dead-letter topic that is a retention; a letter that outlives its mark is listed again."""
+"""Above any practical retention of a dead-letter topic. A letter that outlives its mark is listed again."""
 REPLAYING_MS_MAX: Final = 60_000
-"""A produce is answered within seconds: a mark that says `replaying` for so long was left behind by a process that fell."""
+"""A produce is answered within seconds, so an older `replaying` belongs to a crashed process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """`DLQ#<origin>`: what somebody did about a letter, and all copies of it.
+    """What a user did about a dead letter and all its copies (`DLQ#<origin>`).
 
     Attributes:
-        letter: Id of the copy that was named.
-        at: When.
-        replays: How often its record was produced again, or may have been.
+        letter: Id of the copy that the user named.
+        at: Time of the action.
+        replays: Number of times its record was or may have been produced again.
     """
 
     state: MarkState
@@ -41,17 +44,17 @@ class Mark:
     replays: int = 0
 
     def is_settled(self, now: int) -> bool:
-        """Whether nothing is left to do; a replay counts as under way for a while."""
+        """Returns whether nothing is left to do; a recent replay counts as under way."""
         return self.state != "replaying" or now - self.at < REPLAYING_MS_MAX
 
 
 def next_mark(seen: Mark | None, wanted: Mark, *, again: bool = False) -> Mark | None:
-    """Returns the mark to set before anything is done, or None when nothing is to be done.
+    """Returns the mark to set before the action, or None when there is nothing to do.
 
     Args:
-        seen: As it stands.
-        wanted: `replaying` or `dropped`, at the time of asking.
-        again: Act on a letter that was dealt with already.
+        seen: Present mark.
+        wanted: Mark `replaying` or `dropped`, with the time of the request.
+        again: True to act on a letter that was already handled.
     """
     if seen is not None and seen.is_settled(wanted.at) and (not again or seen.state == "replaying"):
         return None
@@ -68,7 +71,7 @@ def key_of(origin: str) -> Key:
 
 
 def set_mark(origin: str, seen: Item | None, mark: Mark, token: str) -> Transaction:
-    """Replaces the mark as it was seen: of two who act at the same time one is refused."""
+    """Replaces the mark that was read; of two concurrent requests one is refused."""
     key = key_of(origin)
     revision = 0 if seen is None else _revision(seen)
     item = {**to_item(mark, key), "rev": revision + 1, "w": token, "expires_at": expiry(mark.at, MARK_DAYS)}
@@ -77,7 +80,7 @@ def set_mark(origin: str, seen: Item | None, mark: Mark, token: str) -> Transact
 
 
 def unset_mark(origin: str, before: Item | None, claimed: Item, token: str) -> Transaction:
-    """Takes a mark back that was set and had no consequence; `claimed` is the one that was set."""
+    """Withdraws a mark that had no consequence; `claimed` is the mark that was set."""
     key, condition = key_of(origin), conditions.unchanged(_revision(claimed))
     if before is None:
         return Transaction("unmark_letter", (Delete(key, condition),), token, None)

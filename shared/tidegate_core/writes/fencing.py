@@ -1,6 +1,7 @@
-"""Raising epochs: of a topic partition's cursor first, then of the shards that follow from it (DESIGN 3).
+"""Writes on lease, cursor and PROGRESS that concern ownership: epochs, outages, and the suspension version.
 
-That order is the protocol: any other one loses creates (modelled). Epochs only grow, nothing expires.
+An owner raises the epoch of the topic partition's cursor first, then the epochs of its shards. Any other order loses
+creates, as a model of the protocol shows. Epochs only grow; nothing expires.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from tidegate_core.writes import conditions
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Position of a topic partition, as its item says.
+    """The cursor of a topic partition, as its item states it.
 
     Attributes:
-        next: Offset of the next record to be dealt with.
-        page: Of the last listener that has its inbox row of the record at `next`, and of which event; `-` between records.
-        last_append_time: Largest append time so far: versions are monotone within the topic partition.
-        open: Offsets below `next` whose dead letter is not acknowledged yet: a successor copies them again.
+        next: Offset of the next record to process.
+        page: Last subscriber with an inbox row of the record at `next`, and its event; `-` between records.
+        last_append_time: Largest append time so far, which keeps versions monotone within the topic partition.
+        open: Offsets below `next` whose dead letter has no acknowledgement; a successor copies them again.
     """
 
     key: Key
@@ -36,7 +37,7 @@ class Cursor:
 
 
 def raise_topic_partition(key: Key, stored: Item | None, map_version: int, owner: str, token: str) -> Transaction:
-    """Raises the epoch of a topic partition's item, or makes the item at offset 0; nothing else of it changes."""
+    """Raises the epoch of a topic partition's item, or creates the item at offset 0. Its other attributes do not change."""
     seen = None if stored is None else whole(stored, "epoch")
     if seen is None:
         expression = "SET #epoch = :epoch, #map = :map_mine, #owner = :owner, #w = :w, #next = :zero, #page = :none, #last = :zero"
@@ -57,7 +58,7 @@ def raise_topic_partition(key: Key, stored: Item | None, map_version: int, owner
 
 
 def cursor_of(key: Key, stored: Item) -> Cursor:
-    """Returns the position that an item holds."""
+    """Returns the cursor in an item."""
     dead = stored.get("open", [])
     assert isinstance(dead, list)
     return Cursor(
@@ -83,19 +84,19 @@ def acquire_shard(
     served: int = 0,
     outages: Sequence[Outage] = (),
 ) -> Transaction:
-    """Fences the shard: the lease's epoch and the delivery position's epoch are raised together.
+    """Fences a shard: raises the epochs of lease and delivery position together.
 
     Args:
         shard: 0 to S-1.
-        lease: As read, None when it has none yet.
-        progress: Likewise.
-        map_version: The acquirer's map.
-        tp_epoch: Epoch under which it holds the topic partition.
+        lease: Lease as read; None when there is none.
+        progress: PROGRESS item as read; None when there is none.
+        map_version: Version of the acquirer's partition map.
+        tp_epoch: Epoch under which the acquirer owns the topic partition.
         owner: UUID of its process.
         token: Unique; written as `w`.
-        served: Up to when the shard was served, or its facts say that it was not. Not the moment of the acquire: an owner
-            that falls before it serves is no sign of life.
-        outages: The shard's facts from now on; an outage that ends here is written here, so that no crash comes between.
+        served: Time up to which the shard was served, or an outage is recorded. It is not the time of the
+            acquisition: an owner that crashes before it serves gives no heartbeat.
+        outages: Outages from now on. An outage that ends here is recorded here, so that no crash can come between.
     """
     lease_epoch = None if lease is None else whole(lease, "epoch")
     epoch = (lease_epoch or 0) + 1
@@ -156,11 +157,11 @@ def _raise_progress(shard: int, progress: Item | None, epoch: int, outages: Sequ
 
 
 class Carried(NamedTuple):
-    """Versions of the wide controls in a lease.
+    """Versions of the scope suspensions in a lease.
 
     Attributes:
-        seen: Each transaction of the shard's run plane demands it.
-        done: All that these ask of the shard is done.
+        seen: Version that each transaction of the shard writer demands.
+        done: Version whose suspensions the shard has carried out completely.
     """
 
     seen: int
@@ -168,20 +169,20 @@ class Carried(NamedTuple):
 
 
 def carried_by(lease: Item) -> Carried:
-    done = lease.get("controls_done", 0)  # Leases of earlier versions do not have it.
+    done = lease.get("controls_done", 0)  # Absent in leases of earlier versions.
     assert isinstance(done, int)
     return Carried(whole(lease, "controls"), done)
 
 
 def outranked(lease: Item | None, map_version: int, tp_epoch: int) -> bool:
-    """Whether a later holder of the topic partition, or one with a newer map, has acquired the shard."""
+    """Returns whether a later owner of the topic partition, or one with a newer map, has acquired the shard."""
     if lease is None:
         return False
     return (whole(lease, "map"), whole(lease, "tp_epoch")) > (map_version, tp_epoch)
 
 
 def whole(item: Item, name: str) -> int:
-    """Returns an attribute that is a whole number."""
+    """Returns an attribute that is an integer."""
     value = item[name]
     assert isinstance(value, int)
     return value
@@ -196,11 +197,13 @@ def record_outages(
     *,
     gaps: Sequence[Outage] = (),
 ) -> Transaction:
-    """Replaces the facts of a shard, and with them what recurring messages take for missed (`with_gap`); its position and tally stay as they are, a checkpoint meanwhile takes nothing away.
+    """Replaces a shard's outages and the gaps of recurring messages (`with_gap`).
 
-    One that arrives late or twice is refused: it consumes the facts from which it was made. It leaves `w` alone, the witness of
-    the checkpoint that may be under way beside it: an owner whose own checkpoint got no answer would take itself for fenced.
-    Whoever gets no answer to this one looks at the facts.
+    Position and tally stay, so a concurrent checkpoint loses nothing.
+
+    A late or repeated send is refused, because the condition demands the outages from which it was made. It leaves
+    `w` alone: that is the witness of a concurrent checkpoint. If a checkpoint's answer is lost, a changed `w` would
+    make its owner believe that it is fenced. The author of a write without an answer reads the outages.
     """
     names = {"#outages": ATTRIBUTE, "#gaps": GAPS}
     values: Item = {":gaps": outages_value(gaps)}
@@ -213,3 +216,27 @@ def record_outages(
     condition = conditions.outages_recordable(epoch, outages_value(before))
     update = Update(keys.progress(shard), expression, names, values, condition)
     return Transaction("outage", (update,), token, None)
+
+
+def adopt_suspensions(shard: int, epoch: int, seen: int, version: int, token: str) -> Transaction:
+    """Raises the suspension version that each transaction of the shard writer demands (I7).
+
+    From then on no admission succeeds that any owner decided from an older version.
+    """
+    return _move_lease("controls", shard, epoch, seen, version, token)
+
+
+def finish_suspensions(shard: int, epoch: int, version: int, token: str) -> Transaction:
+    """Records that the shard has carried out the scope suspensions of the version in its lease."""
+    return _move_lease("controls_done", shard, epoch, version, version, token)
+
+
+def _move_lease(attribute: str, shard: int, epoch: int, carried: int, version: int, token: str) -> Transaction:
+    update = Update(
+        keys.lease(shard),
+        f"SET #{attribute} = :to, #w = :w",
+        {f"#{attribute}": attribute, "#w": "w"},
+        {":to": version, ":w": token},
+        conditions.holds_lease(epoch, carried),
+    )
+    return Transaction(attribute, (update,), token, keys.lease(shard))

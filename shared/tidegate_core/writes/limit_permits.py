@@ -1,8 +1,8 @@
-"""Permits of limits that several shards share, and the queue before such a limit (DESIGN 6).
+"""Writes on permits and queue of a limit that several shards share.
 
-Safety (I4) is in the permits alone: `in_use < max` is a condition of the write that takes one, with an offer or without. The
-queue gives the order. Its writes are idempotent and commute (members are added to a set and taken out of it), so repeated and
-late ones leave at worst an offer for nobody, which lapses.
+The permits alone keep the limit (I4): `in_use < max` is a condition of the write that takes one, with or without an
+offer. The queue gives the order. Its writes add members to a set and remove them, so they are idempotent and commute.
+A late or repeated one leaves at worst an offer for no job, which lapses.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from tidegate_core.rows.store_operations import Action, Delete, Key, Put, Update
 from tidegate_core.writes import conditions
 
 HOLDERS_INLINE_MAX = 16
-"""Runs named in a limit's item: about 500 bytes, so that a write of it costs one unit. Wider limits name each in an item."""
+"""Runs named in a limit's item: about 500 bytes, so that its write costs one unit.
+
+A wider limit has one item per run.
+"""
 
 NOTHING_EXPIRED: Final[Mapping[int, int]] = MappingProxyType({})
 
@@ -26,7 +29,7 @@ class Permit(NamedTuple):
     """A run's permit.
 
     Attributes:
-        inline: The limit's own item names the run; else an item of its own does.
+        inline: True when the limit's own item names the run; otherwise the permit has its own item.
     """
 
     limit: Key
@@ -35,8 +38,10 @@ class Permit(NamedTuple):
 
     @classmethod
     def of(cls, limit: Key, run_id: str, most: int) -> Permit:
-        """Returns the permit of a limit that `most` runs may share. Versions of a schedule, and schedules, may differ in
-        that: each permit goes back as it was taken.
+        """Returns the permit of a limit for `most` runs.
+
+        Schedules, and versions of one, may differ in `most`; so each permit is returned in the form in which it was
+        taken.
         """
         return cls(limit, run_id, most <= HOLDERS_INLINE_MAX)
 
@@ -44,19 +49,19 @@ class Permit(NamedTuple):
     def named(cls, text: str, run_id: str) -> Permit:
         """Returns the permit that a run names by `text`."""
         pk, sk = text.split("|")
-        return cls(Key(pk, "LIMIT"), run_id, sk == "LIMIT")
+        return cls(keys.limit_of(pk), run_id, sk == keys.LIMIT_SK)
 
     def text(self) -> str:
-        """Returns how the run names it."""
+        """Returns the text by which the run names it."""
         return key_text(self.limit if self.inline else keys.permit(self.limit, self.run_id))
 
     def removal(self) -> Delete:
-        """Removes the permit's own item, once."""
+        """Returns the removal of the permit's own item, which succeeds once."""
         return Delete(keys.permit(self.limit, self.run_id), conditions.present())
 
 
 def key_text(key: Key) -> str:
-    """Returns how a record names a key: neither part ever holds a `|`."""
+    """Returns the text by which a record names a key; neither part contains `|`."""
     return f"{key.pk}|{key.sk}"
 
 
@@ -66,20 +71,20 @@ def key_of(text: str) -> Key:
 
 
 def owner_shard_of(limit: Key, shards: int) -> int:
-    """Returns the shard whose owner keeps the limit's queue."""
+    """Returns the owner shard of the limit, whose owner coordinates its queue."""
     return shard_of(limit.pk, shard_count=shards)
 
 
 def homes_of(limits: Iterable[str], shards: int) -> list[tuple[int, Key]]:
-    """Returns home and limit of each shared limit that a run names."""
+    """Returns owner shard and limit of each shared limit that a run names."""
     pks = sorted({key_of(text).pk for text in limits if text.startswith(keys.SHARED_LIMIT)})
-    return [(owner_shard_of(Key(pk, "LIMIT"), shards), Key(pk, "LIMIT")) for pk in pks]
+    return [(owner_shard_of(keys.limit_of(pk), shards), keys.limit_of(pk)) for pk in pks]
 
 
 def take_permit(permit: Permit, most: int, *, offered: bool = False) -> tuple[Action, ...]:
-    """Takes a permit: `in_use + 1`, the run becomes a holder (I4). An offer is used up by it.
+    """Takes a permit: `in_use + 1`, and the run becomes a holder (I4). This uses up an offer.
 
-    One action, one write, unless the limit is too wide to name its holders in its own item: then two.
+    It is one action and one write; two when the limit is too wide to name its holders in its item.
     """
     runs = frozenset({permit.run_id})
     names = {"#in_use": "in_use"}
@@ -98,9 +103,9 @@ def take_permit(permit: Permit, most: int, *, offered: bool = False) -> tuple[Ac
 
 
 def return_permits(limit: Key, permits: Sequence[Permit]) -> Update:
-    """Gives permits back; refused when one of the runs does not hold it, so never twice (I4).
+    """Returns permits; refused when one of the runs does not hold its permit, so none is returned twice (I4).
 
-    Those with items of their own are counted here and removed by `Permit.removal`, in the same transaction.
+    Permits with own items are counted here; `Permit.removal` removes the items in the same transaction.
     """
     inline = [permit.run_id for permit in permits if permit.inline]
     minus = {":minus": -len(permits)}
@@ -116,17 +121,20 @@ def return_permits(limit: Key, permits: Sequence[Permit]) -> Update:
 
 
 def mark_queue(limit: Key, mark: str) -> Update:
-    """Says that somebody waits: from now on permits go to offers only. In the transaction that writes a waiter row."""
+    """Marks the queue as non-empty, in the transaction that writes a queue entry.
+
+    From then on only offers lead to permits.
+    """
     return Update(limit, "SET #queued = :mark", {"#queued": "queued"}, {":mark": mark})
 
 
 def close_queue(limit: Key, mark_seen: str) -> Update:
-    """Says that nobody waits any more, unless somebody has joined since the queue was seen empty."""
+    """Marks the queue as empty, unless a job has joined since the queue was read as empty."""
     return Update(limit, "REMOVE #queued", {"#queued": "queued"}, {}, conditions.queue_marked(mark_seen))
 
 
 def offer_slots(limit: Key, job_ids: Sequence[str], expired: Mapping[int, int] = NOTHING_EXPIRED) -> Update:
-    """Gives jobs the word for free slots; of a rate, out of which those go at the same time that count no more."""
+    """Offers free permits to jobs. For a rate it also removes the passed admissions that free them."""
     jobs: dict[str, Value] = {":jobs": frozenset(job_ids)}
     if not expired:
         return Update(limit, "ADD #offered :jobs", {"#offered": "offered"}, jobs)
@@ -138,17 +146,17 @@ def offer_slots(limit: Key, job_ids: Sequence[str], expired: Mapping[int, int] =
 
 
 def take_out(limit: Key, expired: Mapping[int, int]) -> Update:
-    """Takes out of a rate what counts no more."""
+    """Removes passed admissions from a rate."""
     gone = conditions.counted_as_seen(expired)
     expression = f"ADD #in_use :minus REMOVE {', '.join(gone.names)}"
     return Update(limit, expression, {"#in_use": "in_use", **gone.names}, {":minus": -sum(expired.values())}, gone)
 
 
 def lapse_offers(limit: Key, job_ids: Sequence[str]) -> Update:
-    """Takes the word back. A job that was admitted meanwhile has used it up; one that was not is refused from now on."""
+    """Withdraws offers. A job that was admitted since has used its offer up; any other is refused from now on."""
     return Update(limit, "DELETE #offered :jobs", {"#offered": "offered"}, {":jobs": frozenset(job_ids)})
 
 
 def remove_idle(limit: Key) -> Delete:
-    """Removes a limit that nobody uses and nobody waits for: who comes next finds what was never used."""
+    """Removes an unused limit without a queue. The next user finds a limit that was never used."""
     return Delete(limit, conditions.idle())

@@ -1,6 +1,7 @@
-"""Fenced writes of the delivery plane: checkpoint, guard, next attempts of what was refused, and removal of inbox rows.
+"""Fenced writes of the message scheduler: checkpoint, fence, retries of refused messages, held messages, removal of
+inbox rows.
 
-Held messages move by others (`writes/scope_suspension.py`). What else the plane writes is unconditional.
+All other writes of the message scheduler are unconditional.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import NamedTuple
 
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import to_item
-from tidegate_core.rows.message import Message, MessageFence, MessageTimer
+from tidegate_core.rows.message import HeldMessage, Message, MessageFence, MessageTimer
 from tidegate_core.rows.outage import Outage, gaps_of, outages_of
 from tidegate_core.rows.store_operations import Action, Check, Delete, Item, Key, Put, Transaction, Update
 from tidegate_core.writes import conditions
@@ -20,11 +21,13 @@ DIGEST_MODULUS = 1 << 63
 
 
 class Tally(NamedTuple):
-    """What became of messages since the last closed tally. One is made for each delivery: a tuple, which costs a fifth.
+    """Outcomes of messages since the last closed tally.
+
+    It is a tuple because each delivery makes one, at a fifth of the cost.
 
     Attributes:
-        digest: Order-free hash of the delivered ids.
-        coalesced: Occurrences of recurring messages that another one, delivered after an outage, stands for.
+        digest: Hash of the delivered ids, independent of their order.
+        coalesced: Fires of recurring messages that another fire, delivered after an outage, stands for.
     """
 
     delivered: int = 0
@@ -47,11 +50,11 @@ class Tally(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A shard's delivery position as stored: everything up to and including (slot, id) is dealt with.
+    """A shard's delivery position: everything up to and including (slot, id) is complete.
 
     Attributes:
-        outages: When nobody served the shard, oldest first; checkpoints leave them alone.
-        gaps: What of them recurring messages take for missed (`with_gap`).
+        outages: Outages of the shard, oldest first; checkpoints keep them.
+        gaps: Parts of them that recurring messages treat as missed (`with_gap`).
     """
 
     epoch: int
@@ -69,7 +72,7 @@ class Progress:
 
 
 def progress_of(item: Item) -> Progress:
-    """Returns the record of a PROGRESS item."""
+    """Returns the delivery position in a PROGRESS item."""
 
     def number(name: str) -> int:
         value = item[name]
@@ -84,7 +87,7 @@ def progress_of(item: Item) -> Progress:
 
 
 def coalesced_of(item: Item) -> int:
-    """Returns a count that items of an older node do not have."""
+    """Returns a count that is absent in items of older releases."""
     value = item.get("coalesced", 0)
     assert isinstance(value, int)
     return value
@@ -96,13 +99,13 @@ def checkpoint(
     """Moves the delivery position, with absolute values.
 
     Args:
-        shard: Whose position it is.
-        seen: As last stored by this owner.
-        slot: With `message_id` the place up to which everything is dealt with.
-        message_id: `<id>#<version>` of the last row, or `~#`: all of that slot.
+        shard: Shard of the position.
+        seen: Position as this owner last stored it.
+        slot: New slot; with `message_id` the place up to which everything is complete.
+        message_id: `<id>#<version>` of the last row, or `~#` for all of that slot.
+        tally: Tally after this checkpoint.
+        closed: Ledger row of a tally that this checkpoint closes; the stored tally then starts from zero.
         token: Unique; written as `w`.
-        tally: After this checkpoint.
-        closed: Ledger row of the tally that this checkpoint closes (the stored tally then begins anew).
     """
     update = Update(
         keys.progress(shard),
@@ -135,10 +138,10 @@ def checkpoint(
 
 
 def raise_fence(shard: int, epoch: int, guard: MessageFence, token: str) -> Transaction:
-    """Raises a guard; refused when it is as high already, or when the shard has another owner.
+    """Raises a message fence; refused when it is as high already, or when the shard has another owner.
 
-    A former owner must not answer a cancel or a replacement: the present one may have loaded what it covers, and would
-    not hear of it.
+    A former owner must not answer a cancel or a replacement. The present owner may have loaded the message, and would
+    not learn of the fence.
     """
     written = (
         "SET #live_from = :version, #id = :id, #expires = :expires, #request = :request, #before = :before, #through = :through, "
@@ -154,7 +157,7 @@ def raise_fence(shard: int, epoch: int, guard: MessageFence, token: str) -> Tran
     }
     update = Update(
         guard.key(shard),
-        # The store knows no empty set.
+        # The store has no empty set.
         f"{written}, #late = :late" if guard.late else f"{written} REMOVE #late",
         {
             "#id": "id",
@@ -173,9 +176,10 @@ def raise_fence(shard: int, epoch: int, guard: MessageFence, token: str) -> Tran
 
 
 def refuse_version(shard: int, epoch: int, message_id: str, version: str, token: str) -> Transaction:
-    """Adds a version to those that a guard covers one by one; such a guard is kept for ever.
+    """Adds a version to the ones that a fence refuses individually. That fence has no TTL.
 
-    Late and repeated ones add what is there already. A former owner must not: its reasons may be refused by the present one.
+    A late or repeated write adds a version that is there already. The write of a former owner is refused, because the
+    present owner may reject its reasons.
     """
     key = keys.message_fence(shard, message_id)
     update = Update(
@@ -188,7 +192,10 @@ def refuse_version(shard: int, epoch: int, message_id: str, version: str, token:
 
 
 def remove_inboxed(shard: int, epoch: int, inbox_rows: Sequence[Key], token: str) -> Transaction:
-    """Removes inbox rows whose messages are written; a former owner's removal would hide them from the present one (I8)."""
+    """Removes inbox rows whose messages are written.
+
+    A former owner's removal would hide them from the present owner (I8).
+    """
     deletes = [Delete(row) for row in inbox_rows]
     actions: tuple[Action, ...] = (*deletes, Check(keys.progress(shard), conditions.holds_progress(epoch)))
     return Transaction("inboxed", actions, token, None)
@@ -197,19 +204,60 @@ def remove_inboxed(shard: int, epoch: int, inbox_rows: Sequence[Key], token: str
 def retry(
     shard: int, epoch: int, gone: Sequence[Key], rows: Sequence[MessageTimer | Message], token: str
 ) -> Transaction:
-    """Gives messages that the broker refused the rows by which they are tried again, in place of those that they had: all or none (I8).
+    """Replaces the rows of refused messages by the rows of their retries, all or none (I8).
 
-    A former owner must not: the present one has looked for these rows, found those of before, or none, and has sent the messages from
-    their places. Repeated by the same owner it says the same.
+    The write of a former owner is refused. The present owner may have read the earlier rows, or none, and sent the
+    messages from their former slots. A repeat by the same owner writes the same rows.
 
     Args:
-        shard: Whose messages they are.
-        epoch: Of the owner.
-        gone: Timer rows of the attempts that were refused; a fire of a recurring message had none.
-        rows: Of each message its next attempt's timer row, and of a fire its message row; 99 with those that go at most.
+        shard: Shard of the messages.
+        epoch: Epoch of the owner.
+        gone: Timer rows of the refused attempts; a fire of a recurring message has none.
+        rows: Timer row of each retry, and for a fire also its message row; with `gone` 99 at most.
         token: Unique.
     """
     puts = [Put(row.key(shard), to_item(row, row.key(shard))) for row in rows]
     deletes = [Delete(row) for row in gone]
     actions: tuple[Action, ...] = (*puts, *deletes, Check(keys.progress(shard), conditions.holds_progress(epoch)))
     return Transaction("retry", actions, token, None)
+
+
+def hold_messages(shard: int, epoch: int, moves: int, held: Sequence[HeldMessage], token: str) -> Transaction:
+    """Moves due messages out of the checkpoint's way: each timer row becomes a row without a time.
+
+    Unlike other rows of messages this is conditional. A late repeat would restore a message that was released and
+    delivered since. The presence of the timer row is no sufficient condition: that row is written unconditionally and
+    may return as well.
+
+    Args:
+        shard: Shard of the messages.
+        epoch: Epoch of the owner.
+        moves: Number of earlier moves of this shard's held messages.
+        held: Row of each held message.
+        token: Unique; written as `w`.
+    """
+    puts = [Put(row.key(shard), to_item(row, row.key(shard))) for row in held]
+    deletes = [Delete(keys.message_timer(shard, row.slot, row.id, row.version)) for row in held]
+    return _move_held("hold", shard, epoch, moves, (*puts, *deletes), token)
+
+
+def release_messages(shard: int, epoch: int, moves: int, timers: Sequence[MessageTimer], token: str) -> Transaction:
+    """Gives held messages a slot again."""
+    puts = [Put(row.key(shard), to_item(row, row.key(shard))) for row in timers]
+    deletes = [Delete(keys.held_message(shard, row.id, row.version)) for row in timers]
+    return _move_held("let_go", shard, epoch, moves, (*puts, *deletes), token)
+
+
+def _move_held(
+    name: str, shard: int, epoch: int, moves: int, rows: tuple[Put | Delete, ...], token: str
+) -> Transaction:
+    counter = keys.held_moves(shard)
+    update = Update(
+        counter,
+        "SET #moves = :moves, #w = :w",
+        {"#moves": "moves", "#w": "w"},
+        {":moves": moves + 1, ":w": token},
+        conditions.moves_seen(moves),
+    )
+    check = Check(keys.progress(shard), conditions.holds_progress(epoch))
+    return Transaction(name, (update, *rows, check), token, counter)

@@ -1,7 +1,8 @@
-"""The item `MAP`: how the cluster is cut (DESIGN 3). `tidegate init` writes the first one; each that follows is of more topic partitions.
+"""The item `MAP`: the number of topic partitions in each version of the cluster.
 
-It is the only source of N. Whoever finds fewer topic partitions or another cluster of brokers must not serve:
-positions and shards would mean something else. Every process reads it again while it runs.
+`tidegate init` writes the first map; each following one has more topic partitions. The map is the only source of N. A
+process that finds fewer topic partitions, or other brokers, must not serve: positions and shards would mean something
+else. Every process reads the item repeatedly.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SHARDS_MAX: Final = 10_000
 
 
 class OwnershipTopic(Protocol):
-    """The requests topic as the broker describes it."""
+    """The requests topic, as the broker describes it."""
 
     @property
     def name(self) -> str: ...
@@ -35,16 +36,16 @@ class OwnershipTopic(Protocol):
 
 
 class MapUnreadable(ValueError):
-    """The stored item is not one that this version of tidegate wrote."""
+    """The stored item was not written by this version of tidegate."""
 
 
 class Cut(NamedTuple):
-    """What one version of the map says.
+    """One version of the map.
 
     Attributes:
         version: 1 for the first one.
-        topic_partitions: N; never less than that of an earlier one.
-        topic_id: Of the requests topic then.
+        topic_partitions: N; never below that of an earlier version.
+        topic_id: Id of the requests topic at that time.
     """
 
     version: int
@@ -53,21 +54,21 @@ class Cut(NamedTuple):
 
 
 def topic_partition_under(history: Sequence[Cut], version: int, shard: int) -> int | None:
-    """Returns from which topic partition the shard followed under that version; None for one that is not known."""
+    """Returns the topic partition that owned the shard under a version; None for an unknown version."""
     number = next((cut.topic_partitions for cut in history if cut.version == version), None)
     return None if number is None else shard % number
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterMap:
-    """How a cluster is cut.
+    """The map in force, with its history.
 
     Attributes:
         version: Grows by one whenever `topic_partitions` does.
-        topic_partitions: N, topic partitions of the ownership topic; 1 to `shards`.
+        topic_partitions: N, number of topic partitions of the ownership topic; 1 to `shards`.
         shards: S, fixed for the life of the cluster.
-        topic_id: Of the ownership topic, 32 hex digits: one that was deleted and made again is another.
-        cluster_id: Of the brokers.
+        topic_id: Id of the ownership topic, 32 hex digits; a recreated topic has another one.
+        cluster_id: Id of the Kafka cluster.
         history: All versions so far, oldest first; the last one is in force.
     """
 
@@ -80,7 +81,7 @@ class ClusterMap:
 
     @classmethod
     def first(cls, shards: int, requests: OwnershipTopic, cluster_id: str) -> ClusterMap:
-        """The map of a new cluster.
+        """Returns the map of a new cluster.
 
         Raises:
             ValueError: There are fewer shards than topic partitions, or more than keys can name.
@@ -94,11 +95,13 @@ class ClusterMap:
 
     @property
     def former(self) -> tuple[Cut, ...]:
-        """The versions before this one, oldest first."""
+        """Versions before this one, oldest first."""
         return tuple(cut for cut in self.history if cut.version < self.version)
 
     def holder_of(self, shard: int, lease: Item | None = None) -> int:
-        """Returns from which topic partition a shard follows; with a lease: from which it did when that was taken."""
+        """Returns the topic partition that owns a shard; with a lease: the one that owned it when the
+        lease was taken.
+        """
         version = self.version if lease is None else lease.get("map", FIRST_VERSION)
         assert isinstance(version, int)
         known = topic_partition_under(self.history, version, shard)
@@ -107,28 +110,31 @@ class ClusterMap:
     def grown_to(self, topic_partitions: int) -> ClusterMap:
         """Returns the map that follows this one.
 
-        More topic partitions than shards are of no use, and yet followed where somebody has made them: what clients send there is
-        read, and handed on to the shards' owners.
+        More topic partitions than shards are useless. If an operator created them, the map still follows:
+        their requests are read and passed on to the shards' owners.
 
         Raises:
             ValueError: The number is not larger.
         """
         if topic_partitions <= self.topic_partitions:
             raise ValueError(
-                f"the map has {self.topic_partitions} topic partitions already, and never fewer: name a larger number than that"
+                f"the map has {self.topic_partitions} topic partitions, and the number never shrinks: name a larger one"
             )
         return self._followed_by(topic_partitions, self.topic_id)
 
     def on_another_topic(self, topic_id: str, topic_partitions: int) -> ClusterMap:
-        """Returns the map that follows this one when the requests topic was deleted and made again.
+        """Returns the map that follows this one after the requests topic was deleted and recreated.
 
         Raises:
-            ValueError: The topic is one of before, of which a broker tells late; or it has fewer topic partitions.
+            ValueError: The topic is a former one, reported by a broker with old metadata, or it has fewer topic
+                partitions.
         """
         if any(cut.topic_id == topic_id for cut in self.history):
-            raise ValueError(f"topic {topic_id} is one of before")
+            raise ValueError(f"topic {topic_id} is a former requests topic of this cluster")
         if topic_partitions < self.topic_partitions:
-            raise ValueError(f"the topic has {topic_partitions} topic partitions, and the map {self.topic_partitions}")
+            raise ValueError(
+                f"the topic has {topic_partitions} topic partitions and the map has {self.topic_partitions}"
+            )
         return self._followed_by(topic_partitions, topic_id)
 
     def _followed_by(self, topic_partitions: int, topic_id: str) -> ClusterMap:
@@ -138,8 +144,9 @@ class ClusterMap:
 
 
 def put_first_map(first: ClusterMap, token: str) -> Transaction:
-    """Writes the map if there is none, and with it that all rows are of the newest version; of several who try at once, one wins and
-    the others read its.
+    """Writes the first map, and states that all rows have the newest version.
+
+    Of concurrent writers one wins; the others read its map.
     """
     item: Item = {
         "pk": MAP_KEY.pk,
@@ -157,10 +164,10 @@ def put_first_map(first: ClusterMap, token: str) -> Transaction:
 
 
 def follow_map(grown: ClusterMap, token: str) -> Transaction:
-    """Writes the map that follows another one; of several who do so at once one wins, and the others read its.
+    """Writes the map that follows another one. Of concurrent writers one wins; the others read its map.
 
-    Nobody has to be told: holders read the item again, and none takes a shard under the new version before all positions of the old one
-    carry it (`shard/map_transition.py`).
+    Owners read the item repeatedly. None acquires a shard under the new version before all positions of the old
+    version carry it (`shard/map_transition.py`).
     """
     update = Update(
         MAP_KEY,
@@ -183,7 +190,7 @@ def _rows(history: Sequence[Cut]) -> list[Value]:
 
 
 def map_of(item: Item) -> ClusterMap:
-    """Reads the item.
+    """Returns the map in an item.
 
     Raises:
         MapUnreadable: Something is missing or has another type.
@@ -199,7 +206,7 @@ def map_of(item: Item) -> ClusterMap:
 
 
 def history_of(item: Item) -> tuple[Cut, ...]:
-    """Reads the versions that the item names, oldest first.
+    """Returns the versions in an item, oldest first.
 
     Raises:
         MapUnreadable: One of them has no version or number.
@@ -207,14 +214,14 @@ def history_of(item: Item) -> tuple[Cut, ...]:
     rows = item.get("history")
     if not isinstance(rows, list):
         return ()
-    # Earlier releases wrote no topic with a version: it was the same one.
+    # Earlier releases stored no topic with a version: it was the present one.
     present = str(item.get("topic_id", ""))
     versions = [row for row in rows if isinstance(row, dict)]
     return tuple(Cut(_int(row, "version"), _int(row, "n"), str(row.get("topic_id", present))) for row in versions)
 
 
 def misfits(stored: ClusterMap, requests: OwnershipTopic, cluster_id: str) -> Sequence[str]:
-    """What about the brokers contradicts the map, one sentence each with what to do; empty when all fits."""
+    """Returns how the brokers contradict the map, one sentence each with the remedy; empty when they agree."""
     found = []
     if stored.cluster_id != cluster_id:
         found.append(
@@ -224,7 +231,7 @@ def misfits(stored: ClusterMap, requests: OwnershipTopic, cluster_id: str) -> Se
     if requests.topic_partitions < stored.topic_partitions:
         found.append(
             f"topic {requests.name} has {requests.topic_partitions} topic partitions and the map says "
-            f"{stored.topic_partitions}: brokers never take any away, so it was deleted and made again; make it with as many at least, "
+            f"{stored.topic_partitions}: topics never shrink, so it was deleted and recreated; recreate it with at least as many, "
             "or use another table prefix for a new cluster"
         )
     return found

@@ -1,10 +1,10 @@
-"""Rates that several shards share: limits whose permits come back by time, and not with the end of their run (SEMANTICS 7.5).
+"""Writes on rates that several shards share: limits whose permits return by time, not with the end of a run.
 
-The item counts in `in_use`, as that of each shared limit, so `in_use < max` is the condition of every admission, and the queue is
-the same. Beside it stands until when each admission counts (`SharedLimit.counts`). Whoever comes and finds the item full of what
-counts no more takes that out in the very write of its own admission, a forced one, too; the home does when it offers, and when much
-has gathered. All say what they have seen, so nothing is taken out twice, and nobody has to agree on a revision: up to `max` shards
-admit at the same moment.
+A rate's item counts `in_use` like any shared limit, so the condition `in_use < max` and the queue are the same. It
+also states until when each admission counts (`SharedLimit.counts`). An admission that finds the item full of passed
+counts removes them in its own write, a forced admission too. The coordinator removes them with an offer, and when
+many have accumulated. Each write states the counts that it saw, so none is removed twice. No write demands a
+revision, so up to `max` shards admit at the same moment.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Counted(NamedTuple):
     """An admission that a rate counts.
 
     Attributes:
-        until: From when it counts no more.
-        seen: How many the item was seen to count until then; for what is taken back.
+        until: Instant from which it no longer counts.
+        seen: Number of admissions that the item was seen to count until then, for a withdrawal.
     """
 
     limit: Key
@@ -36,26 +36,26 @@ class Counted(NamedTuple):
     def named(cls, text: str) -> Counted:
         """Returns the admission that a run names by `text`."""
         pk, sk = text.split("|")
-        return cls(Key(pk, "LIMIT"), int(sk.removeprefix(_RATE)))
+        return cls(keys.limit_of(pk), int(sk.removeprefix(_RATE)))
 
     def text(self) -> str:
-        """Returns how the run names it."""
+        """Returns the text by which the run names it."""
         return f"{self.limit.pk}|{_RATE}{keys.instant_text(self.until)}"
 
 
 def count_admission(
     counted: Counted, job_id: str, most: int, state: SharedLimit, now: int, *, forced: bool = False
 ) -> Update:
-    """Counts an admission (I4). One action, one write.
+    """Counts an admission (I4), with one action and one write.
 
     Args:
-        counted: What is counted.
-        job_id: An offer to it is used up.
-        most: By the admitting schedule's own version.
-        state: The item as it was read.
-        now: The present.
-        forced: The rate does not hold for it; it counts all the same, and takes out what has gathered: where all are forced,
-            nobody else would, until no write could name it all.
+        counted: Admission to count.
+        job_id: Job; an offer to it is used up.
+        most: Limit according to the admitting schedule's version.
+        state: Item as read.
+        now: Present time.
+        forced: True to ignore the limit. The admission still counts, and removes passed counts. If all admissions are
+            forced, no other write removes them, until they are too many for one condition.
     """
     names = {"#in_use": "in_use", "#until": count_name(counted.until)}
     values: dict[str, Value] = {":one": 1}
@@ -79,7 +79,7 @@ def count_admission(
 
 
 def take_back(limit: Key, counted: Sequence[Counted]) -> Update:
-    """Takes admissions back of runs that came to nothing; refused when one of them is not there as it was seen."""
+    """Withdraws admissions of runs that did not start; refused when one of the counts has changed since it was read."""
     seen = {each.until: each.seen for each in counted}
     condition = conditions.counted_as_seen(seen)
     minus = {until: sum(each.until == until for each in counted) for until in seen}

@@ -1,7 +1,7 @@
-"""What an owner has read of its shard: items and ranges, kept right by applying its own commits.
+"""Cache of the items and ranges that an owner has read of its shard, updated by its own commits.
 
-It is a cache and nothing more: every write is conditioned on the revision seen, so a wrong entry costs a refusal and a
-fresh read, never a wrong decision that takes effect.
+Every write demands the revision that was seen. So a wrong entry costs a refusal and another read, never a wrong
+decision that takes effect. `Derived` caches values computed from the texts in those items.
 """
 
 from __future__ import annotations
@@ -14,30 +14,38 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.keys import shard_pk
 from tidegate_core.rows.store_operations import Item, Key, RangeRead
-from tidegate_core.writes.derived_cache import Derived
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
 R = TypeVar("R", bound="DataclassInstance")
 
 ITEMS_MAX = 2_000
-"""Items kept; the least recently used go first. At up to 3 KB of memory an item 6 MB per busy shard, of which a node may have 256."""
+"""Items kept, least recently used evicted first.
+
+At up to 3 KB each: 6 MB per busy shard, of which a node may have 256.
+"""
 RANGES_MAX = 64
-"""Ranges kept (evidence chunks, pending jobs of a schedule); each is read again when it was pushed out."""
+"""Ranges kept (evidence chunks, pending jobs of a schedule); an evicted one is read again."""
 RECORDS_MAX = 250
-"""Records kept beside their items, then all are forgotten: what the decisions of one group ask for, again each time that one of them
-is run again. They share their texts with the items."""
+"""Decoded records kept, then all are dropped: those that the decisions of one transaction read, each run included.
+
+They share their texts with the items.
+"""
 
 
 NOTHING: Final[Mapping[Key, int]] = MappingProxyType({})
 
 
 class View:
-    """Cache of one shard's items; `None` stands for "known to be absent".
+    """Cache of one shard's items; `None` means known to be absent.
 
     Attributes:
-        derived: What follows from texts in them.
+        derived: Values derived from texts in the items.
     """
 
     def __init__(self, shard: int) -> None:
@@ -56,7 +64,7 @@ class View:
         return self._items[key]
 
     def record(self, record_type: type[R], key: Key, item: Item) -> R:
-        """Returns the record of the item under a key, made once as long as it is the same item: none is changed in place."""
+        """Returns the decoded record of an item, decoded once per item: items never change in place."""
         known, record = self._records.get(key, (None, None))
         if known is not item or type(record) is not record_type:
             if len(self._records) >= RECORDS_MAX:
@@ -66,7 +74,7 @@ class View:
         return record
 
     def range(self, low: str, high: str) -> Mapping[str, Item] | None:
-        """Returns sort key to item, in order, or None when the range has not been read."""
+        """Returns sort key to item, in order; None when the range was not read."""
         return self._ranges.get((low, high))
 
     def learn(self, wanted: Iterable[Key], found: Mapping[Key, Item]) -> None:
@@ -74,8 +82,9 @@ class View:
             self._set(key, found.get(key))
 
     def offer(self, key: Key, item: Item) -> None:
-        """Takes in an item from a read that may be older than the one that is known here, but not older than that there was none: others may
-        have put it since, under the key of what was deleted.
+        """Adds an item from a read that may be older than a cached item.
+
+        It replaces a cached absence only: another owner's write may have put an item under the key of a deleted one.
         """
         if self._items.get(key) is None:
             self._set(key, item)
@@ -86,26 +95,26 @@ class View:
             self._ranges.popitem(last=False)
 
     def elsewhere(self, rows: RangeRead) -> Sequence[Item] | None:
-        """Returns the first such rows of whichever partition; None when they have not been read since."""
+        """Returns the first rows of a range in any partition; None when they were not read."""
         return self._elsewhere.get(rows)
 
     def learn_elsewhere(self, rows: RangeRead, found: Sequence[Item]) -> None:
-        """Takes in rows that others write: true of that moment, and kept right by nothing here."""
+        """Adds rows that other owners write. They are correct only at the time of the read."""
         self._elsewhere[rows] = found
 
     def forget_elsewhere(self) -> None:
         self._elsewhere.clear()
 
     def assume_absent(self, key: Key) -> None:
-        """For keys that have never been used: the write's condition finds out if that is wrong."""
+        """Assumes that a key was never used; if that is wrong, the condition of the write finds out."""
         self._items.setdefault(key, None)
 
     def assume_unread(self, key: Key) -> None:
-        """The next write of this key carries no condition."""
+        """Drops the entry, so that the next write of this key has no condition."""
         self._items.pop(key, None)
 
     def applied(self, writes: Mapping[Key, Item | None], token: str, behind: Mapping[Key, int] = NOTHING) -> None:
-        """Takes over what a committed transaction wrote; `behind` are the revisions above which new items begin."""
+        """Adopts the writes of a committed transaction; `behind` holds the revisions above which new items start."""
         for key, item in writes.items():
             before = self._items.get(key)
             revision = before.get("rev", 0) if before else behind.get(key, 0)
@@ -118,7 +127,9 @@ class View:
                 self._items.pop(key, None)
 
     def forget(self, keys: Iterable[Key]) -> None:
-        """Drops items that may have changed elsewhere (ownerless writes, a refusal), and every range that holds them."""
+        """Drops items that may have changed elsewhere, by ownerless writes or a refusal, and every range that holds
+        them.
+        """
         for key in keys:
             self._items.pop(key, None)
             for span in [span for span in self._ranges if key.pk == self._pk and span[0] <= key.sk <= span[1]]:
@@ -139,3 +150,65 @@ class View:
                     known.pop(key.sk, None)
                 else:
                     known[key.sk] = item
+
+
+S = TypeVar("S")
+
+CHARACTERS_MAX: Final = 64_000
+"""Characters of the texts behind cached values, the last requested one excluded: a shard's small logs.
+
+A node may have 256 shards.
+"""
+
+
+@dataclass(slots=True)
+class _Kept:
+    texts: list[str]
+    characters: int
+    state: Any
+
+
+class Derived:
+    """Cache of values derived from append-only texts, so that each text is processed once; least recently used evicted
+    first.
+
+    Evidence is a log of write-once chunks. Each decision needs its result. If each recomputed it, the cost of every
+    further event would grow with the length of the log.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._characters = 0
+
+    def of(self, name: Hashable, texts: Sequence[str], begin: Callable[[], S], add: Callable[[S, str], None]) -> S:
+        """Returns the value after all texts. It stays in the cache: a caller that changes it must copy it.
+
+        Args:
+            name: Name of the value and of its computation.
+            texts: Texts in order. If they do not begin with the cached ones, all are processed.
+            begin: Returns the value before the first text.
+            add: Advances the value by one text. If it raises, the value is not cached.
+        """
+        kept = self._take(name)
+        if kept is None or list(texts[: len(kept.texts)]) != kept.texts:
+            kept = _Kept([], 0, begin())
+        for text in texts[len(kept.texts) :]:
+            add(kept.state, text)
+            kept.texts.append(text)
+            kept.characters += len(text)
+        self._keep(name, kept)
+        state: S = kept.state
+        return state
+
+    def _take(self, name: Hashable) -> _Kept | None:
+        kept = self._kept.pop(name, None)
+        if kept is not None:
+            self._characters -= kept.characters
+        return kept
+
+    def _keep(self, name: Hashable, kept: _Kept) -> None:
+        self._kept[name] = kept
+        self._characters += kept.characters
+        while len(self._kept) > 1 and self._characters - kept.characters > CHARACTERS_MAX:
+            _, oldest = self._kept.popitem(last=False)
+            self._characters -= oldest.characters

@@ -1,8 +1,8 @@
-"""What becomes of rows of an older version: one row, one conditional write, whoever else writes it meanwhile.
+"""Conversion of rows of an older version, one row per conditional write, for `tidegate migrate`.
 
-A move only adds what an older release leaves aside, so it may run while such nodes serve. Its condition is that the row is still
-there and still of the older version: a repeat, and one that comes late, is refused. It leaves `rev` as it is, because it says
-nothing that an owner decides from anew; an owner's own write takes its place.
+A conversion only adds attributes that an older release ignores, so it may run while such nodes serve. Its condition
+is that the row exists in the older version, so a repeated or late write is refused. It leaves `rev` unchanged,
+because no owner decides from the added attribute; an owner's own write replaces the row.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tidegate_core.writes.fencing import whole
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """How rows of one kind come to a version.
+    """The conversion of one kind of rows.
 
     Attributes:
-        name: For people, and in the cursor; holds no `/`.
-        version: To which it brings them.
-        prefix: Of the sort keys in each shard's partition.
-        change: Returns the write that a row needs, None for one that is as it should be.
+        name: Name for people and in the cursor, without `/`.
+        version: Version of the converted rows.
+        prefix: Prefix of the sort keys in each shard's partition.
+        change: Returns the write that a row needs; None for a row that needs none.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Move:
 
 
 def _say_order(row: Item) -> Update | None:
-    """A job's place in a queue used to go by its waiting alone."""
+    """Adds the queue order to a queue entry: older releases queued by waiting time alone."""
     if "order" in row:
         return None
     satisfied_at = row["satisfied_at"]
@@ -47,19 +47,19 @@ def _say_order(row: Item) -> Update | None:
     return Update(key, "SET #order = :order", {"#order": "order"}, {":order": satisfied_at}, condition)
 
 
-# Waiter rows of before 0.1.0 lay under another prefix, which nobody reads (decision 26).
-MOVES: Final = (Move("order of waiters", BOUNDS, "IW#", _say_order),)
+# Queue entries from before 0.1.0 have another prefix, which no release reads any more.
+MOVES: Final = (Move("order of waiters", BOUNDS, keys.QUEUE_ENTRY_PREFIX, _say_order),)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """How far a pass has come: all before it is of the version.
+    """Progress of a pass: all rows before it have the version.
 
     Attributes:
-        version: To which the pass brings rows.
-        move: Number of the move, in order.
+        version: Target version of the pass.
+        move: Number of the conversion, in order.
         shard: 0 to S-1.
-        after: Sort key of the last row that was looked at; empty at the shard's begin.
+        after: Sort key of the last checked row; empty at the start of a shard.
     """
 
     version: int
@@ -77,12 +77,12 @@ class Place:
 
 
 def range_of(move: Move, place: Place) -> tuple[str, str, str]:
-    """Returns partition key and range of what is left of a shard."""
+    """Returns partition key and range of a shard's remaining rows."""
     return keys.shard_pk(place.shard), move.prefix, f"{move.prefix}{keys.LAST}"
 
 
 def move_schema(seen: Item | None, after: StoreSchema, token: str) -> Transaction:
-    """Writes what holds from now on, in the place of what was read; refused when somebody else has moved it since."""
+    """Writes the store's schema; refused when another process has moved it since the read."""
     revision = 0 if seen is None else whole(seen, "rev")
     condition = conditions.absent() if seen is None else conditions.unchanged(revision)
     item = {**to_item(after, SCHEMA_KEY), "rev": revision + 1, "w": token}

@@ -1,8 +1,8 @@
-"""From raw answers of the store to one verdict: what to do after a refusal, a conflict, or no answer at all.
+"""Derives one verdict from the raw answers to a transaction, after refusals, conflicts and lost answers.
 
-Pure: the DynamoDB adapter and the simulator both ask `next_step` what to do and do it. An SDK's own retry would re-send a
-write whose answer was lost and report its own success as a failed condition (aws-sdk-java#2667); here the
-witness decides.
+It is pure: the DynamoDB adapter and the simulator call `Settlement` for the next step and take it. The retry of an
+SDK would resend a write after a lost answer, and report its own success as a failed condition (aws-sdk-java#2667).
+Here the witness decides.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from tidegate_core.rows.store_operations import (
 )
 
 ATTEMPTS_MAX = 6
-"""Sends of one transaction before its author is told `Unavailable`: with the back-off below about 3 s when the store
-answers at all. When it does not, the client's read time-out comes on top of each; nothing irreversible waits for it."""
+"""Sends of one transaction before its author gets `Unavailable`: about 3 s with the back-off below.
+
+When the store does not answer, the client's read time-out adds to each send. Nothing irreversible waits for it.
+"""
 BACKOFF_FIRST_MS = 50
 BACKOFF_LAST_MS = 1_000
 
@@ -35,14 +37,17 @@ NO_REASON = "None"
 
 @dataclass(frozen=True, slots=True)
 class SendAgain:
-    """Send the same transaction, same token, after a pause (full jitter is the driver's: the core has no randomness)."""
+    """Step: send the same transaction with the same token after a pause.
+
+    The driver adds full jitter, because the core has no randomness.
+    """
 
     after_ms_max: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReadWitness:
-    """Read the witness consistently and call `witnessed`."""
+    """Step: read the witness consistently, then call `witnessed`."""
 
     key: Key
 
@@ -53,12 +58,13 @@ Step: TypeAlias = SendAgain | ReadWitness | Verdict
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """Where one transaction stands.
+    """Progress of one transaction.
 
     Attributes:
-        sent: Sends so far.
-        doubtful: Some send got no answer, so a failed condition may be our own success.
-        refusal: The refusal that waits for the witness's word.
+        sent: Number of sends so far.
+        doubtful: True after a send without an answer, so that a failed condition may be the transaction's own
+            success.
+        refusal: Refusal that the witness must confirm.
     """
 
     transaction: Transaction
@@ -67,7 +73,7 @@ class Settlement:
     refusal: Refused | None = None
 
     def answered(self, outcome: RawOutcome) -> tuple[Settlement, Step]:
-        """Takes the answer to one send and returns the new standing with the next step."""
+        """Takes the answer to one send. Returns the new progress and the next step."""
         now = Settlement(self.transaction, self.sent + 1, self.doubtful, self.refusal)
         match outcome:
             case Applied():
@@ -80,14 +86,14 @@ class Settlement:
                 return _cancelled(now, reasons)
 
     def witnessed(self, witness: Item | None) -> tuple[Settlement, Step]:
-        """Takes the witness as read after a doubtful refusal."""
+        """Takes the witness that was read after a doubtful refusal."""
         if witness is not None and witness.get("w") == self.transaction.token:
             return self, Committed()
         assert self.refusal is not None
         return self, self.refusal
 
     def unreadable(self) -> tuple[Settlement, Step]:
-        """The witness could not be read: nothing is known."""
+        """Takes the failure to read the witness: the outcome stays unknown."""
         return self, Unavailable(f"store, transaction {self.transaction.name}")
 
 
@@ -111,12 +117,12 @@ def _cancelled(standing: Settlement, reasons: tuple[RefusalCode, ...]) -> tuple[
         key == standing.transaction.witness and item is not None and item.get("w") == standing.transaction.token
         for key, item in failed
     ):
-        # Applied by an earlier send, maybe one of an earlier settlement that ended as `Unavailable`.
+        # An earlier send applied it, possibly in an earlier settlement that ended as `Unavailable`.
         return standing, Committed()
     refused = replace(standing, refusal=Refused(failed, standing.doubtful))
     if not standing.doubtful:
         return refused, Refused(failed)
     if standing.transaction.witness is None:
-        # Nothing tells whether it was applied; asking again would not either, so its author has to look.
+        # Nothing shows whether it was applied, and another send would not show it either. So the author must check.
         return refused, Refused(failed, doubtful=True)
     return refused, ReadWitness(standing.transaction.witness)

@@ -1,4 +1,4 @@
-"""What one decision adds to a transaction in the making: its writes, what they consume, and how large all of that is."""
+"""The share of one decision in a transaction: its writes, what they consume, and their size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidegate_core.writes.limit_permits import Permit
 from tidegate_core.writes.rate_counters import Counted
 
 RAW_ACTION_BYTES = 4_000
-"""Reckoned for an action on an item that was not read here: a lease, a state, a limit with its holders."""
+"""Estimated bytes of an action on an item that was not read: lease, state, or a limit with its holders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,10 @@ class Consumed:
     """What a write consumes, as it was when the write was staged.
 
     Attributes:
-        revision: None: there must be no item.
+        revision: Revision of the item; None: no item may exist.
         size: Bytes of the item.
-        conditional: False for rows whose presence nobody conditions on.
-        behind: Highest revision that an earlier item under the key may have had, and that a late write may consume.
+        conditional: False for rows whose presence is no condition.
+        behind: Highest revision of an earlier item under the key that a late write may still consume.
     """
 
     revision: int | None = None
@@ -42,7 +42,7 @@ UNREAD = Consumed(conditional=False)
 
 @dataclass(slots=True)
 class Staged:
-    """What one decision adds; discarded when the decision does not come to its end."""
+    """The share of one decision; dropped when the decision does not complete."""
 
     writes: dict[Key, Item | None] = field(default_factory=dict)
     consumed: dict[Key, Consumed] = field(default_factory=dict)
@@ -62,14 +62,14 @@ class Staged:
         return not self.actions
 
     def size(self) -> int:
-        """Bytes of the items before and after: more than DynamoDB can count."""
+        """Returns the bytes of the items before and after: at least as many as DynamoDB counts."""
         written = sum(bytes_of(item) for item in self.writes.values() if item is not None)
         consumed = sum(each.size for each in self.consumed.values())
         return written + consumed + RAW_ACTION_BYTES * (len(self.raw) + len(self.returns))
 
 
 def bytes_of(value: Value) -> int:
-    """DynamoDB's size of an item or value, about."""
+    """Returns the approximate size of an item or value in DynamoDB."""
     match value:
         case int():
             return 8

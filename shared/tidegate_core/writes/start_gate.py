@@ -1,4 +1,4 @@
-"""The ownerless writes on a run: the start gate and the program's reports. Built here, sent by any API process (DESIGN 6)."""
+"""Writes on a run that need no owner: the start gate and the program's reports. Any API process sends them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from tidegate_core.writes import conditions
 
 
 def start_run(run_id: str, attempt: int, driver: str, now: int, token: str, *, host: str | None = None) -> Transaction:
-    """The linearisation point of "launched": the first driver of the current attempt wins (I2), a closed run refuses (I7).
+    """Lets a driver start the run: the first driver of the current attempt wins (I2), a closed run refuses (I7).
 
-    `host` is the one whose launcher started this driver: by that its end is told from those of other copies (I4).
+    This write is the linearisation point of "started". `host` is the host whose launcher started this driver. It
+    tells the driver's end from the end of other copies (I4).
     """
     assignments = "#state = :running, #driver = :driver"
     names: dict[str, str] = {}
@@ -37,12 +38,12 @@ def report_outputs(run_id: str, attempt: int, driver: str, outputs: str, seq: in
     """Replaces the run's outputs (a JSON object) while it runs.
 
     Args:
-        run_id: The run.
-        attempt: Of the driver.
-        driver: Who reports.
-        outputs: All of them.
-        seq: The driver's count of such reports, 1 or more: a repeat that comes after a later one was taken is refused. None
-            from a wrapper of before, whose repeats are taken whenever they come.
+        run_id: Run.
+        attempt: Attempt of the driver.
+        driver: UUID of the driver.
+        outputs: All outputs.
+        seq: The driver's number of the report, from 1. A repeat that arrives after a later report is refused. None
+            from an older wrapper, whose repeats are always accepted.
         token: Unique to this write.
     """
     assignments, names = "#outputs = :outputs", {"#outputs": "outputs"}
@@ -66,7 +67,7 @@ def finish_run(
     now: int,
     token: str,
 ) -> Transaction:
-    """Records the end as the program's own wrapper saw it; the owner's finishing transaction follows."""
+    """Records the end that the program's wrapper observed. The owner's finishing transaction follows."""
     assignments = ["#outcome = :outcome", "#ended_at = :now"]
     names = {"#outcome": "outcome"}
     values: dict[str, Value] = {":outcome": outcome, ":now": now}
@@ -86,7 +87,7 @@ def finish_run(
 
 
 def was_overtaken(item: Item | None, attempt: int, driver: str, seq: int | None) -> bool:
-    """Whether refused `outputs` are only older than, or the same as, what this driver was told of as taken."""
+    """Returns whether refused `outputs` are merely not newer than a report of this driver that was accepted."""
     if item is None or seq is None:
         return False
     runs = item.get("attempt") == attempt and item.get("driver") == driver and item.get("ended_at") is None
@@ -95,10 +96,10 @@ def was_overtaken(item: Item | None, attempt: int, driver: str, seq: int | None)
 
 
 def was_finished_by(item: Item | None, attempt: int, driver: str, outcome: str) -> bool:
-    """Whether a refused `finished` is only a repeat of one that was recorded.
+    """Returns whether a refused `finished` repeats one that was recorded.
 
-    The outcome is compared as well: the owner may have settled the run otherwise meanwhile (`lost`, `killed`), and a
-    report that comes after that was not recorded.
+    The outcome must be equal as well: the owner may have ended the run as `lost` or `killed`. A report after that was
+    not recorded.
     """
     return (
         item is not None
@@ -121,7 +122,7 @@ def _report(
     key = keys.run(keys.shard_of_run(run_id), run_id)
     update = Update(
         key,
-        # The revision moves too, so that the owner's write from an older look at the run is refused.
+        # The revision rises too, so that an owner's write from an older read of the run is refused.
         f"SET {assignments}, #w = :w, #rev = #rev + :one",
         {**names, "#w": "w", "#rev": "rev"},
         {**values, ":w": token, ":one": 1},

@@ -1,10 +1,11 @@
-"""One transaction in the making: decisions read through it, write into it, and know nothing of the store.
+"""One transaction under construction: decisions read and write through it, without access to the store.
 
-A decision is a plain function of what it reads. When it asks for something that is not at hand, `NotAtHand` ends it; the
-lane reads what is missing and runs the decision again from the start. So decisions read as straight lines, and several of
-them share one transaction (group commit).
+A decision is a plain function of what it reads. When it needs an item that was not read, `NotAtHand` stops it. The
+shard writer reads the item and runs the decision again from the start. So decisions read as straight lines, and
+several share a transaction.
 
-Every owner-only item carries `rev`. What was read is what the write consumes: the condition is the revision seen.
+Every item that only its owner writes carries `rev`. A write consumes the revision that was read: that is its
+condition.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Effect
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.keys import lease, shard_pk
@@ -33,10 +35,9 @@ from tidegate_core.rows.store_operations import (
     Update,
 )
 from tidegate_core.writes import conditions
-from tidegate_core.writes.derived_cache import Derived
 from tidegate_core.writes.limit_permits import Permit, return_permits
 from tidegate_core.writes.rate_counters import Counted, take_back
-from tidegate_core.writes.read_cache import View
+from tidegate_core.writes.read_cache import Derived, View
 from tidegate_core.writes.staged_writes import UNREAD, Consumed, Staged, bytes_of
 
 if TYPE_CHECKING:
@@ -46,12 +47,12 @@ R = TypeVar("R", bound="DataclassInstance")
 
 
 class NotAtHand(Exception):
-    """The decision needs items or a range that were not read yet.
+    """The decision needs items or ranges that were not read.
 
     Attributes:
-        keys: Of items.
-        ranges: Of the shard's own rows, as (low, high).
-        elsewhere: Rows of whichever partition, of which it wants the first.
+        keys: Keys of items.
+        ranges: Ranges of the shard's own rows, as (low, high).
+        elsewhere: Ranges in any partition, of which the decision needs the first rows.
     """
 
     def __init__(
@@ -65,32 +66,38 @@ class NotAtHand(Exception):
         self.elsewhere = tuple(elsewhere)
 
     def __str__(self) -> str:
-        # Raised and caught all the time, and hardly ever read.
+        # Built on demand: this exception is raised all the time and hardly ever printed.
         return f"keys {self.keys}, ranges {self.ranges}, elsewhere {self.elsewhere}"
 
 
 class AlreadyThere(Exception):
-    """A key that is used once is used already: an invariant broke, or the decision did not look first."""
+    """A key that can be used only once is in use: an invariant broke, or the decision did not check."""
 
 
 class TooNew(Exception):
-    """A field that nodes of an older release misread, while there may be some: an invariant broke, and nothing is written."""
+    """A field that older releases misread would be written while such nodes may exist.
+
+    An invariant broke; nothing is written.
+    """
 
 
 class TooLarge(Exception):
-    """The transaction would hold more actions, or more bytes, than planned; the decision belongs into the next one."""
+    """The transaction would exceed its planned actions or bytes; the decision belongs in the next one."""
 
 
 class UnitOfWork:
     """Collects the writes of one transaction of one shard.
 
     Args:
-        view: What has been read of the shard; stays right between transactions because only the lease's holder writes.
-        shard: The shard whose lease is checked.
-        epoch: The holder's epoch.
-        controls: Wide controls under which the holder works; decisions ask what they cover, the condition names their version.
+        view: Cache of the shard's items. It stays correct between transactions because only the lease's owner writes
+            them.
+        shard: Shard whose lease the transaction checks.
+        epoch: Epoch of the owner.
+        controls: Scope suspensions under which the owner works; decisions query them, and the lease check demands
+            their version.
         writes: Version in which rows are written (`rows/schema_version.py`).
-        ended_through: Version of the controls of which all that a suspend ends has ended here; None: all of them.
+        ended_through: Version of the scope suspensions that the shard has carried out completely; None: the present
+            one.
     """
 
     def __init__(
@@ -113,7 +120,9 @@ class UnitOfWork:
         self._open = Staged()
 
     def drops(self, namespace: str, pending_since: int) -> bool:
-        """Whether what waits in a namespace since an instant is to end because of a wide suspend, and a page that ends it may still be to come."""
+        """Returns whether work that is pending since an instant must end by a scope suspension whose last page may be
+        outstanding.
+        """
         if not self._drops_anything or self._ended_through is None:
             return False
         return self.controls.drops(namespace, pending_since, self._ended_through)
@@ -130,7 +139,7 @@ class UnitOfWork:
         return self._view.item(key)
 
     def items(self, wanted: Sequence[Key]) -> list[Item | None]:
-        """Like `item` for several, so that one read brings them all."""
+        """Returns several items like `item`, so that one read fetches them all."""
         unknown = [key for key in wanted if not self._is_staged(key) and not self._view.knows(key)]
         if unknown:
             raise NotAtHand(keys=unknown)
@@ -142,7 +151,7 @@ class UnitOfWork:
 
     @property
     def derived(self) -> Derived:
-        """What follows from texts that are only ever added to."""
+        """Cache of values derived from append-only texts."""
         return self._view.derived
 
     def range(self, low: str, high: str) -> list[Item]:
@@ -158,9 +167,10 @@ class UnitOfWork:
         return [item for _, item in sorted(merged.items()) if item is not None]
 
     def elsewhere(self, rows: RangeRead) -> Sequence[Item]:
-        """Returns the first such rows of whichever partition, `rows.limit` at most, read after all items that this decision has read.
+        """Returns the first rows of a range in any partition, `rows.limit` at most, read after all items of this
+        decision.
 
-        What this transaction writes is not among them. Raises NotAtHand.
+        The transaction's own writes are not included. Raises NotAtHand.
         """
         known = self._view.elsewhere(rows)
         if known is None:
@@ -170,20 +180,20 @@ class UnitOfWork:
     # -- writing ----------------------------------------------------------------------------------------------------
 
     def put(self, record: DataclassInstance, key: Key) -> None:
-        """Writes an owner-only record; the condition is the revision that was read (or that there was none)."""
+        """Writes a record that only its owner writes. The condition is the revision that was read, or absence."""
         before = self.item(key) or {}
         if new := [name for name in newer_fields(record, self.writes_version) if name not in before]:
-            raise TooNew(f"{key.sk}: {', '.join(new)} is not to be written in version {self.writes_version}")
+            raise TooNew(f"{key.sk}: {', '.join(new)} must not be written in version {self.writes_version}")
         self._write(key, to_item(record, key))
 
     def put_new(self, record: DataclassInstance, key: Key, behind: int = 0) -> None:
-        """Writes a record under a key that is not in use; refused when it exists. Needs no read.
+        """Writes a record under an unused key, without a read; refused when an item exists.
 
         Args:
-            record: What is written.
-            key: That has never been used; else say `behind`.
-            behind: Revision above which the item begins: a write that an earlier item under the key was to consume, and that
-                comes late, must not find its revision again.
+            record: Record to write.
+            key: Key that was never used; otherwise pass `behind`.
+            behind: Revision above which the item starts. A late write that consumes an earlier item under the key
+                must not find its revision again.
         """
         if not self._is_staged(key):
             self._view.assume_absent(key)
@@ -194,22 +204,24 @@ class UnitOfWork:
             self._open.consumed[key] = replace(self._open.consumed[key], behind=behind)
 
     def set_row(self, record: DataclassInstance, key: Key) -> None:
-        """Writes a row that carries nothing but what its key says (timer rows), or whatever lies there: no read, no condition."""
+        """Writes a row without read or condition, for rows that state no more than their key, such as timer rows."""
         self._view.assume_unread(key)
         self._write(key, to_item(record, key))
 
     def delete(self, key: Key) -> None:
-        """Deletes an owner-only item if it is there."""
+        """Deletes an item that only its owner writes, if it exists."""
         if self.item(key) is not None:
             self._write(key, None)
 
     def forget_row(self, key: Key) -> None:
-        """Deletes a row whose presence nobody conditions on (timer rows, counted inbox rows), without reading it."""
+        """Deletes a row without reading it, for rows whose presence is no condition: timer rows and
+        counted inbox rows.
+        """
         self._view.assume_unread(key)
         self._write(key, None)
 
     def _write(self, key: Key, item: Item | None) -> None:
-        """Remembers what the write consumes now: between this and the commit the view may lose the key."""
+        """Stores what the write consumes now, because the cache may evict the key before the commit."""
         self._open.writes[key] = item
         if key not in self._kept.consumed and key not in self._open.consumed:
             self._open.consumed[key] = self._seen(key)
@@ -221,17 +233,20 @@ class UnitOfWork:
         return Consumed() if seen is None else Consumed(_revision(seen), bytes_of(seen))
 
     def apply(self, action: Action) -> None:
-        """Adds an action with its own condition (limits, checks). Raises TooLarge when this transaction has one on that
-        item already: DynamoDB takes one action an item, so the decision goes into the next transaction.
+        """Adds an action with its own condition (limits, checks).
+
+        Raises TooLarge when this transaction has an action on that item: DynamoDB takes one per item, so the decision
+        goes into the next transaction.
         """
         if any(action.key in taken for taken in self._taken_keys()):
             raise TooLarge
         self._open.raw.append(action)
 
     def give_back(self, permit: Permit | Counted) -> None:
-        """Returns a run's permit of a limit that other shards' owners write too, or takes its admission out of a rate.
+        """Returns a run's permit of a shared limit, or withdraws its admission from a rate.
 
-        Several returns to one limit become one action on it. Raises TooLarge when this transaction takes a permit of it.
+        Several returns to one limit become one action. Raises TooLarge when this transaction takes a permit of that
+        limit.
         """
         if any(raw.key == permit.limit for raw in (*self._kept.raw, *self._open.raw)):
             raise TooLarge
@@ -240,32 +255,36 @@ class UnitOfWork:
             self._open.raw.append(permit.removal())
 
     def require(self, key: Key, condition: Condition) -> None:
-        """Adds a check unless this transaction writes the item anyway (its revision is the check then)."""
+        """Adds a check, unless this transaction writes the item anyway; then its revision is the check."""
         if not any(raw.key == key for raw in (*self._kept.raw, *self._open.raw)):
             self._open.raw.append(Check(key, condition))
 
     def require_untouched(self, wanted: Iterable[Key]) -> None:
-        """For who decides by what is remembered of these items, or of limits that others write too. Raises TooLarge when another decision
-        of this transaction has written one of them, or gives a permit of one back: what is remembered is of before, so the decision goes
-        into the next transaction.
+        """Protects a decision that uses cached values of these items or shared limits.
+
+        Raises TooLarge when another decision of this transaction wrote one of them, or returned a permit of one. The
+        cached values predate that, so the decision goes into the next transaction.
         """
         kept = self._kept
         if (kept.writes or kept.returns) and any(key in kept.writes or key in kept.returns for key in wanted):
             raise TooLarge
 
     def after(self, effect: Effect | Callable[[], None]) -> None:
-        """An effect, or a change of what is kept in memory, for when and only if the transaction is committed."""
+        """Adds an effect, or a change of memory, that happens only after the commit."""
         self._open.effects.append(effect)
 
     def go_on(self) -> None:
-        """The decision has done part of its work: once that is committed it comes again, before all that waits behind it.
+        """States that the decision did part of its work: after the commit it runs again, before all queued decisions.
 
         Every such part must leave less to do.
         """
         self._open.goes_on = True
 
     def send_until(self, instant: int) -> None:
-        """What was decided holds as of now: a store that gives no answer is not sent it any more later than this, and it is decided anew."""
+        """Limits how long the transaction may be resent to a store that gives no answer.
+
+        After that the decision runs again.
+        """
         self._open.sent_until = instant
 
     def _taken_keys(self) -> list[set[Key]]:
@@ -275,7 +294,7 @@ class UnitOfWork:
     # -- one decision's share ---------------------------------------------------------------------------------------
 
     def keep(self) -> None:
-        """Takes over what the decision wrote. Raises TooLarge (and drops it) when that is too much for one transaction."""
+        """Adopts the decision's writes. Raises TooLarge, and drops them, when the transaction would get too large."""
         size = self._kept.bytes_taken_over + self._open.size()
         actions = self._kept.actions + self._open.actions
         if not self._kept.is_empty and (actions > ACTIONS_PLANNED_MAX - 1 or size > TRANSACTION_BYTES_PLANNED_MAX):
@@ -293,7 +312,7 @@ class UnitOfWork:
         self._open = Staged()
 
     def drop(self) -> None:
-        """Forgets what the decision wrote."""
+        """Discards the decision's writes."""
         self._open = Staged()
 
     @property
@@ -302,18 +321,20 @@ class UnitOfWork:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the decision that was taken over last has more to do: none may be taken over behind it."""
+        """Whether the last adopted decision has more to do; then no further decision may be adopted."""
         return self._kept.goes_on
 
     @property
     def sent_until(self) -> int | None:
-        """The earliest instant of `send_until`, where it can be made impossible by `void`; None: it is sent until its fate is known."""
+        """The earliest instant of `send_until` when `void` can make the transaction impossible; None: it is sent until
+        its outcome is known.
+        """
         is_voidable = any(each.revision is not None for each in self._kept.consumed.values())
         return self._kept.sent_until if is_voidable else None
 
     @property
     def actions(self) -> int:
-        """How many actions the transaction would have by now, without the check of its lease."""
+        """Number of actions so far, without the lease check."""
         return self._kept.actions + self._open.actions
 
     @property
@@ -325,7 +346,7 @@ class UnitOfWork:
         return self._kept.writes
 
     def transaction(self, name: str, token: str) -> Transaction:
-        """Returns the transaction: the lease check first, then every write with what it consumes."""
+        """Returns the transaction: the lease check first, then every write with the condition for what it consumes."""
         actions: list[Action] = [self._lease_check()]
         witness: Key | None = None
         for key, item in self._kept.writes.items():
@@ -340,14 +361,16 @@ class UnitOfWork:
         return Transaction(name, tuple(actions), token, witness)
 
     def behind(self) -> dict[Key, int]:
-        """Returns the revisions above which new items begin, where that is not 0."""
+        """Returns the revisions above which new items start, where it is not 0."""
         return {key: each.behind for key, each in self._kept.consumed.items() if each.behind}
 
     def void(self, token: str) -> Transaction | None:
-        """Returns what makes the transaction impossible, however late it comes: another one consumes a revision that it consumes.
+        """Returns a transaction that makes this one impossible, however late it arrives: it consumes one of the same
+        revisions.
 
-        Under the lease as well, because this one may come late itself. None when the transaction only makes new items. What refuses it has to
-        tell whether the transaction was applied: an item that this one leaves in the store says so by its token, best.
+        It checks the lease as well, because it may be late itself. None when this transaction only creates items. A
+        refusal must show whether this transaction was applied. An item that it leaves in the store shows that best,
+        by its token.
         """
         revisions = [(key, each.revision) for key, each in self._kept.consumed.items() if each.revision is not None]
         if not revisions:
@@ -358,13 +381,16 @@ class UnitOfWork:
         return Transaction("void", (self._lease_check(), update), token, key)
 
     def removes(self, key: Key) -> bool:
-        """Whether the item was there, and is not any more once the transaction is applied."""
+        """Returns whether the item existed and this transaction removes it."""
         return key in self.writes and self.writes[key] is None
 
     def _tells(self, key: Key) -> int:
-        """Returns how badly an item tells, 0 best: the gate may have changed a run since, and what is only checked bears no token."""
+        """Returns how poorly an item shows the outcome, 0 best.
+
+        The gate may have changed a run; a mere check leaves no token.
+        """
         if self.writes.get(key) is not None:
-            return 2 if key.sk.startswith("R#") else 0
+            return 2 if key.sk.startswith(keys.RUN_PREFIX) else 0
         return 1 if self.removes(key) else 3
 
     def _lease_check(self) -> Check:
@@ -375,7 +401,7 @@ class UnitOfWork:
         condition = consumed.condition()
         if item is None:
             if consumed.conditional and consumed.revision is None:
-                return None  # Written and deleted within this transaction: the store never hears of it.
+                return None  # Written and deleted within this transaction: the store gets no action for it.
             return Delete(key, condition)
         return Put(key, {**item, "rev": (consumed.revision or consumed.behind) + 1, "w": token}, condition)
 

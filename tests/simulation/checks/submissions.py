@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from tests.simulation.checks.request_history import SKEW_MS
 from tests.support.ended_runs import ended_row
-from tidegate_core.rows import keys, setbacks
+from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
-from tidegate_core.rows.run import Run
+from tidegate_core.rows.run import PASSING_ERRORS, Run
 from tidegate_core.runs import run_lifecycle
 from tidegate_core.shard.launch_values import SUBMIT_WITHIN_MS
 
@@ -38,7 +38,7 @@ def check_submissions(case: Case) -> Iterator[str]:
             yield f"I1: {row.job_id} of {row.name} is launched ({row.state}, {row.detail}), and {problem}"
     for run_id, verdicts in case.record.verdicts.items():
         for words, verdict in verdicts.items():
-            if not verdict.is_rejected and verdict.error_class not in setbacks.PASSING:
+            if not verdict.is_rejected and verdict.error_class not in PASSING_ERRORS:
                 yield from _check_ended_for_good(case, run_id, words, verdict)
             elif verdict.is_rejected and (run_id, verdict.attempt) not in case.record.taken_on:
                 yield from _check_rejected(case, run_id, words, verdict)
@@ -53,7 +53,7 @@ def is_explained(case: Case, row: LedgerRow) -> bool:
 def is_given_up(case: Case, row: LedgerRow) -> bool:
     """Whether such an entry says that its submissions are used up, or the time for them: somebody is told of that as of tries that are."""
     verdict = case.record.verdicts.get(row.job_id, {}).get(row.detail or "")
-    is_passing = verdict is not None and not verdict.is_rejected and verdict.error_class in setbacks.PASSING
+    is_passing = verdict is not None and not verdict.is_rejected and verdict.error_class in PASSING_ERRORS
     return is_passing or row.detail in {SUBMIT_TIMEOUT, START_TIMEOUT}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.builders import HOUR, NOW, Doc
 from tests.support.harness.decision_harness import DecisionHarness
 from tests.support.harness.evidence_bench import REF, a_desk
-from tidegate_core.evidence.tick_latching import LatchTicks
+from tidegate_core.evidence.expiry import LatchTicks
 from tidegate_core.rows import keys
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.shard.timer_rows import tick_row

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate_core.engine.clock_tolerance import CLOCK_OFF_MS_MAX
-from tidegate_core.engine.membership_lease import MAP_TRUSTED_MS
+from tidegate_core.engine.membership_lease import CLOCK_OFF_MS_MAX, MAP_TRUSTED_MS
 from tidegate_core.messages.message_scheduler import CLOCKS_APART_MS
 from tidegate_core.shard.map_transition import CHECK_MS, HAND_OVER_MS
 from tidegate_core.shard.outages.outage_time import OUTAGE_GRACE_MS

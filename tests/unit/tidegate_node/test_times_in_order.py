@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from tidegate_core.admission import limit_coordinator
-from tidegate_core.engine import clock_tolerance
+from tidegate_core.engine import membership_lease
 from tidegate_core.messages import message_scheduler
 from tidegate_core.runs.run_lifecycle import START_WITHIN_MS
 from tidegate_core.shard.events import outbox
@@ -47,10 +47,10 @@ def test_given_a_folder_of_a_run_then_it_stays_until_the_owner_has_seen_the_end(
 
 def test_given_clocks_that_are_as_far_off_as_nodes_serve_with_then_each_part_reckons_with_that() -> None:
     off = heartbeat.CLOCK_OFFSET_MS_MAX
-    assert off == steady_clock.STEP_MS_MAX == clock_tolerance.CLOCK_OFF_MS_MAX
+    assert off == steady_clock.STEP_MS_MAX == membership_lease.CLOCK_OFF_MS_MAX
     assert (
         2 * off
-        == clock_tolerance.CLOCKS_APART_MS_MAX
+        == membership_lease.CLOCKS_APART_MS_MAX
         == message_scheduler.CLOCKS_APART_MS
         == outbox.ACTIVATION_SLACK_MS
     )

@@ -15,7 +15,7 @@ from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.message import HeldMessage, Message, MessageFence, MessageTimer
 from tidegate_core.rows.receipt import StoredReceipt
 from tidegate_core.rows.recurring_message import Interval, Recurring
-from tidegate_core.rows.schedule_generation import PastGeneration
+from tidegate_core.rows.schedule import PastGeneration
 from tidegate_core.rows.store_operations import Item
 from tidegate_core.shard.map_transition import Positions, positions_of
 from tidegate_core.writes.fencing import cursor_of, whole
@@ -36,9 +36,9 @@ def read_messages(reader: Reader, shard: int, namespace: str | None) -> MessageF
     if progress is None:
         return None
     present = progress_of(progress)
-    held = frozenset((row.id, row.version) for row in reader.records(HeldMessage, shard, "H#"))
+    held = frozenset((row.id, row.version) for row in reader.records(HeldMessage, shard, keys.HELD_MESSAGE_PREFIX))
     timers: dict[Named, list[MessageTimer]] = {}
-    for item in reader.rows(shard, "D#", f"D#{keys.LAST}"):
+    for item in reader.rows(shard, *keys.prefix_range(keys.MESSAGE_TIMER_PREFIX)):
         if not is_wake_row(item):
             timer = from_item(MessageTimer, item)
             timers.setdefault((timer.id, timer.version), []).append(timer)
@@ -54,7 +54,7 @@ def read_messages(reader: Reader, shard: int, namespace: str | None) -> MessageF
         namespace=namespace,
         rows={named: _row(item) for named, item in rows.items()},
         timers=timers,
-        guards={guard.id: guard for guard in reader.records(MessageFence, shard, "G#")},
+        guards={guard.id: guard for guard in reader.records(MessageFence, shard, keys.MESSAGE_FENCE_PREFIX)},
         held=held,
         tallies=_tallies(reader, shard, present),
         answers=_answers(reader, shard),
@@ -93,7 +93,7 @@ def _gone_from(reader: Reader, origins: Iterable[str]) -> Positions:
 
 def _tallies(reader: Reader, shard: int, present: Progress) -> list[ClosedTally]:
     """Returns the closed tallies in the order of their places, which is not that of the clocks that named them, then the open one."""
-    closed = [_closed(item) for item in reader.rows(shard, "Y#", f"Y#{keys.LAST}", "history")]
+    closed = [_closed(item) for item in reader.rows(shard, *keys.prefix_range(keys.TALLY_PREFIX), "history")]
     # One that was closed since the position was read belongs to a later look.
     placed = [each for each in closed if each.through is not None and each.through <= place_of(present)]
     placed.sort(key=lambda each: each.through or NOWHERE)
@@ -102,7 +102,7 @@ def _tallies(reader: Reader, shard: int, present: Progress) -> list[ClosedTally]
 
 def _answers(reader: Reader, shard: int) -> dict[tuple[str, str], str]:
     """Returns what cancels were told, as far as their receipts are kept."""
-    stored = (from_item(StoredReceipt, item) for item in reader.rows(shard, "RQ#", f"RQ#{keys.LAST}"))
+    stored = (from_item(StoredReceipt, item) for item in reader.rows(shard, *keys.prefix_range(keys.RECEIPT_PREFIX)))
     found = {(each.namespace or "", each.request_id): str(json.loads(each.body)["status"]) for each in stored}
     return {named: status for named, status in found.items() if status in (CANCELLED, TOO_LATE)}
 
@@ -110,9 +110,13 @@ def _answers(reader: Reader, shard: int) -> dict[tuple[str, str], str]:
 def _intervals(reader: Reader, shard: int, namespace: str | None) -> list[tuple[str, Interval]]:
     """Returns those of records, then those of past generations: one that was closed meanwhile is in both, and the later one holds."""
     of = "" if namespace is None else f"{namespace}/"
-    records = [record for kind in ("C#", "CF#") for record in reader.records(Recurring, shard, f"{kind}{of}")]
+    records = [
+        record
+        for kind in (keys.RECURRING_PREFIX, keys.RECURRING_FAR_PREFIX)
+        for record in reader.records(Recurring, shard, f"{kind}{of}")
+    ]
     found = {(record.ref, span.generation): span for record in records for span in record.spans()}
-    for past in reader.records(PastGeneration, shard, f"V#{of}", "history"):
+    for past in reader.records(PastGeneration, shard, f"{keys.PAST_GENERATION_PREFIX}{of}", "history"):
         if past.interval is not None:
             ref = keys.schedule_ref(past.namespace, past.name)
             found[(ref, past.generation)] = Interval(**json.loads(past.interval))
@@ -123,7 +127,7 @@ def _messages(reader: Reader, shard: int, namespace: str | None) -> list[Item]:
     wanted = ("id", "version", "origin", "namespace", "nominal", "slot", "topic", "keyed", "expires")
     return [
         {name: value for name, value in {**Message.implied(item), **item}.items() if name in wanted}
-        for item in reader.rows(shard, "M#", f"M#{keys.LAST}")
+        for item in reader.rows(shard, *keys.prefix_range(keys.MESSAGE_PREFIX))
         if namespace in (None, item["namespace"])
     ]
 

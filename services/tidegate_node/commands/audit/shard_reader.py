@@ -16,8 +16,7 @@ from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.ledger import LedgerPlace, LedgerRow, RunEnd
 from tidegate_core.rows.run import Run
-from tidegate_core.rows.schedule import Definition, ScheduleState
-from tidegate_core.rows.schedule_generation import PastGeneration
+from tidegate_core.rows.schedule import Definition, PastGeneration, ScheduleState
 from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, StoredSuspensions
 from tidegate_core.rows.store_operations import Item, Key, Page, RangeRead, Table
 from tidegate_ports.store import Store, StoreUnavailable
@@ -83,15 +82,15 @@ class Reader:
 def read_shard(reader: Reader, shard: int, window: Window, namespace: str | None) -> ShardFacts:
     """Returns the rows of a shard's run plane that are about a window. Raises StoreUnavailable."""
     of = "" if namespace is None else f"{namespace}/"
-    states = reader.records(ScheduleState, shard, f"S#{of}")
+    states = reader.records(ScheduleState, shard, f"{keys.STATE_PREFIX}{of}")
     generations = {(state.namespace, state.name): state.generation for state in states}
-    past = reader.records(PastGeneration, shard, f"V#{of}", "history")
-    definitions = reader.records(Definition, shard, f"DEF#{of}")
-    jobs = reader.records(Job, shard, "J#")
-    runs = reader.records(Run, shard, "R#")
-    places = reader.records(LedgerPlace, shard, "LJ#", "history")
-    ended = reader.records(Run, shard, "R#", "history")
-    ends = reader.records(RunEnd, shard, "RE#", "history")
+    past = reader.records(PastGeneration, shard, f"{keys.PAST_GENERATION_PREFIX}{of}", "history")
+    definitions = reader.records(Definition, shard, f"{keys.DEFINITION_PREFIX}{of}")
+    jobs = reader.records(Job, shard, keys.JOB_PREFIX)
+    runs = reader.records(Run, shard, keys.RUN_PREFIX)
+    places = reader.records(LedgerPlace, shard, keys.LEDGER_PLACE_PREFIX, "history")
+    ended = reader.records(Run, shard, keys.ENDED_RUN_PREFIX, "history")
+    ends = reader.records(RunEnd, shard, keys.RUN_END_PREFIX, "history")
     refs = {keys.schedule_ref(state.namespace, state.name) for state in states}
     refs |= {ref for place in places if (ref := place.entry.split("#")[1]).startswith(of)}
     return ShardFacts(
@@ -113,7 +112,7 @@ def read_shard(reader: Reader, shard: int, window: Window, namespace: str | None
 
 def _ledger(reader: Reader, shard: int, ref: str, window: Window) -> list[LedgerRow]:
     """From the window's begin on, to the end: a later entry may stand for instants within."""
-    low, high = f"L#{ref}#{keys.instant_text(window.begin)}", f"L#{ref}#{keys.LAST}"
+    low, high = f"{keys.LEDGER_PREFIX}{ref}#{keys.instant_text(window.begin)}", f"{keys.LEDGER_PREFIX}{ref}#{keys.LAST}"
     return [from_item(LedgerRow, item) for item in reader.rows(shard, low, high, "history")]
 
 

@@ -20,7 +20,7 @@ from tidegate_core.messages.recurring.fire_series import Fire, FireSeries
 from tidegate_core.rows.message import FIRST_VERSION, MessageName, public_id
 from tidegate_core.rows.recurring_message import Interval, fire_id
 from tidegate_core.rows.scope_suspension import ScopeSuspensions
-from tidegate_core.shard.spec_cache import parsed
+from tidegate_core.shard.schedule_state import parsed
 
 WALKED_MAX: Final = 1_000_000
 """Fires of one interval that an audit walks."""

@@ -18,11 +18,9 @@ from tidegate_core.language.triggers.search import Search
 from tidegate_core.language.triggers.trigger import TimeTrigger
 from tidegate_core.language.values.instants import Instant
 from tidegate_core.rows import keys
-from tidegate_core.rows.schedule import ScheduleState
-from tidegate_core.rows.schedule_generation import PastGeneration
+from tidegate_core.rows.schedule import PastGeneration, ScheduleState
 from tidegate_core.rows.scope_suspension import SPANS_KEPT, ScopeSuspensions
-from tidegate_core.shard.schedule_state import fires
-from tidegate_core.shard.spec_cache import parsed
+from tidegate_core.shard.schedule_state import fires, parsed
 
 
 def next_instant(trigger: TimeTrigger, ref: str, after: Instant, through: Instant) -> Instant | None:

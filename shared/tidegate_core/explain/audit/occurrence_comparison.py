@@ -20,9 +20,8 @@ from tidegate_core.explain.audit.shard_snapshot import ShardFacts, Window
 from tidegate_core.language.triggers.trigger import EventTrigger, TimeTrigger
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows import keys
-from tidegate_core.rows.schedule import ScheduleState
-from tidegate_core.rows.schedule_generation import PastGeneration
-from tidegate_core.shard.spec_cache import parsed
+from tidegate_core.rows.schedule import PastGeneration, ScheduleState
+from tidegate_core.shard.schedule_state import parsed
 
 MISSING: Final = "missing"
 OF_EVENTS: Final = (

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.ledger import LedgerPlace, LedgerRow, RunEnd
 from tidegate_core.rows.run import Run
-from tidegate_core.rows.schedule import ScheduleState
-from tidegate_core.rows.schedule_generation import PastGeneration
+from tidegate_core.rows.schedule import PastGeneration, ScheduleState
 from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, ScopeSuspensions
 
 

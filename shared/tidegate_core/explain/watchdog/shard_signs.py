@@ -31,11 +31,11 @@ def heads(shard: int, progress: Item | None, now: int) -> tuple[RangeRead, Range
     pk = keys.shard_pk(shard)
     until = f"{keys.instant_text(now)}#{keys.LAST}"
     slot, last = (0, "-") if progress is None else (whole(progress, "fired_slot"), str(progress["fired_id"]))
-    behind = f"D#{keys.instant_text(slot)}#{last}#{keys.LAST}"
+    behind = f"{keys.MESSAGE_TIMER_PREFIX}{keys.instant_text(slot)}#{last}#{keys.LAST}"
     return (
-        RangeRead(pk, behind, max(behind, f"D#{until}"), limit=1),
-        RangeRead(pk, "T#", f"T#{until}", limit=HEADS_MAX),
-        RangeRead(pk, "R#", f"R#{keys.LAST}", limit=HEADS_MAX),
+        RangeRead(pk, behind, max(behind, f"{keys.MESSAGE_TIMER_PREFIX}{until}"), limit=1),
+        RangeRead(pk, keys.TIMER_PREFIX, f"{keys.TIMER_PREFIX}{until}", limit=HEADS_MAX),
+        RangeRead(pk, *keys.prefix_range(keys.RUN_PREFIX), limit=HEADS_MAX),
     )
 
 
@@ -102,7 +102,7 @@ def _first_fire(timers: Iterable[Item], resumed_at: int) -> int | None:
     scope suspension count from its end, because they stay until the owner knows that end.
     """
     fires = (str(row["sk"]).split("#") for row in timers)
-    return next((max(int(parts[1]), resumed_at) for parts in fires if parts[2] == "S"), None)
+    return next((max(int(parts[1]), resumed_at) for parts in fires if parts[2] == keys.NOMINAL_TIMER), None)
 
 
 def _first_start(runs: Iterable[Item], progress: Item | None) -> int | None:

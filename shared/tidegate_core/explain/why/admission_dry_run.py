@@ -17,6 +17,7 @@ from tidegate_core.explain.why.schedule_snapshot import Facts
 from tidegate_core.language.definitions.priority import Priority
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.language.values.states import Disposition, disposition_text
+from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item, to_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.ledger import LedgerRow
@@ -25,9 +26,8 @@ from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS
 from tidegate_core.rows.store_operations import Item, Key
 from tidegate_core.shard.job_order import by_class, queue_position
-from tidegate_core.shard.schedule_state import stopped, version_of
+from tidegate_core.shard.schedule_state import parsed, stopped, version_of
 from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT, ShardCache
-from tidegate_core.shard.spec_cache import parsed
 from tidegate_core.writes.read_cache import View
 from tidegate_core.writes.unit_of_work import NotAtHand, UnitOfWork
 
@@ -185,7 +185,11 @@ def _rows(facts: Facts, jobs: Iterable[Job]) -> tuple[list[Key], dict[Key, Item]
 
 
 def _ended(unit: UnitOfWork) -> dict[str, str]:
-    rows = [from_item(LedgerRow, item) for key, item in unit.writes.items() if item and key.sk.startswith("L#")]
+    rows = [
+        from_item(LedgerRow, item)
+        for key, item in unit.writes.items()
+        if item and key.sk.startswith(keys.LEDGER_PREFIX)
+    ]
     return {row.job_id: disposition_text(Disposition(row.disposition), row.reason) for row in rows}
 
 

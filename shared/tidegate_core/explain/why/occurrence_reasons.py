@@ -23,8 +23,7 @@ from tidegate_core.language.triggers.trigger import TimeTrigger
 from tidegate_core.language.values.instants import Instant, format_instant
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.ledger import LedgerRow
-from tidegate_core.shard.schedule_state import fires
-from tidegate_core.shard.spec_cache import parsed
+from tidegate_core.shard.schedule_state import fires, parsed
 
 COUNTED_MAX = 1_000
 """Future occurrences that are walked to find the last one that `max_fires` allows."""

@@ -11,8 +11,7 @@ from tidegate_core.language.constraints.constraint import Compared
 from tidegate_core.language.values.instants import Instant, format_instant
 from tidegate_core.language.values.states import Disposition, disposition_text
 from tidegate_core.rows.ledger import LedgerRow
-from tidegate_core.rows.run import Run
-from tidegate_core.rows.setbacks import told
+from tidegate_core.rows.run import Run, last_setback
 
 
 def ignored_constraints(reason: Reason, forced: str | None) -> Reason:
@@ -96,7 +95,7 @@ def _waits_for(run: Run, now: Instant) -> Reason:
 
 def _setback(run: Run, values: dict[str, Compared]) -> str:
     """Returns why the last submission failed, as text, and adds its known facts to the values."""
-    setback = told(run)
+    setback = last_setback(run)
     if setback is None:
         return ""
     at = format_instant(setback["at"])

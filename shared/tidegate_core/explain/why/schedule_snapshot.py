@@ -15,7 +15,7 @@ from tidegate_core.rows.outage import Outage
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, ScopeSuspensions
-from tidegate_core.shard.spec_cache import parsed
+from tidegate_core.shard.schedule_state import parsed
 from tidegate_core.shard.timer_rows import pending_reminder
 
 

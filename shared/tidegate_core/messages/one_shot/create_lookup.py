@@ -165,9 +165,9 @@ def look_up(plane: MessageScheduler, creates: Sequence[Create]) -> Operation[Non
         item = answer.found.get(key)
         if item is None:
             continue
-        if key.sk.startswith("G#"):
+        if key.sk.startswith(keys.MESSAGE_FENCE_PREFIX):
             create.guard = from_item(MessageFence, item)
-        elif key.sk.startswith("K#"):
+        elif key.sk.startswith(keys.MESSAGE_KEY_PREFIX):
             create.present = True
         elif (message := _counting(plane, item)) is None:
             continue

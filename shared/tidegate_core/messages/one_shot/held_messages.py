@@ -14,8 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from tidegate_core.engine.actor_context import Fenced, InvalidWrite
-from tidegate_core.engine.mutex import Mutex
-from tidegate_core.engine.operations import Operation
+from tidegate_core.engine.operations import Mutex, Operation
 from tidegate_core.messages.one_shot.held_payloads import HeldPayloads
 from tidegate_core.messages.one_shot.message_fence import CANCELLED, read_guards
 from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
@@ -28,7 +27,7 @@ from tidegate_core.rows.message import HeldMessage, Message, MessageTimer
 from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, ScopeSuspensions
 from tidegate_core.rows.store_operations import Delete, Page, RangeRead, Transaction
 from tidegate_core.writes.fencing import whole
-from tidegate_core.writes.scope_suspension import hold_messages, release_messages
+from tidegate_core.writes.message_delivery import hold_messages, release_messages
 
 if TYPE_CHECKING:
     from tidegate_core.messages.message_scheduler import MessageScheduler
@@ -61,7 +60,7 @@ class HeldMessages:
         self._empty_under: int | None = None
         self._let_go: deque[QueuedMessage] = deque()
         self._moves: int | None = None
-        self._turn = Mutex(plane.host, f"held {plane.shard}")
+        self._turn = Mutex(plane.host.operations, f"held {plane.shard}")
         self._payloads = HeldPayloads(plane)
 
     def covered(self, namespace: str) -> bool:
@@ -88,7 +87,7 @@ class HeldMessages:
         if done != controls.version:
             return False  # All of it is let go anyway.
         if controls.version:
-            first = RangeRead(keys.shard_pk(self._plane.shard), "H#", f"H#{keys.LAST}", limit=1)
+            first = RangeRead(keys.shard_pk(self._plane.shard), *keys.prefix_range(keys.HELD_MESSAGE_PREFIX), limit=1)
             page = yield from self._plane.host.read_for_good(ReadRange(first))
             assert isinstance(page, Page)
             if page.items:
@@ -164,7 +163,9 @@ class HeldMessages:
         yield from self._until_still(tuple(self._moving))  # What is being held back now was covered before.
         plane, after, controls, all_of_it = self._plane, "", self.controls, True
         while True:
-            wanted = RangeRead(keys.shard_pk(plane.shard), "H#", f"H#{keys.LAST}", after=after or None)
+            wanted = RangeRead(
+                keys.shard_pk(plane.shard), *keys.prefix_range(keys.HELD_MESSAGE_PREFIX), after=after or None
+            )
             page = yield from plane.host.read_for_good(ReadRange(wanted))
             assert isinstance(page, Page)
             rows = [

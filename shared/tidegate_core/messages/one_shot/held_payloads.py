@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidegate_core.engine.mutex import Mutex
-from tidegate_core.engine.operations import Operation
+from tidegate_core.engine.operations import Mutex, Operation
 from tidegate_core.messages.wire.row_expiry import row_expiry, write
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, ReadRange
@@ -75,7 +74,9 @@ class HeldPayloads:
     def _take_ends_away(self, after: str) -> Operation[str | None]:
         """Goes through the next group; returns behind which row the one after it begins, None: there is none."""
         plane = self._plane
-        wanted = RangeRead(keys.shard_pk(plane.shard), "H#", f"H#{keys.LAST}", LOOKED_AT_TOGETHER, after or None)
+        wanted = RangeRead(
+            keys.shard_pk(plane.shard), *keys.prefix_range(keys.HELD_MESSAGE_PREFIX), LOOKED_AT_TOGETHER, after or None
+        )
         page = yield from plane.host.read_for_good(ReadRange(wanted))
         assert isinstance(page, Page)
         messages = yield from self._of([from_item(HeldMessage, item) for item in page.items])

@@ -90,7 +90,7 @@ def read_guards(plane: MessageScheduler, message_ids: Collection[str]) -> Operat
 
 def versions_of(plane: MessageScheduler, message_id: str, guard: MessageFence | None) -> Operation[list[Message]]:
     """Returns the newest versions of a message, newest first; rows of a refused one may come late, and are none."""
-    low, high = f"M#{message_id}#", f"M#{message_id}#{keys.LAST}"
+    low, high = f"{keys.MESSAGE_PREFIX}{message_id}#", f"{keys.MESSAGE_PREFIX}{message_id}#{keys.LAST}"
     found: list[Message] = []
     after: str | None = None
     while True:

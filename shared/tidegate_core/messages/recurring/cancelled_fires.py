@@ -62,11 +62,15 @@ class EndedFires:
 
     def _waiting_since(self, position: Place) -> Operation[AbstractSet[tuple[str, int]]]:
         """Returns message and generation of each fire that has a timer row behind the position, as far ahead as a refused one may have it."""
-        host, found, after = self._plane.host, set[tuple[str, int]](), f"D#{keys.instant_text(position[0])}"
-        high = f"D#{keys.instant_text(host.now + 2 * RETRY_LAST_MS)}#{keys.LAST}"
+        host, found, after = (
+            self._plane.host,
+            set[tuple[str, int]](),
+            f"{keys.MESSAGE_TIMER_PREFIX}{keys.instant_text(position[0])}",
+        )
+        high = f"{keys.MESSAGE_TIMER_PREFIX}{keys.instant_text(host.now + 2 * RETRY_LAST_MS)}#{keys.LAST}"
         while True:
             page = yield from host.read_for_good(
-                ReadRange(RangeRead(keys.shard_pk(self._plane.shard), "D#", high, after=after))
+                ReadRange(RangeRead(keys.shard_pk(self._plane.shard), keys.MESSAGE_TIMER_PREFIX, high, after=after))
             )
             assert isinstance(page, Page)
             timers = [from_item(MessageTimer, item) for item in page.items]

@@ -21,6 +21,7 @@ from tidegate_core.messages.recurring.wake_rows import WakeRows
 from tidegate_core.messages.wire.delivery_retries import RETRY_FIRST_MS
 from tidegate_core.messages.wire.due_queue import NOTHING, Occurrence, Place, QueuedMessage, Stage
 from tidegate_core.messages.wire.message_record import not_sent
+from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.message import Message
 from tidegate_core.rows.outage import Outage
@@ -110,12 +111,12 @@ class RecurringQueue:
 
     def learn(self, key: Key, item: Item | None) -> None:
         """The lane has written this row of the shard."""
-        kind, _, name = key.sk.partition("#")
-        if kind == "C" and item is None:
+        prefix, name = keys.split_prefix(key)
+        if prefix == keys.RECURRING_PREFIX and item is None:
             self._forget(name)
-        elif kind == "C" and item is not None:
+        elif prefix == keys.RECURRING_PREFIX and item is not None:
             self._take_in(from_item(Recurring, item), self.promised)
-        elif kind == "D" and item is not None and is_wake_row(item):
+        elif prefix == keys.MESSAGE_TIMER_PREFIX and item is not None and is_wake_row(item):
             self.summoned.learn(from_item(WakeRow, item))
 
     @property

@@ -60,10 +60,13 @@ class NextAttempts:
         last = plane.maybe_sent_through + RETRY_LAST_MS
         if self._are_read or plane.window.loaded_through[0] > last:
             return
-        after, high = _key(plane.window.loaded_through), f"D#{keys.instant_text(last)}#{keys.LAST}"
+        after, high = (
+            _key(plane.window.loaded_through),
+            f"{keys.MESSAGE_TIMER_PREFIX}{keys.instant_text(last)}#{keys.LAST}",
+        )
         while after < high:
             page = yield from plane.host.read_for_good(
-                ReadRange(RangeRead(keys.shard_pk(plane.shard), "D#", high, after=after))
+                ReadRange(RangeRead(keys.shard_pk(plane.shard), keys.MESSAGE_TIMER_PREFIX, high, after=after))
             )
             assert isinstance(page, Page)
             self._take(page.items)
@@ -88,4 +91,4 @@ class NextAttempts:
 
 def _key(place: Place) -> str:
     slot, message_id, version = place
-    return f"D#{keys.instant_text(slot)}#{message_id}#{version}"
+    return f"{keys.MESSAGE_TIMER_PREFIX}{keys.instant_text(slot)}#{message_id}#{version}"

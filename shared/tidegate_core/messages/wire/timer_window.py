@@ -59,7 +59,7 @@ class Window:
         self._pk = keys.shard_pk(shard)
         self._slots = slots
         self._take = take
-        self._after = f"D#{keys.instant_text(progress.slot)}#{progress.id}"
+        self._after = f"{keys.MESSAGE_TIMER_PREFIX}{keys.instant_text(progress.slot)}#{progress.id}"
         self.loaded_through: Place = place_of(self._after)
         self.taking_through = progress.slot
         self.closed = False
@@ -67,10 +67,12 @@ class Window:
     def extend(self) -> Operation[None]:
         """Reads on to the window's end, or until memory is full; page by page, so that a slow store holds up the rest only."""
         horizon = self._host.now + WINDOW_MS
-        high = f"D#{keys.instant_text(horizon)}#{keys.LAST}"
+        high = f"{keys.MESSAGE_TIMER_PREFIX}{keys.instant_text(horizon)}#{keys.LAST}"
         self.taking_through = max(self.taking_through, horizon)
         while self._after < high and self._slots.loaded < ROWS_MAX:
-            page = yield from self._host.read_for_good(ReadRange(RangeRead(self._pk, "D#", high, after=self._after)))
+            page = yield from self._host.read_for_good(
+                ReadRange(RangeRead(self._pk, keys.MESSAGE_TIMER_PREFIX, high, after=self._after))
+            )
             assert isinstance(page, Page)
             yield from self._take(page.items)
             self._after = page.next_after or high

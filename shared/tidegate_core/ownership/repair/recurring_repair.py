@@ -18,7 +18,7 @@ from tidegate_core.rows.effects import Notice
 from tidegate_core.rows.recurring_message import Recurring
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.shard.spec_cache import parsed
+from tidegate_core.shard.schedule_state import parsed
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 

@@ -23,8 +23,7 @@ from tidegate_core.rows.recurring_message import Recurring
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.rows.store_operations import Key, Page, RangeRead
 from tidegate_core.shard.events.subscriptions import SubscribedLeaf, heard_leaves, missing_rows
-from tidegate_core.shard.schedule_state import fires
-from tidegate_core.shard.spec_cache import parsed
+from tidegate_core.shard.schedule_state import fires, parsed
 
 CHECK_MS: Final = 600_000
 """Between two pages: a shard of 25 such schedules is gone through in ten minutes, one of 1,000 in seven hours."""
@@ -60,7 +59,9 @@ class RepairSweep:
             yield from self._host.safely("sweep_standing", f"shard {self._lane.shard}", self._look())
 
     def _look(self) -> Operation[None]:
-        wanted = RangeRead(keys.shard_pk(self._lane.shard), "S#", f"S#{keys.LAST}", limit=PAGE, after=self._after)
+        wanted = RangeRead(
+            keys.shard_pk(self._lane.shard), *keys.prefix_range(keys.STATE_PREFIX), limit=PAGE, after=self._after
+        )
         page = yield from self._host.read_for_good(ReadRange(wanted))
         assert isinstance(page, Page)
         self._after = page.next_after

@@ -12,8 +12,7 @@ from tidegate_core.rows.effects import Items, Read
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.shard.events.subscriptions import heard_leaves, listen_again, missing_rows
-from tidegate_core.shard.schedule_state import fires
-from tidegate_core.shard.spec_cache import parsed
+from tidegate_core.shard.schedule_state import fires, parsed
 
 
 @dataclass(frozen=True, slots=True)

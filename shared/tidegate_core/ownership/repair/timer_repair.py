@@ -17,7 +17,7 @@ from tidegate_core.rows.effects import Items, Notice, Read, ReadRange
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key, Page, RangeRead
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.timer_rows import nominal_row, tick_row
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
@@ -43,7 +43,9 @@ class TimerSweep:
             yield from self._host.safely("sweep_timers", f"shard {self._lane.shard}", self._look())
 
     def _look(self) -> Operation[None]:
-        wanted = RangeRead(keys.shard_pk(self._lane.shard), "S#", f"S#{keys.LAST}", limit=PAGE, after=self._after)
+        wanted = RangeRead(
+            keys.shard_pk(self._lane.shard), *keys.prefix_range(keys.STATE_PREFIX), limit=PAGE, after=self._after
+        )
         page = yield from self._host.read_for_good(ReadRange(wanted))
         assert isinstance(page, Page)
         self._after = page.next_after
@@ -65,7 +67,7 @@ class TimerSweep:
 def rows_of(state: ScheduleState) -> list[TimerRow]:
     """Returns all timer rows that a schedule's state stands for."""
     ref = keys.schedule_ref(state.namespace, state.name)
-    until = None if state.until is None else TimerRow(at=state.until, kind="U", ref=ref)
+    until = None if state.until is None else TimerRow(at=state.until, kind=keys.RESUME_TIMER, ref=ref)
     return [row for row in (nominal_row(state), tick_row(state), until) if row is not None]
 
 

@@ -1,15 +1,17 @@
-"""What an actor asks of its driver, and what the driver answers. Values only: tests compare them, logs print them.
+"""Effects that an actor requests from its driver, and their results. All are values: tests compare them, logs print
+them.
 
-An effect goes out as `EffectRequest(token, effect)`; its one answer comes back as `EffectResult(token, result)`. The answer that belongs to
-an effect is named in the effect's docstring. A driver never decides: it retries what its port may retry, and answers.
+An effect leaves as `EffectRequest(token, effect)`; its one result returns as `EffectResult(token, result)`. The
+docstring of an effect names its results. A driver decides nothing: it retries as its port allows, then returns a
+result.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from tidegate_core.rows.effects.actor_status import Membership, Notice, ProveMembership
 from tidegate_core.rows.effects.bus import ManyProduced, NotProduced, Outcome, Produce, Produced, ProduceMany, WakeUp
 from tidegate_core.rows.effects.launcher import (
     DUPLICATE,
@@ -50,7 +52,7 @@ from tidegate_core.rows.effects.topics import (
     StartReading,
     StopReading,
 )
-from tidegate_core.rows.store_operations import Page
+from tidegate_core.rows.store_operations import Page, Value
 
 __all__ = [
     "DUPLICATE",
@@ -103,6 +105,34 @@ __all__ = [
     "Written",
 ]
 
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A named event with fields for logs and metrics; `tidegate_telemetry` lists the names. No result, no influence."""
+
+    event: str
+    fields: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ProveMembership:
+    """Proves that the group still assigns the ownership topic partition to this node. Result: `Membership`.
+
+    The driver uses the membership lease, or a probe commit when the lease has lapsed.
+    """
+
+    topic_partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """Result of `ProveMembership`. `holds` is False when the group refused the member for good, None when that is
+    unknown.
+    """
+
+    holds: bool | None
+
+
 Effect: TypeAlias = (
     Read
     | ReadRange
@@ -151,12 +181,12 @@ Result: TypeAlias = (
 
 
 STORE_ANSWERS: Final = (Items, Page, Committed, Refused, Invalid, Written)
-"""Results that only a store gives that was reached."""
+"""Results that only a reachable store gives."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectRequest:
-    """An effect with the token under which its answer is awaited; token 0 = no answer is awaited."""
+    """An effect with the token of its result; token 0 expects no result."""
 
     token: int
     effect: Effect
@@ -164,7 +194,7 @@ class EffectRequest:
 
 @dataclass(frozen=True, slots=True)
 class EffectResult:
-    """What came of the effect with this token."""
+    """The result of the effect with this token."""
 
     token: int
     result: Result

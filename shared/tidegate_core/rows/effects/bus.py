@@ -1,4 +1,4 @@
-"""The bus: records for topics, and words to other actors."""
+"""Effects on the bus: records for topics, and wake-ups for other owners."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Produce:
-    """A record for a topic. Answer: `Produced` or `NotProduced`.
+    """A record for a topic. Result: `Produced` or `NotProduced`.
 
     Attributes:
-        topic_partition: Fixed target, or None for the client's partitioner by key.
-        guarded: Irreversible outside tidegate: the driver sends it only while the local guard holds (DESIGN 3),
-            and answers `NotProduced(kind="guard")` else.
-        due: When a delivery was due, in ms since the epoch; a nominal instant that lay in the past at its request is due with that.
+        topic_partition: Target, or None for the client's partitioner by key.
+        guarded: True for a record that cannot be revoked. The driver sends it only during the membership lease, and
+            returns `NotProduced(kind="guard")` otherwise.
+        due: Time at which the delivery was due, in ms since the epoch. A nominal time before its request counts as
+            due at the request.
     """
 
     topic: str
@@ -32,9 +33,10 @@ class Produced:
     """The broker acknowledged the record.
 
     Attributes:
-        appended_at: The broker's clock, in ms since the epoch, where the topic has append times and the publisher tells them.
-        topic_partition: Where the record lies; told together with its time.
-        offset: Its place there, likewise.
+        appended_at: Append time by the broker's clock, in ms since the epoch; None when topic or publisher reports
+            none.
+        topic_partition: Topic partition of the record; None when `appended_at` is None.
+        offset: Offset of the record there; None when `appended_at` is None.
     """
 
     appended_at: int | None = field(default=None, compare=False)
@@ -44,21 +46,26 @@ class Produced:
 
 @dataclass(frozen=True, slots=True)
 class NotProduced:
-    """`kind`: `guard` (not sent), `refused` (will not work as it is: unknown topic, too large, not allowed), `unavailable` (may or may not be there)."""
+    """The record has no acknowledgement. `kind` is one of three.
+
+    - `guard`: the driver did not send it.
+    - `refused`: no repeat helps, for example an unknown topic, a record that is too large, or a missing right.
+    - `unavailable`: the record may be in the topic or not.
+    """
 
     kind: str
     message: str
 
 
 Outcome: TypeAlias = Produced | NotProduced
-"""What became of one record."""
+"""Result for one record."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProduceMany:
-    """Records that are handed over together, in this order. Answer: `ManyProduced`, once each of them has an outcome.
+    """Records that the driver sends together, in this order. Result: `ManyProduced`, once each record has an outcome.
 
-    Each has a fate of its own: the guard is asked before each one, and any of them may fail while the others are there.
+    The driver checks the lease before each record. Any of them may fail while the others succeed.
 
     Attributes:
         records: At least one; all guarded, or none.
@@ -69,19 +76,19 @@ class ProduceMany:
 
 @dataclass(frozen=True, slots=True)
 class ManyProduced:
-    """`outcomes`: of each record, in their order."""
+    """Result of `ProduceMany`. `outcomes` follow the order of the records."""
 
     outcomes: Sequence[Outcome]
 
 
 @dataclass(frozen=True, slots=True)
 class WakeUp:
-    """Tells whoever owns the shard that there is something for it. Lost ones cost latency only; no answer.
+    """Asks a shard's owner to check a row. A lost wake-up costs only latency; no result.
 
     Attributes:
-        run_id: The run whose item changed; a job that was offered a slot of a shared limit; partition key of a limit, for
-            its home; or None for "look into the inbox".
-        controls: The wide controls have changed; for all shards of whoever holds this one.
+        run_id: Run whose row changed, job that was offered a permit, or partition key of a limit for its coordinator.
+            None: check the inbox.
+        controls: True when the scope suspensions changed; this concerns all shards of the owner.
     """
 
     shard: int

@@ -1,4 +1,4 @@
-"""Launchers, programs, and loads: what runs outside of tidegate."""
+"""Effects on launchers, programs and load sources: everything that runs outside tidegate."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tidegate_core.rows.store_operations import Value
 
 @dataclass(frozen=True, slots=True)
 class LaunchOrder:
-    """All that a launcher needs for one attempt of a run; a value of the core that knows nothing of any launcher.
+    """Everything that a launcher needs for one attempt of a run. The core builds it without knowing any launcher.
 
     Attributes:
-        due: When the occurrence was due, in ms since the epoch: what its lateness counts from.
-        priority: Class of the run: its place in the node's line before the launcher.
+        due: Time at which the occurrence was due, in ms since the epoch; its lateness counts from here.
+        priority: Class of the run, for the node's queue before the launcher.
     """
 
     run_id: str
@@ -32,18 +32,20 @@ class LaunchOrder:
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Start the attempt under its name; guarded. Answer: `Submitted`, `SubmitFailed` or `NotSubmitted`."""
+    """Starts the attempt under its name, during the membership lease only. Result: `Submitted`, `SubmitFailed` or
+    `NotSubmitted`.
+    """
 
     order: LaunchOrder
 
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """The launcher took the attempt, or had it already.
+    """The launcher accepted the attempt now or earlier.
 
     Attributes:
-        external_id: The launcher's name for it.
-        host, boot_id: Where it runs, for launchers that can only look on their own host.
+        external_id: The launcher's name for the attempt.
+        host, boot_id: Host of the attempt, for launchers that can check only their own host.
     """
 
     external_id: str
@@ -53,7 +55,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class SubmitFailed:
-    """Will not work as it is: `error_class` of SEMANTICS 8."""
+    """No repeat helps. `error_class` is one of the classes in `docs/schedules.md`."""
 
     error_class: str
     message: str
@@ -61,11 +63,13 @@ class SubmitFailed:
 
 @dataclass(frozen=True, slots=True)
 class NotSubmitted:
-    """The guard had lapsed, others were in line before it, or the launcher could not be reached: ask again later.
+    """The attempt may be submitted again later: the lease lapsed, others were first in the queue, or the launcher was
+    unreachable.
 
     Attributes:
-        message: What was in the way.
-        unasked: The node itself was, and no launcher was asked; else it may have been accepted.
+        message: Reason, for people.
+        unasked: True when the node stopped before it called the launcher. Otherwise the launcher may have accepted
+            the attempt.
     """
 
     message: str
@@ -74,7 +78,7 @@ class NotSubmitted:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Is there something under the attempt's name? Answer: `LookedUp`."""
+    """Looks for an attempt under its name. Result: `LookedUp`."""
 
     run_id: str
     attempt: int
@@ -84,7 +88,9 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class LookedUp:
-    """`where`: `found`, `absent`, `elsewhere` (this node cannot know), `unknown` (launcher unreachable)."""
+    """Result of `Lookup`. `where`: `found`, `absent`, `elsewhere` (this node cannot know), `unknown` (launcher
+    unreachable).
+    """
 
     where: str
     external_id: str | None = None
@@ -94,8 +100,8 @@ class LookedUp:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Tell me once nothing of the attempt is left. Answer, maybe much later: `ProgramEnded`, or `LookedUp` with `unknown` where the launcher cannot
-    say it any more.
+    """Reports the end of an attempt, possibly much later. Result: `ProgramEnded`, or `LookedUp` with `unknown` when the
+    launcher no longer knows.
     """
 
     run_id: str
@@ -103,18 +109,19 @@ class Watch:
 
 
 DUPLICATE = "duplicate"
-"""`ProgramEnded.error_class` of what did not run, because another driver of the attempt had passed the start gate."""
+"""`ProgramEnded.error_class` of a copy that did not run: another driver of the attempt had passed the start gate."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramEnded:
-    """The whole process group (or pod, or application) is gone, where its launcher can see it.
+    """The whole process group, pod or application ended, as far as its launcher sees.
 
     Attributes:
-        exit_code: None when it cannot be known.
-        error_class: Of an end before the start gate: `config` and `unknown` are the program's, `transient` is an accident.
+        exit_code: Exit code; None when unknown.
+        error_class: Class of an end before the start gate: `config` and `unknown` blame the program, `transient` an
+            accident.
         message: One sentence for people.
-        last_lines: The end of its error output, at most 1 KiB.
+        last_lines: End of the program's error output, at most 1 KiB.
     """
 
     exit_code: int | None
@@ -125,7 +132,7 @@ class ProgramEnded:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """End the attempt and see to it that it is gone; `Watch` tells when. No answer."""
+    """Ends the attempt and makes sure that it stays ended. `Watch` reports the end. No result."""
 
     run_id: str
     attempt: int
@@ -133,10 +140,10 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Inspect:
-    """Can this program be launched from here? Asked when a schedule is applied. Answer: `Inspected`.
+    """Asks whether a program can be launched from this node. An apply of a schedule requests it. Result: `Inspected`.
 
     Attributes:
-        conf: Without values that are templates: what becomes of them is known at the launch alone.
+        conf: Configuration without template values: they are known only at the launch.
     """
 
     program_type: str
@@ -146,11 +153,11 @@ class Inspect:
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """What is wrong with the program.
+    """Result of `Inspect`.
 
     Attributes:
-        problem: With its file; None where it can be run.
-        refused: Why the launcher would reject it whatever its file is; None where it would not.
+        problem: Problem with the program's file; None when it can run.
+        refused: Reason why the launcher would reject the program regardless of its file; None when it would not.
     """
 
     problem: str | None = None
@@ -159,7 +166,7 @@ class Inspected:
 
 @dataclass(frozen=True, slots=True)
 class SampleLoad:
-    """How busy is this resource of the source now? Asked while a job waits for it. Answer: `LoadSampled`."""
+    """Asks for the present load of a source's resource while a job waits for it. Result: `LoadSampled`."""
 
     source: str
     resource: str
@@ -167,7 +174,7 @@ class SampleLoad:
 
 @dataclass(frozen=True, slots=True)
 class LoadSampled:
-    """`value` is None when it cannot be said, and `problem` says why."""
+    """Result of `SampleLoad`. `value` is None when the load is unknown; then `problem` gives the reason."""
 
     value: float | None
     problem: str = ""

@@ -1,4 +1,4 @@
-"""The store: what an actor reads and writes, and what came of it."""
+"""Effects on the store: reads and writes of an actor, and their results."""
 
 from __future__ import annotations
 
@@ -10,24 +10,26 @@ from tidegate_core.rows.store_operations import Batch, Item, Key, RangeRead, Tra
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Strongly consistent read of items. Answer: `Items`, `Unavailable` after the port's patience, or `Invalid`."""
+    """A strongly consistent read of items. Result: `Items`, `Invalid`, or `Unavailable` once the port's retries are used
+    up.
+    """
 
     keys: tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRange:
-    """Answer: `Page`, `Unavailable` or `Invalid`."""
+    """A read of one page of a range. Result: `Page`, `Unavailable` or `Invalid`."""
 
     range: RangeRead
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One conditional transaction, settled (DESIGN 2, `writes/settlement.py`). Answer: `Committed`, `Refused`,
-    `Unavailable` or `Invalid`.
+    """One conditional transaction. `writes/settlement.py` finds out what a lost answer meant. Result: `Committed`,
+    `Refused`, `Unavailable` or `Invalid`.
 
-    `Unavailable` means that nobody knows: the author must send it again, or read, before it goes on.
+    `Unavailable` means that the outcome is unknown: the author must send it again, or read, before it continues.
     """
 
     transaction: Transaction
@@ -35,12 +37,15 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """An unconditional batch, repeated until all of it is acknowledged. Answer: `Written`, `Unavailable` or `Invalid`; with
-    either of these some of it may be there.
+    """An unconditional batch, repeated until the store acknowledges all of it. Result: `Written`, `Unavailable` or
+    `Invalid`.
+
+    After the last two results, a part of the batch may be in the store.
 
     Attributes:
-        guarded: It is sent, and sent again, only while membership is proven, else `Unavailable`: who stood still, and has been
-            put out meanwhile, must not write over what others have written since.
+        guarded: True when the driver may send and repeat it only while membership is proven, and returns
+            `Unavailable` otherwise. A node that froze and lost its membership must not overwrite newer writes of
+            others.
     """
 
     batch: Batch
@@ -49,24 +54,25 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """What was found; keys of absent items are left out."""
+    """Items that the read found; absent keys are missing here."""
 
     found: Mapping[Key, Item]
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """All of it is in the store."""
+    """The whole transaction is in the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Nothing was applied.
+    """The store applied nothing.
 
     Attributes:
-        failed: Key and stored item (None = absent) of each action whose condition was false; empty when it was only
-            a conflict that outlived the port's retries.
-        doubtful: An earlier send got no answer: until what it consumes has changed it may still be applied, late.
+        failed: Key and stored item (None = absent) of each action whose condition was false. Empty after a mere
+            conflict that outlasted the port's retries.
+        doubtful: True when an earlier send got no answer. That send may still be applied late, until the items that
+            it consumes change.
     """
 
     failed: tuple[tuple[Key, Item | None], ...]
@@ -75,8 +81,9 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """The store will never take this as it is (an item, a key or the whole too large, an expression that does not fit what
-    is stored): no repeat helps. Of a transaction nothing was applied; of a batch, nothing of the calls that it refused.
+    """The store can never accept the request: something is too large, or an expression does not fit the stored item.
+
+    No repeat helps. Nothing of a transaction was applied; nothing of the refused calls of a batch was applied.
     """
 
     message: str
@@ -84,11 +91,11 @@ class Invalid:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """All of it is acknowledged."""
+    """The store acknowledged the whole batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """The brick did not answer within the port's patience; nothing is known."""
+    """The port's retries are used up and the outcome is unknown."""
 
     what: str

@@ -1,4 +1,4 @@
-"""Topics as they are read: their ends, and who reads which from where."""
+"""Effects on topics: end offsets, gaps, and the control of readers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReadEndOffsets:
-    """End offsets of all topic partitions of a topic, asked now. Answer: `EndOffsets` or `Unavailable`.
+    """Reads the end offsets of all topic partitions of a topic now. Result: `EndOffsets` or `Unavailable`.
 
     Attributes:
-        may_be_missing: A topic that is not there, or that the node may not read, is told as one without topic partitions.
+        may_be_missing: True when a missing or unreadable topic counts as one without topic partitions.
     """
 
     topic: str
@@ -20,19 +20,19 @@ class ReadEndOffsets:
 
 @dataclass(frozen=True, slots=True)
 class EndOffsets:
-    """`<topic id>/<topic partition>` to the next offset to be written there."""
+    """End offsets: `<topic id>/<topic partition>` to the offset of the next record there."""
 
     offsets: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class FindGaps:
-    """Which of these spans of offsets hold no record, and never will: marks of transactions, and what was aborted. Answer: `Gaps`
+    """Asks which spans of offsets hold no record and never will: transaction markers and aborted records. Result: `Gaps`
     or `Unavailable`.
 
     Attributes:
-        topic_id: Of the topic that is meant: one that was made anew under its name is another one.
-        spans: First offset, and the one behind the last, by topic partition.
+        topic_id: Id of the topic. A topic that was recreated under the name has another id.
+        spans: First offset and the offset after the last, by topic partition.
     """
 
     topic: str
@@ -42,18 +42,18 @@ class FindGaps:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Topic partitions whose span surely holds no record."""
+    """Topic partitions whose span certainly holds no record."""
 
     topic_partitions: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
 class StartReading:
-    """Deliver the records of a topic partition from `offset` on (None = from its beginning) as `RecordsArrived`. No answer.
+    """Delivers a topic partition's records from `offset` (None = from its start) as `RecordsArrived`. No result.
 
     Attributes:
-        topic_id: Of the topic that is meant: one that was made anew under its name is another one.
-        topic_partitions: Their number, as far as the reader knows.
+        topic_id: Id of the topic. A topic that was recreated under the name has another id.
+        topic_partitions: Number of topic partitions, as the reader knows it.
     """
 
     topic: str
@@ -65,7 +65,7 @@ class StartReading:
 
 @dataclass(frozen=True, slots=True)
 class StopReading:
-    """No further record of it is wanted. No answer."""
+    """Stops the delivery of a topic partition's records. No result."""
 
     topic: str
     topic_partition: int
@@ -73,8 +73,10 @@ class StopReading:
 
 @dataclass(frozen=True, slots=True)
 class ReturnCredits:
-    """`count` delivered records were dealt with: their credits go back to the reader. `next_offset` is the durable
-    position; that of the requests topic is committed as a hint for lag tools.
+    """Returns the credits of `count` processed records to the reader.
+
+    `next_offset` is the durable position. For the requests topic it is also committed to the group, as a hint for lag
+    tools.
     """
 
     topic: str
@@ -85,6 +87,6 @@ class ReturnCredits:
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """Nothing of this topic partition is in flight any more; it may be given away. No answer."""
+    """Nothing of this topic partition is in flight any more, so the node may give it away. No result."""
 
     topic_partition: int

@@ -1,4 +1,4 @@
-"""Events of one shard: who subscribes to which, what is counted, and which events of runs go out.
+"""Events of one shard: subscriptions, the evidence log, end offsets, deferred inbox rows, and published events of runs.
 
-The low watermark says up to which append time every event is counted or lies in the inbox.
+The low watermark states the append time up to which every event is counted or lies in the inbox.
 """

@@ -1,14 +1,16 @@
-"""Where the logs end that become events of a namespace: of the events topic, and of the topics of its sources.
+"""Reads the end offsets of the topics whose records become events of a namespace: events topic and topics of its
+sources.
 
-Activations, wide resumes and time-outs ask. The list of sources is read after the request has arrived: one that is not in it
-yet reads the ends of its topic later (`sources_home`), and nothing below those is an event. The ends may have been read for
-another request, once this one had arrived (`readings`). A user's topic that does not answer holds up nobody: it is left out,
-beside the events topic, without which no request can be.
+Activations, scope resumes and time-outs call it. The list of sources is read after the request arrived. A source that
+is missing from it reads the end offsets of its topic later, and nothing below those is an event. A reading may have
+been made for another request, if it started after this one arrived.
 
-A lane asks for half a second. What is not told by then raises `TopicsUnanswered`: the request lets the lane's decisions go on while it
-finds out, for seconds, and begins anew with what that has told. That a topic is silent or missing is kept for a minute, in which
-it costs nobody anything. Where it is the events topic the request stands aside until that tells, however long it takes: what the store alone
-decides goes on, and so do other requests, an emergency stop among them.
+A user's topic that does not answer is left out, so that it delays no request. The events topic is never left out.
+
+The shard writer waits half a second. Missing answers then raise `TopicsUnanswered`: the request yields to other
+decisions while it asks for some seconds more, then starts again with the result. For a minute, the finding that a
+topic is silent or missing also serves later requests. If the events topic is silent, the request is deferred until
+the topic answers. Work that needs only the store continues, and so do other requests, such as a system-wide suspend.
 """
 
 from __future__ import annotations
@@ -27,17 +29,17 @@ from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.source_list import NO_SOURCES, Sources, StoredSources
 
 WRITER_PATIENCE_MS: Final = 500
-"""So long a lane stands still for topics that do not answer at once; a broker that is well needs milliseconds."""
+"""Time for which the shard writer waits for topics; a healthy broker needs milliseconds."""
 SILENT_AFTER_MS: Final = 5_000
-"""A request waits for it: longer than a change of leaders takes."""
+"""Time for which a request waits for a topic: longer than a change of leaders."""
 ASK_AGAIN_MS: Final = 250
 EVENTS_AGAIN_MS: Final = 1_000
-"""The same for the events topic, while requests stand aside: it may be without a leader for hours."""
+"""Retry interval for the events topic while requests are deferred: it may lack a leader for hours."""
 GIVE_WAY_MS: Final = 20
 
 
 class TopicsUnanswered(Exception):
-    """These users' topics have not answered at once."""
+    """Topics of users did not answer at once."""
 
     def __init__(self, topics: Sequence[str]) -> None:
         super().__init__(f"no ends of {', '.join(topics)}")
@@ -45,7 +47,7 @@ class TopicsUnanswered(Exception):
 
 
 def present_sources(host: ActorContext) -> Operation[Sources]:
-    """Reads all sources as they are now."""
+    """Reads the present list of sources."""
     found = yield from host.read_for_good(Read((keys.SOURCES_KEY,)))
     assert isinstance(found, Items)
     item = found.found.get(keys.SOURCES_KEY)
@@ -55,19 +57,20 @@ def present_sources(host: ActorContext) -> Operation[Sources]:
 def read_end_offsets(
     host: ActorContext, namespaces: Iterable[str] | None, arrived: int
 ) -> Operation[dict[str, dict[str, int]]]:
-    """Returns the ends by topic, each by `<topic id>/<topic partition>`, all asked after a request had arrived.
+    """Returns end offsets by topic, each by `<topic id>/<topic partition>`, from readings that started after a request
+    arrived.
 
-    A source's topic that is known not to answer is left out: of its records the append time tells, as of those of a topic
-    partition that is new.
+    A source's topic that is known to be silent is left out. Append times then decide about its records, as for new
+    topic partitions.
 
     Args:
         host: Shared parts of the partition actor.
-        namespaces: Whose sources count; None: all.
-        arrived: Number of the last reading that had begun by then.
+        namespaces: Namespaces whose sources count; None: all.
+        arrived: Number of the last reading that had started when the request arrived.
 
     Raises:
         Deferred: The events topic did not answer at once.
-        Untold: Some topics did not answer at once: find out (`find_out`), and begin anew.
+        TopicsUnanswered: Topics did not answer at once: call `find_out`, then start again.
     """
     sources = yield from present_sources(host)
     ends = yield from _own_ends_at_once(host, arrived)
@@ -77,8 +80,9 @@ def read_end_offsets(
 
 
 def _own_ends_at_once(host: ActorContext, after: int) -> Operation[dict[str, dict[str, int]]]:
-    """Returns the ends of the events topic as a reading found them that began later than that one. Raises Deferred where they are not told
-    within half a second.
+    """Returns the end offsets of the events topic from a reading with a higher number than `after`.
+
+    Raises Deferred when it does not answer within half a second.
     """
     events = host.holding.events_topic
     known = host.readings.ends(events, after)
@@ -99,15 +103,16 @@ def _until_told(host: ActorContext, events: str) -> Operation[None]:
 def ends_at_once(
     host: ActorContext, topics: Mapping[str, int], about: str | None = None
 ) -> Operation[dict[str, dict[str, int]]]:
-    """Returns the ends of users' topics; empty ones of a topic that is not there, none of one that is known not to answer.
+    """Returns the end offsets of users' topics: empty for a missing topic, absent for a topic that is known to be
+    silent.
 
     Args:
         host: Shared parts of the partition actor.
-        topics: Their names, each with the number of the last reading that began too early.
-        about: The one of them that the request is about: what was found out of it before that does not count.
+        topics: Names, each with the number of the last reading that started too early.
+        about: Topic that the request concerns; an earlier finding about it does not count.
 
     Raises:
-        Untold: Some did not answer within half a second, which nobody knew of them.
+        TopicsUnanswered: Topics did not answer within half a second, and no finding about them exists.
     """
     known: dict[str, dict[str, int]] = {}
     wanted: list[str] = []
@@ -128,12 +133,12 @@ def ends_at_once(
 
 
 def find_out(host: ActorContext, topics: Sequence[str], meanwhile: Callable[[], Operation[None]]) -> Operation[None]:
-    """Asks topics for 5 s at most, and keeps in mind what they tell, or that they do not.
+    """Asks topics for 5 s at most, and stores their end offsets or the finding that they are silent.
 
     Args:
         host: Shared parts of the partition actor.
-        topics: That have not answered at once.
-        meanwhile: What goes on while they are asked.
+        topics: Topics that did not answer at once.
+        meanwhile: Operation to run between checks.
     """
     give_up, number = host.now + SILENT_AFTER_MS, host.readings.begin()
     told: dict[str, dict[str, int]] = {}
@@ -152,7 +157,7 @@ def find_out(host: ActorContext, topics: Sequence[str], meanwhile: Callable[[], 
 
 
 def ends_within(host: ActorContext, topics: Sequence[str], patience_ms: int) -> Operation[dict[str, dict[str, int]]]:
-    """Asks topics side by side, and returns the ends of those that answer so soon."""
+    """Asks topics concurrently. Returns the end offsets of those that answer in time."""
     told: dict[str, dict[str, int]] = {}
     if not topics:
         return told
@@ -174,10 +179,10 @@ def ends_within(host: ActorContext, topics: Sequence[str], patience_ms: int) -> 
 def _ask(
     host: ActorContext, topic: str, give_up: int, told: dict[str, dict[str, int]], answered: Callable[[], None]
 ) -> Operation[None]:
-    """Asks once, and again until then while there is no answer."""
+    """Asks once, then repeats without an answer until `give_up`."""
     while True:
         number = host.readings.begin()
-        # The events topic is missing for a moment at most, while it is made anew.
+        # The events topic can be missing only for the moment of its recreation.
         answer = yield ReadEndOffsets(topic, may_be_missing=topic != host.holding.events_topic)
         if isinstance(answer, EndOffsets):
             told[topic] = dict(answer.offsets)
@@ -189,5 +194,5 @@ def _ask(
 
 
 def as_vector(ends: dict[str, dict[str, int]]) -> dict[str, int]:
-    """Returns the ends of all topics as one vector: topic ids tell them apart."""
+    """Returns the end offsets of all topics as one vector, keyed by topic ids."""
     return {place: offset for offsets in ends.values() for place, offset in offsets.items()}

@@ -1,4 +1,4 @@
-"""Entries of evidence: what is kept of each event that was counted, in write-once chunks of JSON (DESIGN 7)."""
+"""The evidence log: entries of counted events, in write-once chunks of JSON."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ from tidegate_core.language.triggers.latches import Counted, Latches, Moment
 from tidegate_core.language.triggers.trigger import LeafTrigger
 from tidegate_core.rows import keys
 from tidegate_core.rows.store_operations import Batch, Delete
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 Entry: TypeAlias = dict[str, Any]
 
 CHUNK_BYTES_MAX = 60_000
-"""Below DESIGN's 64 KB a chunk, where entries are small; a run's has its arguments and outputs, and a chunk of its own."""
+"""Bytes of a chunk with small entries, below the limit of 64 KB.
+
+The entry of a run has arguments and outputs, and its own chunk.
+"""
 EVENT_DATA_BYTES_MAX = 2_048
-"""Of a custom event's data, in the job's context: there may be thousands of them."""
+"""Bytes of a custom event's data in the job's context, which may hold thousands of events."""
 STILL = "still"
-"""How long the schedule's clocks had stood still when it was appended, in ms: left out when they never have."""
+"""Field: total time for which the schedule's clocks were stopped at the append, in ms; absent when 0."""
 TICK = "tick"
-"""Kind of the entry of an instant that has latched a leaf of time."""
+"""Kind of the entry of a tick."""
 DEDUPE_UNKNOWN = "dedupe_unknown"
-"""Mark of an event whose id was counted before, beyond the horizon of repeats: nobody can say that it is none (SEMANTICS 5.3)."""
+"""Field: the id of this event was counted before, beyond the horizon of repeats. So it may be a repeat or not."""
 FORGET = "forget"
 """Kind of a line that is no event: a latch has expired."""
 
@@ -54,33 +57,33 @@ def in_chunks(entries: list[Entry]) -> list[str]:
 
 
 def chunk_range(evidence_id: str) -> tuple[str, str]:
-    return f"EC#{evidence_id}#", f"EC#{evidence_id}#{keys.LAST}"
+    return f"{keys.EVIDENCE_CHUNK_PREFIX}{evidence_id}#", f"{keys.EVIDENCE_CHUNK_PREFIX}{evidence_id}#{keys.LAST}"
 
 
 def chunks_of(unit: UnitOfWork, evidence_id: str, chunks: int) -> list[str]:
-    """Returns all that was written down of evidence, in the order in which it was counted: lists of entries as JSON."""
+    """Returns all chunks of evidence in the order of counting, as JSON lists of entries."""
     if chunks == 0:
         return []
     return [str(item["entries"]) for item in unit.range(*chunk_range(evidence_id))[:chunks]]
 
 
 def merged_entries(chunks: list[str]) -> list[Entry]:
-    """Returns the entries of chunks in order; of those with the same leaf and key the one that was appended last."""
+    """Returns the entries of chunks in order; of those with equal leaf and key only the one appended last."""
     return merged(entry for chunk in chunks for entry in json.loads(chunk))
 
 
 def merged(log: Iterable[Entry]) -> list[Entry]:
-    """Returns what holds of a log: what was replaced, taken back or forgotten in it is not there any more."""
+    """Returns the valid entries of a log: without replaced, withdrawn and forgotten ones."""
     return [versions[-1] for versions in _holding(log)]
 
 
 def with_former_versions(log: Iterable[Entry]) -> list[Entry]:
-    """Returns what holds of a log, and before each what it has replaced: that was there until then."""
+    """Returns the valid entries of a log, each preceded by the entries that it replaced."""
     return [entry for versions in _holding(log) for entry in versions]
 
 
 def _holding(log: Iterable[Entry]) -> list[list[Entry]]:
-    """As the automaton (`latches.py`) has it: append times decide, whatever was read first."""
+    """Follows the automaton (`language/triggers/latches.py`): append times decide, not the order of reading."""
     latest: dict[tuple[int, str], list[Entry]] = {}
     taken_back: dict[tuple[int, str | None], Moment] = {}
     for entry in log:
@@ -100,12 +103,12 @@ def _holding(log: Iterable[Entry]) -> list[list[Entry]]:
 
 
 def forgetting(leaf: int, at: int) -> Entry:
-    """Returns the line of the log that says that all the leaf has counted holds no longer."""
+    """Returns the line of the log that invalidates everything that the leaf has counted."""
     return {"leaf": leaf, "key": "", "at": at, "kind": FORGET}
 
 
 def tick_entry(leaf: int, at: int) -> Entry:
-    """Returns the entry of an instant that a leaf of time names."""
+    """Returns the entry of a tick of a time leaf."""
     return {"leaf": leaf, "key": TICK, "at": at, "kind": TICK}
 
 
@@ -119,17 +122,17 @@ def before(entries: Iterable[Entry], instant: int) -> list[Entry]:
 
 
 def on_the_clock(entry: Entry) -> int:
-    """Returns when it was appended, by the clock of the schedule's time-outs: it stands still in `hold` and `freeze`."""
+    """Returns the append time on the clock of the schedule's time-outs, which stops in `hold` and `freeze`."""
     return int(entry["at"]) - int(entry.get(STILL, 0))
 
 
 def moment_of(entry: Entry) -> Moment:
-    """Returns its place among others, in the order of append times, also amid a suspension."""
+    """Returns the position in the order of append times, also within a suspension."""
     return on_the_clock(entry), int(entry["at"])
 
 
 def counted_of(entry: Entry) -> Counted:
-    """Returns an entry as the automaton sees it."""
+    """Returns an entry in the automaton's form."""
     return Counted(
         leaf=entry["leaf"],
         key=entry["key"],
@@ -143,7 +146,7 @@ def counted_of(entry: Entry) -> Counted:
 
 
 def replayed(latches: Latches, log: Iterable[Entry]) -> Latches:
-    """Brings the automaton to where it was after the log."""
+    """Advances the automaton by the log."""
     for entry in log:
         if entry.get("kind") == FORGET:
             latches.forget(entry["leaf"])
@@ -153,7 +156,7 @@ def replayed(latches: Latches, log: Iterable[Entry]) -> Latches:
 
 
 def entry_of(fact: Fact, matched: Entry, leaf: LeafTrigger, key: str) -> Entry:
-    """Returns what is kept of an event: what the automaton, the manifest and the templates need."""
+    """Returns the entry of an event, with the data that automaton, manifest and templates need."""
     entry: Entry = {"leaf": matched["leaf"], "key": key, "at": matched["at"], "origin": matched["origin"]}
     weight = leaf.weight_of(fact)
     if weight != 1:
@@ -179,7 +182,7 @@ def _told(fact: Fact) -> Entry:
             "namespace": fact.namespace,
         }
     if isinstance(fact, CustomEvent):
-        # What is larger is read from the log by whoever needs it, at `origin`.
+        # A reader that needs larger data reads it from the log at `origin`.
         small = len(as_json(fact.data).encode()) <= EVENT_DATA_BYTES_MAX
         data = fact.data if small else None
         return {"kind": "event", "name": fact.type, "subject": fact.subject, "data": data, "event_id": fact.id}
@@ -195,7 +198,7 @@ def _told(fact: Fact) -> Entry:
 
 
 def upstream_of(entries: Sequence[Entry]) -> Entry | None:
-    """Returns the upstream run of a trigger that is fired by runs; of several the latest."""
+    """Returns the upstream run of a trigger on runs; the latest of several."""
     runs = [entry for entry in entries if entry["kind"] == "run"]
     if not runs:
         return None
@@ -208,7 +211,10 @@ CHUNKS_PER_BATCH: Final = 1_000
 
 
 def clean_up(host: ActorContext, shard: int, row: TimerRow) -> Operation[None]:
-    """Removes the chunks of evidence that ended long ago; the row goes last, so that a successor does the rest."""
+    """Removes the chunks of evidence that ended long ago.
+
+    The timer row is removed last, so that a successor can finish.
+    """
     chunks = range(int(row.detail or "0"))
     for first in chunks[::CHUNKS_PER_BATCH]:
         page = chunks[first : first + CHUNKS_PER_BATCH]

@@ -1,6 +1,7 @@
-"""A terminal state reaches the schedules that listen to it: the outbox row is an event source (DESIGN 6).
+"""Publishes a terminal state to the schedules that subscribe to it: the outbox row is an event source.
 
-Inbox rows of the listeners and the mark on the outbox row are one transaction, so each listener hears it once.
+One transaction writes the inbox rows of the subscribers and the mark on the outbox row. So each subscriber gets the
+event once.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tidegate_core.language.values.states import RunState
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import WakeUp
 from tidegate_core.rows.inbox import InboxRow
-from tidegate_core.rows.outbox import OutboxRow
+from tidegate_core.rows.run import OutboxRow
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key
 from tidegate_core.shard.events.subscription_index import Subscription
@@ -23,17 +24,22 @@ from tidegate_core.writes.unit_of_work import UnitOfWork
 LISTENERS_PER_PAGE = 80
 """Inbox rows in one transaction, below DynamoDB's 100 actions."""
 PAGE_BYTES_MAX = 2_000_000
-"""Their bodies, each with all that the run reported: with the outbox row, before and after, below DynamoDB's 4 MB."""
+"""Bytes of their bodies, each with the run's report.
+
+With the outbox row before and after they stay below DynamoDB's 4 MB.
+"""
 ACTIVATION_SLACK_MS = 1_000
-"""SEMANTICS 6.8: a run counts when it was admitted not earlier than the activation minus 1 s (twice the allowed clock skew)."""
+"""Slack of the activation: a run counts when it was admitted at most 1 s before it (twice the allowed
+clock difference).
+"""
 
 
 GONE = "deleted"
-"""State of an outbox row that tells of a schedule that is gone."""
+"""State of an outbox row that announces a deleted schedule."""
 
 
 def gone_row(state: ScheduleState, asked_at: int | None, now: int) -> OutboxRow:
-    """Returns what tells who listens that a schedule was deleted; `asked_at` as of `ScheduleGone`."""
+    """Returns the row that announces a deletion to subscribers; `asked_at` as in `ScheduleGone`."""
     fact = ScheduleGone.model_construct(
         namespace=state.namespace, schedule=state.name, incarnation=state.incarnation, asked_at=asked_at, at=now
     )
@@ -41,7 +47,7 @@ def gone_row(state: ScheduleState, asked_at: int | None, now: int) -> OutboxRow:
 
 
 def event_of_row(row: OutboxRow) -> RunFact | ScheduleGone:
-    """Returns what an outbox row tells."""
+    """Returns the event in an outbox row."""
     if row.state == GONE:
         return ScheduleGone.model_validate_json(row.fact)
     fact = fact_from_json(row.fact)
@@ -54,7 +60,7 @@ class FanOut:
     """Writes the next page of inbox rows for one terminal state.
 
     Attributes:
-        gone: Called when the row is not there any more: a predecessor, for whom nobody listened, has removed it late.
+        gone: Called when the row no longer exists: a former owner, for which no schedule subscribed, removed it late.
     """
 
     key: Key
@@ -77,11 +83,12 @@ class FanOut:
             return
         news = event_of_row(row)
         wanted = self._by_schedule(news, row.page)
-        # What a former loss of the program has told may lie there still, or be taken in just now: there may be thousands of them.
+        # An inbox row of an earlier `lost` attempt may still exist, or be in use at present. There may be thousands,
+        # so none is read.
         lay = unit.set_row if row.state == RunState.LOST else unit.put_new
         page, served, size = row.page, 0, 0
         for ref, listeners in list(wanted.items())[:LISTENERS_PER_PAGE]:
-            inbox = _inbox_row(row, listeners, news, now)  # With its start, where that is news as well.
+            inbox = _inbox_row(row, listeners, news, now)  # It includes the start when that was not published before.
             size += inbox.size
             if served and size > PAGE_BYTES_MAX:
                 break
@@ -92,10 +99,10 @@ class FanOut:
         unit.put(replace(row, page=page, matched=served == len(wanted)), self.key)
 
     def _by_schedule(self, news: RunFact | ScheduleGone, after: str) -> dict[str, list[Subscription]]:
-        """Returns the listeners that hear it, by schedule, in the order of the pages; `after` is the last one served.
+        """Returns the accepting subscriptions by schedule, in the order of pages; `after` is the last schedule served.
 
-        All leaves and generations of a schedule share one inbox row: while an update is under way rows of both generations
-        are in the index, and the owner counts for the one that is present when it takes the row, so once (I3).
+        All leaves and generations of a schedule share one inbox row. During an update the index has rows of both
+        generations. The owner counts for the generation that is present when it takes the row, so once (I3).
         """
         wanted: dict[str, list[Subscription]] = {}
         for listener in sorted(self.listeners, key=lambda each: (_ref(each), each.row.key().sk)):
@@ -105,7 +112,7 @@ class FanOut:
 
 
 def has_no_subscriber(row: OutboxRow, listeners: Sequence[Subscription]) -> bool:
-    """Whether none of those who listen hears what the row tells, and none has before."""
+    """Returns whether no subscription accepts the event, now or in an earlier page."""
     return not row.page and not any(_hears(listener, event_of_row(row)) for listener in listeners)
 
 
@@ -118,10 +125,11 @@ def _hears(listener: Subscription, news: RunFact | ScheduleGone) -> bool:
 
 
 def _loses(listener: Subscription, news: ScheduleGone) -> bool:
-    """Whoever was activated later waits for what comes under the name.
+    """Returns whether a deletion concerns a subscription; one that was activated later waits for the next schedule of
+    that name.
 
-    Which came first is told by the broker's clock, for requests that follow each other within a second as well. The nodes'
-    clocks tell it where nobody asked for the delete, or the activation was not the request's time: with twice their skew.
+    Append times decide, also between requests within a second. The nodes' clocks decide, with twice their difference
+    as slack, in two cases: no request asked for the deletion, or the activation is not the time of a request.
     """
     if news.asked_at is not None and listener.row.asked_at > news.asked_at:
         return False
@@ -139,7 +147,7 @@ def _matched(listeners: Sequence[Subscription], fact: str, at: int, origin: str)
         }
         for listener in listeners
     ]
-    # Once, for all of them: with what the run reported it may have 64 KB, and an item 400 KB.
+    # Once for all of them: with the run's report it may have 64 KB, and an item 400 KB.
     matched[0]["fact"] = fact
     return matched
 
@@ -159,7 +167,7 @@ def _inbox_row(row: OutboxRow, listeners: Sequence[Subscription], news: RunFact 
     return InboxRow(
         namespace=listeners[0].row.namespace,
         name=listeners[0].row.name,
-        kind="X" if isinstance(news, RunFact) else "G",
+        kind=keys.EVENTS_INBOX if isinstance(news, RunFact) else keys.UPSTREAM_DELETED_INBOX,
         origin=origin,
         body=json.dumps(matched, separators=(",", ":"), ensure_ascii=False),
     )

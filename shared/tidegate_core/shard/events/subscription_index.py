@@ -1,8 +1,10 @@
-"""Which schedules listen to an event: the reverse index, cached per node, right at the moment of asking (DESIGN 7).
+"""The subscription index: which schedules subscribe to an event.
 
-Index rows are written first, then the version of their index shard is raised, then the schedule's request is acknowledged.
-Whoever matches an event reads the versions *after* the event was fetched: acknowledged(create) < produced(event) < fetched <
-read, so a schedule that was acknowledged before the event was produced is always seen.
+It is cached per node and current at each match.
+
+A subscription is written first, then the version of its index slice rises, then the request is acknowledged. Matching
+reads the versions *after* it fetched the event: acknowledged(create) < produced(event) < fetched < read. So a
+schedule that was acknowledged before the event was produced is always found.
 """
 
 from __future__ import annotations
@@ -17,17 +19,18 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, ReadRange
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.store_operations import Item, Key, Page, RangeRead
-from tidegate_core.rows.subscription import IndexRow
+from tidegate_core.rows.trigger_rows import IndexRow
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One leaf of one schedule version that listens to an event key.
+    """A subscription of one leaf and generation, with its first offsets.
 
     Attributes:
-        row: The index row.
-        offsets: `<topic id>/<topic partition>` to the first offset that counts; empty for run_status.
-        beside: Those of rows that other owners wrote for the same activation, with ends that they read before or later.
+        row: Row of the index.
+        offsets: `<topic id>/<topic partition>` to the first offset that counts; empty for `run_status`.
+        beside: Subscriptions that other owners wrote for the same activation, with end offsets from an earlier or
+            later reading.
     """
 
     row: IndexRow
@@ -35,9 +38,11 @@ class Subscription:
     beside: tuple[Subscription, ...] = ()
 
     def accepts(self, topic_id: str, topic_partition: int, offset: int, append_time: int) -> bool:
-        """Events below the activation's end offsets never count. Those of topic partitions that are newer than it, or that no
-        broker told of yet, count when they came after the request. One row that hears is enough: of a late one's ends it is not
-        known whether they were read before the receipt.
+        """Returns whether an event counts.
+
+        An event below the activation's end offset never counts. If the end offset is unknown, because the topic
+        partition is newer, the event counts when its append time follows the request. One accepting row suffices: the
+        end offsets of a late row may have been read after the receipt.
         """
         first = self.offsets.get(f"{topic_id}/{topic_partition}")
         heard = append_time >= self.row.asked_at if first is None else offset >= first
@@ -45,7 +50,7 @@ class Subscription:
 
 
 class SubscriptionIndex:
-    """Shared by all partition actors of a node; each asks through its own host."""
+    """The cached index. All partition actors of a node share it; each reads through its own context."""
 
     def __init__(self) -> None:
         self._versions: dict[int, int] = {}
@@ -53,7 +58,7 @@ class SubscriptionIndex:
         self._vectors: dict[int, dict[str, Mapping[str, int]]] = {}
 
     def match(self, host: ActorContext, event_keys: Iterable[str]) -> Operation[dict[str, tuple[Subscription, ...]]]:
-        """Returns the listeners of each key, as of versions read after this call."""
+        """Returns the subscriptions of each event key, as of versions that were read after this call."""
         wanted = sorted(set(event_keys))
         shards = sorted({keys.index_shard_of(event_key) for event_key in wanted})
         found = yield from host.read_for_good(Read(tuple(keys.index_version(shard) for shard in shards)))
@@ -68,7 +73,7 @@ class SubscriptionIndex:
         rows: list[IndexRow] = []
         after: str | None = None
         while True:
-            wanted = RangeRead(f"IX#{shard:02d}", "a", keys.LAST, after=after)
+            wanted = RangeRead(keys.index_pk(shard), "a", keys.LAST, after=after)
             page = yield from host.read_for_good(ReadRange(wanted))
             assert isinstance(page, Page)
             rows.extend(from_item(IndexRow, item) for item in page.items)
@@ -77,7 +82,7 @@ class SubscriptionIndex:
                 break
         vectors = yield from self._load_vectors(host, shard, rows)
         if version < self._versions.get(shard, -1):
-            return  # Another actor of this node has loaded a newer one meanwhile.
+            return  # Another actor of this node has loaded a newer version.
         self._listeners[shard] = _by_event_key(rows, vectors)
         self._vectors[shard] = vectors
         self._versions[shard] = version
@@ -85,7 +90,7 @@ class SubscriptionIndex:
     def _load_vectors(
         self, host: ActorContext, shard: int, rows: list[IndexRow]
     ) -> Operation[dict[str, Mapping[str, int]]]:
-        """Returns the vectors of these rows. One that is gone was removed with its row, which was read before that."""
+        """Returns the vectors of these rows. A missing one was removed with its row, which was read before."""
         known = self._vectors.get(shard, {})
         named = sorted({row.vector for row in rows if row.vector is not None})
         missing = [vector for vector in named if vector not in known]
@@ -101,7 +106,9 @@ class SubscriptionIndex:
 def _by_event_key(
     rows: Iterable[IndexRow], vectors: Mapping[str, Mapping[str, int]]
 ) -> dict[str, tuple[Subscription, ...]]:
-    """Returns who listens to which event key: one for each leaf of an activation, however many owners wrote of it."""
+    """Returns the subscriptions by event key: one per leaf of an activation, even when several owners
+    wrote rows for it.
+    """
     by_leaf: dict[tuple[str, str, str, str, int, int], list[Subscription]] = {}
     for row in rows:
         if row.vector is None or row.vector in vectors:
@@ -121,7 +128,7 @@ def _version(item: Item | None) -> int:
 
 
 def stored_vector(item: Item) -> Mapping[str, int]:
-    """Returns the offsets that a vector's item holds, by `<topic id>/<topic partition>`."""
+    """Returns the offsets in a vector's item, by `<topic id>/<topic partition>`."""
     text = item["offsets"]
     assert isinstance(text, str)
     offsets: dict[str, int] = json.loads(text)
@@ -129,7 +136,7 @@ def stored_vector(item: Item) -> Mapping[str, int]:
 
 
 def vector_item(owner: str, offsets: Mapping[str, int]) -> tuple[str, Key, Item]:
-    """Returns id, key and item of an end-offset vector: of one activation, so that it can go with it."""
+    """Returns id, key and item of an end-offset vector. It belongs to one activation, so it can be removed with it."""
     text = json.dumps(dict(sorted(offsets.items())), separators=(",", ":"))
     vector_id = keys.text_hash_once(owner, text)
     key = keys.offsets_vector(vector_id)

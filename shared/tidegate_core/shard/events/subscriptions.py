@@ -1,7 +1,7 @@
-"""Which events a schedule hears: its rows in the reverse index, there before it is activated, gone once it has moved on.
+"""Writes and removes a schedule's subscriptions: present before its activation, removed after its state has moved on.
 
-Whoever matches an event reads the versions of the index after the event was fetched (DESIGN 7), so rows come first, then
-their versions, then the schedule's state, then the receipt.
+Matching reads the versions of the index after it fetched an event. So rows are written first, then their versions,
+then the schedule's state, then the receipt.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from tidegate_core.rows.effects import Items, Read
 from tidegate_core.rows.item_codec import from_item, to_item
 from tidegate_core.rows.schedule import Definition, ScheduleState
 from tidegate_core.rows.store_operations import Batch, Delete, Put, Transaction, Update
-from tidegate_core.rows.subscription import IndexRow
+from tidegate_core.rows.trigger_rows import IndexRow
 from tidegate_core.shard.events.end_offsets import as_vector, read_end_offsets
 from tidegate_core.shard.events.subscription_index import vector_item
-from tidegate_core.shard.spec_cache import parsed
+from tidegate_core.shard.schedule_state import parsed
 
 ROWS_TOGETHER = 90
-"""Of one transaction, below DynamoDB's 100 actions."""
-VAIN_ROWS_TOGETHER = 45
-"""Each may have a vector of its own that goes with it."""
+"""Rows of one transaction, below DynamoDB's 100 actions."""
+FAILED_ROWS_TOGETHER = 45
+"""Rows of one transaction when each may have a vector that is removed with it."""
 RUNS = "run/"
-"""What the event keys of runs begin with: they are told by their owners and not read from a topic."""
+"""Prefix of event keys of runs: their owners publish these events, no topic carries them."""
 
 
 def subscribe(
     lane: ShardWriter, state: ScheduleState, spec: ScheduleSpec, arrived: int, asked_at: int | None = None
 ) -> Operation[None]:
-    """Writes the index rows and raises their versions, before the state moves and long before the receipt.
+    """Writes the subscriptions and raises their versions, before the state changes and long before the receipt.
 
-    So whoever reads an event that was produced after the receipt reads a version that makes it see these rows. Those of
-    a request that then fails go again (`unsubscribe_failed`).
+    So any reader of an event that was produced after the receipt reads a version that includes these rows. If the
+    request fails later, `unsubscribe_failed` removes them.
 
     Args:
-        lane: Of the schedule's shard.
-        state: As it will be.
-        spec: What it listens to.
-        arrived: Number of the last reading of topics' ends that had begun when the request arrived.
-        asked_at: As of `IndexRow`, where that is not the append time of the state's request.
+        lane: Shard writer of the schedule's shard.
+        state: Next state.
+        spec: Definition with the trigger.
+        arrived: Number of the last end-offset reading that had started when the request arrived.
+        asked_at: As in `IndexRow`, when it differs from the append time of the state's request.
     """
     rows = yield from _index_rows(lane, state, spec, arrived)
     if asked_at is not None:
@@ -59,14 +59,15 @@ def subscribe(
 
 
 def unsubscribe(lane: ShardWriter, state: ScheduleState) -> Operation[None]:
-    """Removes the rows of all earlier generations, and has every reader of the index see that they are gone; until then their matches are
-    dropped by the owner.
+    """Removes the subscriptions of all earlier generations and raises the versions.
 
-    Found in the index and not remembered, so that a successor can do it for a request that is answered already.
+    Until readers see that, the owner drops their matches.
+
+    The rows are read from the index, so a successor can do this for a request that is already answered.
     """
     heard = yield from _rows_of_before(lane, state)
-    # Before the rows, which alone tell a successor of them: whoever reads a row without a vector goes by append times (`Subscription.accepts`).
-    # Leaves of one trigger share a vector.
+    # Vectors go first, because only the rows lead a successor to them. A row without a vector is judged by append
+    # times (`Subscription.accepts`). Leaves of one trigger share a vector.
     vectors = {row.vector for rows in heard.values() for row in rows if row.vector is not None}
     if vectors:
         yield from lane.host.write_for_good(
@@ -74,24 +75,26 @@ def unsubscribe(lane: ShardWriter, state: ScheduleState) -> Operation[None]:
         )
     for event_key, rows in heard.items():
         for first in range(0, len(rows), ROWS_TOGETHER):
-            # Together: of rows that are gone a successor could not tell that their version is still to be raised. And whoever goes on with
-            # rows that are gone notes the ids of events that nobody counts: their repeats would not count either once somebody listens.
+            # One transaction: if the rows were gone, a successor would not know that their version must rise. A
+            # reader with removed rows stores ids of events that no schedule counts. Their repeats would not count for
+            # a later subscriber either.
             gone = [Delete(row.key()) for row in rows[first : first + ROWS_TOGETHER]]
             yield from _raise_version(lane, keys.index_shard_of(event_key), gone)
 
 
 def unsubscribe_failed(lane: ShardWriter, request: ScheduleRequest, state: ScheduleState | None) -> Operation[None]:
-    """Removes the rows of a request that came to nothing although it had been made out to listen: by an owner that fell behind that, for
-    one that decides otherwise, or before its write was refused.
+    """Removes the subscriptions of a failed request.
 
-    Else whoever hears by them notes ids of events that nobody counts; and the next request that is accepted has their generation, so
-    that they would stand for it, with ends from long before it. Under the lease: a former owner takes for such rows what its successor
-    is about to activate.
+    Its owner may have lost the shard, decided otherwise, or had its write refused.
+
+    Otherwise readers would store ids of events that no schedule counts. The next accepted request also has their
+    generation, so they would count as its own, with end offsets from long before it. The removal checks the lease: a
+    former owner could mistake its successor's new rows for failed ones.
 
     Args:
-        lane: Of the schedule's shard.
-        request: What came to nothing.
-        state: The schedule's, as it stayed.
+        lane: Shard writer of the schedule's shard.
+        request: Failed request.
+        state: Unchanged state of the schedule.
     """
     present = None if state is None or state.status == "deleted" else (state.incarnation, state.generation)
     least = 0 if state is None else state.generation
@@ -103,7 +106,7 @@ def unsubscribe_failed(lane: ShardWriter, request: ScheduleRequest, state: Sched
             rows = yield from _rows_of(lane, event_key, request.namespace, request.name)
             stays = {row.vector for row in rows if (row.incarnation, row.generation) == present}
             former = (row for row in rows if row.generation >= least and (row.incarnation, row.generation) != present)
-            vain = list(islice(former, VAIN_ROWS_TOGETHER))
+            vain = list(islice(former, FAILED_ROWS_TOGETHER))
             if not vain:
                 break
             ends = sorted({row.vector for row in vain if row.vector is not None} - stays)
@@ -119,7 +122,7 @@ def _rows_of(lane: ShardWriter, event_key: str, namespace: str, name: str) -> Op
 
 
 def _rows_of_before(lane: ShardWriter, state: ScheduleState) -> Operation[dict[str, list[IndexRow]]]:
-    """Returns the rows of earlier generations by their event keys."""
+    """Returns the rows of earlier generations by event key."""
     heard: dict[str, list[IndexRow]] = {}
     for event_key in (yield from _event_keys(lane, state)):
         rows = yield from _rows_of(lane, event_key, state.namespace, state.name)
@@ -128,7 +131,7 @@ def _rows_of_before(lane: ShardWriter, state: ScheduleState) -> Operation[dict[s
 
 
 def _event_keys(lane: ShardWriter, state: ScheduleState) -> Operation[list[str]]:
-    """Returns what the present version and the one before it listen to; earlier ones had their turn before."""
+    """Returns the event keys of the present version and the one before; earlier versions were handled earlier."""
     versions = [version for version in (state.version - 1, state.version) if version > 0]
     wanted = tuple(keys.definition(lane.shard, state.namespace, state.name, version) for version in versions)
     found = yield from lane.host.read_for_good(Read(wanted))
@@ -139,11 +142,11 @@ def _event_keys(lane: ShardWriter, state: ScheduleState) -> Operation[list[str]]
 
 
 class SubscribedLeaf(NamedTuple):
-    """A leaf of a trigger that hears something.
+    """A leaf of a trigger with a subscription.
 
     Attributes:
-        number: Among the trigger's leaves.
-        starts: See `IndexRow.starts`.
+        number: Number of the leaf within the trigger.
+        starts: As in `IndexRow.starts`.
     """
 
     number: int
@@ -152,7 +155,7 @@ class SubscribedLeaf(NamedTuple):
 
 
 def heard_leaves(spec: ScheduleSpec) -> tuple[SubscribedLeaf, ...]:
-    """Returns what a schedule hears; a leaf of time hears nothing."""
+    """Returns the subscribed leaves of a schedule; a time leaf has no subscription."""
     if not isinstance(spec.trigger, EventTrigger):
         return ()
     keyed = [(number, leaf, leaf.event_key(spec.namespace)) for number, leaf in enumerate(spec.trigger.leaves())]
@@ -186,9 +189,10 @@ def _row(lane: ShardWriter, state: ScheduleState, leaf: SubscribedLeaf, vector: 
 
 
 def missing_rows(lane: ShardWriter, state: ScheduleState, heard: Sequence[SubscribedLeaf]) -> Operation[list[IndexRow]]:
-    """Returns the rows of the present generation that are not there, or whose vector is gone, as they are to be written anew.
+    """Returns the missing rows of the present generation, and rows whose vector is gone, for a rewrite.
 
-    They have the vector of the leaves beside them. Where none is left the append times tell what came after the last request (`Subscription.accepts`).
+    They get the vector of their sibling leaves. If none is left, append times decide which events follow the last
+    request (`Subscription.accepts`).
     """
     rows: list[IndexRow] = []
     for event_key in sorted({leaf.event_key for leaf in heard}):
@@ -206,15 +210,18 @@ def missing_rows(lane: ShardWriter, state: ScheduleState, heard: Sequence[Subscr
 
 
 def listen_again(lane: ShardWriter, rows: Sequence[IndexRow]) -> Operation[None]:
-    """Writes rows that were gone, and has every reader of the index see them."""
+    """Writes missing subscriptions and raises their versions."""
     yield from lane.host.write_for_good(Batch("index", tuple(Put(row.key(), to_item(row, row.key())) for row in rows)))
     yield from _raise_versions(lane, rows)
 
 
 def _activation_vector(lane: ShardWriter, state: ScheduleState, arrived: int) -> Operation[str]:
-    """Stores end offsets that were read after the request had arrived: events below never count, those after the receipt always do."""
+    """Stores end offsets that were read after the request arrived: earlier events never count, events after the receipt
+    always do.
+    """
     ends = yield from read_end_offsets(lane.host, [state.namespace], arrived)
-    # A request that comes to nothing has the generation of the next one, and its vector goes: it is none of that one's.
+    # A failed request shares its generation with the next one, and its vector is removed. The position keeps the two
+    # vectors apart.
     owner = f"{keys.schedule_ref(state.namespace, state.name)}#{state.generation}#{state.position}"
     vector_id, key, item = vector_item(owner, as_vector(ends))
     yield from lane.host.write_for_good(Batch("vector", (Put(key, item),)))
@@ -232,8 +239,9 @@ def _raise_version(lane: ShardWriter, index_shard: int, with_it: Sequence[Delete
 
 
 def _raised(lane: ShardWriter, index_shard: int) -> tuple[Update, str]:
-    """Returns what raises a version, and its token."""
+    """Returns the update that raises a version, and its token."""
     key, token = keys.index_version(index_shard), lane.host.token()
-    # ADD without a condition: repeated or late ones raise it once more, which costs a reader one query.
+    # ADD without a condition: a repeated or late one raises the version once more, at the cost of one query per
+    # reader.
     update = Update(key, "ADD #version :one SET #w = :w", {"#version": "version", "#w": "w"}, {":one": 1, ":w": token})
     return update, token

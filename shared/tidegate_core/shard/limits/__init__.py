@@ -1,4 +1,4 @@
-"""A job's side of shared limits: what it asks for, its queue entries, and whether it was offered a permit.
+"""The job's side of shared limits: its requests, its queue entries, and its admissions in rates.
 
 The coordinator's side is `admission/limit_coordinator.py`.
 """

@@ -1,16 +1,16 @@
-"""A job's place in the queues of shared limits: when it joins, keeps and leaves them (DESIGN 6). Used by the admission.
+"""Queue entries of a job for shared limits, and its admissions in shared rates. The admission stage calls it.
 
-A waiter row is written and removed together with the job that it is about, so a job that has ended waits nowhere. Its key
-holds all that gives the order; a row that was lost is simply written again at the next look, at the same place.
+A queue entry is written and removed together with its job, so an ended job waits nowhere. Its key holds the whole
+order. A lost entry is written again at the next check, in the same position.
 
-A job that needs several limits asks for them in one order, the next once it has had the word for the one before: of two jobs that
-need the same two limits, one has the word for the first, so they never hold one each and wait for the other's. Rates come first,
-those with the longest span before all: who waits for time to pass keeps nobody from a slot that could be used meanwhile.
+A job requests its limits in a fixed order, each after an offer of the one before. So two jobs that need the same two
+limits never hold one each and wait for the other's. Rates come first, the longest span before all: a job that waits
+for time to pass then keeps no permit from other jobs.
 
-While it waits for the next one it stands aside in the queues before: it keeps its place, and only the first of those that stand
-aside keeps the word (`limit_coordinator.py`), so that a busy limit does not stop another one. Once it has the word for the last one it
-comes back for what it has handed back, and keeps what it has meanwhile, for as long as an offer stands and there is room: waiting
-for longer against the order is what two jobs could do to each other for ever.
+While it waits for the next limit, it steps aside in the queues before. It keeps its position, and only the first of
+the jobs that stepped aside keeps its offer (`limit_coordinator.py`), so that a busy limit does not stop another one.
+With the last offer it returns for the offers that it gave back. Until it has them, it keeps its other offers for as
+long as an offer stands and there is room. To wait longer against the order could block two jobs forever.
 """
 
 from __future__ import annotations
@@ -20,28 +20,35 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final, NamedTuple
 
+from tidegate_core.language.constraints.constraint import LimitRef
 from tidegate_core.language.definitions.priority import Priority, class_of, order_of
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import WakeUp
 from tidegate_core.rows.job import Job
-from tidegate_core.rows.shared_limit import QueueEntry
+from tidegate_core.rows.shared_limit import QueueEntry, SharedLimit
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.writes.limit_permits import key_of, key_text, mark_queue, owner_shard_of
+from tidegate_core.writes.rate_counters import Counted, count_admission
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 IDLE_MS: Final = 3_600_000
-"""An item is looked at one to two hours after it was used: long past any late repeat. All uses of an hour share a row."""
+"""Interval of idle checks: one to two hours after a use, long after any late repeat.
+
+All uses within an hour share a row.
+"""
 
 
 def schedule_idle_check(unit: UnitOfWork, limit: Key, after: int, home: int) -> None:
-    """Has the limit's home look whether it is idle, in the transaction that may make its item; of a key's limits only.
+    """Schedules an idle check by the coordinator, in the transaction that may create the limit's item.
+
+    For limits of keys only.
 
     Args:
-        unit: Takes the row.
+        unit: Unit of work that takes the row.
         limit: Any shared limit.
-        after: Until then it is not idle: the present, or until when an admission counts.
-        home: Shard of the limit.
+        after: Time until which the limit is in use: now, or the end of an admission's span.
+        home: Owner shard of the limit.
     """
     if keys.is_of_key(limit):
         row = _row(limit, after)
@@ -49,24 +56,24 @@ def schedule_idle_check(unit: UnitOfWork, limit: Key, after: int, home: int) -> 
 
 
 def _row(limit: Key, after: int) -> TimerRow:
-    return TimerRow(at=(after // IDLE_MS + 2) * IDLE_MS, kind="L", ref=limit.pk)
+    return TimerRow(at=(after // IDLE_MS + 2) * IDLE_MS, kind=keys.LIMIT_TIMER, ref=limit.pk)
 
 
 ASK_AGAIN_MS = 10_000
-"""A job looks for its row within this: its home took it away while nobody here answered an offer."""
+"""Interval at which a job checks its entry. The coordinator removes it when no node answers an offer."""
 KEEP_OFFER_MS = 4_000
-"""How often a job that has one limit's word and waits for another's says that it is still there; offers lapse after 10 s."""
+"""Interval at which a job with an offer that waits for another limit renews its entry; offers lapse after 10 s."""
 
 NEVER = 1 << 62
 
 
 class LimitRequest(NamedTuple):
-    """A shared limit that a job has to have a permit of.
+    """A shared limit of which a job needs a permit.
 
     Attributes:
-        turn: Those with less are asked for first: of a rate its span, negative; of others 0.
-        offered: The job has the word for a free slot of it.
-        has_room: Not all slots are in use.
+        turn: Order of requests, smallest first: the negative span of a rate, 0 of other limits.
+        offered: True when the job has an offer.
+        has_room: True when a permit is free.
     """
 
     turn: int
@@ -78,14 +85,14 @@ class LimitRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueueEntries:
-    """What a job has written about its waiting.
+    """The result of writing a job's queue entries.
 
     Attributes:
-        joined: Limits whose queue it joined, or joined again, just now.
-        moved: Limits in whose queue it stands aside since just now, or does not any more; or whose bound is another one for it.
-        wrote: Whether it wrote any row.
-        look_again: When it has to look after its rows.
-        due: When it has to write them again; before that it only looks whether they are there.
+        joined: Limits whose queue the job has just joined or rejoined.
+        moved: Limits in whose queue the job has just stepped aside or returned, or for which its bound changed.
+        wrote: True when any entry was written.
+        look_again: Time of the next check of its entries.
+        due: Time at which it must rewrite them; checks before that only make sure that they exist.
     """
 
     job: Job
@@ -97,7 +104,7 @@ class QueueEntries:
 
 
 class _Asked(NamedTuple):
-    """A limit, where the job's row in its queue lies, and the row if there is one."""
+    """A limit with the key of the job's entry and the entry, if it exists."""
 
     need: LimitRequest
     key: Key
@@ -111,7 +118,7 @@ class _Asked(NamedTuple):
 def wait_for(
     unit: UnitOfWork, job: Job, needs: Iterable[LimitRequest], priority: Priority, shards: int, now: int
 ) -> QueueEntries:
-    """Writes the rows that the job has to have now, and removes those that it must not have any more."""
+    """Writes the entries that the job needs now and removes the others."""
 
     def row_of(need: LimitRequest) -> QueueEntry:
         return row_for(job, need.limit, need.most, priority, now)
@@ -135,7 +142,8 @@ def wait_for(
             joined.append(need.limit)
             unit.set_row(written, key)
         elif _has_moved(row, written) or (holds and row.asked_at + KEEP_OFFER_MS <= now):
-            # On the row that was seen: one that its home has taken away meanwhile comes back with a mark, or its queue could be closed.
+            # Written over the revision that was read. If the coordinator removed that entry, the job rejoins with a
+            # mark. Otherwise its queue could be closed.
             unit.put(written, key)
             if _has_moved(row, written):
                 moved.append(need.limit)
@@ -148,23 +156,23 @@ def wait_for(
 
 
 def row_for(job: Job, limit: Key, most: int, priority: Priority, now: int) -> QueueEntry:
-    """Returns the job's row in the queue of a limit, as it is while the job does not stand aside."""
+    """Returns the job's entry in the queue of a limit, not stepped aside."""
     order = order_of(class_of(priority, catch_up=bool(job.catch_up)), job.waits_since)
     return QueueEntry(limit=limit.pk, job_id=job.id, satisfied_at=job.waits_since, order=order, most=most, asked_at=now)
 
 
 def leave(unit: UnitOfWork, job: Job) -> Job:
-    """Takes the job out of all queues: in the transaction that admits or ends it, or finds that something else holds it."""
+    """Removes the job from all queues, in the transaction that admits or ends it, or finds another blocker."""
     for text in job.asked:
         unit.forget_row(key_of(text))
     return replace(job, asked=())
 
 
 def mark(unit: UnitOfWork, places: Sequence[QueueEntries], shards: int, now: int) -> None:
-    """Marks the queues that jobs have joined, each once, and tells their homes; those in which they moved as well."""
+    """Marks each joined queue once, and wakes the coordinators of joined queues and of queues in which a job moved."""
     joined = {limit: place.job.id for place in places for limit in place.joined}
     for limit, job_id in joined.items():
-        # Unique: whoever sees an older mark has not seen this row.
+        # Unique: a coordinator that saw an older mark has not seen this entry.
         unit.apply(mark_queue(limit, f"{job_id}@{now}"))
         schedule_idle_check(unit, limit, now, owner_shard_of(limit, shards))
     for limit in {**joined, **{limit: "" for place in places for limit in place.moved}}:
@@ -172,18 +180,20 @@ def mark(unit: UnitOfWork, places: Sequence[QueueEntries], shards: int, now: int
 
 
 def _has_moved(row: QueueEntry, written: QueueEntry) -> bool:
-    """Whether its home has to know of it: what is offered to it, or to others, is another matter now.
+    """Returns whether the coordinator must learn of the change, because it affects the offers to this job or others.
 
-    An update that carries jobs on may have changed how many runs their limit lets run.
+    An update with `finish_old` may have changed how many runs the limit allows.
     """
     return (row.aside, row.most) != (written.aside, written.most)
 
 
 def _in_turn(known: Sequence[_Asked]) -> tuple[list[_Asked], list[_Asked]]:
-    """Returns those in which it stands aside, and those in which it does not: what it waits for, and words that it keeps."""
+    """Returns the limits in which the job steps aside, and those in which it does not: its next request and the offers
+    that it keeps.
+    """
     before = list(takewhile(lambda each: each.was_granted, known))
     if len(before) == len(known):
-        return [], before  # Words for all, but for those that it has handed back.
+        return [], before  # It has offers for all limits, except for those that it gave back.
     missing, *behind = known[len(before) :]
     words = [each for each in behind if each.need.offered and each.row is not None]
     if words and missing.need.has_room:
@@ -191,4 +201,34 @@ def _in_turn(known: Sequence[_Asked]) -> tuple[list[_Asked], list[_Asked]]:
     return before, [missing]
 
 
-__all__ = ["ASK_AGAIN_MS", "KEEP_OFFER_MS", "LimitRequest", "QueueEntries", "leave", "mark", "row_for", "wait_for"]
+__all__ = [
+    "ASK_AGAIN_MS",
+    "KEEP_OFFER_MS",
+    "LimitRequest",
+    "QueueEntries",
+    "count_in_rate",
+    "leave",
+    "mark",
+    "row_for",
+    "uncount_in_rate",
+    "wait_for",
+]
+
+
+def count_in_rate(unit: UnitOfWork, limit: LimitRef, key: Key, job: Job, now: int) -> Counted:
+    """Counts an admission in a rate. Returns the value that the run names."""
+    assert limit.span is not None
+    state = SharedLimit.of(unit.item(key))
+    counted = Counted(key, limit.span.counts_until(now, len(state.counts)))
+    # A passed pending time-out ignores rates, but the forced admission counts as well.
+    forced = job.forced is not None and not state.at(now).lets_pass(job.id, limit.max)
+    unit.apply(count_admission(counted, job.id, limit.max, state, now, forced=forced))
+    return counted
+
+
+def uncount_in_rate(unit: UnitOfWork, text: str, now: int) -> None:
+    """Withdraws an admission that still counts, in the transaction that ends its run before the start, or parks it."""
+    counted = Counted.named(text)
+    seen = SharedLimit.of(unit.item(counted.limit)).counts.get(counted.until, 0)
+    if counted.until > now and seen:  # A node whose clock is ahead may have removed it already.
+        unit.give_back(counted._replace(seen=seen))

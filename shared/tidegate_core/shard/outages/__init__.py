@@ -1,1 +1,1 @@
-"""Outages of one shard: spans in which no owner served it, as heartbeat rows show them."""
+"""Outages of one shard: spans in which no owner served it, as leases and heartbeats show them."""

@@ -1,9 +1,9 @@
-"""How the fact of an outage comes to be (DESIGN 8).
+"""Records a shard's outages, and writes the heartbeats from which they follow.
 
-Whoever acquires a shard writes it in the very transaction of the acquire: there is no moment between the fence and the fact in
-which a second crash could hide the outage behind the new owner's own signs of life. Who held the shard all along, but could
-not reach the store or stood still, writes it before its run plane decides anything else, and until then its node's sign of life
-says nothing newer than the beginning: a successor finds the same one.
+The acquisition of a shard records the outage before it, in its own transaction. So no second crash can hide the
+outage behind the new owner's heartbeats. An owner that kept the shard, but froze or could not reach the store,
+records its outage before its next decision. Until then its node's heartbeat states the begin of that outage, so a
+successor finds the same one.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import Protocol
 
 from tidegate_core.engine.actor_context import ActorContext, Fenced
 from tidegate_core.engine.decision import Procedure
-from tidegate_core.engine.mutex import Mutex
-from tidegate_core.engine.operations import Operation
+from tidegate_core.engine.operations import Mutex, Operation
 from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, Refused
@@ -27,19 +26,22 @@ from tidegate_core.writes.partition_map import FIRST_VERSION
 
 SERVED = "served"
 MINIMUM_PERIOD = "minimum_period_ms"
-"""Attribute of a node's item: by ownership topic partition, its last sign of life there."""
+"""Attributes of a node's heartbeat row: last heartbeat by ownership topic partition, and the node's shortest period."""
 
 
 def sign_name(map_version: int, topic_partition: int) -> str:
-    """Returns the name of a process's sign of life for what it holds: under another map the same number means other shards."""
+    """Returns the name of a process's heartbeat for a topic partition: under another map the same number means other
+    shards.
+    """
     return str(topic_partition) if map_version == FIRST_VERSION else f"{map_version}:{topic_partition}"
 
 
 def read_signs(host: ActorContext, leases: Mapping[int, Item | None]) -> Operation[dict[int, int]]:
-    """Reads up to when the owners that these leases name have served their shards; by shard, for `last_sign`.
+    """Reads the heartbeats of the owners in these leases; by shard, for `last_sign`.
 
-    A process that lost a topic partition may live on and serve others, so each has a sign of its own, and under each map. Without one it
-    says nothing: it had it for less than a beat, and the lease says when the shard was served before that.
+    A process that lost a topic partition may still serve others, so it has one heartbeat per topic partition and map.
+    If there is none, it owned the topic partition for less than one interval, and the lease states when the shard was
+    served before.
     """
     held = {shard: lease for shard, lease in leases.items() if lease is not None}
     if not held:
@@ -69,19 +71,19 @@ def heartbeat_row(
     *,
     minimum_period_ms: int | None = None,
 ) -> Put:
-    """Returns what a node writes every 10 s.
+    """Returns the heartbeat row that a node writes every 10 s.
 
-    Without a condition: one process writes it, and what arrives late makes an outage seem to begin earlier, which nothing
-    that was fired meanwhile minds.
+    It needs no condition: one process writes it. A late write makes an outage seem to begin earlier, which harms no
+    fired instant.
 
     Args:
         owner: UUID of the process.
-        node: Its name, for people.
+        node: Name of the node, for people.
         now: Its clock.
-        served: By ownership topic partition (`sign_name`; the number itself under the first map), up to when it was certainly
-            served (`PartitionActor.served_until`), those included that are not held any more.
+        served: Last certainly served time (`PartitionActor.served_until`) by ownership topic partition (`sign_name`;
+            the number itself under the first map), former ones included.
         expires_at: Epoch seconds.
-        minimum_period_ms: Its setting, for whoever says beforehand what an apply of it would refuse.
+        minimum_period_ms: Setting of the node, for a check of an apply before it is sent.
     """
     key = keys.node(owner)
     signs: dict[str, Value] = dict(sorted((str(name), until) for name, until in served.items()))
@@ -92,35 +94,38 @@ def heartbeat_row(
 
 
 class RecurringFires(Protocol):
-    """What the watch has to know of the shard's recurring messages, and they of it."""
+    """The link between the recorder and the shard's recurring messages."""
 
     @property
     def sent_through(self) -> int:
-        """Slot of the last fire that was sent, or may have been."""
+        """Slot of the last fire that was or may have been sent."""
         ...
 
     def outage_opens(self) -> None:
-        """What is overdue waits, and all fires behind it: which of them are missed is written down first."""
+        """Pauses overdue fires and all after them: the outage is recorded before they are judged as missed or not."""
 
     def gap_ends(self, instant: int) -> None:
-        """A gap that ends there is being written down, and begins behind the last fire that was sent: no further one of before its end is."""
+        """States the end of a gap that is being recorded.
+
+        The gap begins after the last sent fire; no further fire before its end is sent.
+        """
 
     def outage_ends(self, gaps: tuple[Outage, ...]) -> None:
-        """These are the gaps, written down."""
+        """Passes on the gaps once they are recorded."""
 
 
 class OutageRecorder:
-    """What an owner knows of its shard's outages.
+    """An owner's record of its shard's outages.
 
     Args:
         host: Shared parts of the partition actor.
         shard: 0 to S-1.
-        epoch: Under which the shard was acquired.
-        known: As PROGRESS says.
-        complete: Up to when they say all.
+        epoch: Epoch under which the shard was acquired.
+        known: Outages in PROGRESS.
+        complete: Time up to which they are complete.
 
     Attributes:
-        known: The facts, written down all of them.
+        known: Recorded outages.
     """
 
     def __init__(self, host: ActorContext, shard: int, epoch: int, known: Sequence[Outage], complete: int) -> None:
@@ -133,7 +138,7 @@ class OutageRecorder:
         self._epoch = epoch
         self._complete: int | None = complete
         self._since: int | None = None
-        self._turn = Mutex(host, f"outage {shard}")
+        self._turn = Mutex(host.operations, f"outage {shard}")
 
     def connect(
         self,
@@ -141,19 +146,23 @@ class OutageRecorder:
         learners: Sequence[Callable[[tuple[Outage, ...]], None]],
         fires: RecurringFires,
     ) -> None:
-        """Tells `opened` that there is one to write down, `learners` the facts, now and whenever there are others."""
+        """Registers `opened`, called when an outage must be recorded, and `learners`, called with the outages now and
+        after each change.
+        """
         self._opened, self._learners, self._fires = opened, learners, fires
         self._learn(self.known)
 
     def served(self) -> None:
-        """The shard is recovered: from now on it is served. Until then it was not, however long ago it was acquired."""
+        """Notes that recovery is complete: the shard is served from now on, not from its acquisition."""
         complete, self._complete = self._complete, None
         if complete is not None and self._host.now - complete >= OUTAGE_GRACE_MS:
             self.unserved_since(complete)
 
     def unserved_since(self, instant: int) -> None:
-        """The store has not answered since, or this process stood still: when it is over, that is a fact. It began earlier where the shard was
-        not served yet.
+        """Notes that the store has not answered, or the process has been frozen, since an instant: an outage once it is
+        over.
+
+        It began earlier when the shard was not served at that instant.
         """
         if self._since is None:
             self._since = instant if self._complete is None else min(instant, self._complete)
@@ -163,16 +172,21 @@ class OutageRecorder:
             self._opened()
 
     def complete_until(self, now: int) -> int:
-        """Returns up to when the facts say all: a sign of life that is later would hide the rest from a successor."""
+        """Returns the time up to which the outages are complete.
+
+        A later heartbeat would hide the rest from a successor.
+        """
         return next((each for each in (self._complete, self._since) if each is not None), now)
 
     @property
     def is_open(self) -> bool:
-        """Whether there is one to write down."""
+        """Whether an outage must be recorded."""
         return self._since is not None
 
     def settle(self) -> Operation[None]:
-        """Writes down what has ended, or waits for whoever does. Nothing that depends on outages is decided before.
+        """Records an outage that has ended, or waits for the operation that does.
+
+        No decision depends on outages before that.
 
         Raises:
             Fenced: Another owner has acquired the shard.
@@ -186,7 +200,7 @@ class OutageRecorder:
         while self._since is not None:
             answer = yield from self._host.read_for_good(Read((key,)))
             assert isinstance(answer, Items)
-            progress, end = answer.found[key], self._host.now  # The store answers: it is over.
+            progress, end = answer.found[key], self._host.now  # The store answers, so the outage is over.
             if whole(progress, "epoch") != self._epoch:
                 raise Fenced(key)
             before = outages_of(progress)
@@ -196,10 +210,11 @@ class OutageRecorder:
                 gaps = tuple(with_gap(gaps, whole(progress, "fired_slot"), before, known, fires.sent_through))
                 recorded = record_outages(self._shard, self._epoch, before, known, self._host.token(), gaps=gaps)
                 if isinstance((yield from self._host.commit_until_settled(recorded)), Refused):
-                    continue  # It has another owner now, or the fact is there: the item says which.
+                    # Another owner has the shard now, or the outage is recorded already: the next read shows which.
+                    continue
                 self._host.note("outage", shard=self._shard, begin=self._since, end=end)
             self._learn(known)
-            # A store that fell silent again while this was written: the same outage goes on.
+            # If the store fell silent again during the write, the same outage continues.
             self._since = end if self._host.now - end >= OUTAGE_GRACE_MS else None
             if self._since is None:
                 fires.outage_ends(gaps)
@@ -212,7 +227,7 @@ class OutageRecorder:
 
 @dataclass(frozen=True, slots=True)
 class WriteDownOutage(Procedure):
-    """Has the fact written although nothing else is to be decided: a shard may be idle for days."""
+    """Records the outage although no decision is queued: a shard may be idle for days."""
 
     watch: OutageRecorder
     about: str

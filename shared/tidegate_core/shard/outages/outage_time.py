@@ -1,7 +1,7 @@
-"""What follows from the facts of a shard's outages; catch-up, time-outs and `why` read the same ones (DESIGN 8).
+"""Calculations with a shard's recorded outages, for catch-up, time-outs and `why`.
 
-Pure: `outage_recorder.py` says how a fact comes to be. A gap below the grace is no outage, and several of them in a row are
-none either. A suspended span is none by itself: a schedule that is suspended has no instants that could be missed.
+All functions are pure; `outage_recorder.py` records outages. A gap below the grace is no outage, and several in a row
+are none either. A suspended span is no outage: a suspended schedule has no instants to miss.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ from tidegate_core.rows.outage import Outage
 from tidegate_core.rows.store_operations import Item
 
 OUTAGE_GRACE_MS = 60_000
-"""SEMANTICS 3.4: what is later than this is more than late. Far above a session and a take-over, and six signs of life."""
+"""Gaps below this are mere lateness: far above a session and a take-over, and six heartbeats."""
 OUTAGES_KEPT_MS = 7 * 24 * 3_600_000
-"""How far catch-up looks back (SEMANTICS 3.2). Counted while the shard is served only: a long outage must not take the facts
-away from a catch-up that it interrupts."""
+"""How far catch-up looks back, counted in served time only.
+
+A long outage must not remove the outages of a catch-up that it interrupts.
+"""
 OUTAGES_MAX = 64
-"""Facts of a shard: 2 KB. Above it the oldest goes; whatever flaps so often has long caught up with that one."""
+"""Outages of a shard: 2 KB. Above that the oldest is dropped; a shard with so many has long caught up with it."""
 
 
 def with_outage(known: Sequence[Outage], begin: int, end: int) -> tuple[Outage, ...]:
-    """Returns the facts after a gap from the last sign of life to now; the same ones when it is within the grace.
+    """Returns the outages after a gap from the last heartbeat to now; unchanged when the gap is within the grace.
 
-    What is written down already is never doubled and never shortened. Without a sign of life since the latest fact that
-    one goes on, however short the rest is. What was served for long since is forgotten.
+    A recorded outage is never doubled or shortened. Without a heartbeat since the latest outage, that one continues,
+    even for a short gap. Outages before a long served time are dropped.
     """
     kept = [outage for outage in known if outage.end + OUTAGES_KEPT_MS > begin]
     if kept and begin <= kept[-1].end:
@@ -37,12 +39,12 @@ def with_outage(known: Sequence[Outage], begin: int, end: int) -> tuple[Outage, 
 
 
 def outage_at(outages: Sequence[Outage], instant: int) -> Outage | None:
-    """Returns the outage in which an instant lies, or None."""
+    """Returns the outage that contains an instant, or None."""
     return next((outage for outage in outages if instant in outage), None)
 
 
 def served_deadline(began: int, deadline: int, outages: Sequence[Outage]) -> int:
-    """Returns when a time-out that began to run at `began` is over, if it stands still during outages (DESIGN 6)."""
+    """Returns the end of a time-out that started at `began` and pauses during outages."""
     for outage in outages:
         if outage.end > began and outage.begin < deadline:
             deadline += outage.end - max(outage.begin, began)
@@ -50,27 +52,27 @@ def served_deadline(began: int, deadline: int, outages: Sequence[Outage]) -> int
 
 
 def served_between(begin: int, end: int, outages: Sequence[Outage]) -> int:
-    """Returns how much of a span lies in no outage, in milliseconds; 0 for one that ends before it begins."""
+    """Returns the served part of a span in ms; 0 for a span that ends before it begins."""
     away = sum(max(0, min(each.end, end) - max(each.begin, begin)) for each in outages)
     return max(0, end - begin - away)
 
 
 def without_span(outages: Sequence[Outage], begin: int, end: int) -> list[Outage]:
-    """Returns what of outages lies outside of a span, in its order."""
+    """Returns the parts of outages outside a span, in order."""
     parts = ((Outage(each.begin, min(each.end, begin)), Outage(max(each.begin, end), each.end)) for each in outages)
     return [part for both in parts for part in both if part.begin < part.end]
 
 
 def last_sign(lease: Item | None, seen: int | None) -> int | None:
-    """Returns when the shard was served for the last time, as far as anybody wrote it down; None = it never was.
+    """Returns the last time at which the shard was certainly served; None = never.
 
-    The delivery position is no such sign: a checkpoint may take effect long after its owner could do anything else. A
-    beginning that is too early harms nobody, because what was fired is behind the cursors. A dead node's clock may have been
-    ahead: then the outage seems to begin later, and what fell due before its beginning is made one by one.
+    The delivery position does not count: a checkpoint may take effect long after its owner has stopped. An outage
+    that begins too early is harmless, because cursors exclude all fired instants. A dead node's clock may have been
+    ahead: then the outage seems to begin later, and instants before its begin fire one by one.
 
     Args:
-        lease: The shard's, before the acquire that ends the outage.
-        seen: What the owner's `NODE#` item says of it (`outage_watch.sign_name`).
+        lease: Lease of the shard before the acquisition that ends the outage.
+        seen: Last heartbeat of its owner for this shard (`outage_recorder.read_signs`).
     """
     if lease is None:
         return None

@@ -20,6 +20,6 @@ LATE_ADMISSIONS = (
         "a run whose admission was refused, and carried out by a second copy when there was a slot, is nobody's: a suspend does not end it",
         breaks="I7",
         patches=(NOTHING_LATE,),
-        killed_by="unit/tidegate_core/engine/test_lane_answers.py::test_given_a_copy_of_what_was_refused_that_comes_when_its_condition_holds_then_what_it_wrote_is_observed[is read]",
+        killed_by="unit/tidegate_core/engine/test_shard_writer_answers.py::test_given_a_copy_of_what_was_refused_that_comes_when_its_condition_holds_then_what_it_wrote_is_observed[is read]",
     ),
 )

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tests.simulation.users.shared_limits import RATES
-from tidegate_core.admission import limit_coordinator
+from tidegate_core.admission import limit_coordinator, permits
 from tidegate_core.language.constraints.rate_window import Span
 from tidegate_core.rows.shared_limit import SharedLimit
 from tidegate_core.rows.store_operations import Update
 from tidegate_core.runs import parked_runs, run_completion
-from tidegate_core.shard.limits import rate_accounting
+from tidegate_core.shard.limits import limit_queue_entry
 from tidegate_core.writes.rate_counters import Counted
 
 SHARED_RATES_TOLD_TESTS = "unit/tidegate_core/admission/test_shared_rates_told.py"
@@ -57,7 +57,7 @@ RATE_BUGS: Final = (
         "rate bound",
         "two shards admit at the same moment what a rate has one place for",
         breaks="I4",
-        patches=(Patch(rate_accounting, "count_admission", demanding_nothing),),
+        patches=(Patch(limit_queue_entry, "count_admission", demanding_nothing),),
         killed_by="unit/tidegate_core/admission/test_shared_rates.py::test_given_a_crowd_of_schedules_on_as_many_shards_due_at_once_then_no_minute_has_more_than_the_rate[3-group]",
     ),
     Mutant(
@@ -71,7 +71,7 @@ RATE_BUGS: Final = (
         "rate forced",
         "what a pending time-out forces counts for nobody",
         breaks="I4",
-        patches=(Patch(rate_accounting, "count", around(not_counting_what_is_forced)),),
+        patches=(Patch(permits, "count_in_rate", around(not_counting_what_is_forced)),),
         killed_by=Seeds(within=3, trap=RATES),
     ),
     Mutant(
@@ -92,7 +92,7 @@ RATE_BUGS: Final = (
         "rate heap",
         "forced admissions leave in their rate what has expired, until no condition can name it all",
         breaks="liveness",
-        patches=(Patch(rate_accounting, "count_admission", around(leaving_what_has_expired)),),
+        patches=(Patch(limit_queue_entry, "count_admission", around(leaving_what_has_expired)),),
         killed_by=f"{SHARED_RATES_TOLD_TESTS}::test_given_a_rate_whose_admissions_are_all_forced_then_its_item_stays_small_and_others_pass_once_there_is_room",
         beside=(HOME_LEAVES_IT,),
     ),

@@ -14,8 +14,8 @@ from tidegate_core.language.triggers.trigger import EventTrigger
 from tidegate_core.rows import keys
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.schedule import ScheduleState
-from tidegate_core.rows.timer import TimerRow
-from tidegate_core.shard.reminders import AT_LEAST
+from tidegate_core.rows.trigger_rows import TimerRow
+from tidegate_core.shard.timer_rows import AT_LEAST
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 Remind = Callable[[UnitOfWork, ScheduleState, EventTrigger, int], None]

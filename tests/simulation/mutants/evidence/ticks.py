@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
-from tidegate_core.evidence import accumulator, at_least_every, expiry, tick_instances, tick_latching
+from tidegate_core.evidence import accumulator, at_least_every, expiry, tick_instances
 from tidegate_core.evidence.accumulator import EvidenceAccumulator, Groups
 from tidegate_core.evidence.match import MatchEvents
 from tidegate_core.evidence.tick_instances import Instances
@@ -17,8 +17,8 @@ from tidegate_core.ownership import inbox
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key
+from tidegate_core.shard.events.deferred_inbox import LowWatermarks
 from tidegate_core.shard.events.evidence_log import on_the_clock
-from tidegate_core.shard.events.low_watermark import LowWatermarks
 from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.shard.timer_rows import move_row, nominal_row
 from tidegate_core.writes.unit_of_work import UnitOfWork
@@ -90,9 +90,7 @@ TICKS = (
         "passed in ignorance",
         "a deadline passes though the node has forgotten whether everything before it is counted",
         breaks="I3",
-        patches=tuple(
-            Patch(each, "take_again_if_forgotten", returning(False)) for each in (expiry, tick_latching, at_least_every)
-        ),
+        patches=tuple(Patch(each, "take_again_if_forgotten", returning(False)) for each in (expiry, at_least_every)),
         beside=(Patch(LowWatermarks, "remember", twice_in_vain),),
         killed_by=f"{TESTS_OF_EVENTS_READ_APART}::test_given_what_came_in_time_and_is_read_behind_what_came_too_late_then_the_pair_is_one[1-partial]",
     ),

@@ -14,7 +14,7 @@ from tidegate_core.messages.recurring.fire_series import FireSeries
 from tidegate_core.messages.recurring.recurring_queue import RecurringQueue
 from tidegate_core.ownership.repair import timer_repair
 from tidegate_core.rows.schedule import ScheduleState
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.timer_rows import move_rows
 from tidegate_core.writes.unit_of_work import UnitOfWork
 

@@ -12,7 +12,7 @@ from tidegate_core.language.triggers.latches import Latches
 from tidegate_core.ownership import evidence_deadlines
 from tidegate_core.rows.effects import DUPLICATE
 from tidegate_core.rows.run import Run
-from tidegate_core.rows.subscription import IndexRow
+from tidegate_core.rows.trigger_rows import IndexRow
 from tidegate_core.runs import run_completion, run_lifecycle
 from tidegate_core.runs.run_lifecycle import AttemptEnded
 from tidegate_core.shard.events import subscriptions

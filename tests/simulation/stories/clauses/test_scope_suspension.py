@@ -10,7 +10,7 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.message import HeldMessage, MessageTimer
 from tidegate_core.rows.store_operations import Transaction
 from tidegate_core.writes.fencing import acquire_shard
-from tidegate_core.writes.scope_suspension import hold_messages, release_messages
+from tidegate_core.writes.message_delivery import hold_messages, release_messages
 from tidegate_memory.store import MemoryStore
 
 

@@ -32,7 +32,7 @@ from tidegate_core.language.triggers import EveryTrigger
 from tidegate_core.rows.effects import Read, ReadRange, Submit
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.ledger import LedgerRow
-from tidegate_core.shard.flexible_window import flexible_until
+from tidegate_core.shard.job_order import flexible_until
 
 SHORT = Behaviour(starts_after=10, runs_for=500)
 DELAY: Doc = {"type": "delay", "after": "10m"}

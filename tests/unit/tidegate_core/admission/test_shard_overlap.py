@@ -19,7 +19,7 @@ from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.ledger import LedgerRow
-from tidegate_core.shard.flexible_window import flexible_until
+from tidegate_core.shard.job_order import flexible_until
 
 LONG = Behaviour(runs_for=35 * SECOND)
 CLOSED = {"type": "time_window", "opens": "03:00", "closes": "04:00"}

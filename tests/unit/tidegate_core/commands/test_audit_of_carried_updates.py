@@ -15,7 +15,7 @@ from tidegate_core.explain.audit.expected_occurrences import expected_of, genera
 from tidegate_core.explain.audit.shard_snapshot import Window
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.item_codec import from_item
-from tidegate_core.rows.schedule_generation import PastGeneration
+from tidegate_core.rows.schedule import PastGeneration
 from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS
 
 REF = "flights/nightly"

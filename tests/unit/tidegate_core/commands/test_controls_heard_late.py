@@ -15,8 +15,7 @@ from tidegate_core.language.values.instants import parse_instant
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Read
 from tidegate_core.rows.item_codec import from_item
-from tidegate_core.rows.schedule import ScheduleState
-from tidegate_core.rows.schedule_generation import PastGeneration
+from tidegate_core.rows.schedule import PastGeneration, ScheduleState
 
 HEARD_AFTER = 5 * SECOND
 REF = "flights/nightly"

@@ -16,7 +16,7 @@ from tidegate_core.explain.audit.shard_snapshot import Window
 from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.ledger import LedgerRow
-from tidegate_core.rows.schedule_generation import PastGeneration
+from tidegate_core.rows.schedule import PastGeneration
 
 REF = "flights/nightly"
 

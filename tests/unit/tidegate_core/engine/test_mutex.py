@@ -6,8 +6,7 @@ import pytest
 
 from tests.support.builders import a_holding
 from tidegate_core.engine.actor_context import ActorContext
-from tidegate_core.engine.mutex import Mutex
-from tidegate_core.engine.operations import Operation, Signal
+from tidegate_core.engine.operations import Mutex, Operation, Signal
 
 
 class Stopped(Exception):
@@ -24,7 +23,7 @@ class Work:
 
     def __init__(self, host: ActorContext) -> None:
         self.host = host
-        self.turn = Mutex(host, "turn")
+        self.turn = Mutex(host.operations, "turn")
         self.steps: list[str] = []
         self.go_on = {name: Signal(name) for name in ("one", "two", "three")}
 

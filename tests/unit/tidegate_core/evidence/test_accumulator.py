@@ -16,7 +16,7 @@ from tidegate_core.evidence.expiry import ExpireEvidence
 from tidegate_core.rows.evidence import Evidence
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.ledger import LedgerRow
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.events.evidence_log import merged
 
 A, B, C = on_data("a"), on_data("b"), on_data("c")

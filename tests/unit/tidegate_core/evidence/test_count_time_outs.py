@@ -12,7 +12,7 @@ from tidegate_core.evidence.expiry import ExpireEvidence
 from tidegate_core.rows.evidence import Evidence
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.ledger import LedgerRow
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 
 # -- time-outs ---------------------------------------------------------------------------------------------------------
 

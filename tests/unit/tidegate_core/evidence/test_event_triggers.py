@@ -25,7 +25,7 @@ from tests.support.harness.effect_matchers import a_commit
 from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Commit, EndOffsets, LookedUp, Lookup, Read, ReadEndOffsets, Watch
-from tidegate_core.shard.reminders import AT_LEAST
+from tidegate_core.shard.timer_rows import AT_LEAST
 from tidegate_spark.run_context import read_context
 
 GIGABYTE = 1_000_000_000

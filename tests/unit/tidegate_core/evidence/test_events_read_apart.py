@@ -37,7 +37,7 @@ from tidegate_core.ownership.evidence_deadlines import APART_MS_MAX
 from tidegate_core.rows.effects import Commit, Effect
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.keys import topic_position
-from tidegate_core.shard.events.low_watermark import KEPT_MS, NOTHING, CountedThrough, LowWatermarks
+from tidegate_core.shard.events.deferred_inbox import KEPT_MS, NOTHING, CountedThrough, LowWatermarks
 from tidegate_core.shard.shard_cache import ShardCache
 
 A, B = on_data("a"), on_data("b")

@@ -20,7 +20,7 @@ from tests.support.builders import (
 )
 from tests.support.harness.actor_harness import ActorHarness, Behaviour
 from tests.support.harness.two_owners import ConcurrentOwner
-from tidegate_core.engine.clock_tolerance import CLOCK_OFF_MS_MAX
+from tidegate_core.engine.membership_lease import CLOCK_OFF_MS_MAX
 from tidegate_core.evidence.watermark import GAPS_AFTER_MS, PATIENCE_MS
 from tidegate_core.language.values.shard_hash import schedule_shard
 from tidegate_core.rows import keys

@@ -24,7 +24,7 @@ from tidegate_core.language.triggers.latches import Latches
 from tidegate_core.rows.evidence import Evidence, EvidenceChunk
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.ledger import LedgerRow
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.events.evidence_log import FORGET, merged
 
 # -- what meets, and what does not -------------------------------------------------------------------------------------

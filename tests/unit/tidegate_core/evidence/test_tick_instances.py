@@ -16,7 +16,7 @@ from tidegate_core.language.values.instants import format_instant
 from tidegate_core.rows.evidence import EvidenceChunk
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.ledger import LedgerRow
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.timer_rows import NEXT_TICK
 from tidegate_core.writes.read_cache import RANGES_MAX
 

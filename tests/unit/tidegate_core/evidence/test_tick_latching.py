@@ -10,14 +10,13 @@ from tests.support.builders import HOUR, MINUTE, NOW, a_match, all_of, an_inbox_
 from tests.support.harness.decision_harness import DecisionHarness
 from tests.support.harness.evidence_bench import REF, a_desk, count, entries, evidence, jobs
 from tests.support.harness.tick_bench import FIRST, a_ticking_desk, state_of, tick
-from tidegate_core.evidence.expiry import ExpireEvidence
+from tidegate_core.evidence.expiry import ExpireEvidence, LatchTicks
 from tidegate_core.evidence.match import MatchEvents
 from tidegate_core.evidence.tick_cursor import GROUPS_OF_TICKS_MAX
-from tidegate_core.evidence.tick_latching import LatchTicks
 from tidegate_core.rows.evidence import Evidence
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.ledger import LedgerRow
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.timer_rows import tick_row
 
 HOURLY = every("1h")

@@ -36,7 +36,7 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.ledger import LedgerRow
 from tidegate_core.rows.schedule import ScheduleState
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 
 LEFT_OUT: list[Doc] = [
     {"type": "cron", "expression": "*/20 * * * *"},

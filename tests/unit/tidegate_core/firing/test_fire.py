@@ -20,7 +20,7 @@ from tidegate_core.rows.ledger import LedgerRow
 from tidegate_core.rows.outage import Outage
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Update
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.shard_cache import ShardCache
 
 REF = "flights/nightly"

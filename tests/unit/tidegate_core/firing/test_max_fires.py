@@ -29,7 +29,7 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.outage import Outage
 from tidegate_core.rows.schedule import ScheduleState
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.outages.outage_time import CatchUp
 
 REF = "flights/nightly"

@@ -13,7 +13,7 @@ from tidegate_core.firing.fire import FireSchedule
 from tidegate_core.language.values.instants import format_instant, parse_instant
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.ledger import LedgerRow
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 
 REF = "flights/nightly"
 BEFORE, AFTER = parse_instant("2026-03-28T01:30:00Z"), parse_instant("2026-03-30T00:30:00Z")

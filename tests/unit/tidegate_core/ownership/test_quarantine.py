@@ -35,7 +35,7 @@ from tidegate_core.ownership.quarantine import TRY_AGAIN_MS
 from tidegate_core.rows.effects import Commit, Effect, Invalid, LookedUp, Lookup, Produce, Read, Watch
 from tidegate_core.rows.store_operations import Key, Put
 from tidegate_core.runs.attempts import PROBE_GAP_MS
-from tidegate_core.shard.spec_cache import spec_of
+from tidegate_core.shard.schedule_state import spec_of
 from tidegate_core.writes import read_cache
 from tidegate_core.writes.unit_of_work import UnitOfWork
 

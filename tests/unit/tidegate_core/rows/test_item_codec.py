@@ -18,8 +18,7 @@ from tidegate_core.rows.item_codec import STORE_ATTRIBUTES, from_item, to_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.message import MessageName, public_id
 from tidegate_core.rows.run import Run
-from tidegate_core.rows.schedule import ScheduleState
-from tidegate_core.rows.schedule_generation import PastGeneration
+from tidegate_core.rows.schedule import PastGeneration, ScheduleState
 from tidegate_core.rows.store_operations import Key
 
 KEY = Key("SH#0000", "X")

@@ -9,7 +9,7 @@ import pytest
 from tests.support.builders import a_run
 from tests.support.machine_speed import slowness
 from tidegate_core.rows.effects import ProgramEnded
-from tidegate_core.rows.setbacks import dies_alike, setback_of
+from tidegate_core.rows.run import dies_alike, setback_of
 
 A_LONG_WORD = "x" * 100_000
 

@@ -25,8 +25,7 @@ from tests.support.harness.run_bench import (
 from tidegate_core.engine.decision import Decision
 from tidegate_core.rows.effects import Cancel, ProgramEnded, Submitted
 from tidegate_core.rows.ledger import LedgerRow
-from tidegate_core.rows.outbox import OutboxRow
-from tidegate_core.rows.run import Run
+from tidegate_core.rows.run import OutboxRow, Run
 from tidegate_core.rows.schedule import OwnLimit
 from tidegate_core.rows.store_operations import Transaction
 from tidegate_core.runs.run_events import outbox_row

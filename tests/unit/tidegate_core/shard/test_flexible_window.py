@@ -15,7 +15,7 @@ from tidegate_core.admission.admit import AdmitNext
 from tidegate_core.language.triggers import EveryTrigger
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.run import Run
-from tidegate_core.shard.flexible_window import flexible_hold, flexible_until
+from tidegate_core.shard.job_order import flexible_hold, flexible_until
 
 REF = "flights/nightly"
 

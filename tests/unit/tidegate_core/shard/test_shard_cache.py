@@ -9,7 +9,7 @@ from tests.support.builders import NOW, a_job, a_run
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.shard.shard_cache import ShardCache
 
 REF = "flights/nightly"

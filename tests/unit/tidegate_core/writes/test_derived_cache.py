@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate_core.writes.derived_cache import CHARACTERS_MAX, Derived
+from tidegate_core.writes.read_cache import CHARACTERS_MAX, Derived
 
 
 class Reader:

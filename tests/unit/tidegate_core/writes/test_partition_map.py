@@ -118,7 +118,7 @@ def test_given_a_topic_that_was_made_anew_then_the_next_map_is_of_that_one() -> 
     assert (second.version, second.topic_id, second.topic_partitions) == (2, "cd" * 16, 8)
     assert second.former == (Cut(1, 8, REQUESTS.id),)
     assert misfits(second, dataclasses.replace(REQUESTS, id="cd" * 16), "cluster") == []
-    with pytest.raises(ValueError, match="one of before"):
+    with pytest.raises(ValueError, match="former requests topic"):
         second.on_another_topic(REQUESTS.id, 8)
     with pytest.raises(ValueError, match="7 topic partitions"):
         second.on_another_topic("ef" * 16, 7)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate_core.rows.store_operations import Item, Key
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.writes.read_cache import ITEMS_MAX, RANGES_MAX, RECORDS_MAX, View
 
 A, B, C = (Key("SH#0000", f"J#{name}") for name in "abc")

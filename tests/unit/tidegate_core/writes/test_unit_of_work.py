@@ -25,7 +25,7 @@ from tidegate_core.rows.store_operations import (
     Put,
     Transaction,
 )
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 from tidegate_core.writes import conditions
 from tidegate_core.writes.limit_permits import Permit, take_permit
 from tidegate_core.writes.read_cache import View

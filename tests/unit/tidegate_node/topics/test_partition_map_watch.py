@@ -166,6 +166,6 @@ async def test_given_a_topic_made_anew_with_fewer_topic_partitions_then_it_is_sa
     for _ in range(2):
         await watch.look()
         said.append(watch.made_anew)
-    why = "the topic has 3 topic partitions, and the map 4; make it again, with at least 4 topic partitions"
+    why = "the topic has 3 topic partitions and the map has 4; make it again, with at least 4 topic partitions"
     name = world.around.facts.requests.name
     assert said == [(name, f"the map cannot follow: {why}"), (name, FOLLOWED), None]

@@ -27,7 +27,7 @@ from tests.simulation.world.observations import Body, ReceiptSeen, Said
 from tests.simulation.world.world import World, build
 from tests.unit.support.simulation.checks.lying import found, with_rows
 from tidegate_core.rows.ledger import LedgerRow
-from tidegate_core.rows.setbacks import PASSING
+from tidegate_core.rows.run import PASSING_ERRORS
 
 SEED = 89
 Undo: TypeAlias = Callable[[], None]
@@ -57,7 +57,12 @@ def ended_by(case: Case, *, is_rejected: bool) -> LedgerRow:
     """Returns an entry that names the platform's verdict on a run that it had not taken before, or had, and that nobody parks."""
     for row in case.rows:
         verdict = case.record.verdicts.get(row.job_id, {}).get(row.detail or "")
-        if verdict is None or verdict.is_rejected != is_rejected or verdict.error_class in PASSING or _parks(case, row):
+        if (
+            verdict is None
+            or verdict.is_rejected != is_rejected
+            or verdict.error_class in PASSING_ERRORS
+            or _parks(case, row)
+        ):
             continue
         if ((row.job_id, verdict.attempt) in case.record.taken_on) != is_rejected:
             return row

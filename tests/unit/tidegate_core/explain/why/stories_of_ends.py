@@ -188,7 +188,7 @@ def _the_next_occurrence_has_written_it_down() -> Explanation:
     (
         "skipped/zone_jump: the zone was redefined and skipped its local time; decided at "
         "2011-12-30T12:30:00Z: local time 2011-12-30 02:30:00 does not exist: the clock was set forward; "
-        "the zone was defined anew"
+        "the rules of the zone changed"
     ),
 )
 def _samoa_had_no_30_december() -> Explanation:

@@ -13,7 +13,7 @@ from tidegate_core.language.triggers.preview import preview
 from tidegate_core.language.values.instants import format_instant, parse_instant
 from tidegate_core.rows.job import Job
 from tidegate_core.rows.ledger import LedgerRow
-from tidegate_core.rows.timer import TimerRow
+from tidegate_core.rows.trigger_rows import TimerRow
 
 ZONES = (
     *("Europe/Rome", "Europe/London", "Europe/Istanbul", "America/New_York", "America/Sao_Paulo", "America/Caracas"),

@@ -29,10 +29,9 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.effects import WakeUp
 from tidegate_core.rows.inbox import InboxRow
 from tidegate_core.rows.item_codec import from_item
-from tidegate_core.rows.outbox import OutboxRow
-from tidegate_core.rows.run import Run
+from tidegate_core.rows.run import OutboxRow, Run
 from tidegate_core.rows.store_operations import Delete, Item, Key
-from tidegate_core.rows.subscription import IndexRow
+from tidegate_core.rows.trigger_rows import IndexRow
 from tidegate_core.runs.run_events import outbox_row, told_row
 from tidegate_core.shard.events.outbox import ACTIVATION_SLACK_MS, LISTENERS_PER_PAGE, FanOut, gone_row
 from tidegate_core.shard.events.subscription_index import Subscription

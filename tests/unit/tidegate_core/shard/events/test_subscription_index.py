@@ -15,7 +15,7 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Effect, EffectResult, Items, Read, ReadRange
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.store_operations import Delete, Item, Put, RangeRead
-from tidegate_core.rows.subscription import IndexRow
+from tidegate_core.rows.trigger_rows import IndexRow
 from tidegate_core.shard.events.subscription_index import Subscription, SubscriptionIndex, vector_item
 from tidegate_memory.store import MemoryStore
 
