@@ -22,8 +22,7 @@ from tidegate_node.effects.run_folder_retention import RunFolderRetention
 from tidegate_node.effects.store_effects import StoreEffects
 from tidegate_node.liveness.health_server import HealthServer
 from tidegate_node.liveness.heartbeat_loop import HeartbeatLoop
-from tidegate_node.liveness.node_status_builder import NodeStatusBuilder
-from tidegate_node.liveness.node_status_writer import NodeStatusWriter
+from tidegate_node.liveness.node_status import NodeStatusBuilder, NodeStatusWriter
 from tidegate_node.liveness.overload import Limits
 from tidegate_node.liveness.watchdog_loop import WatchdogLoop
 from tidegate_node.load.load_effects import LoadEffects

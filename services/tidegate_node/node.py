@@ -19,7 +19,7 @@ from tidegate_node.effects.run_folder_retention import RunFolderRetention
 from tidegate_node.liveness.health_server import HealthServer, Standing
 from tidegate_node.liveness.heartbeat import Verdict
 from tidegate_node.liveness.heartbeat_loop import HeartbeatLoop
-from tidegate_node.liveness.node_status_writer import NodeStatusWriter
+from tidegate_node.liveness.node_status import NodeStatusWriter
 from tidegate_node.liveness.watchdog_loop import WatchdogLoop
 from tidegate_node.node_identity import NodeFacts
 from tidegate_node.startup_checks import EXIT_BUG, EXIT_CONFIGURATION, EXIT_TRY_LATER

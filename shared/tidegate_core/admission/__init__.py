@@ -3,5 +3,5 @@
 Called by: the shard's loops, when a job joins, a run ends, a window opens or an offer comes.
 Authority: the conditions of one transaction on lease, schedule state and limits.
 Rows: runs, permits, queue entries, counters of rates, ledger entries of jobs that end here.
-A limit of several shards has one coordinator, which offers free permits; an offer that nobody takes lapses.
+A limit of several shards has one coordinator, which offers free permits; an unused offer lapses.
 """

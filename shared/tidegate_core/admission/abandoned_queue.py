@@ -1,17 +1,26 @@
-"""What a mark says of a limit's queue, to a job that would end because others wait: whether they do, and for its slots (DESIGN 6).
+"""Decides whether an `abort` job may end because others wait for a limit that has room.
 
-A home looks at the limits that somebody tells it of, and finds by itself those in whose queues somebody waits. Of one that was left
-while the home had no owner, or before it heard that somebody had joined, it hears when the next job joins. A job that aborts joins
-nothing. So before it ends because others wait, it looks whether they do.
+`admit.py` calls this before it ends such a job. It reads the queue and writes nothing, except to close an empty queue.
 
-Those that are there may stand aside for hours, because they wait for another limit as well (`limit_coordinator.py`), and slots may be
-free beyond those that the others are about to have. Blocked jobs do not block others (SEMANTICS 7.2): a job whose turn it would be
-if it waited does so, until its home offers it the slot, and ends at the first look at which it is not its turn any more. Nothing
-but the rows says which of the two it is, so whoever looks next, a successor as well, decides the same.
+A queue mark on the limit says that jobs wait. The mark can be stale: a queue can be abandoned while the owner shard has
+no owner,
+or before the limit coordinator learned of it. A job that aborts never joins the queue, so the coordinator would not
+learn of it
+from that job. So the job reads the queue before it ends.
 
-That a home is silent says nothing: it may have no owner. So a job waits only where the rows say that it has its turn, and of a long
-queue more are read until they say one or the other. Who waited where they do not tell would see the same rows at each look, and do so
-for as long as its time-out lets it. Behind more than are read at all it ends, as `abort` says of a job whose turn nobody can tell.
+The jobs in the queue may yield for hours, because they also wait for another limit (`limit_coordinator.py`). Free
+permits may also
+remain after the other jobs have theirs. Blocked jobs do not block others. So a job that would be granted a permit waits
+until
+the coordinator offers one. It ends at the first decision at which it would not be granted any more. The decision
+depends on
+rows only, so a successor decides the same.
+
+A silent coordinator proves nothing: its shard may have no owner. So a job waits only if the rows show that it would be
+granted.
+A long queue is read further until the rows decide. If the job waited without that proof, each decision would see the
+same rows
+until the pending time-out. If even the longest read does not decide, the job ends, as `abort` says.
 """
 
 from __future__ import annotations
@@ -28,14 +37,18 @@ from tidegate_core.writes.limit_permits import close_queue, owner_shard_of
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 ROWS_MAX = 100
-"""Of a queue that are looked at first, a read of some 25 KB: as good as always they tell."""
+"""Queue entries of the first read, about 25 KB. They nearly always decide."""
 LONG_ROWS_MAX = 1_000
-"""Of a queue that are looked at where these do not tell: some 250 KB; its home reads all of it each second. A schedule has about eight
-jobs in a queue at most, so more than a hundred schedules have to wait for one limit before these do not tell either."""
+"""Queue entries of the second read, about 250 KB, when the first read does not decide. The limit coordinator reads the
+whole queue
+each second. A schedule has about eight jobs in a queue at most. So more than a hundred schedules must wait for one
+limit before
+these entries do not decide either.
+"""
 
 
 class AbandonedQueue(Exception):
-    """Nobody waits for a limit that is marked: close its queue, and decide again."""
+    """A limit has a queue mark, but no job waits. Close the queue and decide again."""
 
     def __init__(self, limit: Key, mark: str) -> None:
         super().__init__(limit, mark)
@@ -44,22 +57,25 @@ class AbandonedQueue(Exception):
 
 
 def would_be_granted(unit: UnitOfWork, limit: Key, mine: QueueEntry, shards: int, now: int) -> bool:
-    """Whether the limit's home would offer the job a slot: one read of the queue, wherever it lies, for a job that would end
-    although the limit has room; two of a long one whose first rows do not tell.
+    """Whether the limit coordinator would offer the job a permit.
 
-    What it finds is a little younger than the limit's item, and gives nothing away: who is taken for one whose turn it is waits
-    for the home's word.
+    Called for a job that would end although the limit has room. It reads the queue once, on any shard, and twice if the
+    queue is
+    long and its first rows do not decide.
+
+    The queue is read a little later than the limit's item. That is safe: the answer grants nothing, the job only waits
+    for an offer.
 
     Args:
-        unit: Has read the limit's item.
-        limit: It has room, and a mark.
-        mine: The job's row as it is in the queue, or would be, if the job does not stand aside.
-        shards: Of the cluster.
+        unit: Unit of work that has read the limit's item.
+        limit: Key of a limit that has room and a queue mark.
+        mine: The job's queue entry, stored or hypothetical; as if the job does not yield.
+        shards: Number of shards of the cluster.
         now: The present.
 
     Raises:
-        AbandonedQueue: Nobody is there.
-        NotAtHand: It was not read yet; it is read after the limit's item, as its home does.
+        AbandonedQueue: No job is in the queue.
+        NotAtHand: The queue was not read. The caller reads it after the limit's item, as the coordinator does.
     """
     state = SharedLimit.of(unit.item(limit)).at(now)
     home = owner_shard_of(limit, shards)
@@ -69,31 +85,33 @@ def would_be_granted(unit: UnitOfWork, limit: Key, mine: QueueEntry, shards: int
             raise AbandonedQueue(limit, state.queued)
         rows = [from_item(QueueEntry, item) for item in found]
         if not _leaves_a_slot(state, rows, mine, home):
-            return False  # Whatever lies behind these: it would only take more.
+            return False  # Further rows would only take more permits.
         if len(rows) < most or _is_all_that_counts(state, rows, mine, home):
             return True
     return False
 
 
 def _leaves_a_slot(state: SharedLimit, rows: Sequence[QueueEntry], mine: QueueEntry, home: int) -> bool:
-    """Whether these rows of the queue leave the job a slot."""
+    """Whether these queue entries leave a permit for the job."""
     others = [row for row in rows if row.job_id != mine.job_id]
     line = in_line(state, sorted([*others, mine], key=lambda row: row.key(home).sk))
-    # Words of others lapse at the home's next look: of jobs that are gone, and of those that stand aside behind the first of these.
+    # The coordinator's next pass ends other offers: those to jobs that are gone, and those to jobs that yield after the
+    # first that yields.
     words = state.offered & {row.job_id for row in line}
     return mine.job_id in grantable_entries(replace(state, offered=words), line)
 
 
 def _is_all_that_counts(state: SharedLimit, rows: Sequence[QueueEntry], mine: QueueEntry, home: int) -> bool:
-    """Whether the rows behind these, the first of a queue, take nothing from the job: they come behind it, and none has a word."""
+    """Whether the unread rest of the queue takes no permit from the job: it comes later in the order and has no offer."""
     comes_before = mine.key(home).sk <= rows[-1].key(home).sk
     return comes_before and state.offered <= {row.job_id for row in rows}
 
 
 def close_abandoned(unit: UnitOfWork, found: AbandonedQueue) -> None:
-    """Closes the queue, instead of all that the decision has written; once that is in the store it decides again.
+    """Closes the queue in place of all that the decision has written. The decision runs again after the commit.
 
-    Any shard's owner may: each who joins leaves a mark of its own, so under the one that was seen nobody has.
+    Any shard's owner may close it. Each job that joins writes a unique queue mark, so the condition on the old mark
+    excludes a race.
     """
     unit.drop()
     unit.apply(close_queue(found.limit, found.mark))

@@ -1,6 +1,8 @@
-"""Admission: a job whose constraints hold becomes a run, with all its permits, in one transaction (I4, I7).
+"""Admission: a job without blockers becomes a run, with all its permits, in one transaction (I4, I7).
 
-Check and act are the same write: what this decision read is what the transaction's conditions demand.
+Called by the admission scheduler, and by dry runs that are never written. It writes runs, permits, queue entries and
+ended jobs.
+Check and act are one write: the transaction's conditions demand the rows that the decision has read.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ from typing import NamedTuple
 
 from tidegate_core.admission import overlap_rules, permits
 from tidegate_core.admission.abandoned_queue import AbandonedQueue, close_abandoned, would_be_granted
-from tidegate_core.admission.catch_up_throttle import CatchUpThrottle
 from tidegate_core.admission.eligibility import (
     Blocker,
     constraint_blockers,
@@ -23,7 +24,7 @@ from tidegate_core.admission.eligibility import (
     unmet_text,
 )
 from tidegate_core.admission.overlap_enforcement import holders_of, settle_jobs
-from tidegate_core.admission.pending_timeout import after_pending_timeout, served_until
+from tidegate_core.admission.pending_timeout import CatchUpThrottle, after_pending_timeout, served_until
 from tidegate_core.language.definitions.priority import Priority
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.targets.argument_templates import Unresolved
@@ -55,62 +56,72 @@ from tidegate_core.writes.limit_permits import key_of
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 ADMITTED_TOGETHER = 8
-"""Jobs of one schedule in one decision: four actions each, and a schedule has one decision under way."""
+"""Jobs of one schedule in one decision: each takes four actions, and a schedule has one decision at a time."""
 ASKED_TOGETHER = 8
-"""Jobs of one schedule in the queue of a shared limit: those behind them come after them in any case, and as soon as one of
-these goes the next one joins.
-"""
+"""Jobs of one schedule in the queue of a shared limit. Later jobs come after them in any case. As soon as one of them
+leaves, the next joins."""
 ASKED_APART = 32
-"""Jobs of one schedule that wait at a time, each for limits of its own: of keys there is one for each value, and who waits for one keeps
-nobody from another. Each look reads the limits of all of them.
+"""Jobs of one schedule that wait at a time, each for different limits. A keyed limit exists for each value of its key,
+so jobs of different
+keys do not block each other. Each decision reads the limits of all these jobs.
 """
 LINE_MAX = 500
-"""Jobs in line of which a look asks whether they need other limits than those before them."""
+"""Waiting jobs that a decision checks for limits that differ from those of earlier jobs."""
 REVISIONS_PER_ATTEMPT = 1_000_000
-"""More than one attempt ever writes its run's item. An attempt that a suspend took back leaves no item behind, and writes of it
-that come late must not fit to the next one's."""
+"""More than one attempt ever writes its run's item. A suspend deletes the item of a parked attempt. A late write of
+that attempt
+must not match the item of the next one.
+"""
 ADMITTED_WITHIN_MS = 10_000
-"""What was judged by the clock, a window or a rate, is judged anew when the store has given no answer for so long: hours later a program
-would start out of its window, and a rate would not count it any more."""
+"""A window or a rate is judged by the clock. If the store has not answered for this long, the admission is decided
+again. Hours later the
+program would start outside its window, and a rate would no longer count it.
+"""
 WAITING_ACTIONS = 16
-"""Behind so many actions a look has no further job wait: one whose places in up to 16 queues have moved takes up to 65, with the marks."""
+"""After this many actions a decision adds no further job to queues. A job whose places in up to 16 queues have moved
+takes up to 65
+actions, with the queue marks.
+"""
 LEFT_ACTIONS = 45
-"""Behind so many actions a look has nobody else leave its queues: a job stands in up to 16."""
+"""After this many actions a decision removes no further job from its queues. A job is in up to 16 queues."""
 CANCEL_AGAIN_MS = 10_000
-"""A run that has to end for a job that waits is asked for again: whoever asked first may have fallen."""
+"""A run that must end for a waiting job is cancelled again after this time: the owner that sent the first cancel may
+have died."""
 NEVER = 1 << 62
 
 
 class _Waiting(NamedTuple):
-    """A job that is not admitted at this look."""
+    """A job that this decision does not admit."""
 
     job: Job
     unmet: list[Blocker]
     needs: list[asking.LimitRequest]
     priority: Priority
     deadline: int
-    """When its pending time-out is over."""
+    """End of its pending time-out."""
     alone: bool = False
-    """Its admission may hold back those behind it: a slot that one of them was offered could stand free for nobody."""
+    """Whether its admission may block jobs after it: a permit offered to one of them could stay unused."""
 
     @property
     def queues(self) -> bool:
-        """Whether shared limits are all that it waits for. Else a slot would stand free for it while others could have it."""
+        """Whether shared limits are its only blockers. Otherwise an offered permit would stay unused while other jobs
+        could take it.
+        """
         return all(each.is_shared for each in self.unmet)
 
     @property
     def waits_for_limits_only(self) -> bool:
-        """Whether it could go if enough runs ended, and is not forced."""
+        """Whether the job could start if enough runs ended, and is not forced."""
         return not self.job.force_overlap and all(each.is_limit for each in self.unmet)
 
 
 class _Holder(NamedTuple):
-    """A job that holds up those of its version and class behind it.
+    """A job that blocks later jobs of its version and class.
 
     Attributes:
-        catch_up: It makes up for the past.
-        priority: Of its version.
-        alone: As of `_Waiting`: it holds up those of lower classes too.
+        catch_up: Whether it is a catch-up job.
+        priority: Priority of its version.
+        alone: As in `_Waiting`; it also blocks jobs of lower classes.
     """
 
     version: int
@@ -120,19 +131,20 @@ class _Holder(NamedTuple):
 
 
 def _nobody(run_id: str) -> None:
-    """For decisions on a desk, which has no runs to cancel."""
+    """For dry runs, which have no runs to cancel."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdmitNext:
-    """Decides on the first waiting jobs of a schedule, in the order of `job_order.py`; what cannot go now waits as overlap says.
+    """Decides on the first waiting jobs of a schedule, in the order of `job_order.py`. Jobs that cannot start wait, or
+    end by the overlap policy.
 
     Attributes:
-        decided: Called when that is in the store, with whether the jobs behind them can be decided on now.
-        most: Jobs to decide on.
-        cancel: Called with each run that has to end for a job that waits (`cancel_running`).
-        looked_at: The job that was decided on last; of a decision on one it says whose fault it is that it cannot be taken.
-        waiting_actions: Behind so many actions it has no further job wait. A look that is never written need not be bounded so.
+        decided: Callback after the commit: whether the next jobs can be decided on now.
+        most: Number of jobs to decide on.
+        cancel: Callback for each run that must end for a waiting job (`cancel_running`).
+        looked_at: Job that was decided on last. When a decision on one job fails, this names the job at fault.
+        waiting_actions: Number of actions after which no further job is added to queues. A dry run needs no such bound.
     """
 
     ref: str
@@ -150,12 +162,14 @@ class AdmitNext:
 
     @property
     def stale(self) -> tuple[Key, ...]:
-        """Limits that other shards' owners write too, and rows that their homes may have taken away."""
+        """Limits that owners of other shards also write, and queue entries that the limit coordinators may have
+        removed.
+        """
         limits = self.memory.shared_limits(self.ref)
         if not limits:
             return ()
         asking = [job for job_id in self.memory.waiting(self.ref) if (job := self.memory.jobs[job_id]).asked]
-        # Some of them may be passed over: those behind them are looked at as well.
+        # Some of these jobs may be skipped, and then later ones are decided on.
         return (*limits, *(key_of(text) for job in asking[: 2 * ASKED_APART] for text in job.asked))
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
@@ -164,7 +178,7 @@ class AdmitNext:
         goes_on = False
         self.looked_at.clear()
         if state is not None and admits(state) and not unit.controls.covers(namespace):
-            unit.items(self.stale)  # One read, instead of one for each that is asked for below.
+            unit.items(self.stale)  # One read instead of one for each key used below.
             try:
                 goes_on = self._decide_first(unit, state, now)
             except AbandonedQueue as found:
@@ -172,19 +186,21 @@ class AdmitNext:
                 return
         elif state is not None and parks(state):
             most = 1 if self.most == 1 else overlap_rules.SETTLED_TOGETHER
-            # What a resume has cut, and not ended yet, is merged with nothing that goes on.
+            # Jobs that a resume has cut from the backlog, but not ended, are not merged with jobs that stay.
             jobs = [job for job in self._waiting_jobs(unit, state, now) if not awaits_backlog_cut(state, job)]
             goes_on = settle_jobs(unit, self.memory, jobs, most, now, self._look_at, parked=True)
         unit.after(lambda: self.decided(goes_on))
 
     def _decide_first(self, unit: UnitOfWork, state: ScheduleState, now: int) -> bool:
-        """Goes through the jobs in order; returns whether there may be more to do.
+        """Goes through the jobs in order; returns whether more can be done now.
 
-        The first that has to wait is the last of its version and class that is looked at, unless shared limits are all that it waits for:
-        those behind it then join their queues as well, and one of them may have been offered a slot before it. Of a crowd the first few do,
-        and those that need none of the limits which these wait for. One that makes
-        up for the past, and waits for another such run, holds up nobody. Of those behind it the ones that have waited too long are
-        looked at: what stands before them may wait for longer.
+        The first job that must wait blocks the later jobs of its version and class, unless shared limits are its only
+        blockers. In that
+        case the later jobs also join their queues, because one of them may get an offer earlier. Of many such jobs only
+        the first few join, and those
+        that need none of the limits that these wait for. A catch-up job that waits for another catch-up run blocks no
+        job. Later
+        jobs are still checked for their time-outs, because earlier jobs may be allowed to wait longer.
         """
         gone, waiting, paced = set[str](), list[_Waiting](), list[_Waiting]()
         held_up_by, passed_by, behind = set[_Holder](), list[str](), list[str]()
@@ -194,7 +210,9 @@ class AdmitNext:
             if self._is_enough(gone) and (pacing.turn is None or not known.catch_up):
                 break
             if paced and not known.asked and pacing.hold_of(known) is not None:
-                continue  # The first of them tells what all wait for: they are not read, there may be more than the view holds.
+                # The first job reports the reason for all. The others are not read, because there may be more than the
+                # shard's view holds.
+                continue
             if held_up_by and self._is_held_up(unit, state, known, held_up_by):
                 behind.append(job_id)
                 continue
@@ -215,8 +233,8 @@ class AdmitNext:
             assert spec is not None
             job = pacing.start_turn(job, spec.pending_timeout, now)
             if self._is_enough(gone):
-                self.looked_at[:] = before  # It can be read: what cannot be written from here on is another one's.
-                unit.put(job, job.key(unit.shard))  # It is in its turn, also for whoever decides on it next.
+                self.looked_at[:] = before  # The job is readable, so a later write error belongs to another job.
+                unit.put(job, job.key(unit.shard))  # Stored, so that the next decision sees the job in its turn too.
                 break
             waits = self._decide_one(unit, state, spec, job, now, ahead=sum(each.queues for each in waiting))
             if waits is None:
@@ -224,7 +242,8 @@ class AdmitNext:
                 pacing.note_end(job, has_run=unit.record(Run, keys.run(unit.shard, job.id)) is not None)
                 continue
             if waiting and self.most == 1:
-                self.looked_at[:] = before  # It has not gone: nothing of it is written beside the first one that waits.
+                # The job was not admitted, so nothing is written about it together with the first waiting job.
+                self.looked_at[:] = before
                 passed_by.append(job_id)
                 continue
             waiting.append(waits)
@@ -234,7 +253,7 @@ class AdmitNext:
             return True
         if (passed_by or behind) and self._decide_overdue(unit, state, [*passed_by, *behind], waiting, now):
             return True
-        # One tells what all of them wait for. Those in queues leave them: a slot would stand free for nobody.
+        # One job reports the reason for all. Jobs in queues leave them, because an offer to them would stay unused.
         waiting += [each for number, each in enumerate(paced) if number == 0 or each.job.asked]
         if waiting and self._settle(unit, state, waiting[0], gone, now):
             return True
@@ -245,10 +264,11 @@ class AdmitNext:
         return bool(held_up_by) and self._leave_queues(unit, behind, {waits.job.id for waits in waiting})
 
     def _line(self, unit: UnitOfWork, state: ScheduleState) -> list[Job]:
-        """Returns the jobs that go on, as memory has them, in the order in which they are decided on.
+        """Returns the jobs that stay, as the cache has them, in decision order.
 
-        The request that ended a job ends the schedule's jobs page by page. Jobs that it has not ended yet, or cannot end, hold up nobody. They
-        are not read: there may be thousands.
+        A request that ends a schedule's jobs does so page by page. Jobs that it has not ended yet, or cannot end, block
+        no job. They are not read,
+        because there may be thousands.
         """
         known = [self.memory.jobs[job_id] for job_id in self.memory.waiting(self.ref)]
         going_on = [job for job in known if job.generation >= oldest_kept_generation(state)]
@@ -260,18 +280,21 @@ class AdmitNext:
             try:
                 spec = spec_of(unit, state.namespace, state.name, version_of(state, version))
             except ValueError:
-                return "lowest"  # A definition that cannot be read fails the decision on its own jobs, not on those before them.
+                # An unreadable definition must fail only the decision on its own jobs, not on earlier jobs.
+                return "lowest"
             assert spec is not None
             return spec.priority
 
         return by_class(line, priority_of)
 
     def _is_held_up(self, unit: UnitOfWork, state: ScheduleState, known: Job, held_up_by: AbstractSet[_Holder]) -> bool:
-        """Whether a job waits behind one that holds up those behind it.
+        """Whether an earlier job blocks this one.
 
-        Under `allow` jobs stand beside one another: what the same constraints hold up is held up together, and what an update has let finish
-        waits for its own. A job is held up by its class only: a delay of what is due now says nothing of what makes up for the past, and
-        on-time jobs that come without end would keep that waiting for ever.
+        Under `allow` jobs are independent: jobs of one version have the same constraints and are blocked together. Jobs
+        that an update lets finish wait for their own
+        constraints. A job is blocked only by jobs of its class. A delay of on-time jobs says nothing about catch-up
+        jobs, and a steady
+        flow of on-time jobs would block catch-up for ever.
         """
         version, catch_up = version_of(state, known.version), bool(known.catch_up)
         if any(each.version == version and (each.alone or each.catch_up == catch_up) for each in held_up_by):
@@ -291,11 +314,12 @@ class AdmitNext:
         waiting: Sequence[_Waiting],
         now: int,
     ) -> bool:
-        """Whether a job comes behind those that wait, whatever else: a limit that it needs is one that they wait for.
+        """Whether a job needs a limit that earlier jobs already wait for, so that it need not be decided on now.
 
-        Without a read: there may be thousands. The first few are looked at in any case, so that as many slots are taken at once.
+        It reads no rows, because there may be thousands of jobs. The first few jobs are always decided on, so that
+        several permits can be taken at once.
         """
-        # A decision on one job is what is tried when one on several has failed: it has to show whose fault it is.
+        # A decision on one job is the retry after a failed decision on several: it must show which job is at fault.
         mine = sum(bool(each.job.catch_up) == bool(known.catch_up) for each in waiting)
         if mine < (1 if self.most == 1 else ASKED_TOGETHER):
             return False
@@ -308,7 +332,7 @@ class AdmitNext:
         try:
             return any(permits.limit_key(unit.shard, each) in waited_for for each in permits.limits_of(spec, job))
         except Unresolved:
-            return False  # It ends.
+            return False  # The decision on the job ends it.
 
     def _decide_overdue(
         self,
@@ -318,9 +342,10 @@ class AdmitNext:
         waiting: list[_Waiting],
         now: int,
     ) -> bool:
-        """Looks at those behind the first that has to wait whose own time-out has passed; returns whether one of them is gone.
+        """Decides on blocked jobs whose own time-out has passed; returns whether one of them was admitted or ended.
 
-        Their deadlines may be earlier than those of jobs before them: of one that was forced, or made under a longer time-out.
+        Their deadlines may be earlier than those of jobs before them, if an earlier job was forced or created under a
+        longer time-out.
         """
         first, following = waiting[0], NEVER
         for job_id in behind:
@@ -328,7 +353,7 @@ class AdmitNext:
             if (
                 known.generation < oldest_kept_generation(state)
                 or unit.drops(state.namespace, known.satisfied_at)
-                or known.catch_up  # Its time-out is that of a turn, which others have part in.
+                or known.catch_up  # Its time-out is that of the turn, which other jobs share.
             ):
                 continue
             present = rebind_job(state, known, now)
@@ -342,7 +367,9 @@ class AdmitNext:
                 following = min(following, deadline)
                 continue
             if spec.pending_timeout_action == "alert":
-                continue  # The first in line is told of; the others are not read, there may be more than the view holds.
+                # Only the first job raises the alert. The others are not read, because there may be more than the
+                # shard's view holds.
+                continue
             if spec.pending_timeout_action == "force" and len(waiting) >= ASKED_TOGETHER:
                 continue
             stored = unit.record(Job, known.key(unit.shard))
@@ -362,9 +389,9 @@ class AdmitNext:
         return False
 
     def _leave_queues(self, unit: UnitOfWork, behind: Sequence[str], staying: AbstractSet[str]) -> bool:
-        """Has those behind one that holds them up leave the queues that they stood in; returns whether some are left for the next look.
+        """Removes blocked jobs from their queues; returns whether some are left for the next decision.
 
-        Each would be offered its slot in turn, and nobody here would look at it before the offer lapses.
+        Each would get an offer in turn, and no decision here would use it before it lapses.
         """
         left = 0
         for job_id in behind:
@@ -382,19 +409,20 @@ class AdmitNext:
         self.looked_at[:] = [job_id]
 
     def _is_enough(self, gone: AbstractSet[str]) -> bool:
-        """Whether one transaction holds no more; it takes one permit of a limit that other shards write too."""
+        """Whether the transaction is full: it takes one permit of a limit that other shards also write."""
         return len(gone) >= self.most or (bool(gone) and bool(self.memory.shared_limits(self.ref)))
 
     def _settle(
         self, unit: UnitOfWork, state: ScheduleState, first: _Waiting, gone: AbstractSet[str], now: int
     ) -> bool:
-        """Has overlap judge the jobs that have to wait; returns whether it ends some of them.
+        """Applies the overlap policy to the jobs that must wait; returns whether it ends some of them.
 
         Args:
-            unit: Of this decision.
-            state: Of the schedule.
-            first: The first of them.
-            gone: Jobs that this decision has admitted or ended: it has enough to do, the others end in the next one.
+            unit: Unit of work of this decision.
+            state: State of the schedule.
+            first: First of the waiting jobs.
+            gone: Jobs that this decision has admitted or ended; if there are any, the policy ends jobs only in the next
+                decision.
             now: The present.
         """
         jobs = [job for job in self._waiting_jobs(unit, state, now) if job.id not in gone]
@@ -411,7 +439,7 @@ class AdmitNext:
         return False
 
     def _waiting_jobs(self, unit: UnitOfWork, state: ScheduleState, now: int) -> list[Job]:
-        """Returns those that go on, in their order, as the state makes them."""
+        """Returns the jobs that stay, in order, as the state makes them."""
         return [rebind_job(state, job, now) for job in self._line(unit, state)]
 
     def _decide_one(
@@ -424,16 +452,16 @@ class AdmitNext:
         ahead: int,
         behind: Sequence[Blocker] = (),
     ) -> _Waiting | None:
-        """Returns the job when it waits.
+        """Admits or ends the job, or returns it if it must wait.
 
         Args:
-            unit: Of this decision.
-            state: Of the schedule.
-            spec: Of the job's version.
-            job: As the state makes it.
+            unit: Unit of work of this decision.
+            state: State of the schedule.
+            spec: Definition of the job's version.
+            job: The job as the state makes it.
             now: The present.
-            ahead: Jobs before it that wait for shared limits only.
-            behind: What stands in the way of the first job, where that holds up this one.
+            ahead: Number of earlier jobs that wait for shared limits only.
+            behind: Blockers of the first job, if that job blocks this one.
         """
         try:
             wanted = permits.required_limits(unit, self.memory, spec, job)
@@ -456,7 +484,7 @@ class AdmitNext:
         ahead: int,
         behind: Sequence[Blocker],
     ) -> _Waiting | None:
-        # All that stands in the way, evaluated at one instant (SEMANTICS 7.1).
+        # All blockers are evaluated at one instant.
         unmet = constraint_blockers(unit, spec, job, now, self.memory.loads.seen)
         unmet += permits.unmet_permits(unit, self.memory, wanted, job, ahead, now)
         if not unmet and spec.pending_timeout_action == "abort":
@@ -464,7 +492,7 @@ class AdmitNext:
         deadline = served_until(state, job, self.memory.outages)
         late = after_pending_timeout(unit, spec, job, unmet, deadline, now)
         job, unmet = late.job, late.unmet
-        # Before its own instant in a flexible window nothing ends it: it has not come yet.
+        # Before its instant in a flexible window nothing ends the job.
         is_early = flexible_hold(spec, job, now) is not None
         aborting = None if is_early or late.has_ended else self._aborting(unit, spec, wanted, job, unmet, now)
         if late.has_ended:
@@ -474,7 +502,7 @@ class AdmitNext:
         elif aborting is not None:
             end_job(unit, job, "skipped", aborting.hold.reason_code, now, aborting.hold.reason)
         else:
-            # What asks for a rate first, which it ignores by now, would stand in no limit's queue before the rate has room.
+            # A forced job ignores rates. A request for a rate would keep it out of every queue until the rate has room.
             asked = [each for each in wanted if each.limit.span is None] if late.is_forced else wanted
             needs = permits.needs_of(unit, asked, job, now)
             return _Waiting(job, unmet, needs, spec.priority, deadline, alone=remembered_by(spec) > 0)
@@ -489,7 +517,9 @@ class AdmitNext:
         unmet: Sequence[Blocker],
         now: int,
     ) -> Blocker | None:
-        """Returns what ends the job instead of having it wait: not that others wait for a limit which has a slot for it as well."""
+        """Returns the blocker that ends the job instead of making it wait. Jobs that wait for a limit do not count if
+        it has a permit for this job too.
+        """
         most = {each.key: each.limit.max for each in wanted}
         for each in unmet:
             if not each.aborts:
@@ -505,8 +535,10 @@ class AdmitNext:
     # -- waiting ------------------------------------------------------------------------------------------------------
 
     def _wait(self, unit: UnitOfWork, waiting: Sequence[_Waiting], now: int) -> bool:
-        """Has the jobs wait: in the queues, or for an instant, or until a permit of the schedule's own comes back; returns whether some are
-        left for the next look.
+        """Makes the jobs wait in queues, for an instant, or for a permit of the schedule's own limit.
+
+        Returns:
+            Whether some jobs are left for the next decision.
         """
         places: list[asking.QueueEntries] = []
         before = unit.actions
@@ -523,7 +555,8 @@ class AdmitNext:
             told = job.unmet if is_already_reported(job.unmet, unmet, now) else unmet_text(unmet, now)
             kept = replace(place.job, unmet=told)
             if kept != unit.record(Job, job.key(unit.shard)) or place.wrote:
-                # Also when only its row is written: a late repeat of this transaction must find that the job has moved on.
+                # The job is also written if only a queue entry changes. A late repeat of this transaction must find
+                # that the job has moved on.
                 unit.put(kept, job.key(unit.shard))
             self._look_again(unit, waits, now, place)
         asking.mark(unit, places, self.memory.shards, now)
@@ -531,9 +564,9 @@ class AdmitNext:
 
     def _look_again(self, unit: UnitOfWork, waits: _Waiting, now: int, place: asking.QueueEntries) -> None:
         unmet = waits.unmet
-        # In the queue of a rate its home looks when the rate has room: of all who wait only those that it offers it to wake up.
+        # The coordinator of a rate acts when the rate has room. Only the jobs that get an offer need to wake up.
         until = None if waits.queues else next_check_at(unmet)
-        # A time-out that has passed, and that the job outlives, is nothing to wake up for any more.
+        # A time-out that the job outlived needs no wake-up.
         deadline = waits.deadline if waits.deadline > now else NEVER
         loads = only_loads(unmet)
         sampled = now + SAMPLE_EVERY_MS if loads else NEVER
@@ -570,9 +603,9 @@ class AdmitNext:
 
 
 def _seal(unit: UnitOfWork, job: Job, spec: ScheduleSpec) -> Job:
-    """Launch intent seals the evidence: what comes later belongs to the next job (SEMANTICS 5.4, 5.5).
+    """Seals the evidence at the launch intent: later events belong to the next job.
 
-    What was missing as it fired may have come since.
+    Evidence that was missing when the trigger fired may have arrived since.
     """
     if job.evidence_id is None or job.chunks is not None:
         return job

@@ -1,4 +1,7 @@
-"""What stands in a job's way: all of it, judged at one instant (SEMANTICS 7.1), and how that is told."""
+"""Eligibility: all blockers of a waiting job, judged at one instant, and the text that reports them.
+
+Called by `admit.py`, `permits.py` and `pending_timeout.py`. It reads through the unit of work and writes nothing.
+"""
 
 from __future__ import annotations
 
@@ -23,22 +26,23 @@ from tidegate_core.writes.unit_of_work import UnitOfWork
 
 
 class Blocker(NamedTuple):
-    """One thing that stands in the way: by its own constraint's word the job waits for it, or is aborted by it."""
+    """One reason why a job may not start. The job waits for it, or is aborted by it, as the constraint says."""
 
     hold: Hold
     aborts: bool
     own: str | None = None
-    """Key of the schedule's own limit, if it is that."""
+    """Key of the schedule's own limit, if that limit is the blocker."""
     shared: Key | None = None
-    """Key of the shared limit, if it is that: there is a queue before it."""
+    """Key of the shared limit, if that limit is the blocker. A shared limit has a queue."""
     is_rate: bool = False
-    """It is a shared limit whose permits come back by time."""
+    """Whether the blocker is a shared rate, whose permits come back by time."""
     load: LoadKey | None = None
-    """The load, if it is that."""
+    """Key of the load, if a load is the blocker."""
     behind: Key | None = None
-    """Key of the shared limit, if that has room and others wait for it since longer."""
+    """Key of the shared limit, if the limit has room but other jobs have waited longer for it."""
     is_first_look: bool = False
-    """At its instant the job is looked at, whatever else stands in its way: from then on a constraint can abort it."""
+    """Whether the job must be decided on at the blocker's instant, also with other blockers left. A constraint can
+    abort the job from then on."""
 
     @property
     def is_shared(self) -> bool:
@@ -46,14 +50,16 @@ class Blocker(NamedTuple):
 
     @property
     def is_limit(self) -> bool:
-        """Whether a run has to end for it: that is never ignored, whatever a pending time-out says."""
+        """Whether a run has to end before the blocker goes away. Such a blocker holds even after the pending time-out."""
         return (self.is_shared and not self.is_rate) or self.own is not None
 
 
 def constraint_blockers(
     unit: UnitOfWork, spec: ScheduleSpec, job: Job, now: int, loads: Mapping[LoadKey, LoadSeen]
 ) -> list[Blocker]:
-    """Returns the constraints beside the limits that do not hold; a place in a flexible window is one of them."""
+    """Returns the constraints that block the job, without the limits. A place in a flexible window counts as a
+    constraint.
+    """
     in_window = flexible_hold(spec, job, now)
     unmet: list[Blocker] = []
     if in_window is not None:
@@ -68,29 +74,32 @@ def constraint_blockers(
 
 def _unmet(constraint: Constraint, hold: Hold) -> Blocker:
     load = constraint.key if isinstance(constraint, LoadConstraint) else None
-    # Nobody asks for a load before a job waits for it: that it is not known is no reason to end the job.
+    # A load is sampled only after a job waits for it. So an unknown load is no reason to end the job.
     aborts = constraint.on_unmet == "abort" and hold.reason_code != "load_unknown"
     return Blocker(hold, aborts, load=load)
 
 
 def only_loads(unmet: Sequence[Blocker]) -> list[LoadKey]:
-    """Returns the loads that are waited for, when nothing else but shared limits is: else a sample would be old when needed.
+    """Returns the loads to sample, if loads and shared limits are the only blockers. With other blockers the sample
+    would be old when needed.
 
-    Beside a shared limit a load has to be known: a job stands in its queue only when nothing else is in its way.
+    A job enters the queue of a shared limit only when no other blocker is left. So a load is sampled although the limit
+    is full.
     """
     others = [each for each in unmet if each.load is None and not each.is_shared]
     return [] if others else [each.load for each in unmet if each.load is not None]
 
 
 def unmet_own(unit: UnitOfWork, limit: LimitRef, key: Key, ahead: int, others: Sequence[str] = ()) -> list[Blocker]:
-    """Asks for a permit of the schedule's own; those of the `ahead` jobs before this one are theirs.
+    """Returns the blocker if the schedule's own limit has no permit for the job. The `ahead` jobs before it get theirs
+    first.
 
     Args:
-        unit: Of this decision.
-        limit: The schedule's own.
-        key: Of its item.
-        ahead: Jobs.
-        others: Open runs of the schedule that hold no permit of it.
+        unit: Unit of work of this decision.
+        limit: The schedule's own limit.
+        key: Key of the limit's item.
+        ahead: Number of jobs before this one.
+        others: Open runs of the schedule that hold no permit of the limit.
     """
     own = unit.record(OwnLimit, key)
     holders = tuple(others) if own is None else (*others, *own.holders)
@@ -100,7 +109,7 @@ def unmet_own(unit: UnitOfWork, limit: LimitRef, key: Key, ahead: int, others: S
 
 
 def unmet_shared(state: SharedLimit, limit: LimitRef, key: Key, job: Job) -> list[Blocker]:
-    """Asks for a permit of a limit that other shards take permits of as well."""
+    """Returns the blocker if a limit that other shards also use has no permit for the job."""
     if state.lets_pass(job.id, limit.max):
         return []
     aborts, others_wait = limit.on_unmet == "abort", state.in_use < limit.max
@@ -146,14 +155,15 @@ def _reached(limit: LimitRef, span: Span, state: SharedLimit, others_wait: bool)
     return Hold(until, "rate_reached", reason, values)
 
 
-# -- how it is told -------------------------------------------------------------------------------------------------------
+# -- reports -----------------------------------------------------------------------------------------------------------
 
 
 def is_already_reported(text: str | None, unmet: Sequence[Blocker], now: int) -> bool:
-    """Whether a text says already what stands in the way, and when that can change.
+    """Whether a stored text already names these blockers and the instant at which they can change.
 
-    Numbers may have changed since, such as who holds the permits: a write for each of these would buy nobody anything. Before a
-    rate the instant moves with each admission of others: it is told anew when the one that was told has passed.
+    Numbers such as the holders of permits may differ: a write for each change would help no reader. The instant of a
+    rate moves with
+    each admission of other jobs. So the text of a rate is renewed only after the reported instant has passed.
     """
     if text is None:
         return False
@@ -166,15 +176,17 @@ def is_already_reported(text: str | None, unmet: Sequence[Blocker], now: int) ->
 
 
 def next_check_at(unmet: Sequence[Blocker]) -> int | None:
-    """Before the last of these instants one of them certainly still stands in the way; what has to be looked at earlier says so."""
+    """Returns the instant before which at least one blocker certainly remains. A blocker with `is_first_look` overrides
+    the others.
+    """
     counting = [each for each in unmet if each.is_first_look] or unmet
     return max((each.hold.until for each in counting if each.hold.until is not None), default=None)
 
 
 def unmet_text(unmet: Sequence[Blocker], now: int) -> str:
-    """Returns all that stands in the way; `code` is the first one's, for readers who show one.
+    """Returns all blockers as JSON. `code` is the code of the first blocker, for readers that show only one.
 
-    It stays as it is while the codes do (`is_already_reported`), and its numbers grow old: `at` says since when it stands.
+    The text stays while the codes stay (`is_already_reported`), so its numbers grow old. `at` says when it was written.
     """
     codes = _codes(unmet)
     told = {

@@ -1,16 +1,23 @@
-"""The home of shared limits: their free slots go to the jobs of all shards, first come, first served (DESIGN 6).
+"""Limit coordinator: offers the free permits of shared limits to the jobs of all shards, in queue order.
 
-A limit's home is one shard. Waiting jobs have sorted rows there (`limit_queue_entry.py`); its owner offers free slots in their order
-and pokes the jobs' shards. Nothing here gives a permit: the admission does, on `in_use < max`, so whatever is wrong with an
-offer costs time only. All is derived from the limit's item and the rows: who takes over the shard goes on from there.
+Called by the owner of the limit's owner shard. Waiting jobs have sorted queue entries there (`limit_queue_entry.py`).
+The coordinator
+offers free permits in that order, and sends wake-ups to the jobs' shards. It grants nothing: the admission takes the
+permit on
+`in_use < max`. So a wrong offer costs only time. All state comes from the limit's item and the queue entries, so a
+successor
+continues from them.
 
-- An offer to a job that is gone lapses at once, because its row went with it; one that is not taken up lapses after
-  `OFFER_MS`, together with the row. A job that is still there joins again, at its old place.
-- A job that needs several limits stands aside here while it waits for another one. Of those that do, the first keeps its word, so
-  that it has its turn one day whatever stream passes it; the others give theirs back, and those behind have the slots. A job that
-  stands before it in the order waits for nothing else: for that one the first gives its word back too.
-- A lost poke costs a second while an offer stands, and the shard's sweep (10 s) before that.
-- A limit without queue costs its home nothing: it is not known here.
+- An offer to a job that is gone lapses at once, because its queue entry is gone. An offer that no job takes lapses
+  after
+  `OFFER_MS`, together with the queue entry. A job that still waits joins again at its old place.
+- A job that waits for several limits yields here while another limit is full (`aside`). The first such job keeps its
+  offer,
+  so that later jobs cannot pass it for ever. The others return their offers to the jobs after them. The first job also
+  returns its offer
+  if a job earlier in the order waits for this limit only.
+- A lost wake-up costs one second while an offer is open. Before an offer it costs up to 10 s, until the shard's sweep.
+- The coordinator does not know limits without a queue, so they cost nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +28,7 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from tidegate_core.admission.permit_audit import PermitAudit
+from tidegate_core.admission.limit_upkeep import PermitAudit
 from tidegate_core.engine.operations import Operation
 from tidegate_core.engine.shard_writer import ShardWriter
 from tidegate_core.language.values.derived_ids import shard_of_run
@@ -35,11 +42,11 @@ from tidegate_core.writes.limit_permits import close_queue, lapse_offers, mark_q
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 SERVE_MS: Final = 1_000
-"""Each queue is looked at so often, whatever pokes are lost: a slot that comes back stands idle no longer."""
+"""Time between two passes over a queue. It bounds how long a returned permit stays idle after a lost wake-up."""
 OFFER_MS: Final = 10_000
-"""An offer that nobody takes up goes to the next: longer than a store's bad moment, about as long as a take-over."""
+"""Time until an unused offer lapses: longer than a short store failure, about as long as a take-over."""
 OFFERS_MAX: Final = 16
-"""Offers that stand at a time: with 16 holders the limit's item stays near 1 KB. The next follow as these are taken up."""
+"""Open offers at a time. With 16 of them the limit's item stays near 1 KB. More offers follow as these are taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +54,9 @@ class SeenOffer:
     """An offer, as this owner has seen it.
 
     Attributes:
-        asked_at: Of the job's row; one that the job has written anew renews the offer.
-        since: When this owner saw it first. A successor begins anew: an offer may stand longer, never shorter.
+        asked_at: Time of the job's queue entry; an entry that the job has rewritten renews the offer.
+        since: Time at which this owner first saw the offer. A successor starts again, so an offer may last longer,
+            never shorter.
     """
 
     asked_at: int
@@ -58,7 +66,7 @@ class SeenOffer:
 def lapsed_offers(
     state: SharedLimit, waiters: Mapping[str, QueueEntry], standing: Mapping[str, SeenOffer], now: int
 ) -> list[str]:
-    """Returns the jobs whose offer has lapsed: they are gone, or have not taken it up in time."""
+    """Returns the jobs whose offer has lapsed: the job is gone, or did not take the offer in time."""
 
     def has_lapsed(job_id: str) -> bool:
         waiter, seen = waiters.get(job_id), standing.get(job_id)
@@ -70,9 +78,11 @@ def lapsed_offers(
 
 
 def in_line(state: SharedLimit, waiters: Sequence[QueueEntry]) -> list[QueueEntry]:
-    """Returns those that free slots are for: of those that stand aside only the first, and that one while nobody before it lacks a slot.
+    """Returns the queue entries that compete for free permits.
 
-    The first may be of class `low`, and its other limit busy for hours: a job of class `highest` would wait as long.
+    Of the entries that yield only the first competes, and only while no entry before it lacks a permit. That first
+    entry may be of class
+    `low` and wait for hours for its other limit. Without this rule a job of class `highest` would wait as long.
     """
     first = next((number for number, waiter in enumerate(waiters) if waiter.aside), None)
     if first is None:
@@ -85,16 +95,17 @@ def in_line(state: SharedLimit, waiters: Sequence[QueueEntry]) -> list[QueueEntr
 
 
 def returned_grants(state: SharedLimit, waiters: Sequence[QueueEntry]) -> list[str]:
-    """Returns the jobs that have the word and stand aside for others. Their rows stay: their places are theirs."""
+    """Returns the jobs that must return their offer because they yield. Their queue entries keep their places."""
     line = {waiter.job_id for waiter in in_line(state, waiters)}
     return sorted(waiter.job_id for waiter in waiters if waiter.job_id in state.offered - line)
 
 
 def grantable_entries(state: SharedLimit, waiters: Sequence[QueueEntry]) -> Iterator[str]:
-    """Yields those for whom there is a slot, in the order of the queue.
+    """Yields the jobs that free permits are for, in queue order.
 
-    Schedules of one program may allow different numbers of runs. Whoever stands first is waited for, also when those behind
-    would be content with less room: else a stream of them could keep it waiting for ever.
+    Schedules of one program may set different bounds. If the first job needs more room, the jobs after it wait too.
+    Otherwise
+    a stream of jobs with higher bounds could keep the first job waiting for ever.
     """
     taken = state.in_use + len(state.offered)
     for waiter in waiters:
@@ -107,12 +118,12 @@ def grantable_entries(state: SharedLimit, waiters: Sequence[QueueEntry]) -> Iter
 
 
 def next_offers(state: SharedLimit, waiters: Sequence[QueueEntry]) -> list[str]:
-    """Returns who has the word next, in the order of the queue."""
+    """Returns the jobs that get an offer next, in queue order."""
     return list(islice(grantable_entries(state, waiters), max(0, OFFERS_MAX - len(state.offered))))
 
 
 def full_until_of(state: SharedLimit, waiters: Sequence[QueueEntry]) -> int:
-    """Returns before when a rate has no room for the first of its queue; 0 where time alone does not tell."""
+    """Returns the instant before which a rate has no room for its first queue entry; 0 if time alone does not decide."""
     if not waiters or state.in_use < waiters[0].most:
         return 0
     return state.falls_below(waiters[0].most) or 0
@@ -120,14 +131,14 @@ def full_until_of(state: SharedLimit, waiters: Sequence[QueueEntry]) -> int:
 
 @dataclass(slots=True)
 class Queue:
-    """What is kept of a limit's queue between two looks.
+    """State of a limit's queue between two passes.
 
     Attributes:
-        standing: Offers, by job.
-        under_way: A look is in the lane.
-        again: Something has changed since.
-        full_until: Of a rate: nothing can be offered before, unless somebody says that something has changed. 0 elsewhere.
-        alarm_at: For when the latest look was asked for.
+        standing: Open offers, by job.
+        under_way: Whether a pass is in the shard writer.
+        again: Whether a change has arrived since that pass began.
+        full_until: Instant before which a rate can offer nothing, unless a wake-up reports a change; 0 otherwise.
+        alarm_at: Instant of the last alarm that was set.
     """
 
     standing: dict[str, SeenOffer] = field(default_factory=dict)
@@ -139,13 +150,14 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class ServeLimit:
-    """One look at a limit and its queue: offers lapse, or free slots are offered, or the queue is closed.
+    """One pass over a limit and its queue: offers lapse, or free permits are offered, or the queue is closed.
 
-    The item is read before the rows: whoever has joined before the mark that is read here has a row that is read here.
+    The item is read before the queue entries. So each job that joined before the queue mark read here has an entry that
+    is read here.
 
     Attributes:
-        reminds: Pokes go to all offers, also to those that stand already.
-        served: Called when it is in the store, with whether there is more to do now and whether anybody waits.
+        reminds: Whether wake-ups go to all open offers, and not only to new ones.
+        served: Callback after the commit: whether more can be done now, and whether any job waits.
     """
 
     limit: Key
@@ -161,7 +173,7 @@ class ServeLimit:
 
     @property
     def stale(self) -> tuple[Key, ...]:
-        """All of it is written by other shards' owners; the second key stands for the range of the rows."""
+        """Keys that owners of other shards write. The second key stands for the range of the queue entries."""
         return (self.limit, Key(keys.shard_pk(self.shard), keys.queue_entries_of(self.limit)[0]))
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
@@ -189,9 +201,10 @@ class ServeLimit:
     def _move_queue(
         self, unit: UnitOfWork, state: SharedLimit, rows: Sequence[QueueEntry], offers: Sequence[str], now: int
     ) -> None:
-        """One action on the limit's item a transaction: what is left is done at the next look.
+        """Writes one action on the limit's item; the next pass does the rest.
 
-        What has gathered in a rate goes also where nothing can be offered: more than one write takes out would be there for ever.
+        Expired counts of a rate are taken out even if nothing can be offered. Otherwise they would grow beyond the
+        number that one write can take out.
         """
         expired = state.expired(now)
         if rows and state.queued is None:
@@ -216,7 +229,7 @@ class ServeLimit:
 
 
 class LimitCoordinator:
-    """One per shard: all shared limits whose home it is and before which somebody waits."""
+    """One per shard: coordinates the shared limits that this shard owns and that have a queue."""
 
     def __init__(self, lane: ShardWriter) -> None:
         self._lane = lane
@@ -228,11 +241,13 @@ class LimitCoordinator:
         self._closed = False
 
     def wake(self, limit_pk: str) -> None:
-        """Somebody has joined the limit's queue, or given a permit back."""
+        """A job has joined the limit's queue, or a run has returned a permit."""
         self._look(keys.limit_of(limit_pk))
 
     def sweep(self) -> Operation[None]:
-        """Finds all queues: at recovery, and what lost pokes would have said. With one under way, which the store keeps waiting, none."""
+        """Finds all queues at recovery, and repairs lost wake-ups. It does nothing while an earlier sweep still waits
+        for the store.
+        """
         if self._is_sweeping:
             return
         self._is_sweeping = True
@@ -244,7 +259,7 @@ class LimitCoordinator:
             self.wake(limit_pk)
 
     def close(self) -> None:
-        """No further offers: they are the successor's."""
+        """Stops new offers, because the successor makes them."""
         self._closed = True
 
     def _look(self, limit: Key, *, reminds: bool = False) -> None:
@@ -252,7 +267,8 @@ class LimitCoordinator:
             return
         queue = self._queues.setdefault(limit, Queue())
         if queue.under_way:
-            queue.again = queue.again or not reminds  # It may have been read before what it was poked for.
+            # The pass under way may have read the limit before the change that the wake-up reports.
+            queue.again = queue.again or not reminds
             return
         queue.under_way, queue.again = True, False
         served = partial(self._served, limit)
@@ -273,7 +289,7 @@ class LimitCoordinator:
             self._audit.forget(limit)
 
     def _has_room(self, limit: Key) -> None:
-        """Time has passed for admissions that a rate counted."""
+        """Enough time has passed for counted admissions of a rate to expire."""
         if limit in self._queues and self._queues[limit].full_until <= self._host.now:
             self._look(limit)
 

@@ -1,6 +1,8 @@
-"""Overlap takes effect: which of a schedule's jobs that have to wait, or are parked, end, and which stand for others (SEMANTICS 4).
+"""Applies the overlap policy to a schedule's waiting or parked jobs.
 
-What each policy makes of them is in `overlap_rules.py`; here is whom it judges. Called by the admission, which has let go what can go.
+`admit.py` calls this after it has admitted the jobs that can start. It selects the jobs to judge, applies the policy
+(`overlap_rules.py`)
+and writes the jobs that end or stand for others.
 """
 
 from __future__ import annotations
@@ -30,22 +32,24 @@ def settle_jobs(
     parked: bool = False,
     only_asks: bool = False,
 ) -> bool:
-    """Ends some of a schedule's jobs, as their overlap says; returns whether there was one to end.
+    """Ends some of a schedule's jobs, as their overlap policy says; returns whether there was a job to end.
 
-    Those of each version are judged by its own policy: where an update lets the old ones finish, the new ones are not theirs.
+    Each version's policy judges the jobs of that version only. So jobs of an old version that an update lets finish are
+    not judged together
+    with new ones.
 
     Args:
-        unit: Of this decision.
-        memory: Knows the runs that are open.
-        jobs: All that wait, in their order, as the schedule's state makes them.
-        most: Jobs that may end.
+        unit: Unit of work of this decision.
+        memory: Cache that knows the open runs.
+        jobs: All waiting jobs, in order, as the schedule's state makes them.
+        most: Number of jobs that may end.
         now: The present.
-        ends: Called with each that is to end.
-        parked: The schedule is held: nothing runs, and what is parked stays within `max_pending`.
-        only_asks: Ends none: the decision has enough to do.
+        ends: Callback for each job that is about to end.
+        parked: Whether the schedule is held: no run starts, and the parked jobs stay within `max_pending`.
+        only_asks: Whether to end no job, because the decision already has enough to write.
 
     Raises:
-        TooLarge: Another decision of this transaction has written one of them.
+        TooLarge: Another decision of this transaction has written one of the jobs.
     """
     unit.require_untouched(job.key(unit.shard) for job in jobs)
     for version in dict.fromkeys(job.version for job in jobs):
@@ -68,7 +72,7 @@ def settle_jobs(
 
 
 def holders_of(unit: UnitOfWork, memory: ShardCache, spec: ScheduleSpec) -> tuple[str, ...]:
-    """Returns the runs that are open, as overlap counts them: also those for which no limit held when they were admitted.
+    """Returns the open runs that overlap counts, also runs that were admitted without a limit.
 
     Raises:
         TooLarge: As `permits.open_without_permit`.
@@ -84,7 +88,7 @@ def _settled(
     if spec.overlap == "allow":
         return overlap_rules.PolicyOutcome()
     if spec.overlap == "skip":
-        # Before its own instant in a flexible window an occurrence is not beside anything yet.
+        # Before its instant in a flexible window a job cannot overlap with a run.
         jobs = [job for job in jobs if flexible_hold(spec, job, now) is None]
     holders = holders_of(unit, memory, spec)
     blockers = holders if len(holders) >= permits.own_limit(spec).max else ()

@@ -1,11 +1,11 @@
-"""Overlap: what becomes of a schedule's jobs that have to wait, one function for each word (SEMANTICS 4).
+"""Overlap policies: decide which waiting jobs end, and which job stands for them. One function for each policy.
 
-Pure: given the jobs that wait and the runs that are open, which jobs end, and which one stands for others from now on. A job that
-can go is never judged here. `skip` acts when as many runs are open as may be; the others keep what waits small, whatever it
-waits for. Jobs that were forced are beside all of this.
+Pure: the input is the waiting jobs and the open runs. Jobs that can start are never judged here. `skip` acts when the
+concurrency limit
+is reached. The other policies bound the number of waiting jobs, for any blocker. Forced jobs are not judged.
 
-A job that takes the place of another one takes its place in the queues as well, and its pending time-out: else a short period
-would always send the newest to the end of a long queue, none would ever come to its turn, and none would wait too long.
+A job that replaces another takes over its queue place and its pending time-out. Otherwise a short period would send
+the newest job to the end of a long queue each time: no job would reach the front, and no job would time out.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tidegate_core.rows.job import Job
 from tidegate_core.rows.run import Run
 
 SETTLED_TOGETHER: Final = 10
-"""Jobs that one transaction ends so: up to seven actions each, with evidence and places in queues."""
+"""Jobs that one transaction ends: each takes up to seven actions, with evidence and queue entries."""
 
 
 class Ended(NamedTuple):
-    """A job that ends without a run, as the ledger has it."""
+    """A job that ends without a run, as the ledger records it."""
 
     job: Job
     disposition: str
@@ -36,11 +36,11 @@ class Ended(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PolicyOutcome:
-    """What becomes of the jobs that wait; what is left of them waits on.
+    """Result of a policy; the remaining jobs keep waiting.
 
     Attributes:
-        ended: Those that end now; further ones may follow at the next look.
-        kept: The job that takes their place, as it is from now on; None when nobody takes it.
+        ended: Jobs that end now; the next decision may end more.
+        kept: New state of the job that replaces them; None if no job does.
     """
 
     ended: tuple[Ended, ...] = ()
@@ -49,12 +49,12 @@ class PolicyOutcome:
 
 @dataclass(frozen=True, slots=True)
 class PolicyInput:
-    """What is to be judged.
+    """Input of a policy.
 
     Attributes:
-        jobs: Those that wait, in their order, without the forced ones.
-        blockers: Runs of the schedule that are open, when they are as many as may be; else none.
-        most: Jobs that may end.
+        jobs: Waiting jobs in order, without the forced ones.
+        blockers: Open runs of the schedule if the concurrency limit is reached; empty otherwise.
+        most: Number of jobs that may end.
     """
 
     spec: ScheduleSpec
@@ -66,15 +66,15 @@ class PolicyInput:
 def apply_policy(
     spec: ScheduleSpec, jobs: Sequence[Job], blockers: Sequence[str], most: int = SETTLED_TOGETHER
 ) -> PolicyOutcome:
-    """Returns what the schedule's overlap makes of its jobs that wait."""
+    """Applies the schedule's overlap policy to its waiting jobs."""
     mine = [job for job in jobs if not job.force_overlap]
     return _POLICIES[spec.overlap](PolicyInput(spec, mine, blockers, most))
 
 
 def settle_parked(spec: ScheduleSpec, jobs: Sequence[Job], most: int = SETTLED_TOGETHER) -> PolicyOutcome:
-    """Returns the same while the schedule is held: what runs is nothing to do with it, and the backlog has its bound.
+    """Applies the policy while the schedule is held: open runs do not count, and the backlog stays bounded.
 
-    Also under policies that know no queue: a period of seconds would make thousands of jobs in a day.
+    Policies without a queue are bounded too: a period of seconds would create thousands of jobs in a day.
     """
     mine = [job for job in jobs if not job.force_overlap]
     policy = _queue if spec.overlap in {"allow", "skip"} else _POLICIES[spec.overlap]
@@ -96,10 +96,11 @@ def _skip(waiting: PolicyInput) -> PolicyOutcome:
 
 
 def _keep_latest(waiting: PolicyInput) -> PolicyOutcome:
-    """Also `cancel_running`, which beside that ends what runs (`to_cancel`).
+    """Also serves `cancel_running`, which in addition ends open runs (`to_cancel`).
 
-    From the newest backwards: whoever is left when this stops waits before the one that takes the others' places. With the
-    oldest first that one would overtake those, and they would run behind it.
+    The newest jobs end first. If `most` stops this early, the remaining older jobs come before the job that replaces
+    the others. If the oldest
+    ended first, that job would overtake the remaining ones, and they would run after it.
     """
     if len(waiting.jobs) < 2:
         return PolicyOutcome()
@@ -122,7 +123,7 @@ def _queue(waiting: PolicyInput) -> PolicyOutcome:
     if waiting.spec.on_overflow == "coalesce":
         return _merged(waiting.jobs, most, "max_pending")
     detail = f"{waiting.spec.max_pending} jobs of the schedule wait already"
-    # A job that makes up for the past takes no on-time job's place in a full queue.
+    # A catch-up job does not displace an on-time job in a full queue.
     newest = sorted(waiting.jobs, key=lambda job: (bool(job.catch_up), *_by_nominal(job)))[-most:]
     return PolicyOutcome(tuple(Ended(job, "skipped", "max_pending", detail) for job in newest))
 
@@ -138,10 +139,11 @@ _POLICIES: Final[Mapping[Overlap, Callable[[PolicyInput], PolicyOutcome]]] = {
 
 
 def _merged(jobs: Sequence[Job], most: int, reason: str) -> PolicyOutcome:
-    """Merges jobs whose data adjoin into the last of them, which stands for all that they stood for: the newest that do.
+    """Merges the newest jobs with adjoining data into the last of them, which then stands for all of them.
 
-    Only jobs of a time trigger: evidence belongs to one job, and who asked for a run by hand waits for that very one. From
-    the newest backwards, so that the instants in between are all its own however often this stops.
+    Only jobs of a time trigger are merged. Evidence belongs to one job, and a manual run was requested for that very
+    job. The newest jobs are merged
+    first, so that the merged job covers an unbroken range even if `most` stops this early.
     """
     of_time = sorted((job for job in jobs if job.trigger == "time"), key=_by_nominal)
     unbroken = _newest_unbroken(of_time)
@@ -152,7 +154,7 @@ def _merged(jobs: Sequence[Job], most: int, reason: str) -> PolicyOutcome:
 
 
 def _newest_unbroken(jobs: Sequence[Job]) -> Sequence[Job]:
-    """Returns the newest of these jobs, in their order, between whose data nothing lies that went by itself, if there are two."""
+    """Returns the newest jobs whose data intervals adjoin, in order; empty if there are fewer than two."""
     end = len(jobs)
     for begin in range(end - 1, -1, -1):
         if begin == 0 or not _adjoin(jobs[begin - 1], jobs[begin]):
@@ -163,14 +165,16 @@ def _newest_unbroken(jobs: Sequence[Job]) -> Sequence[Job]:
 
 
 def _adjoin(job: Job, following: Job) -> bool:
-    """Whether the data of the one begin where those of the other end; what has no data interval has no gap either."""
+    """Whether the data of the second job begin at or before the end of the first. Jobs without a data interval always
+    adjoin.
+    """
     if job.interval_end is None or following.interval_start is None:
         return True
     return following.interval_start <= job.interval_end
 
 
 def merged_job(latest: Job, merged: Sequence[Job]) -> Job:
-    """Returns the job as it stands for all that these stood for, with their data interval and their place in queues."""
+    """Returns the latest job as it stands for all of these: with their data interval and their queue place."""
     together = [*merged, latest]
     starts = [job.interval_start for job in together if job.interval_start is not None]
     return replace(
@@ -182,7 +186,7 @@ def merged_job(latest: Job, merged: Sequence[Job]) -> Job:
 
 
 def merged_into(latest: Job, job: Job, reason: str) -> Ended:
-    """Returns how a job ends that another one stands for."""
+    """Returns how a job ends that another job stands for."""
     return Ended(job, "coalesced", reason, f"into {latest.id}")
 
 
@@ -191,13 +195,15 @@ def _by_nominal(job: Job) -> tuple[int, str]:
 
 
 def _in_place_of(latest: Job, others: Sequence[Job]) -> Job:
-    """Returns the job as it waits where the others waited, and no longer than they would have.
+    """Returns the job with the queue place of the replaced jobs, and with the earliest of their deadlines.
 
-    An on-time job would become one of class `low` if a job that makes up for the past took its place. So what stands for an on-time job is
-    on time. What makes up for the past has waited in a lower class: its waiting counts for no place in a higher one.
+    If a catch-up job replaced an on-time job, the occurrence would drop to class `low`. So a job that stands for an
+    on-time job is on time. The waiting time
+    of catch-up jobs in their lower class does not count for a place in a higher class.
 
-    When it was satisfied stays its own: a delay counts from that. Deadlines are compared on the schedule's clock. The earliest one comes with the
-    instant from which it counts: an outage since then moves it, also where the place in queues is younger.
+    The job keeps its own satisfaction time, because delays count from it. Deadlines are compared on the schedule's
+    clock. The earliest deadline keeps
+    its start instant, because outages since then extend it, even if the queue place is younger.
     """
     together = [*others, latest]
     on_time = [job for job in together if not job.catch_up]
@@ -218,15 +224,15 @@ def _in_place_of(latest: Job, others: Sequence[Job]) -> Job:
 
 
 def to_cancel(job: Job, most: int, holders: Sequence[str], runs: Mapping[str, Run]) -> list[str]:
-    """Returns the runs that have to end so that the job may run, the oldest first, less those that are ending.
+    """Returns the runs that must end so that the job can run, oldest first, without the runs that are already ending.
 
-    A job that makes up for the past would end what came on time after it. So no run ends for a job of an earlier instant.
+    A run ends only for a job of the same or a later instant. Otherwise a catch-up job would end a later on-time run.
 
     Args:
-        job: It wants a place.
-        most: Runs that may be open.
-        holders: Those that are, in the order of their admission.
-        runs: What is known of them.
+        job: Waiting job that needs a permit.
+        most: Number of runs that may be open.
+        holders: Open runs in the order of their admission.
+        runs: Known state of these runs.
     """
     lasting = [run_id for run_id in holders if run_id in runs and not _is_ending(runs[run_id])]
     ending = len(holders) - len(lasting)
@@ -239,9 +245,9 @@ def _is_ending(run: Run) -> bool:
 
 
 def limits_for(job: Job, spec: ScheduleSpec, limits: Sequence[LimitRef]) -> tuple[LimitRef, ...]:
-    """Returns the limits with that of overlap widened for a job that was forced: it counts, but does not wait.
+    """Returns the limits, with the overlap limit widened for a forced job: its run counts, but the job does not wait.
 
-    A limit that a constraint names holds for it as for all others.
+    A limit that a constraint names also holds for a forced job.
     """
     named = any(isinstance(each, ConcurrencyConstraint) and each.scope == "schedule" for each in spec.constraints)
     if not job.force_overlap or named:

@@ -1,4 +1,7 @@
-"""The permits that a job's admission takes: of which limits, whether they are free, and the taking itself (I4)."""
+"""Permits of a job: which limits it needs, whether they have room, and the actions that take the permits (I4).
+
+Called by `admit.py` and `overlap_enforcement.py`. Permits are taken only in the transaction that admits the job.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +27,18 @@ from tidegate_core.writes.unit_of_work import NotAtHand, UnitOfWork
 
 
 class RequiredLimit(NamedTuple):
-    """A limit that a job needs a permit of, and where its item lies."""
+    """A limit that a job needs a permit of, with the key of its item."""
 
     limit: LimitRef
     key: Key
 
 
 class GrantedPermits(NamedTuple):
-    """What a run holds from its admission on.
+    """Permits that a run holds from its admission on.
 
     Attributes:
-        limits: Its permits, as the run names them.
-        queued: True when one of them was offered to it: somebody may wait behind it.
+        limits: Permits, as the run's row names them.
+        queued: True if a permit was offered to the job, so other jobs may wait in that queue.
     """
 
     limits: tuple[str, ...]
@@ -45,11 +48,11 @@ class GrantedPermits(NamedTuple):
 def limits_of(spec: ScheduleSpec, job: Job) -> tuple[LimitRef, ...]:
     """Returns the limits that a run of this job needs.
 
-    Overlap acts at `concurrency.max` of the schedule's scope, 1 where there is none (SEMANTICS 4); `allow` knows no
-    bound but the constraints.
+    Overlap uses `concurrency.max` of the schedule's scope, or 1 without that constraint. Under `allow` only the
+    constraints bound the runs.
 
     Raises:
-        Unresolved: The key of a constraint names something that this occurrence does not have.
+        Unresolved: The key of a constraint names a value that this occurrence does not have.
     """
     claim = Claim(spec.namespace, spec.name, spec.program, values_of(job))
     asked = [limit for each in spec.constraints if (limit := each.limit(claim)) is not None]
@@ -59,7 +62,7 @@ def limits_of(spec: ScheduleSpec, job: Job) -> tuple[LimitRef, ...]:
 
 
 def own_limit(spec: ScheduleSpec) -> LimitRef:
-    """Returns the limit on the schedule's own runs that its overlap judges by; not asked under `allow`."""
+    """Returns the limit on the schedule's own runs that the overlap policy uses; not called under `allow`."""
     named = [each.max for each in spec.constraints if each.type == "concurrency" and each.scope == "schedule"]
     return replace(_of_overlap(spec), max=named[0]) if named else _of_overlap(spec)
 
@@ -69,7 +72,9 @@ def _of_overlap(spec: ScheduleSpec) -> LimitRef:
 
 
 def _each_once(asked: Sequence[LimitRef]) -> list[LimitRef]:
-    """Two keys may come to the same text: of one limit a run holds one permit, and the narrower bound counts."""
+    """Returns each limit once. Two keys may resolve to the same text; a run then holds one permit, and the narrower
+    bound counts.
+    """
     narrowest: dict[tuple[str, str, Span | None], LimitRef] = {}
     for limit in asked:
         known = narrowest.get((limit.scope, limit.name, limit.span))
@@ -87,12 +92,12 @@ def limit_key(shard: int, limit: LimitRef) -> Key:
 
 
 def required_limits(unit: UnitOfWork, memory: ShardCache, spec: ScheduleSpec, job: Job) -> list[RequiredLimit]:
-    """Returns the limits that the job needs permits of, each with its item at hand and no older than this decision.
+    """Returns the limits that the job needs permits of, each with an item that is no older than this decision.
 
     Raises:
         Unresolved: As `limits_of`.
-        NotAtHand: A shared limit is one that the schedule's last look did not ask for: what is known of it here another
-            schedule may have read long ago.
+        NotAtHand: The schedule's last decision did not use a shared limit. The cached item may be old, read for another
+            schedule.
     """
     wanted = [RequiredLimit(limit, limit_key(unit.shard, limit)) for limit in limits_of(spec, job)]
     unread = memory.check_limits(job.ref, [each.key for each in wanted if each.limit.is_shared])
@@ -106,10 +111,11 @@ def unmet_permits(
 ) -> list[Blocker]:
     """Returns the limits that have no permit for the job now.
 
-    The `ahead` jobs of the schedule before this one wait for shared limits only: the schedule's own permits are theirs.
+    The `ahead` earlier jobs of the schedule wait for shared limits only. So they have first claim on the schedule's own
+    permits.
 
     Raises:
-        TooLarge: A run that stands in the way ends, or is written, in this transaction.
+        TooLarge: This transaction ends or writes a run that blocks the job.
     """
     unmet: list[Blocker] = []
     for limit, key in wanted:
@@ -122,14 +128,16 @@ def unmet_permits(
 
 
 def open_without_permit(unit: UnitOfWork, memory: ShardCache, ref: str) -> tuple[str, ...]:
-    """Returns the open runs of a schedule that take no permit of its own. Raises TooLarge when one of them may end in this transaction."""
+    """Returns the schedule's open runs that hold no permit of its own limit. Raises TooLarge if this transaction may
+    end one of them.
+    """
     runs = memory.without_permit(ref)
     unit.require_untouched(keys.run(unit.shard, run_id) for run_id in runs)
     return runs
 
 
 def needs_of(unit: UnitOfWork, wanted: Sequence[RequiredLimit], job: Job, now: int) -> list[LimitRequest]:
-    """Returns the shared ones, for the job's place in their queues."""
+    """Returns the shared limits, as requests for the job's places in their queues."""
     found: list[LimitRequest] = []
     for limit, key in wanted:
         if limit.is_shared:

@@ -22,8 +22,7 @@ from tidegate_core.rows.job import Job
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.runs.parked_runs import park_run
-from tidegate_core.runs.run_completion import close_run
+from tidegate_core.runs.run_completion import close_run, park_run
 from tidegate_core.runs.run_lifecycle import BEFORE_GATE, RequestCancel, is_as_seen, run_keys_of, runs_of
 from tidegate_core.shard.jobs import end_evidence, end_job, expire_evidence, seal
 from tidegate_core.shard.schedule_state import is_of_ended_generation, keeps_pending, oldest_kept_generation, spec_of

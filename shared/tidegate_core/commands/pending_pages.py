@@ -37,8 +37,7 @@ from tidegate_core.rows.run import Run
 from tidegate_core.rows.schedule import ScheduleState
 from tidegate_core.rows.store_operations import Key
 from tidegate_core.rows.trigger_rows import TimerRow
-from tidegate_core.runs.parked_runs import park_run
-from tidegate_core.runs.run_completion import close_run
+from tidegate_core.runs.run_completion import close_run, park_run
 from tidegate_core.runs.run_lifecycle import BEFORE_GATE, is_as_seen, run_keys_of, runs_of
 from tidegate_core.shard.jobs import end_job, evidence_ref
 from tidegate_core.shard.limits.limit_queue_entry import leave

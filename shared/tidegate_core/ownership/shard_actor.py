@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from tidegate_core.admission.limit_coordinator import LimitCoordinator
-from tidegate_core.admission.limit_gc import RemoveIdle
+from tidegate_core.admission.limit_upkeep import RemoveIdle
 from tidegate_core.commands.shard_suspension import ShardSuspension
 from tidegate_core.commands.timed_resume import resume_when_due
 from tidegate_core.engine.actor_context import ActorContext

@@ -5,12 +5,15 @@ Each end is one transaction, whoever finds it: the permits are back with the ver
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tidegate_core.engine.membership_lease import CLOCKS_APART_MS_MAX
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Cancel, Notice
+from tidegate_core.rows.job import Job
 from tidegate_core.rows.ledger import LedgerRow, RunEnd
+from tidegate_core.rows.outage import Outage
 from tidegate_core.rows.receipt import expiry
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.schedule import OwnLimit
@@ -19,8 +22,9 @@ from tidegate_core.runs.retries import STAYS, error_of, final_failure, retry
 from tidegate_core.runs.run_events import outbox_row
 from tidegate_core.shard.jobs import LEDGER_DAYS, clean_up_later, write_entry
 from tidegate_core.shard.limits.limit_queue_entry import uncount_in_rate
-from tidegate_core.shard.run_history import never_started, note_end
-from tidegate_core.shard.shard_cache import ShardCache
+from tidegate_core.shard.outages.outage_time import served_between
+from tidegate_core.shard.run_history import never_started, note_end, reverse_admission
+from tidegate_core.shard.shard_cache import PENDING_CONSTRAINT, ShardCache
 from tidegate_core.writes.limit_permits import Permit, key_of
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
@@ -168,3 +172,32 @@ def ledger_row(run: Run, now: int) -> LedgerRow:
         covered_from=run.covered_from,
         forced=run.forced,
     )
+
+
+def park_run(unit: UnitOfWork, run: Run, now: int, outages: Sequence[Outage] = ()) -> None:
+    """Makes a run that has not passed the gate a waiting job again, with its permits given back.
+
+    Args:
+        unit: Of this decision.
+        run: As it is stored.
+        now: The present.
+        outages: Facts of the shard: their time stands still for who waits anyhow (`pending_timeout`).
+    """
+    key = keys.job(unit.shard, run.id)
+    job = unit.record(Job, key)
+    assert job is not None
+    for limit in run.limits:
+        give_permit_back(unit, limit, run, now)
+    reverse_admission(unit, run)
+    unit.delete(run.key(unit.shard))
+    parked = replace(
+        job,
+        state=PENDING_CONSTRAINT,
+        attempt=run.attempt + 1,
+        free_attempts=run.free_attempts + 1,
+        # The time in which it was being launched is none in which it waited.
+        deadline=job.deadline + served_between(run.admitted_at, now, outages),
+        unmet=None,
+    )
+    unit.put(parked, key)
+    unit.after(Cancel(run.id, run.attempt))

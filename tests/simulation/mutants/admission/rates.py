@@ -9,10 +9,11 @@ from typing import Any, Final
 from tests.simulation.mutants.mutant import Mutant, Patch, Seeds, around, instead, returning
 from tests.simulation.users.shared_limits import RATES
 from tidegate_core.admission import limit_coordinator, permits
+from tidegate_core.commands import end_pending, pending_pages
 from tidegate_core.language.constraints.rate_window import Span
 from tidegate_core.rows.shared_limit import SharedLimit
 from tidegate_core.rows.store_operations import Update
-from tidegate_core.runs import parked_runs, run_completion
+from tidegate_core.runs import run_completion
 from tidegate_core.shard.limits import limit_queue_entry
 from tidegate_core.writes.rate_counters import Counted
 
@@ -31,9 +32,8 @@ def not_counting_what_is_forced(
     return Counted(key, now)
 
 
-def keeping_what_came_to_nothing(give_back: Callable[..., None], unit: Any, limit: str, run: Any, now: int) -> None:
-    if "|RATE#" not in limit:
-        give_back(unit, limit, run, now)
+def keeping_its_rates(park_run: Callable[..., None], unit: Any, run: Any, *rest: Any) -> None:
+    park_run(unit, replace(run, limits=tuple(limit for limit in run.limits if "|RATE#" not in limit)), *rest)
 
 
 HOME_LEAVES_IT: Final = Patch(limit_coordinator, "EXPIRED_MAX", instead(1 << 30))
@@ -85,7 +85,10 @@ RATE_BUGS: Final = (
         "rate leak",
         "a run that is made a job again counts on, and once more when it is admitted again",
         breaks="I4",
-        patches=(Patch(parked_runs, "give_permit_back", around(keeping_what_came_to_nothing)),),
+        patches=(
+            Patch(end_pending, "park_run", around(keeping_its_rates)),
+            Patch(pending_pages, "park_run", around(keeping_its_rates)),
+        ),
         killed_by=Seeds(within=70, directed=(28,), trap=RATES),
     ),
     Mutant(

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, instead
 from tidegate_core.admission import pending_timeout
-from tidegate_core.admission.catch_up_throttle import CatchUpThrottle
+from tidegate_core.admission.pending_timeout import CatchUpThrottle
 from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.ownership import acquisition
 from tidegate_core.ownership.partition_actor import PartitionActor

@@ -33,7 +33,7 @@ from tidegate_core.rows.outage import Outage
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.schedule import OwnLimit
 from tidegate_core.rows.store_operations import Key
-from tidegate_core.runs.parked_runs import park_run
+from tidegate_core.runs.run_completion import park_run
 from tidegate_core.shard.outages.outage_time import OUTAGE_GRACE_MS
 from tidegate_core.writes import read_cache
 from tidegate_core.writes.unit_of_work import UnitOfWork

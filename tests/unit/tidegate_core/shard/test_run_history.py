@@ -15,7 +15,7 @@ from tidegate_core.rows.job import Job
 from tidegate_core.rows.run import Run
 from tidegate_core.rows.run_history import PastRuns
 from tidegate_core.rows.store_operations import Key, Put
-from tidegate_core.runs.parked_runs import park_run
+from tidegate_core.runs.run_completion import park_run
 from tidegate_core.runs.run_lifecycle import CheckRun, RequestCancel
 from tidegate_core.writes.unit_of_work import UnitOfWork
 

@@ -13,7 +13,7 @@ from tidegate_core.rows.item_codec import from_item, to_item
 from tidegate_core.rows.node_status import DrainOrder, NodeStatus
 from tidegate_core.rows.schema_version import NEWEST, StoreSchema
 from tidegate_core.rows.store_operations import Put
-from tidegate_node.liveness.node_status_writer import NodeStatusWriter
+from tidegate_node.liveness.node_status import NodeStatusWriter
 
 if TYPE_CHECKING:
     from tests.unit.tidegate_node.conftest import Surroundings

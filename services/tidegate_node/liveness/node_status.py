@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
+from importlib.metadata import version
 from typing import Final
 
+from tidegate_core.language.time.zones import TZDATA_VERSION
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, Write
 from tidegate_core.rows.item_codec import to_item
 from tidegate_core.rows.node_status import NodeStatus
-from tidegate_core.rows.schema_version import StoreSchema
+from tidegate_core.rows.schema_version import NEWEST, StoreSchema
 from tidegate_core.rows.store_operations import Batch, Delete, Put
 from tidegate_node.effects.store_effects import StoreEffects
+from tidegate_node.liveness.health_server import Standing
+from tidegate_node.liveness.heartbeat_loop import HeartbeatLoop
+from tidegate_node.node_identity import NodeFacts
 from tidegate_ports.bus import Notices
+from tidegate_ports.clock import Clock
 
 PRESENT_EVERY_S: Final = 5.0
 """So long an order to drain takes at most, and a card that is five of them old belongs to a process that is gone."""
@@ -85,3 +91,44 @@ class NodeStatusWriter:
             await asyncio.wait([self._writing])
         keys_of_it = (keys.node_status(self._owner), keys.drain_order(self._owner))
         await self._store.write(Write(Batch("card", tuple(Delete(key) for key in keys_of_it))))
+
+
+class NodeStatusBuilder:
+    """One per process."""
+
+    def __init__(
+        self,
+        facts: NodeFacts,
+        standing: Callable[[], Standing],
+        shards: Callable[[Iterable[int]], int],
+        writes: Callable[[], int],
+        heartbeats: HeartbeatLoop,
+        clock: Clock,
+    ) -> None:
+        self._facts = facts
+        self._standing = standing
+        self._shards = shards
+        self._writes = writes
+        self._heartbeats = heartbeats
+        self._clock = clock
+        self._started_at = clock.now_ms()
+
+    def __call__(self) -> NodeStatus:
+        standing = self._standing()
+        return NodeStatus(
+            owner=self._facts.owner,
+            node=self._facts.name,
+            version=version("tidegate"),
+            tzdata=TZDATA_VERSION,
+            started_at=self._started_at,
+            seen=self._clock.now_ms(),
+            clock_offset_ms=self._heartbeats.clock_offset_ms,
+            held=tuple(sorted(standing.held)),
+            serving=tuple(sorted(standing.serving)),
+            shards=self._shards(standing.held),
+            unready=tuple(standing.why_unready()),
+            drained=standing.drained,
+            reads=NEWEST,
+            writes=self._writes(),
+            findings=standing.broken,
+        )
