@@ -93,34 +93,11 @@ def assemble(around: Surroundings) -> Node:
     """
     facts, clock, metrics, notices = around.facts, around.clock, around.metrics, around.notices
     loop = asyncio.get_running_loop()
-    standing_still = LostOffsets(facts, around.topics, metrics, notices)
-    holdings = AssignedPartitions(facts, standing_still, clock, notices, loop)
+    holdings = AssignedPartitions(facts, LostOffsets(facts, around.topics, metrics, notices), clock, notices, loop)
     clients = around.clients(holdings)
     gaps = LogGaps(around.finder, clock)
     map_guard = MapLease()
-    launch = LaunchEffects(
-        around.launcher,
-        gate_url=around.settings.gate.url,
-        secret=around.secret,
-        clock=clock,
-        metrics=metrics,
-        notices=notices,
-    )
-    bus = BusEffects(
-        facts,
-        membership=clients.membership,
-        reader=clients.reader,
-        guarded=clients.guarded,
-        plain=clients.plain,
-        topics=around.topics,
-        gaps=gaps,
-        standing_still=standing_still,
-        poke_here=holdings.poke,
-        clock=clock,
-        metrics=metrics,
-        notices=notices,
-    )
-    load = LoadEffects(around.loads, clock, metrics)
+    router = _router(around, clients, holdings, gaps, map_guard)
     node = Node(
         Parts(
             facts,
@@ -130,27 +107,14 @@ def assemble(around: Surroundings) -> Node:
             clients.guarded,
             clients.plain,
             map_guard,
-            launch,
+            router.launch,
             clock,
             metrics,
             notices,
         )
     )
-    overload = around.settings.overload
-    heartbeats = HeartbeatLoop(
-        facts,
-        store=around.store,
-        plain=clients.plain,
-        clock=clock,
-        metrics=metrics,
-        notices=notices,
-        act=node.act,
-        served=holdings.served,
-        takes=lambda: node.takes,
-        limits=Limits(overload.lag_ms, overload.after_ms, overload.back_ms),
-    )
-    shell = EffectRouter(around.store, bus, launch, load, clock, notices, clients.membership, map_guard)
-    drivers = DriverMaker(facts, shell, node, loop)
+    heartbeats = _heartbeats(around, clients, node, holdings)
+    drivers = DriverMaker(facts, router, node, loop)
     holdings.connect(drivers, clients.reader, heartbeats)
     node.connect(heartbeats, _health(around.settings, node, metrics))
     card = NodeStatusBuilder(facts, node.standing, holdings.shards, holdings.writes, heartbeats, clock)
@@ -173,6 +137,53 @@ def assemble(around: Surroundings) -> Node:
         ),
     )
     return node
+
+
+def _router(
+    around: Surroundings, clients: Clients, holdings: AssignedPartitions, gaps: LogGaps, map_guard: MapLease
+) -> EffectRouter:
+    """Builds what carries effects out."""
+    facts, clock, metrics, notices = around.facts, around.clock, around.metrics, around.notices
+    launch = LaunchEffects(
+        around.launcher,
+        gate_url=around.settings.gate.url,
+        secret=around.secret,
+        clock=clock,
+        metrics=metrics,
+        notices=notices,
+    )
+    bus = BusEffects(
+        facts,
+        membership=clients.membership,
+        reader=clients.reader,
+        guarded=clients.guarded,
+        plain=clients.plain,
+        topics=around.topics,
+        gaps=gaps,
+        standing_still=holdings.standing_still,
+        poke_here=holdings.poke,
+        clock=clock,
+        metrics=metrics,
+        notices=notices,
+    )
+    load = LoadEffects(around.loads, clock, metrics)
+    return EffectRouter(around.store, bus, launch, load, clock, notices, clients.membership, map_guard)
+
+
+def _heartbeats(around: Surroundings, clients: Clients, node: Node, holdings: AssignedPartitions) -> HeartbeatLoop:
+    overload = around.settings.overload
+    return HeartbeatLoop(
+        around.facts,
+        store=around.store,
+        plain=clients.plain,
+        clock=around.clock,
+        metrics=around.metrics,
+        notices=around.notices,
+        act=node.act,
+        served=holdings.served,
+        takes=lambda: node.takes,
+        limits=Limits(overload.lag_ms, overload.after_ms, overload.back_ms),
+    )
 
 
 def _followed(facts: NodeFacts, reader: PartitionReader) -> list[Followed]:

@@ -1,6 +1,8 @@
-"""Attempts of runs between the shard and the launcher: submit, adopt, watch (DESIGN 6, SEMANTICS 9).
+"""Attempts of runs between the shard and the launcher: submit, adopt, watch.
 
-The launcher's names and the start gate absorb a repeat, so each step is simply done again until it is certain.
+Called by the shard actor. It sends effects to the launcher, and adds decisions to the shard writer. Each step may be
+repeated until its
+result is certain: the launcher's names and the start gate make a repeat harmless.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ LOOKUP_AGAIN_MS = 10_000
 SUBMIT_RETRY_MS = 1_000
 SUBMIT_RETRY_LAST_MS = 30_000
 PROBE_GAP_MS = 10 * 60_000
-"""SEMANTICS 13: a run whose host cannot be asked for this long is `lost`."""
+"""A run whose host cannot be asked for this long is `lost`."""
 
 
 class Attempts:
@@ -69,16 +71,17 @@ class Attempts:
         self._watched: defaultdict[tuple[str, int], set[str | None]] = defaultdict(set)
         """Hosts whose copies of an attempt are watched."""
         self._unasked: set[tuple[str, int]] = set()
-        """Attempts that their node keeps from the launcher, by what it said last: the guard, or those in line before them."""
+        """Attempts that the node did not pass to the launcher, as it last reported: membership was not proven, or other
+        attempts come first."""
         self._closed = False
 
     def recover(self) -> None:
-        """Goes on with a predecessor's runs."""
+        """Continues with a predecessor's runs."""
         for run_id in list(self._memory.runs):
             self.adopt(run_id)
 
     def adopt(self, run_id: str) -> None:
-        """Goes on with a run from what the launcher says of it now."""
+        """Continues a run from what the launcher reports about it now."""
         run = self._memory.runs.get(run_id)
         if run is not None:
             if run.started_at is not None and not run.told:
@@ -87,11 +90,11 @@ class Attempts:
             self._host.start_safely("adopt", run.id, self._adopt(run))
 
     def close(self) -> None:
-        """Nothing more is submitted."""
+        """Stops all further submissions."""
         self._closed = True
 
     def check(self, run_id: str) -> None:
-        """The run's item may have changed, or its time may be up."""
+        """Checks a run whose item may have changed, or whose time-out may have passed."""
         run = self._memory.runs.get(run_id)
         if run is not None:
             self._lane.add(
@@ -99,17 +102,21 @@ class Attempts:
             )
 
     def check_all(self) -> None:
-        """Whatever nobody has told of; those at which a look is still to be taken get no other one: a lane behind its work has enough."""
+        """Checks all runs for changes that no wake-up reported.
+
+        A run that already has a check in the queue gets no second one: a shard writer with a backlog has enough to do.
+        """
         to_be_taken = {each.run_id for each in self._lane.queued(CheckRun)}
         for run_id in list(self._memory.runs):
             if run_id not in to_be_taken:
                 self.check(run_id)
 
     def check_liveness(self, ref: str, incarnation: str) -> Operation[None]:
-        """Draws the conclusions from all that the runs of one life of a schedule have reported by now, whether or not it was told.
+        """Acts on all reports of the runs of one incarnation of a schedule, including those without a wake-up.
 
-        Once it returns, what is to be handed on of that lies in the outbox. It is read behind the pages of a request that the lane is
-        at: what its answer does not list as running any more is among it.
+        When it returns, the resulting outbox rows are written. It waits for the queued decisions first. So a run that
+        an answer of an
+        earlier request no longer lists as open is included.
         """
         yield from self._lane.wait_for_queued()
         runs = [run.id for run in self._memory.runs_of(ref) if run.incarnation == incarnation]
@@ -124,10 +131,10 @@ class Attempts:
             if run.ended_at is not None or run in started:
                 self.check(run.id)
         yield from self._tell_starts(ref, started)
-        yield from self._lane.wait_for_queued()  # Also for what ended while it was read.
+        yield from self._lane.wait_for_queued()  # Also for runs that ended during the read.
 
     def follow(self, before: Run | None, run: Run | None) -> None:
-        """A transaction of this shard has written the run's item, or removed it."""
+        """A transaction of this shard has written or removed the run's item."""
         if before is not None and (run is None or run.attempt != before.attempt):
             self._launching.discard((before.id, before.attempt))
             self._unasked.discard((before.id, before.attempt))
@@ -136,19 +143,20 @@ class Attempts:
         if run.state == "submitting" and (before is None or before.attempt != run.attempt):
             self._host.start_safely("launch", run.id, self._launch(run))
             if before is not None and before.started_at is None and run.started_at is not None:
-                # It began and failed before anybody looked, and its end may be hours away.
+                # The program began and failed before a check, and the end of the run may be hours away.
                 self._host.start_safely("tell_start", run.id, self._tell_start(run))
         elif run.state == RunState.RUNNING and before is not None and before.state in BEFORE_GATE:
-            # Whoever wrote it found that the gate had let it pass: no look will see that any more.
+            # The decision that wrote this state found that the program had passed the gate. No later check will report
+            # it.
             self._has_begun(run)
         elif run.state == RunState.LOST and (before is None or before.state != run.state):
             if before is not None and before.state in BEFORE_GATE:
                 self._has_begun(run)
             self._tell(run, RunState.LOST, self._host.now)
-            self._find(run)  # Its launcher may have answered while that was written.
+            self._find(run)  # The launcher may have answered while the loss was written.
 
     def _seen(self, run: Run) -> None:
-        """The gate let the run's program pass."""
+        """The gate has let the run's program pass."""
         run = self._as_written(run)
         before = self._memory.runs.get(run.id)
         if before is None or before.attempt != run.attempt or before.state == run.state:
@@ -158,7 +166,9 @@ class Attempts:
             self._has_begun(run)
 
     def _as_written(self, run: Run) -> Run:
-        """Returns a run that a decision has read as the decisions behind it, of the same transaction, have left it."""
+        """Returns a run that a decision has read, in the state in which later decisions of the same transaction have
+        left it.
+        """
         key = keys.run(self._lane.shard, run.id)
         item = self._lane.view.item(key) if self._lane.view.knows(key) else None
         return run if item is None else from_item(Run, item)
@@ -168,7 +178,9 @@ class Attempts:
         self._host.start_safely("tell_start", run.id, self._tell_start(run))
 
     def _tell_start(self, run: Run) -> Operation[None]:
-        """Has the start told as a fact, where somebody waits for it; else its end says it in time for whoever comes later."""
+        """Publishes the start as a fact if a schedule subscribes to it. Otherwise the end of the run reports the start
+        early enough for later subscribers.
+        """
         yield from self._tell_starts(run.ref, [run])
 
     def _tell_starts(self, ref: str, runs: Sequence[Run]) -> Operation[None]:
@@ -181,7 +193,7 @@ class Attempts:
                 self._lane.add(PublishStart(self._lane.shard, run.id))
 
     def _tell(self, run: Run, state: RunState, at: int) -> None:
-        """Tells who listens to `tidegate.runs`: best effort, the end is certain."""
+        """Sends a record to `tidegate.runs`, best effort. The record of the end is guaranteed."""
         record = run_record(run, state, at)
         self._host.emit(Produce(self._host.holding.runs_topic, run.id.encode(), record.encode()))
 
@@ -192,17 +204,17 @@ class Attempts:
     # -- with the launcher --------------------------------------------------------------------------------------------
 
     def _adopt(self, run: Run) -> Operation[None]:
-        """A predecessor's run: look it up under its name, then go on where it stands."""
+        """Looks up a predecessor's run under its name, and continues from the result."""
         if run.ended_at is not None:
             self.check(run.id)
             return
         if run.state == "submitting" and run.not_before > self._host.now:
-            yield from self._launch(run)  # Its time has not come: there is nothing of it that anybody could find.
+            yield from self._launch(run)  # The attempt is planned for later, so no launcher knows of it.
             return
         since = self._host.now
         while (run.id, run.attempt) not in self._launching and self._is_open(run):
-            run = self._memory.runs[run.id]  # It may have passed the gate since.
-            # On the driver's host where that is known: the copy in the run's item may be another one.
+            run = self._memory.runs[run.id]  # The program may have passed the gate since the last look-up.
+            # Ask the driver's host if it is known. The run's item may name the host of another copy.
             found = yield Lookup(run.id, run.attempt, run.program_host, run.boot_id)
             assert isinstance(found, LookedUp)
             if found.where == "found":
@@ -215,11 +227,12 @@ class Attempts:
                     yield from self._launch(run)
                 return
             if found.where == "absent" and (run.external_id is not None or run.driver_host is not None):
-                # Submitted or started, and nothing of it is left where the launcher can see all there is.
+                # The run was submitted or started, and the launcher, which sees everything on its side, has no trace of
+                # it.
                 self._gone(run, ProgramEnded(None, message="nothing of it is left"), run.program_host)
                 return
-            # Or absent, and started by an artefact whose submission got no answer: nobody wrote down where it is. Its end
-            # is its report; without one it is lost, and shown as that.
+            # Otherwise the answer is unknown. Or the run is absent, and was started by an artefact whose submission got
+            # no answer, so its place was not recorded. It ends with its report. Without a report it is shown as lost.
             if self._host.now - since >= PROBE_GAP_MS:
                 self._lane.add(MarkLost(self._lane.shard, run.id, run.attempt))
                 since = self._host.now
@@ -233,7 +246,7 @@ class Attempts:
         yield from self._watch(run, found.host)
 
     def _launch(self, run: Run) -> Operation[None]:
-        """Hands the attempt to the launcher until it is taken or refused."""
+        """Hands the attempt to the launcher until the launcher accepts or rejects it."""
         if (run.id, run.attempt) in self._launching:
             return
         self._launching.add((run.id, run.attempt))
@@ -295,7 +308,7 @@ class Attempts:
     def _watch(self, run: Run, host: str | None) -> Operation[None]:
         name = (run.id, run.attempt)
         if host in self._watched[name]:
-            return  # Who watches it already tells what becomes of it.
+            return  # The existing watch reports the end.
         self._watched[name].add(host)
         known = self._memory.runs.get(run.id)
         if known is not None and known.state == RunState.LOST:
@@ -307,13 +320,14 @@ class Attempts:
         if isinstance(told, ProgramEnded):
             self._gone(run, told, host)
             return
-        # The launcher cannot tell any more: it is asked anew, as of a predecessor's run, until it can or the run is lost.
+        # The launcher cannot answer now. It is asked again, as for a predecessor's run, until it can or the run is
+        # lost.
         yield from self._host.sleep(LOOKUP_AGAIN_MS)
         if self._is_open(run):
             self.adopt(run.id)
 
     def _find(self, lost: Run) -> None:
-        """Has a program that is watched run again: its launcher knows of it, whoever asked, a look-up or a submission that was repeated."""
+        """Marks a lost run as running if its program is watched: a look-up or a repeated submission has found it."""
         if self._is_watched(lost):
             self._lane.add(MarkFound(self._lane.shard, lost.id, lost.attempt))
 
@@ -321,19 +335,21 @@ class Attempts:
         return (run.id, run.attempt) in self._unasked
 
     def _is_watched(self, run: Run) -> bool:
-        """Whether it is the driver that is watched, where its host is known."""
+        """Whether the run's driver is watched, if its host is known; otherwise whether any copy is watched."""
         hosts = self._watched.get((run.id, run.attempt), ())
         return bool(hosts) and (run.driver_host is None or run.driver_host in hosts)
 
     def _gone(self, run: Run, gone: ProgramEnded, host: str | None) -> None:
-        """`run`: as it was known when the launcher was asked."""
+        """Adds the decision on the end of an attempt. `run` is the run as known when the launcher was asked."""
         self._lane.add(
             AttemptEnded(self._lane.shard, run.id, run.attempt, gone, self._memory, host, run.driver, self._ask_again)
         )
 
     def _ask_again(self, run: Run) -> None:
-        """The run has changed since the launcher was asked. Where a driver has passed the gate, what it said may be of another copy."""
+        """Asks the launcher again, because the run has changed since. After a driver passed the gate, the earlier
+        answer may be about another copy.
+        """
         if self._is_open(run):
-            self._seen(run)  # Perhaps nobody has noticed its start.
+            self._seen(run)  # The start may not be recorded in the cache.
             self._memory.runs[run.id] = self._as_written(run)
             self.adopt(run.id)

@@ -1,4 +1,7 @@
-"""What a program is told: templates resolved at admission, the context document composed at submission (SEMANTICS 16)."""
+"""Launch order and context document of an attempt, built at submission from templates that were resolved at admission.
+
+Called by `attempts.py`. Pure.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from tidegate_core.shard.events.evidence_log import DEDUPE_UNKNOWN, is_of_a_tick
 
 
 def launch_order(run: Run, entries: Sequence[dict[str, Any]]) -> LaunchOrder:
-    """Returns all that the launcher needs; the manifest comes from the sealed chunks."""
+    """Returns the order for the launcher; `entries` are the sealed evidence of the run."""
     order = run.order_document
     return LaunchOrder(
         run_id=run.id,

@@ -1,4 +1,7 @@
-"""A terminal state on its way out: to the schedules that listen, and to `tidegate.runs`; neither waits for the other."""
+"""Relays a run's outbox rows to the schedules that subscribe, and to `tidegate.runs`. Neither waits for the other.
+
+Called by the shard actor. It deletes an outbox row after both are done, so a crash may repeat records but loses none.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +37,13 @@ class OutboxRelay:
 
     def recover(self) -> None:
         found = list(self._memory.outbox)
-        self._matched |= {key: Signal(f"matched {key.sk}") for key in found}  # One may wait for others.
+        # Registered first, because one row may wait for others.
+        self._matched |= {key: Signal(f"matched {key.sk}") for key in found}
         for key in found:
             self._begin(key)
 
     def follow(self, key: Key, known: bool) -> None:
-        """The row was written: for the first time, or with a further page of its listeners."""
+        """The row was written: for the first time, or with a further page of its subscribers."""
         if not known:
             self._matched[key] = Signal(f"matched {key.sk}")
             self._begin(key)
@@ -90,7 +94,7 @@ class OutboxRelay:
         matched = yield from self._index.match(self._host, [event_key])
         self._listeners[key] = matched[event_key]
         if has_no_subscriber(row, matched[event_key]):
-            self._close(key)  # As of most runs: the mark would cost more than to look again after a crash.
+            self._close(key)  # True for most runs. Storing that would cost more than matching again after a crash.
         else:
             self._distribute(key)
 
@@ -98,15 +102,18 @@ class OutboxRelay:
         self._lane.add(FanOut(key, self._listeners[key], self._lane.shard, partial(self._close, key)))
 
     def _close(self, key: Key) -> None:
-        """Nobody hears it, or nobody else has: nothing waits for it any more."""
+        """No subscriber is left for the row, so no step waits for it any more."""
         self._memory.outbox[key] = replace(self._memory.outbox[key], matched=True)
         self._listeners.pop(key)
         self._host.operations.raise_(self._matched[key])
 
     def _behind_others(self, key: Key, gone: ScheduleGone) -> Operation[None]:
-        """What ended before a schedule was deleted counts before that does."""
-        # Its owner may not know of it yet: pokes are late, or lost. Looked for behind the delete, so that no report falls between
-        # the two, and by a successor anew; what is reported after this look comes after the delete.
+        """Waits until runs that ended before the schedule was deleted are distributed, so that they count before the
+        deletion.
+        """
+        # The owner may not know of these ends: wake-ups are late, or lost. The check runs after the delete, so that no
+        # report falls between the two, and a successor repeats it. A report after this check counts as after the
+        # delete.
         yield from self._attempts.check_liveness(keys.schedule_ref(gone.namespace, gone.schedule), gone.incarnation)
         others = [other for other, row in self._memory.outbox.items() if other != key and row.state != GONE]
         for other in others:

@@ -1,7 +1,9 @@
-"""Another attempt of a run whose program failed: in the transaction that closes the one before (DESIGN 6, SEMANTICS 8).
+"""Retries: the next attempt of a run whose program failed, in the transaction that closes the attempt before.
 
-The run stays open meanwhile and keeps its permits: nobody takes its place, and no limit has to be passed again. What stops the
-schedule before the next attempt has passed the gate ends the run as its last attempt left it.
+Called by `run_completion.py`. The run stays open between attempts and keeps its permits, so no other run takes its
+place and no limit
+is checked again. If the schedule is stopped before the next attempt passes the gate, the run ends as its last attempt
+left it.
 """
 
 from __future__ import annotations
@@ -30,23 +32,25 @@ from tidegate_core.writes.staged_writes import bytes_of
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 RETRY_AGE_MS: Final = 24 * 3_600_000
-"""From the admission on: no attempt begins later, however many errors cost no try."""
+"""Time after the admission within which an attempt may begin, however many errors cost no try."""
 TOO_LATE: Final = "the next attempt would begin more than 24 h after the admission"
 NEXT_REPORT_BYTES: Final = 80_000
-"""What the gate, the launcher and the next attempt's report add to the run's item: 64 KiB of outputs, 4 KiB of a reason, names. Where
-the failure leaves less of the 400 KB, it is kept without its outputs: an item that is too large would never be written, and the run
-never end.
+"""Bytes that the gate, the launcher and the next report add to the run's item: 64 KiB of outputs, 4 KiB of a reason,
+names. If the failure
+leaves less than that of the 400 KB, it is stored without its outputs. An item that is too large could never be written,
+and the run
+would never end.
 """
 _ERROR_KIND: Final[TypeAdapter[ErrorKind]] = TypeAdapter(ErrorKind)
 FAILED: Final = frozenset({"failed", "timed_out"})
 
 
 class RetryDecision(NamedTuple):
-    """What follows a program's end.
+    """What follows the end of a program.
 
     Attributes:
-        again: The next attempt is made.
-        given_up: Why none follows, where the schedule wants one after such an error.
+        again: Whether the next attempt was created.
+        given_up: Reason why no attempt follows although the schedule wants one after such an error.
     """
 
     again: bool = False
@@ -54,11 +58,11 @@ class RetryDecision(NamedTuple):
 
 
 STAYS: Final = RetryDecision()
-"""It succeeded, was stopped, or the schedule wants no further attempt after such an error."""
+"""The program succeeded or was stopped, or the schedule wants no further attempt after such an error."""
 
 
 def retry(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> RetryDecision:
-    """Makes the next attempt of a run whose program has ended, if its schedule wants one and has one left."""
+    """Creates the next attempt of a run whose program has ended, if its schedule wants one and has tries left."""
     if run.outcome not in FAILED or run.cancel_requested or run.started_at is None:
         return STAYS
     spec = spec_of(unit, run.namespace, run.name, run.version)
@@ -74,7 +78,7 @@ def retry(unit: UnitOfWork, run: Run, budget: RetryBudget, now: int) -> RetryDec
     at = budget.earliest(run.namespace, run.priority, wanted, now, retries_beside(unit, run.namespace))
     if is_too_late(run, at):
         return RetryDecision(given_up=TOO_LATE)
-    # I7: a stop that comes at the same time finds this attempt, or this write is refused.
+    # I7: a concurrent stop either finds this attempt, or makes this write fail.
     unit.require(state.key(unit.shard), conditions.schedule_is(state.status, state.generation))
     again = replace(
         run,
@@ -115,19 +119,20 @@ def _is_used_up(retry: Retry, run: Run, error: ErrorKind) -> bool:
 
 
 def error_of(run: Run) -> ErrorKind:
-    """Returns what the end of a run was, as far as anybody has said."""
+    """Returns the error kind of a run's end, as far as it was reported."""
     if run.error_class is None:
         return "lost" if run.state == "lost" else "unknown"
     try:
         return _ERROR_KIND.validate_python(run.error_class)
     except ValidationError:
         return (
-            "unknown"  # Of a newer version: a class that this one has no name for must not keep the run open for ever.
+            # A newer version may report a class that this one does not know. That must not keep the run open for ever.
+            "unknown"
         )
 
 
 def final_failure(run: Run, why: str) -> Run:
-    """Returns a run that waits for its next attempt as the last one left it, when there will be none."""
+    """Returns a run without a next attempt, in the state in which its last attempt left it."""
     assert run.failure is not None
     failure = json.loads(run.failure)
     reason = f"{failure.pop('reason') or failure['outcome']}; not tried again: {why}"
@@ -135,7 +140,7 @@ def final_failure(run: Run, why: str) -> Run:
 
 
 def retries_beside(unit: UnitOfWork, namespace: str) -> list[Retried]:
-    """Returns the retries that other decisions of this transaction make: nobody has counted them yet."""
+    """Returns the retries that other decisions of this transaction create; the budget has not counted them."""
     rows = [item for key, item in unit.writes.items() if item is not None and key.sk.startswith(keys.RUN_PREFIX)]
     runs = [from_item(Run, row) for row in rows]
     mine = (each for each in runs if each.namespace == namespace and awaits_retry(each))
@@ -143,12 +148,14 @@ def retries_beside(unit: UnitOfWork, namespace: str) -> list[Retried]:
 
 
 def is_overdue(run: Run, now: int) -> bool:
-    """Whether nobody was here when its next attempt was to begin: by now it may be one of a storm, or too late."""
+    """Whether the next attempt was due while the shard had no owner. By now many attempts may be due at once, or it is
+    too late.
+    """
     return awaits_retry(run) and (run.not_before + BUDGET_WINDOW_MS <= now or is_too_late(run, now))
 
 
 def comes_too_late(run: Run, at: int) -> bool:
-    """Whether its next attempt may not be submitted any more, or not once more: its program has failed, and its day is over."""
+    """Whether the failed run may not be submitted again, because its 24 hours are over."""
     return run.failure is not None and is_too_late(run, at)
 
 
@@ -164,18 +171,18 @@ def _may_launch(unit: UnitOfWork, state: ScheduleState, run: Run) -> bool:
 
 
 def _order_of(unit: UnitOfWork, spec: ScheduleSpec, run: Run) -> str:
-    """Returns what the next attempt is told: `${attempt}` is all that is new in it."""
+    """Returns the order of the next attempt; it differs only in `${attempt}`."""
     job = unit.record(Job, keys.job(unit.shard, run.id))
     if job is None:
         return run.order
     try:
         return resolve_order(spec, replace(job, attempt=run.attempt + 1))
     except Unresolved:
-        return run.order  # One digit more made it too long.
+        return run.order  # The longer attempt number made it too long.
 
 
 def _told(run: Run, outputs: str | None) -> str:
-    """Returns the failure as JSON, as short as it can be: its outputs are JSON in JSON."""
+    """Returns the failure as compact JSON; its outputs are JSON inside JSON."""
     failure = {
         "outcome": run.outcome,
         "reason": run.reason,

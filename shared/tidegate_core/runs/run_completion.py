@@ -1,6 +1,12 @@
-"""How a run ends: what its item becomes in the ledger and the history, and what goes back with it (DESIGN 6).
+"""How a run leaves the open runs: it ends, or it becomes a waiting job again.
 
-Each end is one transaction, whoever finds it: the permits are back with the very write that says so.
+Called by the decisions on runs, and by commands that suspend, update or delete a schedule. Each way is one transaction.
+It returns the permits,
+and writes the ledger, the history and the outbox row of an end. It starts no further attempt; `retries.py` does.
+
+A run that has not passed the gate becomes a waiting job again when a suspend parks it, or when an update binds it to a
+new version.
+Its item is deleted, so the gate refuses the attempt. The next attempt has a new number, which costs no try.
 """
 
 from __future__ import annotations
@@ -33,19 +39,21 @@ HOST_SILENT = "its host does not answer"
 
 
 def conclude(unit: UnitOfWork, run: Run, memory: ShardCache | None, now: int) -> None:
-    """Ends a run whose end was observed, unless its schedule wants a further attempt after such an end."""
+    """Ends a run whose end was observed, unless its schedule wants a further attempt."""
     run = as_dated_here(run, now)
     if run.reason == HOST_SILENT:
-        run = replace(run, reason=None)  # It answered after all.
+        run = replace(run, reason=None)  # The host has answered since.
     verdict = STAYS if memory is None else retry(unit, run, memory.retries, now)
     if not verdict.again:
         finish(unit, run, now, verdict.given_up)
 
 
 def as_dated_here(run: Run, now: int) -> Run:
-    """Returns a run that begins and ends between its admission and now: an API dates what programs report, and nobody checks its clock.
+    """Returns a run whose start and end lie between its admission and now: programs report these times through an API
+    whose clock is not checked.
 
-    What comes after a run counts from that (a constraint, a trigger, for as long as it is remembered). So far as right clocks are apart it stays as it is.
+    Constraints, triggers and the history count from these times. Differences within the tolerance of correct clocks
+    stay.
     """
 
     def dated(at: int | None) -> int | None:
@@ -57,9 +65,9 @@ def as_dated_here(run: Run, now: int) -> Run:
 
 
 def close_run(unit: UnitOfWork, run: Run, disposition: str, reason: str, now: int) -> None:
-    """Closes a run that has not passed the gate: the gate refuses it from now on, so its permits are free at once."""
+    """Closes a run that has not passed the gate. The gate refuses it from now on, so its permits are free at once."""
     if run.failure is not None:
-        closed = final_failure(run, reason)  # Its program has run: that is what its entry tells of.
+        closed = final_failure(run, reason)  # An earlier attempt has run, so the ledger entry reports that attempt.
     else:
         closed = replace(
             run, state="closed", ended_at=now, outcome="closed", reason=reason, disposition=f"{disposition}/{reason}"
@@ -77,24 +85,25 @@ def end_before_gate(
     now: int,
     given_up: str | None = None,
 ) -> None:
-    """Ends a run whose program never started; the occurrence was launched as far as we could."""
+    """Ends a run whose program never started, although it was submitted."""
     finish(unit, replace(run, ended_at=now, outcome=outcome, reason=reason, error_class=error_class), now, given_up)
 
 
 def finish(unit: UnitOfWork, run: Run, now: int, given_up: str | None = None) -> None:
-    """The finishing transaction: permits back, ledger and history rows in, open items out, outbox row for who listens.
+    """Finishes a run in one transaction: permits return, ledger, history and outbox rows are written, open rows are
+    deleted.
 
     Args:
-        unit: Of this transaction.
-        run: As it ended.
+        unit: Unit of work of this transaction.
+        run: The run as it ended.
         now: The present.
-        given_up: Why no further attempt or submission follows, where one was wanted: it gets a dead letter.
+        given_up: Reason why no attempt or submission follows although one was wanted; it causes a dead letter.
     """
     assert run.ended_at is not None
     assert run.outcome is not None
     outcome, reason = run.outcome, run.reason
     if run.cancel_requested and outcome == "failed":
-        # The wrapper reports the signal as a failure before the launcher sees the process gone.
+        # The wrapper may report the signal as a failure before the launcher sees the process end.
         outcome, reason = "killed", "cancelled"
     ended = replace(run, state=outcome, outcome=outcome, reason=reason, expires_at=expiry(now, ENDED_RUN_DAYS))
     for limit in run.limits:
@@ -117,7 +126,7 @@ def finish(unit: UnitOfWork, run: Run, now: int, given_up: str | None = None) ->
 
 
 def give_permit_back(unit: UnitOfWork, limit: str, run: Run, now: int) -> None:
-    """Returns one of the run's permits. That of a rate comes back by time, unless the run came to nothing."""
+    """Returns one of the run's permits. A permit of a rate comes back by time, unless the run never started."""
     if keys.is_rate(key_of(limit)):
         if never_started(run):
             uncount_in_rate(unit, limit, now)
@@ -133,7 +142,7 @@ def give_permit_back(unit: UnitOfWork, limit: str, run: Run, now: int) -> None:
 
 
 def end_of(ended: Run) -> RunEnd:
-    """Returns the row by which lists of all schedules find an ended run."""
+    """Returns the row by which lists over all schedules find an ended run."""
     assert ended.ended_at is not None
     return RunEnd(
         id=ended.id,
@@ -175,13 +184,13 @@ def ledger_row(run: Run, now: int) -> LedgerRow:
 
 
 def park_run(unit: UnitOfWork, run: Run, now: int, outages: Sequence[Outage] = ()) -> None:
-    """Makes a run that has not passed the gate a waiting job again, with its permits given back.
+    """Turns a run that has not passed the gate into a waiting job, and returns its permits.
 
     Args:
-        unit: Of this decision.
-        run: As it is stored.
+        unit: Unit of work of this decision.
+        run: The run as it is stored.
         now: The present.
-        outages: Facts of the shard: their time stands still for who waits anyhow (`pending_timeout`).
+        outages: Recorded outages of the shard. The pending time-out already excludes them (`pending_timeout.py`).
     """
     key = keys.job(unit.shard, run.id)
     job = unit.record(Job, key)
@@ -195,7 +204,7 @@ def park_run(unit: UnitOfWork, run: Run, now: int, outages: Sequence[Outage] = (
         state=PENDING_CONSTRAINT,
         attempt=run.attempt + 1,
         free_attempts=run.free_attempts + 1,
-        # The time in which it was being launched is none in which it waited.
+        # The time in which the run was open does not count as waiting.
         deadline=job.deadline + served_between(run.admitted_at, now, outages),
         unmet=None,
     )

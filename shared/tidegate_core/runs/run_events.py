@@ -1,4 +1,4 @@
-"""What is told of a run: the fact that triggers count, and its record for `tidegate.runs`."""
+"""Reports of a run: the fact that triggers count, and the record for `tidegate.runs`. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from tidegate_core.runs.retries import error_of
 
 
 def outbox_row(run: Run, given_up: str | None = None) -> OutboxRow:
-    """Returns the terminal state on its way out: a fact for triggers, a record for `tidegate.runs`, at times a dead letter."""
+    """Returns the outbox row of a terminal state: the fact for triggers, the record for `tidegate.runs`, and a dead
+    letter if the run was given up.
+    """
     assert run.ended_at is not None
     state = RunState(run.outcome or "failed")
     return OutboxRow(
@@ -29,7 +31,9 @@ def outbox_row(run: Run, given_up: str | None = None) -> OutboxRow:
 
 
 def told_row(run: Run, state: RunState, at: int) -> OutboxRow:
-    """Returns what triggers are told of a run that has not ended; its record for `tidegate.runs` goes out by itself."""
+    """Returns the outbox row with the fact of a run that has not ended. Its record for `tidegate.runs` is sent
+    separately.
+    """
     return OutboxRow(run_id=run.id, attempt=run.attempt, state=state.value, record="", fact=_fact(run, state, at))
 
 
@@ -52,7 +56,7 @@ def _fact(run: Run, state: RunState, at: int) -> str:
 
 
 def outputs_of(run: Run) -> dict[str, Any]:
-    """Returns what the program reported. Half a character that got into the store becomes `?`: it cannot be sent on, and
+    """Returns the outputs that the program reported. A broken surrogate in them becomes `?`: it cannot be sent, and
     must not stop the shard.
     """
     outputs: dict[str, Any] = json.loads((run.outputs or "{}").encode(errors="replace"))

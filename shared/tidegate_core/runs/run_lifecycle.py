@@ -1,7 +1,8 @@
-"""From submission to the end of a run: what its own reports, the launcher and the clock say about it (DESIGN 6).
+"""Decisions on a run from its submission to its end, based on reports, launcher answers and the clock.
 
-Reports (`start`, `finished`) are ownerless single writes on the run item; everything else about a run is decided here by
-the owner, from that item, in transactions that check the lease.
+Called through the shard writer by `attempts.py` and by commands. Reports (`start`, `finished`) are single writes on the
+run's item, made without
+the owner. The owner decides everything else from that item, in transactions that check the lease.
 """
 
 from __future__ import annotations
@@ -35,22 +36,24 @@ from tidegate_core.shard.shard_cache import ShardCache
 from tidegate_core.writes.unit_of_work import UnitOfWork
 
 START_WITHIN_MS = 15 * 60_000
-"""SEMANTICS 13: from submission to the gate."""
+"""Time from the submission to the gate."""
 SUBMIT_TRIES_MAX = 10
-"""Attempts that may die before the gate for a passing reason; they cost no run tries (SEMANTICS 8, submit layer)."""
+"""Submissions that may fail before the gate for a passing reason; they cost no tries of the run."""
 SUBMIT_BACKOFF_MS = 5_000
-"""First pause before such a further attempt; doubled each time, at most 5 min, and a share of it that run and attempt give."""
+"""First pause before another submission. It doubles each time, up to 5 min; a hash of run and attempt selects a part of
+it."""
 SUBMIT_BACKOFF_LAST_MS = 300_000
 UNKNOWN_HOST_MS = 10 * 60_000
-"""A started run that no node could find for so long is `lost` (SEMANTICS 13, probe gap)."""
+"""Time after which a started run that no node can find is `lost`."""
 NEVER_STARTED = {
     "submitting": ("submit_timeout", "no launcher has taken it within an hour"),
     "submitted": ("start_timeout", "its program has not come to the start gate within 15 minutes"),
 }
-"""Reason of a run whose time in each state before the gate is over, and why it is given up."""
+"""By state before the gate: the reason and the text of a run whose time in that state has passed."""
 BEFORE_GATE = frozenset(NEVER_STARTED)
 READ_BY_NAME_MAX: Final = 500
-"""Runs of a schedule: well within what the view holds beside all else that a decision asks for."""
+"""Runs of a schedule that are read by key: well within what the shard's view holds, together with the other rows of a
+decision."""
 
 
 def _start_within(run: Run) -> int:
@@ -63,9 +66,11 @@ def run_keys_of(memory: ShardCache, ref: str) -> tuple[Key, ...]:
 
 
 def runs_of(unit: UnitOfWork, wanted: Sequence[Key], ref: str) -> list[Run]:
-    """Returns the open runs of a schedule as they were a moment ago: the gate may let one pass at any time (`is_as_seen`).
+    """Returns the open runs of a schedule as last read. The gate may let one pass at any time (`is_as_seen`).
 
-    Of very many the whole range is read: by name what is read last would push out of the view what was read first, for ever.
+    If there are very many runs, the whole range is read. Reads by key would push the first runs out of the shard's view
+    again
+    and again.
     """
     if len(wanted) <= READ_BY_NAME_MAX:
         return [from_item(Run, item) for item in unit.items(wanted) if item is not None]
@@ -76,13 +81,15 @@ def runs_of(unit: UnitOfWork, wanted: Sequence[Key], ref: str) -> list[Run]:
 
 
 def is_as_seen(unit: UnitOfWork, run: Run) -> bool:
-    """Whether a run of `runs_of` is there as it was seen, by what the write about it will consume."""
+    """Whether a run of `runs_of` is unchanged. The write about the run depends on this read."""
     return unit.record(Run, run.key(unit.shard)) == run
 
 
 @dataclass(frozen=True, slots=True)
 class _AboutRun:
-    """Decisions on a run always read it anew: the gate and the reports write it without the owner."""
+    """Base of decisions on a run. They always read the run again, because the gate and the reports write it without the
+    owner.
+    """
 
     shard: int
     run_id: str
@@ -101,7 +108,7 @@ class _AboutRun:
 
 @dataclass(frozen=True, slots=True)
 class MarkSubmitted(_AboutRun):
-    """The launcher took the attempt; of several copies the driver's is the one that counts."""
+    """The launcher has accepted the attempt. If there are several copies, the driver's copy counts."""
 
     attempt: int
     submitted: Submitted
@@ -134,14 +141,15 @@ def _is_known_of_none(run: Run) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CheckRun(_AboutRun):
-    """Somebody says that the run changed, or it is time to look.
+    """Checks a run that may have changed, or whose time-out may have passed.
+
+    `is_unasked` and `is_watched` are asked at the decision, because it may have waited for long in the queue.
 
     Attributes:
-        memory: Knows the outages: no time-out runs while nobody was there to submit it, to let it start, or to find it.
-        is_unasked: Whether its node keeps it from the launcher: nor does one run then.
-        is_watched: Whether it is found, also where that cannot be written down.
-
-    Both are asked when it is decided: it may have stood in its lane for long (seed 35004834).
+        seen: Callback with a run that is still open.
+        memory: Cache that knows the outages; time without an owner counts toward no time-out.
+        is_unasked: Whether the node has not passed the run to the launcher; no time-out runs then either.
+        is_watched: Whether the run was found, even if that could not be stored.
     """
 
     seen: Callable[[Run], None]
@@ -157,7 +165,7 @@ class CheckRun(_AboutRun):
         if run.ended_at is not None:
             conclude(unit, run, self.memory, now)
         elif run.state == "submitting" and self.is_unasked(run):
-            # So much is left for a successor, who knows nothing of this.
+            # This time remains for a successor, which does not know that the launcher was not asked.
             if run.start_by - now < SUBMIT_WITHIN_MS // 2:
                 unit.put(replace(run, start_by=now + SUBMIT_WITHIN_MS), run.key(unit.shard))
         elif run.state in BEFORE_GATE and self._is_over(run.start_by, _start_within(run), now):
@@ -166,7 +174,8 @@ class CheckRun(_AboutRun):
             unit.after(Cancel(run.id, run.attempt))
         else:
             if run.cancel_requested:
-                unit.after(Cancel(run.id, run.attempt))  # Again until it is gone: whoever asked first may have fallen.
+                # Repeated until the program is gone: the owner that sent the first cancel may have died.
+                unit.after(Cancel(run.id, run.attempt))
             if (
                 run.external_id is None
                 and not self.is_watched(run)
@@ -187,12 +196,13 @@ class CheckRun(_AboutRun):
 
 @dataclass(frozen=True, slots=True)
 class RescheduleAttempt(_AboutRun):
-    """The run's next attempt was to begin while nobody was here, as others' were: it begins when the budget has room for it, unless that
-    is too late (SEMANTICS 8).
+    """Plans a run's next attempt that was due while the shard had no owner. Many attempts may be due at once.
+
+    It begins when the retry budget has room, unless that is too late.
 
     Attributes:
-        memory: Knows the budget.
-        planned: Is told the run as it is now.
+        memory: Cache that knows the budget.
+        planned: Callback with the run as it is now.
     """
 
     memory: ShardCache
@@ -208,7 +218,7 @@ class RescheduleAttempt(_AboutRun):
             at = retries.earliest(namespace, run.priority, now, now, retries_beside(unit, namespace))
             if is_too_late(run, at):
                 finish(unit, final_failure(run, TOO_LATE), now, TOO_LATE)
-                unit.after(Cancel(run.id, run.attempt))  # Of one that was handed over without an answer.
+                unit.after(Cancel(run.id, run.attempt))  # For a submission that got no answer.
                 return
             run = replace(run, not_before=at, start_by=at + SUBMIT_WITHIN_MS)
             unit.put(run, run.key(unit.shard))
@@ -218,10 +228,12 @@ class RescheduleAttempt(_AboutRun):
 
 @dataclass(frozen=True, slots=True)
 class RejectRun(_AboutRun):
-    """The launcher says that this attempt will never work (SEMANTICS 18: a script that vanished is `config`).
+    """The launcher reports that this attempt can never work. A missing script, for example, is an error of class
+    `config`.
 
     Attributes:
-        ask_again: Asks the launcher for a program that runs all the same: an earlier submission, without an answer, has begun it.
+        ask_again: Callback that asks the launcher about a program that runs nevertheless: an earlier submission without
+            an answer began it.
     """
 
     attempt: int
@@ -242,12 +254,12 @@ class RejectRun(_AboutRun):
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnded(_AboutRun):
-    """Nothing of the attempt is left on the launcher's side, which sees the copy on its own host only.
+    """The launcher has no trace of the attempt. It sees only the copy on its own host.
 
     Attributes:
-        host: Whose copy is gone; None: that of the host in the run's item.
-        driver: That was known to have passed the gate when the launcher was asked.
-        ask_again: Asks the launcher anew, of a driver that it may not have spoken of.
+        host: Host whose copy is gone; None for the host in the run's item.
+        driver: Driver that was known to have passed the gate when the launcher was asked.
+        ask_again: Callback that asks the launcher again, about a driver that its answer may not have covered.
     """
 
     attempt: int
@@ -267,12 +279,13 @@ class AttemptEnded(_AboutRun):
         elif run.state in BEFORE_GATE:
             self._died_before_gate(unit, run, now)
         elif not self._was_the_driver(run):
-            # I4: the driver that passed the gate is on another host. Its end is its report, or seen by a node of that host.
+            # I4: the driver that passed the gate is on another host. Its end is reported, or seen by a node of that
+            # host.
             if run.external_id is not None:
                 known = replace(run, external_id=None, host=run.driver_host, boot_id=None)
                 unit.put(known, run.key(unit.shard))
         elif self.ask_again is not None and run.driver_host is None and run.driver != self.driver:
-            # I4: what is gone may be the copy before. A platform that has no hosts may start an artefact again.
+            # I4: the end may be that of an earlier copy. A platform without hosts may start an artefact again.
             ask_again = self.ask_again
             unit.after(lambda: ask_again(run))
         else:
@@ -289,9 +302,10 @@ class AttemptEnded(_AboutRun):
             conclude(unit, ended, self.memory, now)
 
     def _was_the_driver(self, run: Run) -> bool:
-        """Of an attempt there is one copy a host: the host tells, and the exit code of a user's program may be any.
+        """Whether the ended copy was the driver. An attempt has one copy per host, so the host decides; a user's
+        program may return any exit code.
 
-        Where nobody wrote the driver's host down, a copy is another one if the gate has refused it.
+        If the driver's host was not recorded, a copy that the gate refused is not the driver.
         """
         if run.external_id is None and self.host is None:
             return False
@@ -302,7 +316,7 @@ class AttemptEnded(_AboutRun):
     def _died_before_gate(self, unit: UnitOfWork, run: Run, now: int) -> None:
         error_class = self.gone.error_class
         if error_class is None and self.gone.exit_code == 0:
-            error_class = UNKNOWN_ERROR  # It says that all went well, and has not run.
+            error_class = UNKNOWN_ERROR  # The exit code claims success, but the program has not run.
         elif error_class in (None, DUPLICATE):
             error_class = "transient"
         message = self.gone.message or f"the program ended with exit code {self.gone.exit_code} before the start gate"
@@ -311,7 +325,7 @@ class AttemptEnded(_AboutRun):
 
 @dataclass(frozen=True, slots=True)
 class NoteSilence(_AboutRun):
-    """No launcher has taken the attempt yet, and this one said why: it is asked again, and who asks `why` hears the same."""
+    """Stores why no launcher has accepted the attempt, so that `why` shows it. The attempt is submitted again."""
 
     attempt: int
     message: str
@@ -327,8 +341,11 @@ class NoteSilence(_AboutRun):
 
 @dataclass(frozen=True, slots=True)
 class MarkLost(_AboutRun):
-    """Nobody can ask for the attempt any more. One that has started keeps its permit until it is observed (I4); one that has not is closed,
-    and submitted again: wherever its artefact is, the gate refuses it.
+    """The launcher cannot answer about the attempt any more.
+
+    If the attempt has started, the run keeps its permits until its end is observed (I4). If it has not started, it is
+    closed and submitted again.
+    The gate refuses the old artefact on any host.
     """
 
     attempt: int
@@ -347,7 +364,7 @@ class MarkLost(_AboutRun):
 
 @dataclass(frozen=True, slots=True)
 class MarkFound(_AboutRun):
-    """The launcher knows of a program that was lost: it runs, and is watched from now on."""
+    """The launcher has found a lost program: it runs, and is watched from now on."""
 
     attempt: int
     name: str = "look"
@@ -360,14 +377,14 @@ class MarkFound(_AboutRun):
 
 @dataclass(frozen=True, slots=True)
 class PublishStart(_AboutRun):
-    """A program has passed the gate, and somebody waits for that: once for each run, whatever becomes of it."""
+    """Publishes the start of a run that a schedule subscribes to, once for each run, whatever its end."""
 
     name: str = "look"
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         run = self.read(unit)
         if run is None or run.told or run.started_at is None or run.ended_at is not None:
-            return  # Or its end says it as well.
+            return  # The end of the run also reports its start.
         unit.put(replace(run, told=True), run.key(unit.shard))
         run = as_dated_here(run, now)
         out = told_row(run, RunState.RUNNING, run.started_at or now)
@@ -376,10 +393,11 @@ class PublishStart(_AboutRun):
 
 @dataclass(frozen=True, slots=True)
 class RequestCancel(_AboutRun):
-    """`run.cancel`: before the gate the run is closed, after it the launcher ends it and `AttemptEnded` says when.
+    """Cancels a run. Before the gate the run is closed. After it the launcher ends the program, and `AttemptEnded`
+    records the end.
 
     Attributes:
-        reason: In the ledger, of one that is closed.
+        reason: Reason in the ledger of a run that is closed.
     """
 
     reason: str = "by_request"
@@ -395,18 +413,21 @@ class RequestCancel(_AboutRun):
             unit.put(replace(run, cancel_requested=True), run.key(unit.shard))
             unit.after(Cancel(run.id, run.attempt))
             if run.driver_host is not None and (run.external_id is None or run.host != run.driver_host):
-                # This owner's launcher started another copy, or none: a node of that host ends the driver when it takes over.
+                # This owner's launcher started another copy, or none. A node of the driver's host ends the driver when
+                # it takes over.
                 fields: dict[str, Value] = {"run_id": run.id, "attempt": run.attempt, "host": run.driver_host}
                 unit.after(Notice("cancel_out_of_reach", fields))
 
 
 def _submissions(run: Run) -> int:
-    """Returns how often the program's present try was handed to the launcher."""
+    """Returns how often the current try of the program was submitted."""
     return run.attempt - run.free_attempts - run.submissions_before
 
 
 def submit_pause(run: Run) -> int:
-    """Returns the pause before the next submission: all of the doubled one or less, so that what fell together comes apart."""
+    """Returns the pause before the next submission: a part of the doubled pause, chosen by a hash, so that simultaneous
+    failures spread out.
+    """
     longest = min(SUBMIT_BACKOFF_MS << (_submissions(run) - 1), SUBMIT_BACKOFF_LAST_MS)
     share = int.from_bytes(hash_of(run.id, str(run.attempt))[:4], "big") / 2**32
     return max(1, int(longest * share))
@@ -415,15 +436,15 @@ def submit_pause(run: Run) -> int:
 def submit_again(
     unit: UnitOfWork, run: Run, message: str, error_class: str, now: int, gone: ProgramEnded | None = None
 ) -> None:
-    """Closes an attempt that has not passed the gate, and makes the next one where the same submission may work.
+    """Closes an attempt that has not passed the gate, and creates the next one if the same submission may work.
 
     Args:
-        unit: Of this decision.
-        run: With that attempt.
-        message: Why it came to nothing.
-        error_class: Of that.
+        unit: Unit of work of this decision.
+        run: The run with that attempt.
+        message: Reason why the attempt failed.
+        error_class: Class of that reason.
         now: The present.
-        gone: How its program ended, where the launcher saw that.
+        gone: End of the program, if the launcher saw it.
     """
     gone = gone or ProgramEnded(None)
     setback = setback_of(run, gone, message, error_class, now)
@@ -441,7 +462,7 @@ def submit_again(
         if comes_too_late(run, now + pause):
             finish(unit, final_failure(run, TOO_LATE), now, TOO_LATE)
             return
-        # One transaction closes attempt k and makes k + 1: the gate admits the current attempt only.
+        # One transaction closes attempt k and creates k + 1: the gate admits only the current attempt.
         again = replace(
             run,
             attempt=run.attempt + 1,
@@ -460,12 +481,12 @@ def submit_again(
 
 
 def mark_lost(unit: UnitOfWork, run: Run, now: int) -> None:
-    """Says that nobody can ask for a running program; what it reports counts all the same."""
+    """Marks a running program as lost. Its later reports still count."""
     if run.state == "running":
         lost = replace(run, state="lost", reason=HOST_SILENT)
         unit.put(lost, run.key(unit.shard))
         out = told_row(lost, RunState.LOST, now)
-        # Else a former loss, behind which it was found, is on its way still.
+        # Otherwise the row of an earlier loss, after which the program was found, is still in the outbox.
         if unit.item(out.key(unit.shard)) is None:
             unit.put_new(out, out.key(unit.shard))
 
@@ -473,9 +494,9 @@ def mark_lost(unit: UnitOfWork, run: Run, now: int) -> None:
 def release_lost(
     unit: UnitOfWork, run: Run, actor: str | None, why: str | None, memory: ShardCache | None, now: int
 ) -> None:
-    """Ends a lost run as if its program had been seen to be gone: somebody says that it is.
+    """Ends a lost run as if its program's end had been observed, because a user states that it has ended.
 
-    The launcher is asked for nothing: what it finds of the attempt from now on is of one that has ended.
+    The launcher is not asked. A program that it finds later belongs to an ended run.
     """
     reason = "released" + (f" by {actor}" if actor else "") + (f": {why}" if why else "")
     outcome = "killed" if run.cancel_requested else "failed"
