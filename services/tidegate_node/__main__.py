@@ -1,4 +1,6 @@
-"""`python -m tidegate_node`: as `tidegate node`. With `--orders-on-stdin` it is one of several, and told there when to end (`worker_processes.py`)."""
+"""`python -m tidegate_node`: the same as `tidegate node`. With `--orders-on-stdin` it is one of several workers
+(`worker_processes.py`).
+"""
 
 import sys
 

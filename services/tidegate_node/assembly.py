@@ -1,6 +1,9 @@
-"""Wires a node from ready adapters: effects, holdings, drivers, heartbeats and health. Knows ports, no adapter.
+"""Assembles a node from ready adapters: effects, assignments, drivers, heartbeats and health. It knows ports, but no
+adapter.
 
-Bus, holdings and drivers know each other, hence the order: holdings first, the clients that tell them, then what connects them.
+Called by `bootstrap.py`. Assignments, Kafka clients and drivers refer to each other. So the assignments are built
+first, then the clients
+that report to them, then the parts that connect both.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ from tidegate_telemetry.open_transactions import Followed, OpenTransactions
 
 
 class Reader(Startable, PartitionReader, Protocol):
-    """Reads events and pokes."""
+    """Reads events and wake-ups."""
 
 
 class Producer(Startable, Publisher, Protocol):
@@ -54,10 +57,10 @@ class Producer(Startable, Publisher, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """The bus's clients of one node; each starts a thread with `start`.
+    """Kafka clients of one node; `start` starts a thread for each.
 
     Attributes:
-        guarded: Sends only while membership is proven.
+        guarded: Producer that sends only while membership is proven.
     """
 
     membership: Member
@@ -68,7 +71,7 @@ class Clients:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a node is given from outside."""
+    """Parts and settings that a node gets from outside."""
 
     settings: NodeSettings
     facts: NodeFacts
@@ -86,10 +89,10 @@ class Surroundings:
 
 
 def assemble(around: Surroundings) -> Node:
-    """Builds a node on the running loop; nothing acts before it runs.
+    """Builds a node on the running loop; no part acts before the node runs.
 
     Raises:
-        StartRefused: The health pages' address is taken.
+        StartRefused: The address of the health pages is taken.
     """
     facts, clock, metrics, notices = around.facts, around.clock, around.metrics, around.notices
     loop = asyncio.get_running_loop()
@@ -127,7 +130,8 @@ def assemble(around: Surroundings) -> Node:
         RunFolderRetention(around.run_folders, lambda: around.store.answered_at_ms, clock, metrics, notices),
         OpenTransactions(
             partial(_followed, facts, clients.reader),
-            # A node reads a topic partition of any topic if it holds its number modulo the map's count of topic partitions.
+            # A node reads a topic partition of any topic if it owns the number modulo the map's count of topic
+            # partitions.
             lambda number: number % facts.cluster.topic_partitions in clients.membership.owned(),
             around.topics,
             around.finder,
@@ -142,7 +146,7 @@ def assemble(around: Surroundings) -> Node:
 def _router(
     around: Surroundings, clients: Clients, holdings: AssignedPartitions, gaps: LogGaps, map_guard: MapLease
 ) -> EffectRouter:
-    """Builds what carries effects out."""
+    """Builds the router that carries effects out."""
     facts, clock, metrics, notices = around.facts, around.clock, around.metrics, around.notices
     launch = LaunchEffects(
         around.launcher,
@@ -187,7 +191,7 @@ def _heartbeats(around: Surroundings, clients: Clients, node: Node, holdings: As
 
 
 def _followed(facts: NodeFacts, reader: PartitionReader) -> list[Followed]:
-    """Requests, and whatever else is read now."""
+    """Returns the requests topic and all topics that are read now."""
     own = {facts.requests.name, facts.events.name, facts.pokes.name}
     read = {facts.requests.name: facts.requests.id} | {topic.name: topic.id for topic in reader.being_read()}
     return [Followed(name, topic_id, name in own) for name, topic_id in read.items()]
@@ -202,7 +206,7 @@ def _health(settings: NodeSettings, node: Node, metrics: Metrics) -> HealthServe
 
 
 class DriverMaker:
-    """Makes drivers; each actor that they build has a tenure of its own, so that no token ever repeats."""
+    """Creates drivers. Each actor that they build has a unique tenure, so that no token repeats."""
 
     def __init__(self, facts: NodeFacts, shell: EffectRouter, node: Node, loop: asyncio.AbstractEventLoop) -> None:
         self._facts = facts

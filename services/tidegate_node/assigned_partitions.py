@@ -1,7 +1,8 @@
-"""What this node holds: one driver per ownership topic partition that the group gave to it.
+"""Assignments of this node: one driver for each ownership topic partition that the group has given to it.
 
-Implements both listeners of the bus: whatever membership and reader say goes to the driver that it concerns. Callbacks of the
-group are a courtesy; nothing's safety rests on them.
+Called by the Kafka clients through both listeners of the bus; it passes each call to the driver concerned. It writes
+nothing. Callbacks
+of the group may come late or never: fencing, not a callback, keeps the data safe.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from tidegate_ports.bus import END, Drain, Notices, PartitionReader, Record, Top
 from tidegate_ports.clock import Clock
 
 SWITCH_MS: Final = 2_500
-"""How long a hand-over from one map to the next may take, as one from node to node; others wait for it (`former_maps.HAND_OVER_MS`)."""
+"""Time that a hand-over from one map to the next may take; as between nodes. Other nodes wait for it
+(`former_maps.HAND_OVER_MS`)."""
 
 
 class Heartbeats(Protocol):
@@ -37,7 +39,8 @@ class AssignedPartitions:
     """One per process. `connect` is called once, before the membership starts.
 
     Attributes:
-        requests_doubted: Something was read that does not lie in the map's requests topic, or is not there any more.
+        requests_doubted: Whether a record came from a topic other than the map's requests topic, or a stored position
+            was gone.
     """
 
     def __init__(
@@ -65,7 +68,9 @@ class AssignedPartitions:
     def connect(
         self, make_driver: Callable[[int], PartitionDriver], reader: PartitionReader, heartbeats: Heartbeats
     ) -> None:
-        """What it works with; a call of its own, because bus, drivers and this object know each other."""
+        """Sets the parts that this object works with. A separate call, because Kafka clients, drivers and this object
+        refer to each other.
+        """
         self._make_driver, self._reader, self._heartbeats = make_driver, reader, heartbeats
 
     # -- figures ------------------------------------------------------------------------------------------------------
@@ -76,32 +81,34 @@ class AssignedPartitions:
 
     @property
     def serving(self) -> frozenset[int]:
-        """Those that are recovered and fire."""
+        """Topic partitions that are recovered and fire."""
         return frozenset(number for number, driver in self._drivers.items() if driver.is_serving)
 
     def served(self, now: int) -> dict[str, int]:
-        """Returns up to when each topic partition was certainly served that is or was held, for however short; by `sign_name`."""
+        """Returns, by `sign_name`, until when each topic partition was certainly served, for all that are or were
+        assigned here.
+        """
         for number, driver in self._drivers.items():
             self._note_served(number, driver, now)
         return dict(self._served)
 
     def shards(self, topic_partitions: Iterable[int]) -> int:
-        """How many shards follow from them."""
+        """Returns the number of shards of these topic partitions."""
         cluster = self._facts.cluster
         return sum(len(range(number, cluster.shards, cluster.topic_partitions)) for number in topic_partitions)
 
     def writes(self) -> int:
-        """Returns the oldest version in which any of its actors writes rows; without one nothing is written."""
+        """Returns the oldest version in which an actor here writes rows. Without an actor no rows are written."""
         return min((driver.writes for driver in self._drivers.values()), default=NEWEST)
 
     def migrated(self, writes: int) -> None:
-        """Rows are written in this version by now."""
+        """Tells all drivers that rows are now written in this version."""
         for driver in self._drivers.values():
             if driver.writes < writes:
                 driver.give(Migrated(writes))
 
     def poke(self, poked: Woken) -> bool:
-        """Pokes a shard of this process; False when it is another's."""
+        """Wakes a shard of this process; False if another process owns it."""
         driver = self._drivers.get(self._facts.holder_of(poked.shard))
         if driver is None:
             return False
@@ -117,8 +124,8 @@ class AssignedPartitions:
         self._notices("assigned", topic_partitions=list(topic_partitions))
         self._given |= set(topic_partitions)
         if beyond := self.beyond_the_map & set(topic_partitions):
-            # The requests topic has grown and the map has not followed yet: no shard follows from these. A driver for one would take
-            # shards whose holders are others, by its own count, and fight with them for ever.
+            # The requests topic has grown before the map. No shard belongs to these topic partitions. A driver for one
+            # would count shards of other owners as its own, and would fight with them for ever.
             self._notices("beyond_the_map", topic_partitions=sorted(beyond))
         for number in (each for each in topic_partitions if each not in beyond):
             if (former := self._drivers.pop(number, None)) is not None:
@@ -146,7 +153,7 @@ class AssignedPartitions:
             drain.done()
             return
         left_s = max(0, drain.deadline_ms - self._clock.monotonic_ms()) / 1000
-        # At the deadline they are gone, drained or not.
+        # At the deadline the drivers are dropped, drained or not.
         hand_over = _HandOver(waiting, drain)
         hand_over.deadline = self._loop.call_later(left_s, partial(self._cut, hand_over))
         self._hand_overs.append(hand_over)
@@ -157,13 +164,15 @@ class AssignedPartitions:
 
     @property
     def beyond_the_map(self) -> frozenset[int]:
-        """Topic partitions that the group has given and from which no shard follows, as far as this process knows the map."""
+        """Topic partitions that the group has given, but that have no shards under the map that this process knows."""
         return frozenset(number for number in self._given if number >= self._facts.cluster.topic_partitions)
 
     def follow(self, cluster: ClusterMap) -> None:
-        """A newer map is in force: hands everything over, and begins anew what the group has given, under this map.
+        """A newer map is in force: hands all topic partitions over, and starts those that the group has given again,
+        under the new map.
 
-        In order, as at a planned end, so that nothing that was sent is sent again; at the deadline without it.
+        The hand-over drains first, as at a planned end, so that sent records are not sent again. At the deadline it
+        stops without draining.
         """
         assert self._reader is not None
         for each in {each for number in self._drivers for each in self._facts.pokes_of(number)}:
@@ -177,7 +186,7 @@ class AssignedPartitions:
             self._begin_again(number)
 
     def _begin_again(self, number: int) -> None:
-        """Unless it was taken, or given anew, meanwhile."""
+        """Starts the topic partition again, unless it was taken or given again during the hand-over."""
         if number in self._given - self.beyond_the_map and number not in self._drivers:
             self._begin(number)
 
@@ -200,9 +209,10 @@ class AssignedPartitions:
             self._let_go(number, driver)
 
     def _let_go(self, number: int, driver: PartitionDriver) -> None:
-        """Drops a driver; by now the topic partition may have been lost, or given anew to another one.
+        """Drops a driver. The topic partition may have been lost by now, or given to a new driver.
 
-        More than one hand-over may wait for it: a rebalance may take what a planned end is handing over.
+        Several hand-overs may wait for one driver: a rebalance may revoke a topic partition that a map change is
+        handing over.
         """
         if self._drivers.get(number) is driver:
             self._drop(number, self._drivers.pop(number))
@@ -243,7 +253,7 @@ class AssignedPartitions:
 
     def others_gone(self, topic: str, topic_partition: int, offset: int) -> None:
         if topic == self._facts.pokes.name:
-            # Nothing of value lies there: go on at the end.
+            # Lost wake-ups cost little: continue at the end.
             self._read_at_end(topic_partition)
         else:
             number = topic_partition % self._facts.cluster.topic_partitions
@@ -261,8 +271,11 @@ class AssignedPartitions:
             driver.give(RecordsArrived(topic, topic_partition, taken, records[0].topic_id))
 
     def _times(self, topic: str) -> Callable[[Record], int]:
-        """Evidence is judged by the broker's times. A users' own topic may have its producers' instead, which may be any:
-        what comes from there is as old as its reading (decision 19).
+        """Returns the time that counts for a record of the topic.
+
+        Evidence is judged by the broker's times. A user's topic may carry producer times, which can have any value.
+        Such records count from
+        the time at which they are read (decision 19).
         """
         own = topic in {self._facts.requests.name, self._facts.events.name}
         now = self._clock.now_ms()
@@ -273,7 +286,7 @@ class AssignedPartitions:
     def _take_pokes(self, topic_partition: int, records: Sequence[Record]) -> None:
         assert self._reader is not None
         assert self._heartbeats is not None
-        # First: whatever becomes of them, their share of the flow's bound is free again.
+        # Return the credits first: the share of the flow's bound is free, also if a record is unreadable.
         self._reader.taken(self._facts.pokes.name, topic_partition, len(records))
         for record in records:
             said = read_record(record.value)
@@ -294,7 +307,7 @@ class AssignedPartitions:
         self._reader.assign(Topic(pokes.name, pokes.id, pokes.topic_partitions), topic_partition, END)
 
     def _stop_pokes(self, number: int) -> None:
-        """But for what another one of this process reads as well."""
+        """Stops the wake-ups of a topic partition, except topics that another assignment of this process also reads."""
         assert self._reader is not None
         others = {each for other in self._drivers if other != number for each in self._facts.pokes_of(other)}
         for each in self._facts.pokes_of(number):
@@ -304,12 +317,12 @@ class AssignedPartitions:
 
 @dataclass(slots=True)
 class _HandOver:
-    """Topic partitions that go together.
+    """Topic partitions that are handed over together.
 
     Attributes:
-        waiting: Those whose driver has not ended yet.
-        drain: Who ordered it, and is told when all have.
-        deadline: When they end in any case.
+        waiting: Drivers that have not ended, by topic partition.
+        drain: Order of the hand-over; its callback runs when all drivers have ended.
+        deadline: Timer that ends the remaining drivers.
     """
 
     waiting: dict[int, PartitionDriver]
@@ -323,14 +336,14 @@ class _HandOver:
 
 
 class _Switch(NamedTuple):
-    """A hand-over to oneself, under the next map."""
+    """Hand-over to this node itself, under the next map."""
 
     deadline_ms: int
     done: Callable[[], None]
 
 
 class GroupListener:
-    """`MembershipListener` of the holdings."""
+    """`MembershipListener` of the assignments."""
 
     def __init__(self, holdings: AssignedPartitions) -> None:
         self._holdings = holdings
@@ -342,7 +355,7 @@ class GroupListener:
 
 
 class OthersListener:
-    """`ReaderListener` of the holdings: events and pokes."""
+    """`ReaderListener` of the assignments: events and wake-ups."""
 
     def __init__(self, holdings: AssignedPartitions) -> None:
         self.records = holdings.others

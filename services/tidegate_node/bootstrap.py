@@ -1,6 +1,7 @@
-"""Builds a node, or a cluster's tables, topics and map, from the adapters: the one place of this service that knows them.
+"""Builds a node, or a cluster's tables, topics and map, from the adapters. No other module of this service imports
+adapters.
 
-The command line uses `load`, `run` and `initialise`; nothing else of this service is meant for others.
+The command line calls `load`, `run` and `initialise`. Other modules of this service are private.
 """
 
 from __future__ import annotations
@@ -98,18 +99,18 @@ __all__ = [
 
 
 class Settings(NodeSettings):
-    """A node's settings with those of the Kafka adapter."""
+    """Settings of a node, with the Kafka adapter's section."""
 
     kafka: KafkaSettings
 
 
 def load(environment: Mapping[str, str] | None = None, **given: Any) -> Settings:
-    """Reads the settings; `given` sections and fields win. Raises SettingsRefused."""
+    """Reads the settings; `given` sections and fields override the environment. Raises SettingsRefused."""
     return load_settings(Settings, os.environ if environment is None else environment, OTHERS, **given)
 
 
 def effective_settings(environment: Mapping[str, str]) -> list[SettingRow]:
-    """Returns each setting as a node uses it; `tidegate config show` prints them. Raises SettingsRefused."""
+    """Returns each setting with the value that a node uses; `tidegate config show` prints them. Raises SettingsRefused."""
     loaded = load_with_sources(Settings, environment, OTHERS)
     try:
         _launcher_settings(loaded.settings)
@@ -120,24 +121,25 @@ def effective_settings(environment: Mapping[str, str]) -> list[SettingRow]:
 
 
 def initialise(settings: Settings, *, check: bool = False) -> list[Difference]:
-    """Makes tables, topics and map where they are missing, or only compares.
+    """Creates missing tables, topics and the map, or only compares them.
 
     Returns:
-        What is not as it should be; `str(difference.text)` is a sentence, `unsafe` ones keep nodes from serving.
+        Differences from the plan. `str(difference.text)` is a sentence; `unsafe` differences keep nodes from serving.
 
     Raises:
-        NotYet: A brick does not answer.
-        StartRefused: `shards` or another setting cannot be, or nodes of other tables read the topics.
+        NotYet: The store or a broker does not answer.
+        StartRefused: `shards` or another setting is impossible, or nodes of other tables read the topics.
     """
     bricks, brokers = _adapters(settings)
     return initialise_cluster(settings.shards, TopicNames.by(settings.kafka.topic), bricks, brokers, check=check)
 
 
 def audited(settings: Settings) -> tuple[Store, LandedRecords, str]:
-    """Returns what an audit reads: the tables, topics of messages, and the name of that of their dead letters.
+    """Returns the inputs of an audit: the tables, a reader of the messages' topics, and the name of the dead-letter
+    topic.
 
     Raises:
-        StartRefused: A setting cannot be.
+        StartRefused: A setting is impossible.
     """
     bricks, _ = _adapters(settings)
     dead_letters = TopicNames.by(settings.kafka.topic).requests_dlq
@@ -145,24 +147,26 @@ def audited(settings: Settings) -> tuple[Store, LandedRecords, str]:
 
 
 def migrated(settings: Settings) -> tuple[Store, Callable[[Transaction], Committed | Refused | Unavailable]]:
-    """Returns what a migration works on: the tables, and what sends a transaction until it is settled.
+    """Returns the tables for a migration, and a function that sends a transaction until it is settled.
 
     Raises:
-        StartRefused: A setting cannot be.
+        StartRefused: A setting is impossible.
     """
     bricks, _ = _adapters(settings)
     return bricks.store, bricks.commit
 
 
 def grown(settings: Settings, number: int, *, say: Callable[[str], None], wait: Callable[[], None]) -> ClusterMap:
-    """Has the requests topic, and the map, have so many topic partitions; see `grow_cluster`."""
+    """Grows the requests topic and the map to this number of topic partitions; see `grow_cluster`."""
     bricks, brokers = _adapters(settings)
     requests = TopicNames.by(settings.kafka.topic).requests
     return grow_cluster(number, requests, bricks, _Growing(settings.kafka), brokers, say=say, wait=wait)
 
 
 def run(settings: Settings, orders: int | None = None) -> int:
-    """Runs a node until a signal, or an order on that descriptor, ends it; returns the process's exit code."""
+    """Runs a node until a signal, or an order on the descriptor `orders`, ends it; returns the exit code of the
+    process.
+    """
     set_up_logs(settings.log.level, settings.log.format)
     metrics = Metrics(NODE_METRICS)
     notices = Notifier(metrics, node=settings.node)
@@ -176,7 +180,7 @@ async def _run(settings: Settings, metrics: Metrics, notices: Notifier, orders: 
     notices("node_starting", version=version("tidegate"), brokers=kafka.bootstrap_servers, pid=os.getpid())
     secret = gate_secret(settings.gate.secret_file)
     loads = _samplers(settings)
-    # The SDK asks for its keys as its client is made, and what gives them may hang.
+    # The SDK reads its credentials while its client is created, and their source may hang.
     made = await unless_stopped(apart(partial(_adapters, settings, metrics), START), stop)
     if made is None:
         return 0
@@ -213,14 +217,14 @@ async def _run(settings: Settings, metrics: Metrics, notices: Notifier, orders: 
 
 
 def programs_end(settings: Settings, notices: Notices) -> ProgramsEnd:
-    """What becomes of the host's programs when this process ends."""
+    """Returns the handling of the host's programs at the end of this process."""
     launcher = settings.launcher
     programs = LocalPrograms(_launcher_settings(settings))
     return ProgramsEnd(programs, launcher.end_wait_s, launcher.cancel_grace_s, SystemClock(), notices)
 
 
 def _samplers(settings: Settings) -> dict[str, LoadSampler]:
-    """Makes what load constraints look at. Raises StartRefused when a source has the host's own name."""
+    """Creates the samplers of load constraints. Raises StartRefused if a source has the reserved name of the host."""
     sources = settings.load.sources
     if LOCAL in sources:
         raise StartRefused(f"load.sources: {LOCAL} is the host of the node itself; give the source another name")
@@ -229,10 +233,10 @@ def _samplers(settings: Settings) -> dict[str, LoadSampler]:
 
 
 def _adapters(settings: Settings, metrics: Metrics | None = None) -> tuple[_Bricks, BrokerTopics]:
-    """Makes the clients of both bricks; nothing is connected yet.
+    """Creates the clients of the store and the brokers, unconnected.
 
     Raises:
-        StartRefused: A setting that only the client's own library understands is wrong or missing.
+        StartRefused: A setting that only the client library checks is wrong or missing.
     """
     try:
         bricks = _Bricks(settings, metrics)
@@ -245,11 +249,11 @@ def _adapters(settings: Settings, metrics: Metrics | None = None) -> tuple[_Bric
 
 
 async def _guarding(settings: KafkaSettings, notices: Notices) -> KafkaSettings:
-    """Asks how long the group keeps a silent member, says what follows, and returns the settings that guard by it.
+    """Asks how long the group keeps a silent member, logs the result, and returns the settings of the membership lease.
 
     Raises:
         NotYet: The brokers do not answer.
-        StartRefused: They do not speak the protocol, or nothing fits into their session.
+        StartRefused: The brokers do not speak the protocol, or their session is too short.
     """
     try:
         session = await apart(partial(group_session, settings), START)
@@ -280,7 +284,7 @@ def _clients(
     notices: Notices,
     holdings: AssignedPartitions,
 ) -> Clients:
-    """Makes this node's Kafka clients, which tell the holdings."""
+    """Creates the Kafka clients of this node, which report to the assignments."""
     own = settings.model_copy(update={"client_id": client_id(settings, facts.name, facts.owner)})
     former = None
     if settings.group_protocol == "classic":
@@ -297,7 +301,7 @@ def _clients(
 
 
 class _Bricks:
-    """Tables, topics and items, as start-up and `tidegate init` see them. Blocking."""
+    """Tables, topics and items for start-up and `tidegate init`. Blocking."""
 
     def __init__(self, settings: Settings, metrics: Metrics | None = None) -> None:
         self._dynamo = _dynamo_settings(settings)
@@ -309,7 +313,7 @@ class _Bricks:
 
     @contextmanager
     def on_loop(self) -> Iterator[AsyncStore]:
-        """The store for the loop that runs, while it is entered."""
+        """The store for the running loop, while the context is entered."""
         if self._on_loop is not None:
             try:
                 yield AsyncDynamoStore(self._on_loop, self._dynamo, *self._listeners)
@@ -323,7 +327,7 @@ class _Bricks:
                 threads.shutdown(wait=False, cancel_futures=True)
 
     def tables(self) -> Sequence[Difference]:
-        # Billing and expiry are an operator's choice; a table that is not there, or has another key, is not.
+        # An operator may choose billing and expiry. A missing table, or one with another key, is unsafe.
         return [
             Difference(str(found), unsafe=found.what not in ("its billing mode", "its expiry attribute"))
             for found in self._asked_store(check_tables)
@@ -370,7 +374,7 @@ def _measuring(metrics: Metrics | None) -> tuple[Observer, UnitsListener] | tupl
 
 
 class _Growing:
-    """The requests topic as it grows."""
+    """The requests topic while it grows."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._topics = TopicGrowth(settings)

@@ -1,4 +1,4 @@
-"""The process `tidegate node`: settings from the environment, then a node until a signal ends it."""
+"""The process `tidegate node`: reads the settings, then runs a node until a signal ends it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def run(settings: bootstrap.Settings | None = None, workers: int = 1, orders: in
     """Returns the exit code: 0 ended by a signal, 70 a bug, 75 try again later, 78 the configuration must change.
 
     Args:
-        settings: Instead of those of the environment.
-        workers: Node processes; above 1 this one only looks after them (`worker_processes.py`).
-        orders: Descriptor on which such a one passes its orders on to this one.
+        settings: Settings to use instead of the environment's.
+        workers: Number of node processes; above 1 this process only supervises them (`worker_processes.py`).
+        orders: Descriptor on which a supervisor passes orders to this process.
     """
     if settings is None:
         try:
@@ -36,7 +36,7 @@ def run(settings: bootstrap.Settings | None = None, workers: int = 1, orders: in
 
     async def life() -> int:
         status = await Workers(told, notices).run()
-        # A second signal, now that no worker is left to hear of it, ends this process.
+        # No worker is left to receive a second signal, so it ends this process.
         await unless_stopped(bootstrap.programs_end(settings, notices).wait(status), stop_on_signals())
         return status
 

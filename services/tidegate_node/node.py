@@ -1,7 +1,8 @@
-"""One node: joins the group, serves what it is given, gives it back in order.
+"""One node: joins the group, serves its assignments, and gives them back in order.
 
-Built by `bootstrap.py` from ready parts. It ends for one of four reasons: a signal (0), too many bugs (70), a clock that is
-off (75), or a brick that did not answer while it began (75, before there is a node). Running programs are never touched.
+Built by `assembly.py` from ready parts. It ends for one of these reasons: a signal (0), too many bugs (70), a clock
+that is off (75), or
+rows of a version that this release cannot read (78). It never ends running programs.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from tidegate_telemetry.metrics import Metrics
 from tidegate_telemetry.open_transactions import OpenTransactions
 
 STORE_ASK_AGAIN_S: Final = 2.0
-"""Pause between looks whether a store that only this node could not reach is back."""
+"""Pause between checks whether a store that only this node could not reach answers again."""
 LEAVE_S_MAX: Final = 2.0
-"""A store that does not answer must not hold up the end."""
+"""Time after which a silent store no longer delays the end."""
 
 
 class Startable(Protocol):
@@ -47,7 +48,7 @@ class Startable(Protocol):
 
 
 class Member(Startable, Membership, Protocol):
-    """The membership as a whole."""
+    """The membership client with its figures."""
 
     rebalances: int
     joined: bool
@@ -55,7 +56,7 @@ class Member(Startable, Membership, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a node consists of."""
+    """Parts of a node."""
 
     facts: NodeFacts
     holdings: AssignedPartitions
@@ -71,7 +72,7 @@ class Parts:
 
 
 class Node:
-    """Runs once."""
+    """One node, which runs once."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -89,11 +90,11 @@ class Node:
         self._overloaded = False
         self._member = False
         self._moving = asyncio.Lock()
-        """Held by whoever stops or starts the membership while the node serves."""
+        """Lock around each start and stop of the membership while the node serves."""
         self._rebalances_counted = 0
 
     def connect(self, heartbeats: HeartbeatLoop, health: HealthServer) -> None:
-        """What asks this node in turn, hence built after it."""
+        """Sets the parts that query this node, and that are therefore built after it."""
         self._heartbeats, self._health = heartbeats, health
 
     def attend(
@@ -105,8 +106,8 @@ class Node:
         keeping: RunFolderRetention,
         transactions: OpenTransactions,
     ) -> None:
-        """What shows this node to others, and others to it; the map; what looks after its own reading, after its host's disk, and after what
-        its topics' producers leave open.
+        """Sets the background tasks: node status, watchdog, partition map, stalled readers, run folders and open
+        transactions.
         """
         self._presence, self._watching, self._maps = presence, watching, maps
         self._reading, self._keeping, self._transactions = reading, keeping, transactions
@@ -114,7 +115,7 @@ class Node:
     # -- life ---------------------------------------------------------------------------------------------------------
 
     def stop(self, exit_code: int = 0) -> None:
-        """Orders the end; the first order counts."""
+        """Orders the end of the node; the first order counts."""
         if not self._exit.done():
             self._exit.set_result(exit_code)
 
@@ -136,35 +137,38 @@ class Node:
         parts.notices("node_stopping", exit_code=exit_code, held=sorted(parts.holdings.held))
         for life in lives:
             life.cancel()
-        # What one of them raised is told by `_life_ended`, and keeps nobody from giving back what this node holds.
+        # `_life_ended` has reported their errors. An error must not stop this node from giving its assignments back.
         await asyncio.gather(*lives, return_exceptions=True)
         await self._close()
         parts.notices("node_stopped", exit_code=exit_code)
         return exit_code
 
     async def _join_at_first(self) -> None:
-        """A clock that is off by an hour would fire that hour's messages between the first share and the second beat."""
+        """Joins the group after the clock check. A clock that is off by an hour would fire that hour's messages between
+        the first assignment
+        and the second heartbeat.
+        """
         assert self._heartbeats is not None
         await self._heartbeats.clock_agreed.wait()
         async with self._moving:
             self._join()
 
     def _join(self) -> None:
-        """Unless something is against it, which then joins when it has ended."""
+        """Joins, unless a reason against it holds. The end of that reason calls this again."""
         if self.takes:
             self._parts.membership.start()
             self._member = True
 
     @property
     def takes(self) -> bool:
-        """Nothing is against a share of its own."""
+        """Whether no reason keeps this node from a share of the shards."""
         assert self._heartbeats is not None
         return self._heartbeats.clock_agreed.is_set() and not (
             self._drained or self._away or self._overloaded or self._exit.done()
         )
 
     async def _close(self) -> None:
-        """Leaving drains; what the drains sent is flushed; only then do the figures go."""
+        """Leaves the group, which drains; then flushes the sent records; then stops the health pages."""
         parts = self._parts
         assert self._health is not None
         await parts.membership.stop()
@@ -184,7 +188,7 @@ class Node:
     # -- what may end it ----------------------------------------------------------------------------------------------
 
     def actor_failed(self, topic_partition: int, failure: BaseException, too_many: bool) -> None:
-        """A bug in the logic of a topic partition; too many of them end the process."""
+        """Reports a bug in the logic of a topic partition. Too many of them end the process."""
         self._parts.notices("actor_failed", topic_partition=topic_partition, exc_info=failure, ends_process=too_many)
         if too_many:
             self.stop(EXIT_BUG)
@@ -193,7 +197,7 @@ class Node:
         self._parts.notices("actor_ended", topic_partition=topic_partition)
 
     async def act(self, verdict: Verdict) -> None:
-        """What the heartbeats say."""
+        """Acts on a verdict of the heartbeats."""
         if verdict is Verdict.CLOCK_OFF:
             self._parts.notices("clock_off", offset_ms=self._parts.metrics.value("tidegate_clock_offset_ms"))
             self.stop(EXIT_TRY_LATER)
@@ -205,7 +209,7 @@ class Node:
             await self._come_back()
 
     async def _step_aside(self) -> None:
-        """Only this node cannot reach the store: others serve its shards until it can."""
+        """Leaves the group while only this node cannot reach the store. Other nodes serve its shards until it can."""
         assert self._heartbeats is not None
         self._parts.notices("store_out_of_reach", silence_ms=self._heartbeats.store_silence_ms)
         async with self._moving:
@@ -218,7 +222,7 @@ class Node:
             self._join()
 
     async def _give_way(self) -> None:
-        """Another node is at ease: it serves what this one is too late for."""
+        """Leaves the group because this node is too late and another node is at ease."""
         parts = self._parts
         parts.notices(
             "node_overloaded", lag_s=parts.metrics.value("tidegate_loop_lag_seconds"), held=sorted(parts.holdings.held)
@@ -234,12 +238,16 @@ class Node:
             self._join()
 
     def outdated(self, refusal: str) -> None:
-        """Rows are written in a version that this release cannot read: it stood still while `tidegate migrate` took place."""
+        """Ends the node, because rows are written in a version that this release cannot read. It was suspended while
+        `tidegate migrate` ran.
+        """
         self._parts.notices("node_outdated", message=refusal)
         self.stop(EXIT_CONFIGURATION)
 
     async def drain(self, wanted: bool) -> None:
-        """An operator's order: hands everything over as at a planned end, and takes nothing until told otherwise."""
+        """Follows an operator's order: hands everything over as at a planned end, and joins again only by another
+        order.
+        """
         if wanted == self._drained:
             return
         async with self._moving:
@@ -252,21 +260,23 @@ class Node:
                 self._join()
 
     async def _leave_group(self) -> None:
-        # Until it has ended: a thread that still ends cannot be started. Liveness restarts a process whose thread hangs.
+        # Wait until the thread has ended, because it cannot be started before. Liveness restarts a process whose thread
+        # hangs.
         while not await self._parts.membership.stop():
             continue
         self._member = False
 
     def _life_ended(self, life: asyncio.Task[None]) -> None:
         if not life.cancelled() and (failure := life.exception()) is not None:
-            # Without heartbeats nobody would notice a clock that is off: better a new process. The others go on by themselves.
+            # Without heartbeats a wrong clock would stay unnoticed, so a new process is better. The other tasks restart
+            # their own work.
             self._parts.notices("task_failed", task=life.get_name(), exc_info=failure)
             self.stop(EXIT_BUG)
 
     # -- figures ------------------------------------------------------------------------------------------------------
 
     def standing(self) -> Standing:
-        """For health."""
+        """Returns the state that the health pages report."""
         parts = self._parts
         assert self._heartbeats is not None
         now = parts.clock.monotonic_ms()
@@ -276,7 +286,7 @@ class Node:
         return Standing(
             poll_silence_ms={name: now - client.polled_at_ms for name, client in clients.items()},
             joined=parts.membership.joined,
-            # What is newer than the map is owned, and nobody's to serve.
+            # A topic partition that is newer than the map is owned, but has no shards.
             held=parts.holdings.held
             | frozenset(each for each in parts.membership.owned() if each < parts.facts.cluster.topic_partitions),
             serving=parts.holdings.serving,
@@ -294,7 +304,7 @@ class Node:
         )
 
     def refresh(self) -> None:
-        """Brings the gauges up to date."""
+        """Updates the gauges."""
         parts, standing = self._parts, self.standing()
         rebalances = parts.membership.rebalances
         parts.metrics.count("tidegate_rebalances_total", rebalances - self._rebalances_counted)

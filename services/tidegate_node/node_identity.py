@@ -1,4 +1,4 @@
-"""What a node knows about itself and its cluster once it has started; while it runs, nothing of it changes but the map."""
+"""Facts that a node knows about itself and its cluster after its start. Only the partition map changes while it runs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tidegate_core.writes.partition_map import ClusterMap
 
 @dataclass(slots=True)
 class NodeFacts:
-    """Facts that the drivers of all holdings share; `follow` alone changes them.
+    """Facts that the drivers of all assignments share; only `follow` changes them.
 
     Attributes:
         owner: UUID of this process.
-        name: For people.
-        cluster: The map in force, as far as this process knows.
-        requests, events, pokes: The topics that are read; of the requests topic what the map says.
-        receipts, runs, requests_dlq, events_dlq, runs_dlq: Names of those that are written.
+        name: Name for people.
+        cluster: Partition map in force, as far as this process knows.
+        requests, events, pokes: Topics that are read; of the requests topic the state in the map.
+        receipts, runs, requests_dlq, events_dlq, runs_dlq: Names of topics that are written.
         minimum_period_ms: Shortest period of a time trigger.
-        namespaces: Which namespaces the records of the requests and of the events topic may name.
-        quotas: What namespaces may ask for.
+        namespaces: Namespaces that records of the requests and events topics may name.
+        quotas: Bounds on the schedules of each namespace.
         writes: Version in which rows were written when the process started.
     """
 
@@ -45,16 +45,16 @@ class NodeFacts:
     writes: int = NEWEST
 
     def follow(self, cluster: ClusterMap) -> None:
-        """Another map is in force: what is begun from now on is begun under it (`AssignedPartitions.follow`)."""
+        """Sets a new map. Later assignments begin under it (`AssignedPartitions.follow`)."""
         self.cluster = cluster
         self.requests = TopicFacts(self.requests.name, cluster.topic_id, cluster.topic_partitions)
 
     def holding(self, topic_partition: int, tenure: int) -> Assignment:
-        """The holding of an ownership topic partition.
+        """Returns the assignment of an ownership topic partition.
 
         Args:
-            topic_partition: p.
-            tenure: Another one for each actor of this process, so that no token ever repeats.
+            topic_partition: Number of the topic partition.
+            tenure: Number that is unique for each actor of this process, so that no token repeats.
         """
         return Assignment(
             owner=self.owner,
@@ -80,14 +80,14 @@ class NodeFacts:
         )
 
     def pokes_of(self, topic_partition: int) -> Sequence[int]:
-        """Topic partitions of pokes that the holder of p reads.
+        """Returns the wake-up topic partitions that the owner of this ownership topic partition reads.
 
-        Each is read by one holder where there are as many as ownership topic partitions; once these have grown beyond it, the further holders
-        read one beside the holder before them.
+        With equal numbers each has one reader. If there are more ownership topic partitions, several owners read the
+        same one.
         """
         own = range(topic_partition, self.pokes.topic_partitions, self.cluster.topic_partitions)
         return own or (topic_partition % self.pokes.topic_partitions,)
 
     def holder_of(self, shard: int) -> int:
-        """The ownership topic partition whose holder owns the shard."""
+        """Returns the ownership topic partition whose owner owns the shard."""
         return self.cluster.holder_of(shard)

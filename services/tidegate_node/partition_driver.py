@@ -1,8 +1,10 @@
-"""Drives the actor of one ownership topic partition: inputs in, effects out, answers back, the clock's ticks. No rule of its own.
+"""Drives the actor of one ownership topic partition: passes inputs, effects, results and clock ticks. It holds no rule.
 
-Everything happens on the asyncio loop. Inputs are taken in the order in which they arrived and never inside of each other.
-An actor that raises is a bug: it is dropped with all that it had under way and built anew from the store, which is the
-truth; its successor fences what it left behind. Too many such bugs end the process, so that the platform sees them.
+Called by `assigned_partitions.py`. All work happens on the asyncio loop. Inputs are processed one after another, in
+order of arrival.
+An exception in the actor is a bug. The actor is dropped with its pending work, and a new one is built from the
+store. The successor fences late writes of the dropped actor. Too many bugs end the process, so that the platform
+notices them.
 """
 
 from __future__ import annotations
@@ -36,18 +38,20 @@ from tidegate_node.effects.effect_router import EffectRouter
 
 INPUTS_PER_TURN_MAX: Final = 256
 TURN_S_MAX: Final = 0.02
-"""Then the loop gets its turn: heartbeats, health, other holdings, and the word that this one is over."""
+"""Time after which the loop continues with other work: heartbeats, health, other assignments, and the end of this one.
+"""
 CLOCK_LOOK_MS_MAX: Final = 1_000
-"""Longest wait on the loop's own clock before the wall clock is looked at again: it may be set meanwhile."""
+"""Longest wait on the loop's clock before the wall clock is read again, because the wall clock may be set."""
 REBUILDS_MAX: Final = 5
 REBUILD_WINDOW_MS: Final = 60_000
-"""More bugs than that within this time are no accident: the process ends with 70 and the platform starts a new one."""
+"""More bugs than `REBUILDS_MAX` within this time are no accident: the process ends with 70 and the platform starts a
+new one."""
 REBUILD_PAUSE_FIRST_MS: Final = 250
 REBUILD_PAUSE_LAST_MS: Final = 8_000
 
 
 class Actor(Protocol):
-    """What a driver needs of an actor; `PartitionActor`, or a test's."""
+    """Interface of an actor for its driver; implemented by `PartitionActor` and by tests."""
 
     is_serving: bool
 
@@ -68,11 +72,11 @@ class Actor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DriverEvents:
-    """Whom a driver tells.
+    """Callbacks of a driver.
 
     Attributes:
-        failed: A bug was met; `True` = too many of them, the process must end.
-        ended: The actor ended by itself and without having been asked to drain.
+        failed: Called after a bug; `True` means that there are too many and the process must end.
+        ended: Called if the actor ended without an order to drain.
     """
 
     failed: Callable[[int, BaseException, bool], None]
@@ -80,15 +84,15 @@ class DriverEvents:
 
 
 class PartitionDriver:
-    """One per held ownership topic partition, from `begin` to `drop`.
+    """One per assigned ownership topic partition, from `begin` to `drop`.
 
     Args:
-        topic_partition: p.
-        make_actor: Builds an actor that begins from nothing.
-        shell: Carries effects out.
+        topic_partition: Number of the topic partition.
+        make_actor: Builds an actor without state.
+        shell: Router that carries effects out.
 
     Attributes:
-        map_version: Of the map under which it holds; told by whoever begins it.
+        map_version: Version of the map of this assignment, set before `begin`.
     """
 
     def __init__(
@@ -127,18 +131,18 @@ class PartitionDriver:
 
     @property
     def writes(self) -> int:
-        """Version in which it writes rows (`rows/schema_version.py`); while it has no actor it writes none."""
+        """Version in which the actor writes rows (`rows/schema_version.py`). Without an actor no rows are written."""
         return NEWEST if self._actor is None else self._actor.writes
 
     def served_until(self, now: int) -> int | None:
-        """Returns up to when what is held, or was, was certainly served; None when it never was."""
+        """Returns until when the assignment was certainly served; None if it never was."""
         until = None if self._actor is None else self._actor.served_until(now)
         if until is not None:
             self._served = until
         return self._served
 
     def begin(self) -> None:
-        """Takes the topic partition over."""
+        """Starts an actor that takes the topic partition over."""
         self._rebuild = None
         try:
             self._actor = self._make_actor()
@@ -147,10 +151,11 @@ class PartitionDriver:
         self.give(Begin())
 
     def give(self, incoming: Input) -> None:
-        """Queues an input; without an actor there is nobody to take it, and the next one begins from the store.
+        """Queues an input. Without an actor the input is dropped, because the next actor begins from the store.
 
-        Records that this actor did not ask for are left out: read for the one before it, they begin beyond its position,
-        and to go on with them would skip what lies between.
+        Records that this actor did not request are dropped. They were read for the actor before it and begin after its
+        position. Processing them
+        would skip the records between.
         """
         if self._actor is None or self._is_unasked(incoming):
             return
@@ -158,7 +163,9 @@ class PartitionDriver:
         self._schedule()
 
     def drain(self, drained: Callable[[], None]) -> None:
-        """Finishes what is under way, then calls back: at once when there is nothing. Who orders it again is called back instead."""
+        """Finishes the pending work, then calls back, at once if there is none. A second order replaces the callback of
+        the first.
+        """
         if self._drained is not None:
             self._drained = drained
             return
@@ -170,8 +177,10 @@ class PartitionDriver:
         self.give(Drain())
 
     def drop(self) -> None:
-        """Ends all at once. Writes under way may still be applied; the store's conditions make them harmless. Idempotent."""
-        # A driver that begins and ends between two signs of life writes its last one too.
+        """Ends everything at once. Pending writes may still be applied; the store's conditions make them harmless.
+        Idempotent.
+        """
+        # A driver may begin and end between two heartbeat rows. Its last served instant must be recorded too.
         self.served_until(self._shell.clock.now_ms())
         self._actor = self._drained = None
         self._inputs.clear()
@@ -200,7 +209,7 @@ class PartitionDriver:
             if self._actor is None or not self._inputs or self._loop.time() >= until:
                 break
             incoming = self._inputs.popleft()
-            if not self._is_unasked(incoming):  # It may have stopped reading while they waited.
+            if not self._is_unasked(incoming):  # The actor may have stopped reading while the records waited.
                 self._step(self._actor, incoming)
         if self._actor is not None:
             self._arm()
@@ -225,7 +234,7 @@ class PartitionDriver:
     def _carry_out(self, actor: Actor, ask: EffectRequest) -> None:
         match ask.effect:
             case Drained():
-                pass  # Said by `has_ended` as well, once everything else of this step is carried out.
+                pass  # `has_ended` reports it too, after all other effects of this step.
             case StartReading(topic, topic_partition):
                 self._reading.add((topic, topic_partition))
                 self._shell.tell(ask.effect)
@@ -263,7 +272,7 @@ class PartitionDriver:
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def _arm(self) -> None:
-        """Sets the timer for the actor's next wake; an earlier one that is set already serves as well."""
+        """Sets the timer for the actor's next wake, unless an earlier timer is set."""
         wake = None if self._actor is None else self._actor.next_wake()
         if wake is None:
             return
@@ -301,7 +310,7 @@ class PartitionDriver:
         self._failures.append(now)
         self._events.failed(self.topic_partition, failure, too_many)
         if drained is not None:
-            # Nothing of it goes on, which is what a drain is for; the successor finishes what is left.
+            # The work has ended, which is the purpose of a drain. The successor finishes the rest.
             drained()
         elif not too_many:
             recent = sum(now - at <= REBUILD_WINDOW_MS for at in self._failures)
@@ -310,5 +319,7 @@ class PartitionDriver:
 
 
 def partition_actor(holding: Callable[[], Assignment], index: SubscriptionIndex) -> Callable[[], Actor]:
-    """Builds the core's actors; each has a holding of its own tenure, because no token may repeat."""
+    """Returns a function that builds the core's actors. Each has an assignment with a unique tenure, because no token
+    may repeat.
+    """
     return lambda: PartitionActor(holding(), index)

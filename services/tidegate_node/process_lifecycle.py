@@ -1,4 +1,4 @@
-"""The life of a node's process: signals, a start that a signal may cut short, and exit codes. Knows no adapter."""
+"""Lifecycle of a node's process: signals, an interruptible start, and exit codes. It knows no adapter."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tidegate_ports.bus import Notices
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 ORDERS_AT_ONCE_MAX: Final = 64
-"""The second one ends the process: more than two are never of interest."""
+"""Orders read at a time. The second order ends the process, so more than two never matter."""
 EXIT_SIGNAL_BASE: Final = 128
-"""A process that a signal ended is shown as 128 + its number."""
+"""A process that a signal ended is reported as 128 + the signal's number."""
 
 Begun = TypeVar("Begun")
 
 
 def exit_code_of(life: Coroutine[Any, Any, int], notices: Notices) -> int:
-    """Runs a node's whole life on a loop of its own; a start that is refused is said, and becomes its exit code."""
+    """Runs a node on a new event loop. A refused start is logged and mapped to its exit code."""
     try:
         return asyncio.run(life)
     except StartRefused as refusal:
@@ -36,15 +36,17 @@ def exit_code_of(life: Coroutine[Any, Any, int], notices: Notices) -> int:
 
 
 def stop_on_signals(orders: int | None = None) -> asyncio.Event:
-    """Returns what the first order sets, so that the node drains; a second one ends the process at once.
+    """Returns an event that the first order sets, so that the node drains. A second order ends the process at once.
 
     Args:
-        orders: Descriptor of a pipe on which whoever looks after this process passes on the signals that it gets itself, a byte
-            with the number of each. Its end is an order as well: nobody looks after this process any more.
+        orders: Descriptor of a pipe on which a supervisor passes on its signals, one byte with the number for each. The
+            end of the
+            pipe is an order too: the supervisor is gone.
     """
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    # Each way has a count of its own: a service manager may signal all processes of a service, and who looks after this one passes the
-    # same order on. They come in any order and, on a machine that is full, far apart: no time between two orders would tell.
+    # Signals and the pipe are counted separately. A service manager may signal all processes of a service, and the
+    # supervisor passes the same order on. They arrive in any order and, on a busy machine, far apart. So no time span
+    # could tell one order from two.
     told: set[str] = set()
 
     def on_order(way: str, number: int) -> None:
@@ -69,7 +71,7 @@ def stop_on_signals(orders: int | None = None) -> asyncio.Event:
 
 
 async def unless_stopped(starting: Coroutine[Any, Any, Begun], stop: asyncio.Event) -> Begun | None:
-    """Returns what starting comes to, or None when the order to stop came first. Raises what starting raises."""
+    """Returns the result of `starting`, or None if the order to stop came first. Raises the errors of `starting`."""
     start, stopped = asyncio.ensure_future(starting), asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait({start, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -80,7 +82,7 @@ async def unless_stopped(starting: Coroutine[Any, Any, Begun], stop: asyncio.Eve
 
 
 async def run_until(stop: asyncio.Event, node: Node) -> int:
-    """Runs the node, and passes the order to stop on to it; returns its exit code."""
+    """Runs the node, passes the order to stop to it, and returns its exit code."""
     stopped = asyncio.ensure_future(stop.wait())
     stopped.add_done_callback(lambda _: node.stop())
     try:
@@ -90,13 +92,17 @@ async def run_until(stop: asyncio.Event, node: Node) -> int:
 
 
 THRESHOLDS: Final = (50_000, 10, 10)
-"""More objects than these since the last look (the interpreter's own: 700). A look at so many takes some 5 ms; what cycles hold
-meanwhile is some 20 MB at most."""
+"""Allocations between two garbage collections (the interpreter's default is 700). A collection of so many objects takes
+some 5 ms. Cycles
+hold some 20 MB at most between collections.
+"""
 
 
 @contextmanager
 def seldom_looked_for() -> Iterator[None]:
-    """For a process's life: what exists when this begins (modules, classes, clients) is not looked at any more."""
+    """Reduces garbage collection for the lifetime of a process. Objects that exist at the start (modules, classes,
+    clients) are exempt.
+    """
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()

@@ -1,7 +1,9 @@
-"""Settings of a node: every field with its unit, its default and why that one. Read once, at start, and checked together.
+"""Settings of a node: each field with its unit, its default and the reason for it. Read once at the start, and checked
+together.
 
-They come from the environment (`TIDEGATE_GATE__URL` is `gate.url`), which wins over an optional YAML file (named by
-`TIDEGATE_CONFIG`), which wins over the defaults. Settings of Kafka are the adapter's own; `bootstrap.py` adds them.
+The environment (`TIDEGATE_GATE__URL` is `gate.url`) overrides an optional YAML file (named by `TIDEGATE_CONFIG`), which
+overrides the
+defaults. The Kafka adapter has its own settings; `bootstrap.py` adds them.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ class DynamoDbSection(Section):
 
 
 class GateSection(Section):
-    """The start gate: where programs ask, and the secret that signs what they ask with."""
+    """The start gate: the address that programs call, and the secret that signs their requests."""
 
     url: str = Field(
         default="http://127.0.0.1:8080",
@@ -72,8 +74,10 @@ class GateSection(Section):
 
 
 GATE_WAIT_S_MAX: Final = 840.0
-"""A minute less than its run has from the submission to the gate (SEMANTICS 13): an attempt that gives up by itself is made again, a run
-whose time is up has failed for good."""
+"""One minute less than the time from a run's submission to the gate. An attempt that gives up earlier is submitted
+again. A run
+whose time has passed fails for good.
+"""
 
 
 class LauncherSection(Section):
@@ -105,7 +109,7 @@ class LauncherSection(Section):
     submit_timeout_s: float = Field(
         default=10, gt=0, description="A supervisor's start takes 0.1 s on an idle machine."
     )
-    cancel_grace_s: float = Field(default=60, ge=0, description="Between SIGTERM and SIGKILL (SEMANTICS 13).")
+    cancel_grace_s: float = Field(default=60, ge=0, description="Between SIGTERM and SIGKILL.")
     end_wait_s: float = Field(
         default=0,
         ge=0,
@@ -123,7 +127,7 @@ class LauncherSection(Section):
 
 
 class LoadSource(Section):
-    """A page with numbers that say how busy something is."""
+    """A page with numbers that show a load."""
 
     url: str = Field(
         pattern=r"^https?://", description="Of a JSON document or a Prometheus text, as the node reaches it."
@@ -143,7 +147,7 @@ class LoadSource(Section):
 
 
 class LoadSection(Section):
-    """What schedules may look at with `load` constraints, beside `local`: the node's own host."""
+    """Sources of `load` constraints, in addition to `local`, the node's own host."""
 
     sources: dict[str, LoadSource] = Field(
         default_factory=dict,
@@ -156,7 +160,7 @@ NamespacePattern = Annotated[str, StringConstraints(pattern=r"^(\*|[a-z0-9][a-z0
 
 
 class NamespacesSection(Section):
-    """Which namespaces the records of the shared topics may name: names, or beginnings that end with `*`."""
+    """Namespaces that records of the shared topics may name: names, or prefixes that end with `*`."""
 
     requests: tuple[NamespacePattern, ...] = Field(
         default=EVERY,
@@ -171,14 +175,14 @@ class NamespacesSection(Section):
 
 
 class HealthSection(Section):
-    """Where /livez, /readyz, /rolloutz and /metrics are."""
+    """Address of /livez, /readyz, /rolloutz and /metrics."""
 
     host: str = Field(default="127.0.0.1", description="Only this host; a pod listens on 0.0.0.0.")
     port: int = Field(default=8081, ge=0, le=65_535, description="Beside the API's 8080; 0 takes a free one.")
 
 
 class OverloadSection(Section):
-    """When a node is too busy to keep its share, and hands it to others that are at ease."""
+    """When a busy node hands its shards to nodes that are at ease."""
 
     lag_ms: int = Field(
         default=1_000,
@@ -196,7 +200,7 @@ class OverloadSection(Section):
 
 
 class NodeSettings(BaseSettings):
-    """Everything that a node is told from outside, but for Kafka's section."""
+    """All settings of a node except Kafka's section."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", env_prefix="TIDEGATE_", env_nested_delimiter="__")
 
@@ -250,5 +254,7 @@ class NodeSettings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what it is made with: `load_settings` has read environment and file by then, and names what is unknown."""
+        """Accepts only constructor values: `load_settings` has already read environment and file, and reports unknown
+        names.
+        """
         return (init_settings,)

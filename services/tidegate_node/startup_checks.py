@@ -1,7 +1,8 @@
-"""What must be true before a node serves: tables, topics and map, and that they belong together.
+"""Checks before a node serves: tables, topics and map exist and belong together.
 
-Each answer is one of three: facts to go on with, "not yet" (a brick does not answer: ask again), or a refusal that only a
-person can end, with the sentence that says how.
+Called by `bootstrap.py` and by the operator commands. It reads only. Each check has one of three results: facts to
+continue with; `NotYet`,
+when the store or a broker does not answer; or `StartRefused`, with a sentence that says what a person must do.
 """
 
 from __future__ import annotations
@@ -35,30 +36,31 @@ EXIT_CONFIGURATION: Final = 78
 """As in sysexits.h: EX_SOFTWARE, EX_TEMPFAIL, EX_CONFIG."""
 ASK_AGAIN_S: Final = 1.0
 START: Final = "tidegate-start"
-"""Thread of a look at a brick. What gives keys, or names of hosts, may hang in it, and an order to end waits for neither."""
+"""Name of the threads that query the store and the brokers. Sources of credentials and host names may hang there, but
+an order to end does not wait for them."""
 INITIALISE: Final = "run `tidegate init` first"
 
 Answer = TypeVar("Answer")
 
 
 class StartRefused(Exception):
-    """The node does not serve as things are (exit 78)."""
+    """The node cannot serve in this state (exit 78)."""
 
 
 class NotYet(Exception):
-    """A brick does not answer; ask again (exit 75 after the start's patience)."""
+    """The store or a broker does not answer; ask again (exit 75 after `startup_wait_s`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not as planned; `unsafe` when the node must not serve with it."""
+    """One difference from the plan; `unsafe` if the node must not serve with it."""
 
     text: str
     unsafe: bool
 
 
 class Inspector(Protocol):
-    """Looks at the bricks. Blocking; each raises NotYet when there is no answer."""
+    """Inspects the store and the topics. Blocking; each method raises NotYet when there is no answer."""
 
     def tables(self) -> Sequence[Difference]: ...
 
@@ -68,7 +70,7 @@ class Inspector(Protocol):
 
 
 class BrokerFacts(Topics, Protocol):
-    """`Topics`, and which cluster they are on."""
+    """`Topics`, with the id of the Kafka cluster."""
 
     async def cluster_id(self) -> str | Unavailable: ...
 
@@ -88,7 +90,7 @@ class TopicNames:
 
     @classmethod
     def by(cls, full: Callable[[str], str]) -> TopicNames:
-        """Names them; `full` puts the prefix before a short name."""
+        """Builds the names; `full` adds the prefix to a short name."""
         return cls(
             requests=full("requests"),
             events=full("events"),
@@ -108,7 +110,7 @@ async def patiently(
     notices: Notices,
     pause_s: float = ASK_AGAIN_S,
 ) -> Answer:
-    """Repeats what is not answered yet, until the patience is over.
+    """Repeats unanswered work until the patience is over.
 
     Raises:
         NotYet: The last one.
@@ -127,11 +129,12 @@ async def patiently(
 async def node_facts(
     settings: NodeSettings, names: TopicNames, inspector: Inspector, brokers: BrokerFacts, notices: Notices
 ) -> NodeFacts:
-    """Checks everything and returns what the drivers need.
+    """Checks everything and returns the facts that the drivers need.
 
     Raises:
-        StartRefused: Tables, topics or map are missing, unsafe, or of another cluster; or rows are of versions that are not read here.
-        NotYet: Something does not answer.
+        StartRefused: Tables, topics or map are missing, unsafe, or of another cluster; or this release cannot read the
+            version of the rows.
+        NotYet: The store or a broker does not answer.
     """
     for look in (inspector.tables, inspector.topics):
         _judge(await apart(look, START), notices)
@@ -153,7 +156,8 @@ async def node_facts(
         owner=str(uuid.uuid4()),
         name=settings.node,
         cluster=cluster,
-        # As the map says: what the topic has more than that, and another one of its name, is followed once the node runs (`map_watch`).
+        # As the map says. A larger or recreated requests topic is followed once the node runs
+        # (`partition_map_watch.py`).
         requests=TopicFacts(names.requests, cluster.topic_id, cluster.topic_partitions),
         events=topics[names.events],
         pokes=topics[names.pokes],
@@ -170,10 +174,10 @@ async def node_facts(
 
 
 async def described(names: TopicNames, brokers: Topics) -> Mapping[str, TopicFacts]:
-    """The topics that are read, as the brokers know them.
+    """Returns the topics that are read, as the brokers describe them.
 
     Raises:
-        StartRefused: One is missing.
+        StartRefused: A topic is missing.
         NotYet: The brokers do not answer.
     """
     wanted = (names.requests, names.events, names.pokes)
@@ -184,17 +188,17 @@ async def described(names: TopicNames, brokers: Topics) -> Mapping[str, TopicFac
 
 
 def answered(answer: Answer | Unavailable) -> Answer:
-    """The answer. Raises NotYet when there is none."""
+    """Returns the answer. Raises NotYet if there is none."""
     if isinstance(answer, Unavailable):
         raise NotYet(answer.what)
     return answer
 
 
 def gate_secret(file: Path | None) -> bytes:
-    """Reads the secret that signs the runs' tokens: the first of those in the file.
+    """Reads the secret that signs the runs' tokens: the first one in the file.
 
     Raises:
-        StartRefused: It is not named, not readable, or one of them is too short.
+        StartRefused: The file is not named or not readable, or a secret is too short.
     """
     try:
         return read_secrets(file)[0]
@@ -219,12 +223,12 @@ def _judge(differences: Sequence[Difference], notices: Notices) -> None:
 
 
 def store_refuses(refusal: StoreRequestInvalid) -> str:
-    """Returns what to tell whoever started a process whose request the store never takes."""
+    """Returns the message for a process whose request the store always refuses."""
     return f"the store refuses what it is asked: {refusal}: are its tables tidegate's, made by `tidegate init`?"
 
 
 def shards_of(store: Store) -> int:
-    """Returns how many shards the cluster has. Raises StartRefused, StoreRequestInvalid, StoreUnavailable."""
+    """Returns the number of shards of the cluster. Raises StartRefused, StoreRequestInvalid, StoreUnavailable."""
     item = store.get((MAP_KEY,)).get(MAP_KEY)
     if item is None:
         raise StartRefused(f"the store holds no map: {INITIALISE}")

@@ -1,10 +1,11 @@
-"""The node's clock: the machine's wall clock, but for its steps.
+"""The node's clock: the machine's wall clock without its steps.
 
-A wall clock that steps ahead by an hour would let a node fire all of that hour at once, and write down an outage that lasts until
-the hour has passed; the brokers' append times tell it only some seconds later. The clock of the time since boot never steps, so a step is
-seen in the moment in which it happens, and the node goes on in the time that it had. Who was right, that time or the machine's, is
-for the heartbeats to say, which compare what this clock shows with the brokers' (`heartbeat.py`): a clock that is off ends the node, and
-the next one begins with the machine's.
+If the wall clock stepped ahead by an hour, a node would fire all of that hour at once, and record an outage that lasts
+until the hour has
+passed. The brokers' append times would reveal the step only seconds later. The clock of the time since boot never
+steps. So a step
+is seen at once, and the node continues with its previous time. The heartbeats then compare this clock with the brokers'
+(`heartbeat.py`). If this clock is off, the node ends, and the next process starts with the machine's clock.
 """
 
 from __future__ import annotations
@@ -16,17 +17,19 @@ from tidegate_node.liveness.heartbeat import CLOCK_OFFSET_MS_MAX
 from tidegate_ports.clock import Clock
 
 STEP_MS_MAX: Final = CLOCK_OFFSET_MS_MAX
-"""Smaller ones are followed: what a time service corrects, and what a clock may be off anyway."""
+"""Differences up to this are followed: they are corrections of a time service, or normal drift."""
 LOOKS_MAX: Final = 3
-"""Two clocks are read one after the other: a process that is stopped between them sees a step where there is none, once."""
+"""Reads of both clocks. They are read one after the other, so a process that is paused between them would see a false
+step."""
 
 
 class SteadyClock:
-    """`Clock`, on two clocks of the machine. Of any thread.
+    """`Clock` built on two clocks of the machine. Safe for any thread.
 
     Args:
-        machine: Its wall clock and its time since boot.
-        stepped: Told each step by how many ms the machine's wall clock is ahead of this one now; 0 where they agree again.
+        machine: Wall clock and time since boot of the machine.
+        stepped: Callback at each step, with the ms by which the machine's wall clock is now ahead; 0 if they agree
+            again.
     """
 
     def __init__(self, machine: Clock, stepped: Callable[[int], None]) -> None:
@@ -39,7 +42,7 @@ class SteadyClock:
         wall, monotonic = self._look()
         ahead = wall - monotonic - self._boot
         if abs(ahead) <= STEP_MS_MAX:
-            # Slow drift is followed, so that it never adds up to what would be taken for a step.
+            # Slow drift is followed, so that it never adds up to a false step.
             self._boot = wall - monotonic
             self._tell(0)
             return wall
@@ -50,7 +53,7 @@ class SteadyClock:
         return self._machine.monotonic_ms()
 
     def _look(self) -> tuple[int, int]:
-        """Returns both clocks of one moment, as far as that can be had."""
+        """Returns both clocks, read as close together as possible."""
         wall, monotonic = self._machine.now_ms(), self._machine.monotonic_ms()
         for _ in range(LOOKS_MAX - 1):
             if abs(wall - monotonic - self._boot) <= STEP_MS_MAX:
@@ -59,7 +62,7 @@ class SteadyClock:
         return wall, monotonic
 
     def _tell(self, ahead: int) -> None:
-        # Not each millisecond by which the two drift: a step is told once, and another one that follows it.
+        # A step is reported once. Drift after it is not reported, but another step is.
         if (ahead == 0) != (self._told == 0) or abs(ahead - self._told) > STEP_MS_MAX:
             self._told = ahead
             self._stepped(ahead)

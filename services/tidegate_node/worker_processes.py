@@ -1,11 +1,16 @@
-"""`tidegate node --workers N`: a node process for each core of a machine that has nobody else to start several.
+"""`tidegate node --workers N`: several node processes on one machine, for hosts without an orchestrator that could
+start them.
 
-A Python process uses one core. Each worker is a node of its own, with its own share, name (`<node>-1`, ...), health port (the
-set one, the next, ...) and log lines on the same standard error. On Kubernetes take more pods instead.
+A Python process uses one core. Each worker is a complete node with its own share of the shards and its own name
+(`<node>-1`, ...).
+Each has its own health port: the configured one, the next, and so on. All log to the same standard error. On
+Kubernetes use more pods instead.
 
-Orders to end go through a pipe and not by signals: a service manager may signal the workers as well (systemd does by default), and
-a worker that took both for two orders would end without draining. A pipe also tells of an end of this process that no signal tells of:
-a worker whom nobody looks after any more drains.
+Orders to end go through a pipe, not through signals. A service manager may signal the workers too (systemd does by
+default). A
+worker that took both for two orders would end without draining. The pipe also closes if this process dies without a
+signal: a
+worker without a supervisor drains.
 """
 
 from __future__ import annotations
@@ -27,23 +32,25 @@ COMMAND: Final = (sys.executable, "-P", "-m", "tidegate_node", ORDERS_ON_STDIN)
 PAUSE_FIRST_S: Final = 1.0
 PAUSE_LAST_S: Final = 30.0
 NOT_STARTED: Final = 71
-"""Status of a worker whose process the system did not start: no room for one more, or its interpreter is being replaced."""
+"""Status of a worker whose process the system did not start: resources are exhausted, or the interpreter is being
+replaced."""
 LOOK_EVERY_S: Final = 0.05
-"""Whether a worker has ended. By looks: asyncio waits for a process with a thread of its own (Python 3.11), and where the host has none left it
-leaves one behind that runs and of which nobody knows.
+"""Time between checks whether a worker has ended. asyncio would wait in a new thread for each process (Python 3.11). If
+the host has no
+thread left, asyncio leaves a running process that is not tracked.
 """
 STEADY_S: Final = 60.0
-"""A worker that has run so long is started again after the first pause."""
+"""A worker that has run this long is restarted after the first, shortest pause."""
 
 
 class Workers:
-    """Starts workers, starts those again that end by themselves, and ends all of them with itself.
+    """Starts workers, restarts those that end without an order, and ends all of them with itself.
 
     Args:
-        environments: Of each worker.
-        notices: Told of each worker that ends by itself.
-        command: Starts one, which finds its orders on its standard input (`process.stop_on_signals`).
-        pause_first_s: Before a worker is started again; twice as long each next time, up to 30 s.
+        environments: Environment variables of each worker.
+        notices: Log of each worker that ends without an order.
+        command: Command of a worker, which reads its orders from standard input (`process_lifecycle.stop_on_signals`).
+        pause_first_s: Pause before the first restart; it doubles each time, up to 30 s.
     """
 
     def __init__(
@@ -61,9 +68,9 @@ class Workers:
         self._ends = asyncio.Event()
 
     async def run(self) -> int:
-        """Returns 0 when a signal has ended all of them well, else the first status that was not 0.
+        """Returns 0 if a signal has ended all workers cleanly, otherwise the first status that was not 0.
 
-        78 of any ends all: the settings are the same for each of them, and another start would change nothing.
+        Status 78 of one worker ends all: they share the settings, and a restart would change nothing.
         """
         loop = asyncio.get_running_loop()
         for number in STOP_SIGNALS:
@@ -72,7 +79,7 @@ class Workers:
         return EXIT_CONFIGURATION if EXIT_CONFIGURATION in statuses else next((each for each in statuses if each), 0)
 
     async def _keep(self, worker: int) -> int:
-        """Runs one worker until the end; returns the status that it ended with."""
+        """Runs one worker, with restarts, until the end; returns its last status."""
         pause_s = self._pause_first_s
         while not self._ends.is_set():
             begun = asyncio.get_running_loop().time()
@@ -88,14 +95,16 @@ class Workers:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ends.wait(), pause_s)
             pause_s = min(2 * pause_s, PAUSE_LAST_S)
-        return 0  # There is nothing to hand over.
+        return 0  # No worker runs, so nothing is handed over.
 
     async def _live(self, worker: int) -> int:
-        """One life of a worker. Its own session: a terminal's Ctrl-C reaches it once, from here."""
+        """Runs one process of a worker. It has its own session, so that a terminal's Ctrl-C reaches it once, through
+        this process.
+        """
         try:
             process = self._started(worker)
         except OSError as error:
-            # Let out, it would end this process, and leave the others behind without anybody who ends them.
+            # If raised, it would end this process and leave the other workers without a supervisor.
             self._notices("worker_not_started", worker=worker + 1, error=str(error))
             return NOT_STARTED
         self._running[worker] = process
@@ -118,22 +127,27 @@ class Workers:
         )
 
     def _end(self, number: signal.Signals) -> None:
-        """Passes an order on to all: the first one drains them, a second one ends them at once."""
+        """Passes an order on to all workers: the first order drains them, a second one ends them at once."""
         self._ends.set()
         for process in self._running.values():
             _pass_on(process, bytes((number,)))
 
 
 def _pass_on(process: subprocess.Popen[bytes], order: bytes) -> None:
-    """Tells a worker; one that is gone hears nothing. It is a byte an order: they fit into a pipe that nobody has read yet."""
+    """Sends an order to a worker, one byte each; orders fit into a pipe that is not read. An order to a dead worker is
+    dropped.
+    """
     assert process.stdin is not None
     with suppress(BrokenPipeError):
         process.stdin.write(order)
 
 
 def environments_of(count: int, node: str, health_port: int, environment: Mapping[str, str]) -> list[dict[str, str]]:
-    """Returns what each worker is told: the same as this process, but for its name and its health port (0: any free one). Programs of
-    the host are none of its business when it ends: others may serve on, and be their host.
+    """Returns the environment of each worker: that of this process with another name and health port (0 means any free
+    one).
+
+    Workers do not wait for the host's programs at their end, because other workers may still serve as the programs'
+    host.
     """
     return [
         {

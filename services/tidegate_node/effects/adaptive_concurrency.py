@@ -1,10 +1,12 @@
-"""How many batch calls a node has under way: fewer while the store answers too late, one more for each round that it keeps up with.
+"""Bounds the concurrent batch calls of a node: fewer while the store answers too late, one more after each round that
+it keeps up with.
 
-A call whose answer did not come in time is still worked on by the store, and its repeat comes on top: senders that go on as before
-bury a store that would manage everything one by one. So the room halves with each round that was too late and grows by one with
-each that was answered, as TCP's window does. It also leaves threads free: what reads and transacts never waits behind batches.
-
-Used by `store_effects.py`, on the event loop only.
+Used by `store_effects.py`, on the event loop only. The store still works on a call whose answer was late, and the
+repeat adds to that work.
+Senders that continue at the same rate overload a store that could handle everything one by one. So the bound halves
+with each
+late round and grows by one with each answered round, like TCP's window. It also leaves threads free: reads
+and transactions never wait for batches.
 """
 
 from __future__ import annotations
@@ -21,20 +23,20 @@ ROOM_MIN: Final = 1
 
 @dataclass(slots=True)
 class Call:
-    """One call on its way.
+    """One pending call.
 
     Attributes:
-        round: The room's narrowing that it began behind: of calls that were under way together only one narrows it.
+        round: Number of reductions when the call began. Of calls that were pending together only one reduces the bound.
     """
 
     round: int
 
 
 class AdaptiveConcurrency:
-    """Room of all batches of a process; places are given in the order in which they were asked for.
+    """Bound for all batches of a process. Places are granted in the order of the requests.
 
     Args:
-        most: Calls under way together while the store keeps up, from 1.
+        most: Calls that may be pending together while the store keeps up, from 1.
     """
 
     def __init__(self, most: int) -> None:
@@ -46,12 +48,12 @@ class AdaptiveConcurrency:
 
     @property
     def size(self) -> int:
-        """Calls that may be under way together now."""
+        """Number of calls that may be pending together now."""
         return int(self._room)
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[Call]:
-        """Waits for a place and keeps it for the block."""
+        """Waits for a place and holds it during the block."""
         await self._enter()
         try:
             yield Call(self._round)
@@ -60,12 +62,12 @@ class AdaptiveConcurrency:
             self._let_in()
 
     def kept_up(self) -> None:
-        """A call was answered: a round of such calls makes room for one more."""
+        """A call was answered; a full round of answered calls adds one place."""
         self._room = min(float(self._most), self._room + 1 / self._room)
         self._let_in()
 
     def too_late(self, call: Call) -> None:
-        """A call was not answered, or was turned away as a whole."""
+        """A call was not answered, or was refused as a whole."""
         if call.round == self._round:
             self._round += 1
             self._room = max(float(ROOM_MIN), self._room / 2)
@@ -82,7 +84,7 @@ class AdaptiveConcurrency:
             if turn.cancelled():
                 self._waiting.remove(turn)
             else:
-                # Let in and ended in the same moment: the place is the next one's.
+                # The place was granted and the wait cancelled at the same moment: pass the place on.
                 self._under_way -= 1
                 self._let_in()
             raise

@@ -1,9 +1,10 @@
-"""Sends unconditional batches: in chunks side by side, smaller and fewer at once while the store answers too late.
+"""Sends unconditional batches in concurrent chunks; the chunks get smaller and fewer while the store answers too late.
 
-What waits for its turn goes along with whose turn it is, as far as one call holds it: a shard's few rows cost a call of their own only
-while nobody else writes.
+Used by `store_effects.py`. Waiting rows join the next call as far as it has room. So a shard's few rows need a separate
+call only
+while no other shard writes.
 
-Used by `store_effects.py`. Says of a batch only whether all of it is acknowledged; what is not may be there all the same.
+It reports only whether all rows of a batch are acknowledged. Rows that are not acknowledged may still be written.
 """
 
 from __future__ import annotations
@@ -20,33 +21,37 @@ from tidegate_node.effects.fair_queue import FairQueue, tell, tell_error
 from tidegate_ports.store import NotSent, StoreRequestInvalid, StoreUnavailable
 
 WRITES_PER_CALL_MAX: Final = 25
-"""DynamoDB's limit: a chunk is one call, so that what one of them waits for holds up no other."""
+"""DynamoDB's limit. A chunk is one call, so that a slow row delays no other chunk."""
 CHUNKS_AT_ONCE_MAX: Final = 8
-"""Calls of one batch under way together: a large one must not take all places from the other shards."""
+"""Concurrent calls of one batch: a large batch must not take all places from the other shards."""
 WRITE_ATTEMPTS_MAX: Final = 8
-"""Sends of one chunk during which its whole batch gets nothing done: about 6 s with the pauses, so that throttling is not given up
-at once. Where some of it gets on nobody gives up: the batch's author would send all of it again."""
+"""Sends of one chunk without progress of its whole batch: about 6 s with the pauses, so that throttling does not end it
+at once. A
+batch with progress is never given up, because its author would send all of it again.
+"""
 
 Actions: TypeAlias = Sequence[Put | Delete]
 Send: TypeAlias = Callable[[Actions, Callable[[], bool]], Awaitable[Actions]]
-"""Makes one call, unless it is told right before it leaves that it may not, and returns what is left of it. Raises NotSent,
-StoreUnavailable, StoreRequestInvalid."""
+"""Makes one call and returns the rows that are left. The callback right before the send can forbid it. Raises NotSent,
+StoreUnavailable,
+StoreRequestInvalid.
+"""
 Pause: TypeAlias = Callable[[int], Awaitable[None]]
-"""Waits behind a call that left something; told how many in a row got nothing done."""
+"""Waits after a call that left rows; the argument is the number of calls in a row without progress."""
 
 
 class _MayNotSend(Exception):
-    """Whoever asked for it must not write now."""
+    """The author of the batch may not write now."""
 
 
 @dataclass(slots=True)
 class _Batch:
-    """One batch on its way.
+    """One pending batch.
 
     Attributes:
-        chunks: Room of its chunks.
-        may_send: Whether a call may be made now.
-        rows_max: Of a call that it has a part in: what took too long as a whole comes about in halves, each within the time.
+        chunks: Semaphore of its concurrent chunks.
+        may_send: Callback: whether a call may be made now.
+        rows_max: Rows in a call with rows of this batch; halved after a late call, so that each part is fast enough.
         written: Rows that are acknowledged so far.
     """
 
@@ -61,9 +66,9 @@ class _Part:
     """Rows of one batch that wait for a call.
 
     Attributes:
-        taken: So many of them, the first ones, have a place in the call.
-        left: What the call left of these.
-        alone: They go in a call of their own: one with others can never work, and nobody knows for whom.
+        taken: Number of the first rows that are in the call.
+        left: Those of these rows that the call left.
+        alone: Whether they need a separate call: a shared call was refused, and the faulty row is unknown.
     """
 
     batch: _Batch
@@ -74,7 +79,7 @@ class _Part:
 
     @property
     def sent(self) -> Actions:
-        """What goes with the call."""
+        """Rows that go with the call."""
         return self.rows[: self.taken]
 
 
@@ -82,9 +87,9 @@ class BatchWrites:
     """One per process.
 
     Args:
-        send: Makes a call.
-        room: Of the calls of all batches.
-        pause: Between two calls of a chunk.
+        send: Function that makes a call.
+        room: Bound on the calls of all batches.
+        pause: Pause between two calls of a chunk.
     """
 
     def __init__(self, send: Send, room: AdaptiveConcurrency, pause: Pause) -> None:
@@ -94,15 +99,15 @@ class BatchWrites:
         self._turns: FairQueue[_Part] = FairQueue(self._take_turn)
 
     async def write(self, actions: Actions, may_send: Callable[[], bool] = lambda: True) -> bool | Invalid:
-        """Returns whether all is acknowledged; a chunk that can never work spoils no other.
+        """Returns whether all rows are acknowledged. An invalid chunk does not affect the others.
 
         Args:
-            actions: Its rows.
-            may_send: Asked before each call and once more as it leaves; what it forbids is not acknowledged.
+            actions: Rows of the batch.
+            may_send: Callback before each call and again as it leaves; forbidden rows are not acknowledged.
         """
         batch = _Batch(asyncio.Semaphore(CHUNKS_AT_ONCE_MAX), may_send)
         chunks = [actions[start : start + WRITES_PER_CALL_MAX] for start in range(0, len(actions), WRITES_PER_CALL_MAX)]
-        # One row is no more than a plain put: signs of life, and what people look at, do not wait behind hundreds.
+        # A single row is a plain put: heartbeat rows and node status do not wait for hundreds of rows.
         send = self._send_at_once if len(actions) == 1 else self._send_in_turn
         done = await asyncio.gather(*(self._write_chunk(chunk, batch, send) for chunk in chunks))
         invalid = next((each for each in done if isinstance(each, Invalid)), None)
@@ -126,7 +131,7 @@ class BatchWrites:
                 return False
             others = pending[part.taken :]
             failures = 0 if len(left) + len(others) < len(pending) else failures + 1
-            # Of the whole batch. Each round that gets on has fewer left, so this ends.
+            # Counted for the whole batch. Each round with progress leaves fewer rows, so this ends.
             idle = 0 if batch.written > written else idle + 1
             pending = [*left, *others]
             if left:
@@ -147,7 +152,7 @@ class BatchWrites:
                 await self._call(parts, call)
 
     def _next_parts(self) -> list[_Part]:
-        """Returns the parts of the next call, in the order in which they came; none twice of a key."""
+        """Returns the parts of the next call, in order of arrival, without duplicate keys."""
         parts: list[_Part] = []
         keys: set[Key] = set()
         count, rows_max = 0, WRITES_PER_CALL_MAX
@@ -158,7 +163,7 @@ class BatchWrites:
             part.taken = min(rows_max, len(part.rows))
             of_part = {action.key for action in part.sent}
             if parts and (part.alone or count + len(part.rows) > rows_max or keys & of_part):
-                break  # It has a turn of its own.
+                break  # It gets a separate turn.
             parts.append(waiting.popleft())
             count += part.taken
             keys |= of_part
@@ -167,11 +172,11 @@ class BatchWrites:
         return parts
 
     async def _call(self, parts: Sequence[_Part], place: Call | None = None) -> None:
-        """Makes one call, and tells each part what is left of it.
+        """Makes one call, and reports to each part which of its rows are left.
 
         Args:
-            parts: Whose rows go with it.
-            place: That it has in the room; None where it needs none.
+            parts: Parts whose rows go with the call.
+            place: Place of the call in the bound; None if it needs none.
         """
         sent = [part for part in parts if self._may_send(part)]
         rows = [action for part in sent for action in part.sent]
@@ -180,7 +185,8 @@ class BatchWrites:
         try:
             left = await self._send(rows, lambda: all(_is_wanted(part) for part in sent))
         except NotSent:
-            # A call waits for its turn at the store as well. Those that went along go without the one that must not.
+            # The call also waited for the store's own bound. The permitted parts are sent again without the forbidden
+            # one.
             await self._call(sent, place)
             return
         except StoreUnavailable:
@@ -195,7 +201,7 @@ class BatchWrites:
                 tell_error(part.left, error)
             if not isinstance(error, Exception):
                 raise
-            return  # Whoever asked has it.
+            return  # The waiting parts have the error.
         if not left:
             for part in sent:
                 part.batch.rows_max = min(part.batch.rows_max + 1, WRITES_PER_CALL_MAX)
@@ -209,7 +215,7 @@ class BatchWrites:
 
     def _tell_room(self, place: Call, left: int, rows: int) -> None:
         if left == rows:
-            # Not answered in time, or turned away as a whole: the store has more to do than it can.
+            # Late, or refused as a whole: the store is overloaded.
             self._room.too_late(place)
         elif not left:
             self._room.kept_up()
@@ -221,7 +227,7 @@ class BatchWrites:
         return False
 
     def _refused(self, parts: Sequence[_Part], invalid: StoreRequestInvalid) -> None:
-        """One of the rows can never be written: where several batches have a part in it, each is asked for by itself."""
+        """One row is invalid. If several batches share the call, each is sent separately."""
         if len(parts) == 1:
             tell_error(parts[0].left, invalid)
             return
@@ -231,5 +237,5 @@ class BatchWrites:
 
 
 def _is_wanted(part: _Part) -> bool:
-    """Whether whoever asked for it is still there, and may still write."""
+    """Whether the author still waits for the rows and may still write."""
     return not part.left.done() and part.batch.may_send()

@@ -1,4 +1,7 @@
-"""Carries out what actors ask of the bus: records out, flows on and off, proofs of membership, pokes."""
+"""Carries out the bus effects of actors: records to send, topic partitions to read, proofs of membership, wake-ups.
+
+Called by `effect_router.py`. It decides nothing.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ from tidegate_ports.clock import Clock
 from tidegate_telemetry.metrics import Metrics
 
 POKES_UNDER_WAY_MAX: Final = 1_000
-"""Above that, pokes are dropped: the sweep finds within 10 s what they would have said."""
+"""Pending wake-ups; further ones are dropped. The sweep finds the same changes within 10 s."""
 GIVEN_AWAY: Final = NotProduced("guard", "membership is not proven, or the topic partition is another one's")
 
 
@@ -46,14 +49,14 @@ class BusEffects:
     """One per process.
 
     Args:
-        membership: Of the group; it also brings the requests.
-        reader: Of events, sources' topics and pokes.
-        guarded: Publisher of what is irreversible.
-        plain: Publisher of what may repeat.
-        topics: Asks the brokers.
-        gaps: Of logs, offsets without records.
-        standing_still: Told when reading starts or stops, which ends a stand-still.
-        poke_here: Pokes a shard of this process; False when it does not hold it.
+        membership: Group member, which also reads the requests topic.
+        reader: Reader of events, event sources and wake-ups.
+        guarded: Publisher of irreversible records.
+        plain: Publisher of records that may repeat.
+        topics: Queries the brokers.
+        gaps: Offsets without records.
+        standing_still: Lost offsets; a start or stop of reading ends such a state.
+        poke_here: Wakes a shard of this process; False if another process owns it.
     """
 
     def __init__(
@@ -99,7 +102,7 @@ class BusEffects:
     def produce_many(
         self, effect: ProduceMany, may_act: Callable[[], bool], answer: Callable[[ManyProduced], None]
     ) -> None:
-        """Hands the records over now, and answers on the loop."""
+        """Passes the records on at once, and calls `answer` on the loop."""
         records = effect.records
         guarded = records[0].guarded
         assert all(record.guarded == guarded for record in records)
@@ -131,7 +134,7 @@ class BusEffects:
         if effect.offset is not None:
             self._start(topic, effect.topic_partition, effect.offset)
             return
-        # Nobody has read it yet, so nothing of it can be missed: it begins where its log begins.
+        # No position is stored, so no record can be missed: reading starts at the begin of the log.
         self._beginnings.find(topic, effect.topic_partition)
 
     def _start(self, topic: TopicFacts, topic_partition: int, offset: int) -> None:
@@ -141,12 +144,14 @@ class BusEffects:
             self._reader.assign(Topic(topic.name, topic.id, topic.topic_partitions), topic_partition, offset)
 
     def _ends(self, topic: str, topic_partition: int) -> None:
-        """What went on for it before is over: a search for its beginning, or a stand-still."""
+        """Ends the previous state of a topic partition: a search for its first offset, or a lost offset."""
         self._beginnings.forget(topic, topic_partition)
         self._standing_still.over(topic, topic_partition)
 
     def _begin_series(self, topic: str) -> None:
-        """A series that begins with its first dead letter has not risen, and an alert on its rise would miss that one."""
+        """Starts each series at 0. A series that starts with its first dead letter shows no increase, so an alert would
+        miss that one.
+        """
         for error_class in get_args(ErrorClass):
             self._metrics.count("tidegate_dead_letters_total", 0, topic=topic, error_class=error_class)
 
@@ -165,7 +170,7 @@ class BusEffects:
             self._reader.taken(effect.topic, effect.topic_partition, effect.count)
 
     def poke(self, effect: WakeUp) -> None:
-        """A shard of this process is told on the loop, another's by a record."""
+        """Wakes a shard of this process directly, another shard by a record."""
         if self._poke_here(Woken(effect.shard, effect.run_id, effect.controls)):
             return
         if len(self._pokes) >= POKES_UNDER_WAY_MAX:

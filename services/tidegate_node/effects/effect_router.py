@@ -1,4 +1,4 @@
-"""The one table from effects to ports. A driver hands every effect to it and holds no rule of its own."""
+"""Routes each effect to the port that carries it out. Called by the drivers; it holds no rule."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tidegate_ports.clock import Clock
 from tidegate_ports.store import always
 
 Told: TypeAlias = Notice | WakeUp | Cancel | StartReading | StopReading | ReturnCredits
-"""Effects that nobody answers, and that are done at once."""
+"""Effects without an answer, which are done at once."""
 Asked: TypeAlias = (
     Read
     | ReadRange
@@ -58,12 +58,12 @@ Asked: TypeAlias = (
 )
 """Effects with an answer."""
 MayAct: TypeAlias = Callable[[], bool]
-"""Whether something irreversible may be done now, for the topic partition of whoever asks for it."""
+"""Whether an irreversible effect is allowed now for the requesting topic partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectRouter:
-    """What carries effects out; one per process."""
+    """Ports that carry effects out; one per process."""
 
     store: StoreEffects
     bus: BusEffects
@@ -75,11 +75,13 @@ class EffectRouter:
     map_guard: MapLease
 
     def may_act(self, topic_partition: int, map_version: int) -> bool:
-        """Whether what cannot be taken back may be done for it: the guard proves membership, what the client holds that it is ours, and the
-        map under which it is held that its shards are.
+        """Whether an irreversible effect is allowed for this topic partition.
 
-        The membership's thread gives a topic partition away when its drain is cut, however late the loop hears of that; the guard
-        holds on for those that stay.
+        Membership must be proven, the client must own the topic partition, and the assignment's map must be in force.
+
+        The membership thread gives a topic partition away when its drain is cut, however late the loop learns of it.
+        Proven membership
+        still holds for the others.
         """
         return (
             self.membership.guard_holds()
@@ -105,11 +107,13 @@ class EffectRouter:
                 assert_never(effect)
 
     def produce_many(self, effect: ProduceMany, may_act: MayAct, answer: Callable[[ManyProduced], None]) -> None:
-        """Messages leave in the very step that sends them: no task for each group, and none behind what others decide meanwhile."""
+        """Sends messages in the step that requests them, without a task for each group and without a wait for other
+        work.
+        """
         self.bus.produce_many(effect, may_act, answer)
 
     async def ask(self, effect: Asked, may_act: MayAct) -> Result:
-        """Carries it out; what is guarded only while `may_act` says so, asked right before."""
+        """Carries out an effect and returns its result. A guarded effect needs `may_act`, which is asked right before."""
         match effect:
             case Read():
                 return await self.store.read(effect)

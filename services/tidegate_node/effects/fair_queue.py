@@ -1,4 +1,4 @@
-"""Who waits for a turn, in order: a turn for each, and whose turn it is may take along who waits behind.
+"""Fair queue of requests: each request gets a turn, and a turn may also serve the requests after it.
 
 Used by `batch_writes.py` and `read_batcher.py`, on the event loop only.
 """
@@ -18,7 +18,7 @@ class FairQueue(Generic[_Waiting]):
     """One queue.
 
     Args:
-        take: Takes the first ones of `waiting` out of it, and deals with them; finds nothing to do where they went along with others.
+        take: Serves the first entries of `waiting`; does nothing if earlier turns have served them.
     """
 
     def __init__(self, take: Callable[[], Coroutine[None, None, None]]) -> None:
@@ -27,7 +27,7 @@ class FairQueue(Generic[_Waiting]):
         self._under_way: set[asyncio.Task[None]] = set()
 
     def add(self, waiting: _Waiting, *, in_front: bool = False) -> None:
-        """Has it wait, with a turn of its own to come."""
+        """Adds an entry, with one more turn."""
         if in_front:
             self.waiting.appendleft(waiting)
         else:
@@ -38,13 +38,13 @@ class FairQueue(Generic[_Waiting]):
 
 
 def tell(asked: asyncio.Future[_Answer], answer: _Answer) -> None:
-    """Answers who asked, unless it has gone."""
+    """Answers a request, unless its author is gone."""
     if not asked.done():
         asked.set_result(answer)
 
 
 def tell_error(asked: asyncio.Future[_Answer], error: BaseException) -> None:
-    """The same with an error; where the call itself was cancelled, its author has gone with it, and nobody would hear of one."""
+    """Answers a request with an error. A cancelled call cancels the request, because its author is gone too."""
     if asked.done():
         return
     if isinstance(error, asyncio.CancelledError):

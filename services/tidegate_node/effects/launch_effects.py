@@ -1,4 +1,7 @@
-"""Carries out what actors ask of the launcher. Submitting is irreversible, so it waits for the local guard (DESIGN 3)."""
+"""Carries out the launcher effects of actors: submit, look up, watch, cancel, inspect.
+
+Called by `effect_router.py`. A submission is irreversible, so it requires proven membership.
+"""
 
 from __future__ import annotations
 
@@ -43,13 +46,19 @@ from tidegate_telemetry.metrics import Metrics
 ASK_AGAIN_S: Final = 5.0
 """Pause before a launcher that could not be reached is asked again to end a program."""
 SUBMITS_UNDER_WAY_MAX: Final = 4
-"""Each start costs a process or two, and on a busy machine seconds: more at once would only make all of them slower."""
+"""Concurrent submissions. Each start costs one or two processes and, on a busy machine, seconds. More at once would
+slow all of them."""
 IN_LINE_S: Final = 600.0
-"""Then its owner hears that no launcher was asked yet, and asks again: well below the hour that a run has to be taken, which does not run then."""
+"""Time after which the owner learns that no launcher was asked. It then submits again. This is well below the hour that
+a submission may take,
+and that hour stops while a run waits here.
+"""
 CANCEL_TRIES_MAX: Final = 120
-"""Ten minutes of a launcher that cannot be reached; then the run's owner sees the program run and may ask again."""
+"""Ten minutes of a launcher that cannot be reached. After that the run's owner sees the program run and may cancel it
+again."""
 SAID_AGAIN_MS: Final = 600_000
-"""How often it is said of one program that nobody reaches it: its run's owner asks every 10 s for as long as it runs elsewhere, which may be days."""
+"""Time between two log lines that a program cannot be reached. The run's owner asks every 10 s while the program runs
+elsewhere, which may take days."""
 Answered = TypeVar("Answered", Submitted, SubmitFailed, NotSubmitted)
 
 
@@ -58,8 +67,8 @@ class LaunchEffects:
 
     Args:
         launcher: The port.
-        gate_url: Where programs ask to start.
-        secret: Signs what they ask with.
+        gate_url: Address of the start gate.
+        secret: Secret that signs the programs' requests.
     """
 
     def __init__(
@@ -85,12 +94,12 @@ class LaunchEffects:
         self._in_line_s = in_line_s
         self._cancels: dict[tuple[str, int], asyncio.Task[None]] = {}
         self._said: dict[tuple[str, str, int], int] = {}
-        """When it was last said of a program; what is older is forgotten."""
+        """Time of the last log line about a program; old entries are dropped."""
         self._looks = looks or FileLooks()
         self._submits = LaunchLine(SUBMITS_UNDER_WAY_MAX)
         self._in_line: Counter[tuple[str, int]] = Counter()
         self._withdrawn: set[tuple[str, int]] = set()
-        """Those in line that were cancelled: the launcher does not know of them yet."""
+        """Waiting submissions that were cancelled before the launcher knew of them."""
 
     async def submit(self, effect: Submit, may_act: Callable[[], bool]) -> Submitted | SubmitFailed | NotSubmitted:
         name = (effect.order.run_id, effect.order.attempt)
@@ -102,7 +111,7 @@ class LaunchEffects:
             except TimeoutError:
                 return self._counted(effect.order, NotSubmitted("others are in line before it", unasked=True))
             try:
-                # Asked once it is its turn: what was proven before the wait may have lapsed in it.
+                # Checked after the wait, because a proof from before the wait may have expired.
                 if not may_act():
                     message = "membership of the group is not proven, or the topic partition is another one's"
                     return self._counted(effect.order, NotSubmitted(message, unasked=True))
@@ -144,7 +153,7 @@ class LaunchEffects:
                 return LookedUp("elsewhere")
 
     async def watch(self, effect: Watch) -> ProgramEnded | LookedUp:
-        """Waits for as long as the program lives, or until its launcher cannot tell."""
+        """Waits until the program ends, or until its launcher cannot answer."""
         try:
             ended = await self._launcher.wait_until_gone(effect.run_id, effect.attempt)
         except LaunchUnavailable as unavailable:
@@ -153,7 +162,9 @@ class LaunchEffects:
         return ProgramEnded(ended.exit_code, ended.error_class, ended.reason, ended.last_lines)
 
     def cancel(self, effect: Cancel) -> None:
-        """Sees to it in the background, beyond the life of who asked: nobody may be left to ask for a closed run."""
+        """Cancels in the background, even after the end of the requesting actor: no owner may ask again for a closed
+        run.
+        """
         name = (effect.run_id, effect.attempt)
         if name in self._in_line:
             self._withdrawn.add(name)
@@ -171,7 +182,7 @@ class LaunchEffects:
         return Inspected(problem, refused)
 
     def stop(self) -> None:
-        """Lets go of cancels under way: the launcher keeps their requests, and another node goes on."""
+        """Stops pending cancels. The launcher keeps their requests, and another node continues."""
         for task in self._cancels.values():
             task.cancel()
 
@@ -222,4 +233,4 @@ class LaunchEffects:
 
 
 def _program_type(name: str) -> ProgramType:
-    return cast("ProgramType", name)  # The schema of programs allows these alone.
+    return cast("ProgramType", name)  # The schema of programs allows only these.

@@ -1,7 +1,6 @@
-"""The line before a node's launcher: of the launches that wait, one of the highest class goes next.
+"""Queue in front of a node's launcher: of the waiting launches, the oldest of the highest class is next.
 
-Used by `launch_effects.py` on the event loop. It promises an order among launches of one node only, and none that are under
-way give their place up.
+Used by `launch_effects.py` on the event loop. It orders launches of one node only, and interrupts none.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from tidegate_core.language.definitions.priority import Priority, rank_of
 
 
 class LaunchLine:
-    """A semaphore that serves waiters by class, and within a class in the order in which they came.
+    """Semaphore that serves waiters by class, and within a class in order of arrival.
 
     Args:
-        places: Launches that may be under way at a time.
+        places: Concurrent launches.
     """
 
     def __init__(self, places: int) -> None:
@@ -26,7 +25,7 @@ class LaunchLine:
         self._numbers = count()
 
     async def take(self, priority: Priority) -> None:
-        """Returns once the caller has a place; whoever has one gives it back."""
+        """Returns once the caller has a place. The caller must give it back."""
         if self._free:
             self._free -= 1
             return
@@ -36,11 +35,11 @@ class LaunchLine:
             await turn
         except asyncio.CancelledError:
             if not turn.cancelled():
-                self.give_back()  # The place came together with the cancellation.
+                self.give_back()  # The place was granted at the moment of the cancellation.
             raise
 
     def give_back(self) -> None:
-        """Frees a place: the first of the line has it, if somebody waits."""
+        """Frees a place, or passes it to the first waiter."""
         while self._waiting:
             *_, turn = heappop(self._waiting)
             if not turn.done():

@@ -1,4 +1,4 @@
-"""What a node's process does, when it ends, about programs that cannot outlive it."""
+"""Handles the host's programs when a node's process ends and the programs cannot outlive it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ LOOK_EVERY_S: Final = 0.5
 
 
 class ProgramsEnd:
-    """Waits for the host's programs, then has them end. They need no node for that: they report to the API, which writes the end down with
-    whoever owns the run.
+    """Waits for the host's programs, then ends them. They need no node for that: they report to the API, and the run's
+    owner records the end.
 
     Args:
-        programs: Of this host.
-        wait_s: How long they may go on; 0 leaves them alone, for a host that outlives its nodes.
-        grace_s: How long they may take to end when they are asked to, as behind a cancel.
+        programs: Programs of this host.
+        wait_s: Time that programs may continue; 0 leaves them alone, for a host that outlives its nodes.
+        grace_s: Time between the request to end and the forced end, as after a cancel.
     """
 
     def __init__(self, programs: HostPrograms, wait_s: float, grace_s: float, clock: Clock, notices: Notices) -> None:
@@ -30,11 +30,12 @@ class ProgramsEnd:
         self._notices = notices
 
     async def wait(self, status: int) -> None:
-        """Returns when none is left, or time is up. The node has ended, and nothing is its any more.
+        """Returns when no program is left, or the time is up. The node has already ended and owns no shard.
 
         Args:
-            status: That it ended with. Only where somebody wanted its end there is time for programs: else it is started again,
-                and all that it could serve waits for that.
+            status: Exit status of the node. Programs get time only after an ordered end (0). Otherwise the process is
+                restarted, and all its
+                work would wait for them.
         """
         if self._wait_s <= 0:
             return
@@ -56,7 +57,7 @@ class ProgramsEnd:
             self._notices("programs_left", programs=left)
 
     async def _left_after(self, seconds: float, *, ask: bool) -> int:
-        """Looks until none is left, or so many seconds have passed; returns how many there are."""
+        """Polls until no program is left or the time has passed; returns the number of programs left."""
         give_up = self._clock.monotonic_ms() + seconds * 1_000
         while True:
             if ask:

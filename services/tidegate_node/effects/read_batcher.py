@@ -1,6 +1,7 @@
-"""Reads of single items: those that wait for their turn go along with whose turn it is, as far as one call holds them.
+"""Batches reads of single items: waiting requests join the next call as far as it has room.
 
-A shard's few keys cost a call of their own only while nobody else reads. Used by `store_effects.py`, on the event loop only.
+Used by `store_effects.py`, on the event loop only. A shard's few keys need a separate call only while no other shard
+reads.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tidegate_node.effects.fair_queue import FairQueue, tell, tell_error
 from tidegate_ports.store import PartlyRead, StoreRequestInvalid
 
 KEYS_PER_CALL_MAX: Final = 100
-"""DynamoDB's limit; who asks for more has calls of its own."""
+"""DynamoDB's limit; a larger request gets separate calls."""
 
 Found: TypeAlias = Mapping[Key, Item]
 Call: TypeAlias = Callable[[Sequence[Key]], Awaitable[Found]]
@@ -24,7 +25,7 @@ Call: TypeAlias = Callable[[Sequence[Key]], Awaitable[Found]]
 
 @dataclass(slots=True, eq=False)
 class _Ask:
-    """Keys that somebody waits for; `alone` where a call for several could never work, and nobody knows for whom."""
+    """Requested keys. `alone` if a shared call was refused and the faulty request is unknown."""
 
     keys: Sequence[Key]
     found: asyncio.Future[Found]
@@ -35,8 +36,8 @@ class JoinedReads:
     """One per process.
 
     Args:
-        call: Makes a call.
-        most: Calls under way together, from 1; the fewer there are, the more go along with each.
+        call: Function that makes a call.
+        most: Concurrent calls, from 1; with fewer calls more requests share each.
     """
 
     def __init__(self, call: Call, most: int) -> None:
@@ -45,11 +46,11 @@ class JoinedReads:
         self._turns: FairQueue[_Ask] = FairQueue(self._take_turn)
 
     async def get(self, keys: Sequence[Key]) -> Found:
-        """Returns those of the items that are there.
+        """Returns the items that exist.
 
         Raises:
-            StoreUnavailable: No answer, or not of all keys.
-            StoreRequestInvalid: It can never work.
+            StoreUnavailable: No answer, or not for all keys.
+            StoreRequestInvalid: The request can never work.
         """
         ask = _Ask(keys, asyncio.get_running_loop().create_future())
         self._turns.add(ask)
@@ -68,7 +69,7 @@ class JoinedReads:
         while waiting:
             ask = waiting[0]
             if asks and (ask.alone or count + len(ask.keys) > KEYS_PER_CALL_MAX):
-                break  # It has a turn of its own.
+                break  # It gets a separate turn.
             asks.append(waiting.popleft())
             count += len(ask.keys)
             if ask.alone:

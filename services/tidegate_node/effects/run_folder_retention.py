@@ -1,4 +1,7 @@
-"""Keeps the disk from filling with what runs leave behind."""
+"""Removes old run folders, so that they do not fill the disk.
+
+Runs as a background task of the node. It removes only folders whose end the owners have certainly seen.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +17,21 @@ from tidegate_ports.run_folders import RunFolders
 from tidegate_telemetry.metrics import Metrics
 
 LOOK_EVERY_S: Final = 600.0
-"""What 100 runs a second leave behind in that time takes 3 GB; whoever runs so many keeps logs elsewhere, or gives the disk."""
+"""Time between two sweeps. At 100 runs a second 3 GB accumulate in it; such a site stores logs elsewhere, or provides
+the disk space."""
 STORE_LOOKS: Final = 20
-"""Between two looks at the folders: the store may be away for less."""
+"""Checks of the store between two sweeps, because the store may be away for less time than a sweep's pause."""
 SEEN_AFTER_MS: Final = 3_600_000
-"""Owners have seen an end that is as old as this, where the store has answered for as long."""
+"""Age after which owners have seen an end, if the store has answered for that long."""
 AWAY_AFTER_MS: Final = 60_000
-"""The store is asked for something every few seconds."""
+"""Silence after which the store counts as away; it is called every few seconds."""
 
 
 class RunFolderRetention:
-    """One per process; of several on one host one looks at a time.
+    """One per process; of several on one host only one sweeps at a time.
 
     Args:
-        folders: Of this host.
+        folders: Run folders of this host.
         answered_at: When the store last answered this process, on the monotonic clock.
     """
 
@@ -59,7 +63,7 @@ class RunFolderRetention:
                 self._look_at_store()
 
     async def look(self) -> None:
-        """One round."""
+        """Makes one sweep."""
         self._look_at_store()
         look = partial(self._folders.sweep, self._clock.now_ms(), self._seen_through_ms)
         swept = await apart(look, "tidegate-keeping")
@@ -74,7 +78,10 @@ class RunFolderRetention:
             self._notices("run_folders_full", attempts=swept.kept, bytes=swept.kept_bytes)
 
     def _look_at_store(self) -> None:
-        """What ended while the store was away, or shortly before, nobody has seen for a while: also behind a start of this process."""
+        """Updates the time up to which owners have seen all ends. An end shortly before or during an absence of the
+        store may stay unseen for a while. A
+        start of this process counts as such an absence.
+        """
         now = self._clock.monotonic_ms()
         if now - self._answered_at() > AWAY_AFTER_MS:
             self._answers_since = None

@@ -1,6 +1,8 @@
-"""Carries out what actors ask of the store.
+"""Carries out the store effects of actors.
 
-How a transaction is settled is the core's (`writes/settlement.py`); this only sends, waits and reads back as it is told.
+Called by `effect_router.py`. The core decides how a transaction is settled (`writes/settlement.py`). This module only
+sends, waits and
+reads back.
 """
 
 from __future__ import annotations
@@ -33,15 +35,17 @@ from tidegate_ports.store import AsyncStore, PartlyRead, StoreRequestInvalid, St
 from tidegate_telemetry.metrics import Metrics
 
 BATCHES_SHARE: Final = 2
-"""All batches together have one call of so many: reads and transactions, which prove and move what a shard owns, find one free."""
+"""Batches get 1/2 of the calls. So reads and transactions, which prove and move the ownership of shards, find a free
+call."""
 READS_SHARE: Final = 4
-"""All reads of single items together have one call of so many: what waits goes along with the next one."""
+"""Reads of single items get 1/4 of the calls; waiting reads join the next call."""
 READ_ATTEMPTS_MAX: Final = 3
-"""Then its author is told; it asks again by itself. With the client's time-out of 2 s that is about half a session."""
+"""Attempts before the author gets the failure and decides itself. With the client's time-out of 2 s they take about
+half a session."""
 PAUSE_FIRST_MS: Final = 50
 PAUSE_LAST_MS: Final = 2_000
 DOUBTFUL_MAX: Final = 10_000
-"""Transactions remembered as of unknown fate; their authors send each again within seconds."""
+"""Transactions that are remembered as of unknown outcome; their authors send each again within seconds."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,9 +55,9 @@ class StoreEffects:
     """One per process.
 
     Args:
-        store: The port; it bounds the calls under way.
-        calls_max: Their number; batches leave half of it to everything else.
-        jitter: A number from 0 to 1; pauses are spread over their whole length.
+        store: The port; it bounds the concurrent calls.
+        calls_max: Number of concurrent calls; batches leave half of them to other work.
+        jitter: Function that returns a number from 0 to 1; pauses are spread over their whole length.
     """
 
     def __init__(
@@ -74,10 +78,11 @@ class StoreEffects:
         metrics.set("tidegate_store_batch_room", self._room.size)
         self._doubtful: OrderedDict[str, bool] = OrderedDict()
         self.answered_at_ms = clock.monotonic_ms()
-        """When the store last did what it was asked for, or refused it by its condition, on the monotonic clock.
+        """When the store last carried out a call, or refused it by its condition, on the monotonic clock.
 
-        That it turned something away is no answer: a node to which nothing connects, or whose signature nobody takes, hears the
-        same of each call, and others could serve what it holds.
+        An error response does not count as an answer. A node without a connection, or with a rejected signature, gets
+        the same error for each
+        call, while other nodes could serve its shards.
         """
 
     async def read(self, effect: Read) -> Items | Unavailable | Invalid:
@@ -88,7 +93,9 @@ class StoreEffects:
         return await self._read(self._query, effect.range)
 
     async def commit(self, effect: Commit) -> Verdict | Invalid:
-        """Sends until the transaction is settled, or nobody can say. What can never work is the author's to deal with."""
+        """Sends until the transaction is settled, or its outcome stays unknown. The author handles an invalid
+        transaction.
+        """
         verdict: Verdict | Invalid
         try:
             verdict = await self._settle(effect)
@@ -99,7 +106,7 @@ class StoreEffects:
 
     async def _settle(self, effect: Commit) -> Verdict:
         transaction = effect.transaction
-        # Sent before without a verdict: a refusal now may be that earlier send's success.
+        # An earlier send had no verdict, so a refusal now may be caused by that send's success.
         settlement = Settlement(transaction, doubtful=self._doubtful.pop(transaction.token, False))
         while True:
             settlement, step = settlement.answered(await self._transact(effect))
@@ -109,7 +116,7 @@ class StoreEffects:
             return await self._read_back(settlement, step) if isinstance(step, ReadWitness) else step
 
     async def write(self, effect: Write, may_send: Callable[[], bool] = always) -> Written | Unavailable | Invalid:
-        """Sends until each row is acknowledged, nothing of it gets on any more, or it may not be sent any more."""
+        """Sends until all rows are acknowledged, no progress is made, or sending is forbidden."""
         done = await self._batches.write(effect.batch.actions, may_send)
         self._metrics.set("tidegate_store_batch_room", self._room.size)
         if isinstance(done, Invalid):

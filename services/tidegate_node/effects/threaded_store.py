@@ -1,4 +1,4 @@
-"""A blocking store on threads, as the loop sees it: where a proxy lies on the way, and in tests."""
+"""Runs a blocking store on threads behind the asynchronous port: used with a proxy, and in tests."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ T = TypeVar("T")
 
 
 class _NoThread(StoreUnavailable):
-    """The host has no more threads at the moment. One that is there may have taken the call all the same."""
+    """The host has no more threads at the moment. An existing thread may still have taken the call."""
 
 
 class ThreadedStore:
     """Implements `tidegate_ports.store.AsyncStore`.
 
     Args:
-        store: Thread-safe.
+        store: Thread-safe store.
         threads: Pool that makes the calls, of at least `calls_max` threads.
-        calls_max: Calls under way; those beyond wait in their order, on the loop: what waits for a thread has left.
+        calls_max: Concurrent calls. Further calls wait in order on the loop, because a call that waits for a thread
+            counts as sent.
     """
 
     def __init__(self, store: Store, threads: ThreadPoolExecutor, calls_max: int) -> None:
@@ -66,14 +67,14 @@ class ThreadedStore:
         try:
             under_way = asyncio.get_running_loop().run_in_executor(self._threads, go)
         except RuntimeError as none_left:
-            # It stays in the pool's queue, and must not leave from there whenever a thread comes by.
+            # The call stays in the pool's queue, and must not be sent when a thread becomes free.
             void.append(none_left)
             self._room.release()
             raise _NoThread(f"store: {none_left}") from none_left
         under_way.add_done_callback(self._has_ended)
-        return await asyncio.shield(under_way)  # Given up, it has its thread and its place to its end.
+        return await asyncio.shield(under_way)  # A cancelled call keeps its thread and its place until it ends.
 
     def _has_ended(self, under_way: asyncio.Future[T]) -> None:
         self._room.release()
         if not under_way.cancelled():
-            under_way.exception()  # Looked at: nobody else does where its caller has gone.
+            under_way.exception()  # Retrieve the exception, because a cancelled caller does not.

@@ -1,1 +1,1 @@
-"""Samplers of loads, one file each, and what answers an actor that asks for one."""
+"""Samplers of loads, one file each, and the effect that queries them."""

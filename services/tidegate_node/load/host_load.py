@@ -1,4 +1,4 @@
-"""The load of the host that the node runs on (the source `local`): cpu and memory, as shares of what there is."""
+"""Load of the node's own host (source `local`): cpu and memory, as shares of the capacity."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ MEMORY: Final = Path("/proc/meminfo")
 
 
 class HostLoad:
-    """Linux only where memory is asked for.
+    """Reads memory on Linux only.
 
     Args:
-        memory: What the kernel says of memory; a test's own otherwise.
+        memory: File with the kernel's memory figures; tests use another one.
     """
 
     def __init__(self, memory: Path = MEMORY) -> None:
@@ -31,7 +31,7 @@ class HostLoad:
                 raise LoadUnavailable(f"local has no {resource}; it has cpu and memory")
 
     def _cpu(self) -> float:
-        """Processes that run or want to, of the last minute, for each processor: above 1 some of them wait."""
+        """Returns the runnable processes of the last minute per processor; above 1 some of them wait."""
         try:
             return os.getloadavg()[0] / (os.cpu_count() or 1)
         except OSError as failure:

@@ -1,6 +1,7 @@
-"""A number from a page: a JSON document by pointer (RFC 6901), or a sample of a Prometheus text. The URL is a node's setting.
+"""Load from a page: a JSON document by pointer (RFC 6901), or a sample of a Prometheus text. The URL is a node's
+setting.
 
-Never a URL of a user's schedule: a node would ask whatever its network lets it ask, on behalf of anybody.
+The URL never comes from a schedule: a user could then make the node call any address in its network.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import Any, Final
 from tidegate_ports.load_sampler import LoadUnavailable, SourceSilent
 
 ANSWER_WITHIN_S: Final = 5.0
-"""A third of the time between two samples."""
+"""One third of the time between two samples."""
 PAGE_BYTES_MAX: Final = 4 << 20
-"""Metrics of a large exporter; more is refused, not cut: a number could be cut in two."""
+"""Size of a large exporter's metrics. A larger page is refused and not cut, because the cut could divide a number."""
 PIECE_BYTES: Final = 1 << 16
 
 
@@ -27,14 +28,15 @@ class PageLoad:
     """One page with a number for each resource.
 
     Args:
-        url: Of the page.
-        resources: Where each number is: a JSON pointer (`/clusterMetrics/load`), or a Prometheus sample with its labels as the page
-            writes them (`node_load1`, `up{job="x"}`).
+        url: URL of the page.
+        resources: Place of each number: a JSON pointer (`/clusterMetrics/load`), or a Prometheus sample with its labels
+            as on the
+            page (`node_load1`, `up{job="x"}`).
     """
 
     def __init__(self, url: str, resources: Mapping[str, str], answer_within_s: float = ANSWER_WITHIN_S) -> None:
         self._url = url
-        # What is wrong is told to whoever asks why a job waits, and a query may hold a token.
+        # Users read these errors as the reason why a job waits, and a query string may hold a token.
         self._page_name = url.partition("?")[0]
         self._resources = resources
         self._answer_within_s = answer_within_s
@@ -63,11 +65,11 @@ class PageLoad:
 
 
 def _read_until(answer: HTTPResponse, until: float) -> bytearray:
-    """Reads all of a page, or one byte more than it may have.
+    """Reads a whole page, or one byte more than the maximum.
 
     Raises:
-        TimeoutError: It comes too slowly. A socket's own timeout begins anew with each piece.
-        IncompleteRead: It ends before its announced end.
+        TimeoutError: The page arrives too slowly. A socket's own timeout restarts with each piece.
+        IncompleteRead: The page ends before its announced length.
     """
     body = bytearray()
     announced = answer.length

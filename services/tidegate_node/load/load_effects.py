@@ -1,4 +1,7 @@
-"""Carries out what actors ask of loads: in threads, one look at a source at a time, shared by all shards that ask at once."""
+"""Carries out load samples in threads: one query per source at a time, shared by all shards that ask together.
+
+Called by `effect_router.py`.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,19 @@ from tidegate_ports.load_sampler import LoadSampler, LoadUnavailable, SourceSile
 from tidegate_telemetry.metrics import Metrics
 
 SHARED_FOR_MS: Final = 1_000
-"""A node has many shards, and jobs of all of them may wait for one load: a page is not asked 256 times for it."""
+"""Age up to which a sample is shared. A node has many shards, and jobs of all may wait for one load: the page must not
+get 256 requests."""
 PROBLEM_CHARACTERS_MAX: Final = 500
 LOOKING: Final = "tidegate-load"
-"""A thread for each source that is looked at: not one of the loop's few, on which the store's name is looked up."""
+"""Name of the sampling threads, one for each source. The loop's few threads stay free, because they resolve the store's
+host name."""
 
 
 class LoadEffects:
     """One per process.
 
     Args:
-        samplers: By the name that schedules call them.
+        samplers: Samplers by the source name that schedules use.
     """
 
     def __init__(self, samplers: Mapping[str, LoadSampler], clock: Clock, metrics: Metrics) -> None:
@@ -34,8 +39,8 @@ class LoadEffects:
         self._known: dict[SampleLoad, tuple[int, LoadSampled]] = {}
         self._looks: dict[SampleLoad, asyncio.Task[LoadSampled]] = {}
         self._silences: dict[str, tuple[int, LoadSampled]] = {name: (0, LoadSampled(None)) for name in samplers}
-        """How often a source was silent, and what came of the last time."""
-        # It is told once, when it begins: an alert on a rise would miss the one with which a series begins.
+        """Number of failures of a source, with the result of the last one."""
+        # Start each series at 0: an alert on an increase would miss the failure that creates the series.
         for name in samplers:
             metrics.count("tidegate_loads_unknown_total", 0, source=name)
 
@@ -47,8 +52,9 @@ class LoadEffects:
         if (look := self._looks.get(effect)) is None:
             look = self._looks[effect] = asyncio.create_task(self._look(effect, sampler))
             look.add_done_callback(lambda _: self._looks.pop(effect))
-        # Also for what fails: were shards to look at a page that hangs one after another, a dozen of them would wait for longer than a minute,
-        # and who asks so seldom never finds that a load has been unknown for five. A shard that is lost does not end it for the others.
+        # A failure is shared too. If a dozen shards queried a hanging page one after another, they would wait for more
+        # than a minute. Then none would notice within five minutes that the load is unknown. A lost shard does not
+        # cancel the query for the others.
         return await asyncio.shield(look)
 
     async def _look(self, effect: SampleLoad, sampler: LoadSampler) -> LoadSampled:
@@ -59,10 +65,11 @@ class LoadEffects:
                 return known_answer
             silences, last_silence = self._silences[effect.source]
             if silences > silences_before:
-                return last_silence  # Meanwhile it told another resource's look nothing: it would keep this one waiting as well.
+                # Another query of this source failed during the wait, so this one would wait in vain.
+                return last_silence
             try:
                 answer = LoadSampled(await apart(partial(sampler.sample, effect.resource), LOOKING))
-            except RuntimeError as none_left:  # No thread: the host has no more of them at the moment.
+            except RuntimeError as none_left:  # The host has no free thread at the moment.
                 return LoadSampled(None, f"{effect.source} cannot be looked at: {none_left}"[:PROBLEM_CHARACTERS_MAX])
             except LoadUnavailable as unavailable:
                 answer = LoadSampled(None, str(unavailable)[:PROBLEM_CHARACTERS_MAX])
