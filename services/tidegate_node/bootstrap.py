@@ -110,7 +110,7 @@ def load(environment: Mapping[str, str] | None = None, **given: Any) -> Settings
 
 
 def effective_settings(environment: Mapping[str, str]) -> list[SettingRow]:
-    """Returns each setting with the value that a node uses; `tidegate config show` prints them. Raises SettingsRefused."""
+    """Returns each setting with the value that a node uses, for `tidegate config show`. Raises SettingsRefused."""
     loaded = load_with_sources(Settings, environment, OTHERS)
     try:
         _launcher_settings(loaded.settings)

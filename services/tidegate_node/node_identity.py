@@ -1,4 +1,4 @@
-"""Facts that a node knows about itself and its cluster after its start. Only the partition map changes while it runs."""
+"""Facts that a node knows about itself and its cluster after its start. Only the partition map changes later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`tidegate init`: makes tables, topics and the map, whoever else does so at the same time; changes nothing that is there."""
+"""`tidegate init`: creates tables, topics and the map. It may run concurrently with itself, and changes nothing that
+exists.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from tidegate_node.startup_checks import BrokerFacts, Difference, NotYet, StartR
 
 
 class Builder(Protocol):
-    """Makes and compares what a cluster consists of. Blocking; each raises NotYet when there is no answer."""
+    """Creates and compares the parts of a cluster. Blocking; each method raises NotYet when there is no answer."""
 
     def tables(self) -> Sequence[Difference]: ...
 
@@ -27,7 +29,9 @@ class Builder(Protocol):
     def make_topics(self) -> None: ...
 
     def held(self, topic: str) -> frozenset[int] | None:
-        """Which of its topic partitions nodes have now; None where there are no nodes, or the brokers do not say."""
+        """Returns the topic partitions that nodes own now; None if there are no nodes, or the brokers do not report
+        them.
+        """
 
     def items(self, keys: Sequence[Key]) -> Mapping[Key, Item]: ...
 
@@ -37,21 +41,21 @@ class Builder(Protocol):
 def initialise_cluster(
     shards: int, names: TopicNames, builder: Builder, brokers: BrokerFacts, *, check: bool
 ) -> list[Difference]:
-    """Makes what is missing, or only looks.
+    """Creates what is missing, or only compares.
 
     Args:
-        shards: S of a cluster that is new; an existing map keeps its own.
-        names: Of the topics.
-        builder: Makes and compares.
-        brokers: Asked about the topics.
+        shards: Number of shards of a new cluster; an existing map keeps its own.
+        names: Names of the topics.
+        builder: Creates and compares.
+        brokers: Queries the topics.
         check: Changes nothing.
 
     Returns:
-        What is not as it should be; empty when all is right.
+        Differences from the plan; empty when all is right.
 
     Raises:
-        NotYet: A brick does not answer.
-        StartRefused: `shards` cannot be, or nodes of other tables read the topics.
+        NotYet: The store or a broker does not answer.
+        StartRefused: `shards` is impossible, or nodes of other tables read the topics.
     """
     if not check:
         builder.make_tables()
@@ -77,14 +81,14 @@ async def _map(
         except ValueError as wrong:
             raise StartRefused(str(wrong)) from wrong
         if builder.held(requests.name):
-            # Without a map none of them can be ours: each of both would be given some of the topic partitions, and the shards of
-            # the others would have nobody, while their requests end in the wrong tables.
+            # Without a map they are nodes of another cluster. The group would split the topic partitions between both
+            # clusters. Shards of the other half would have no owner, and their requests would reach the wrong tables.
             raise StartRefused(
                 f"nodes read topic {requests.name} already, and these tables hold no map: they are of another cluster. Give this one "
                 "topics and a group of its own (kafka.topic_prefix, kafka.group), or name that one's tables "
                 "(dynamodb.table_prefix); where the tables were lost, stop its nodes first"
             )
-        # Refused = somebody else was quicker, and theirs is the map.
+        # Refused: another process was quicker, and its map is in force.
         if isinstance(builder.commit(put_first_map(first, str(uuid.uuid4()))), Unavailable):
             raise NotYet("store: it is not known whether the map was written")
         items = builder.items([MAP_KEY, SCHEMA_KEY])
@@ -105,8 +109,9 @@ async def _map(
 
 
 def _schema(schema: StoreSchema, *, check: bool) -> Iterator[Difference]:
-    """Yields what is to be said of the version of rows. An older one that is read and written here is no reason to fail a roll-out: only who
-    asks hears of it.
+    """Yields differences of the version of rows. An older version that this release supports is reported only by
+    `check`, so that it does not
+    fail a rollout.
     """
     if (refusal := schema.refusal()) is not None:
         yield Difference(f"item SCHEMA: {refusal}", unsafe=True)

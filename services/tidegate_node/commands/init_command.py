@@ -1,4 +1,6 @@
-"""The process `tidegate init`: tables, topics and map of the environment's settings. Idempotent; `--check` only looks."""
+"""The process `tidegate init`: creates the tables, topics and map of the environment's settings. Idempotent; `--check`
+only compares.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,16 @@ EXIT_DIFFERS = 1
 
 
 def run(check: bool = False, settings: bootstrap.Settings | None = None) -> int:
-    """Writes a line for each thing that is not as it should be, and returns the exit code.
+    """Prints a line for each difference, and returns the exit code.
 
     Args:
         check: Changes nothing.
-        settings: Instead of those of the environment.
+        settings: Settings to use instead of the environment's.
 
     Returns:
-        0 all is as it should be, or, without `check`, what differs keeps no node from serving; 1 something differs, one line for
-        each of it; 75 a brick does not answer; 78 the settings, or the tables, cannot be.
+        0 all is right, or, without `check`, no difference keeps a node from serving; 1 something differs, with one line
+        each; 75 the store
+        or a broker does not answer; 78 the settings or the tables are impossible.
     """
     try:
         differences = bootstrap.initialise(bootstrap.load() if settings is None else settings, check=check)
@@ -42,7 +45,7 @@ def run(check: bool = False, settings: bootstrap.Settings | None = None) -> int:
     if not differences:
         _say(sys.stdout.write, "tables, topics, map and the version of rows are as they should be")
     elif not check and not any(difference.unsafe for difference in differences):
-        # More topic partitions, or another billing mode, may be what an operator chose: no reason to fail a roll-out.
+        # An operator may have chosen more topic partitions or another billing mode, so that must not fail a rollout.
         _say(sys.stdout.write, "nodes serve with that")
         return 0
     return EXIT_DIFFERS if differences else 0

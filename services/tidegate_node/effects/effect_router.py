@@ -113,7 +113,7 @@ class EffectRouter:
         self.bus.produce_many(effect, may_act, answer)
 
     async def ask(self, effect: Asked, may_act: MayAct) -> Result:
-        """Carries out an effect and returns its result. A guarded effect needs `may_act`, which is asked right before."""
+        """Carries out an effect and returns its result. A guarded effect needs `may_act`, asked right before."""
         match effect:
             case Read():
                 return await self.store.read(effect)

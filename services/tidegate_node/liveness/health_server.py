@@ -1,7 +1,8 @@
 """`/livez`, `/readyz`, `/rolloutz` and `/metrics` of a node: a small HTTP server on the node's own loop.
 
-That it answers at all proves that the loop is alive. Liveness never asks Kafka or the store: restarting a node because a
-brick is away would only add a recovery to the outage.
+An answer proves that the loop is alive. Liveness never asks Kafka or the store: if one of them is away, a restart of
+the node would
+only add a recovery to the outage.
 """
 
 from __future__ import annotations
@@ -23,31 +24,32 @@ from tidegate_telemetry.idle_connections import ImpatientProtocol
 from tidegate_telemetry.metrics import Metrics
 
 POLL_SILENCE_MS_MAX: Final = 30_000
-"""A Kafka thread that did not turn for so long hangs: three times what the group itself forgives."""
+"""Time without a poll after which a Kafka thread counts as hung: three times the group's own limit."""
 STORE_SILENCE_MS_MAX: Final = 30_000
-"""Three times the pause between two signs of life that are written."""
+"""Three times the time between two heartbeat rows."""
 STOP_S_MAX: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a node stands, as far as health is concerned.
+    """State of a node for its health pages.
 
     Attributes:
-        poll_silence_ms: Since each Kafka thread last turned, by name.
-        joined: The group has given this member its share, which may be empty.
-        held, serving: Ownership topic partitions, and those of them that fire.
-        store_silence_ms: Since the store last answered.
-        map_is_known: It has read the map within the last minute, and so knows which shards are its own.
+        poll_silence_ms: Time since each Kafka thread last polled, by name.
+        joined: Whether the group has given this member its share, which may be empty.
+        held, serving: Assigned ownership topic partitions, and those of them that fire.
+        store_silence_ms: Time since the store last answered.
+        map_is_known: Whether the node has read the map within the last minute, and so knows its shards.
         standing_still: (topic, topic partition) whose stored position is gone from the log.
-        open_transactions: A line for each open transaction in tidegate's own topics, behind which nothing is read.
-        waits_for_transactions: The same of sources' topics: no reason not to count on this node, which does all it can.
-        made_anew: A topic that is another one than this node's map says, and what is to be done.
-        stopping: It drains and will be gone.
-        drained: An operator wants it to hold nothing.
-        overloaded: It was too busy, and has handed its share to others.
-        clock_agreed: Its clock was compared with the brokers'.
-        broken: Promises of others' shards that this node found broken: no reason not to count on this one.
+        open_transactions: One line for each open transaction that blocks reading of tidegate's own topics.
+        waits_for_transactions: The same for event sources' topics; the node stays ready, because it can do nothing
+            about them.
+        made_anew: Topic that was recreated since this node's map, and what to do.
+        stopping: Whether the node drains and will end.
+        drained: Whether an operator has drained the node.
+        overloaded: Whether the node was too busy and has handed its share to others.
+        clock_agreed: Whether the clock was compared with the brokers'.
+        broken: Broken promises of other owners' shards that this node found; the node stays ready.
     """
 
     poll_silence_ms: dict[str, int]
@@ -67,7 +69,7 @@ class Standing:
     broken: tuple[str, ...] = ()
 
     def why_dead(self) -> list[str]:
-        """Reasons to restart the process; empty while it lives."""
+        """Returns reasons to restart the process; empty while it lives."""
         return [
             f"{name} did not turn for {silence} ms"
             for name, silence in sorted(self.poll_silence_ms.items())
@@ -75,10 +77,13 @@ class Standing:
         ]
 
     def why_rollout_waits(self) -> list[str]:
-        """Reasons of this process's own not to count on it; while there are any, a roll-out or a drain of machines stays with it.
+        """Returns reasons of this process alone not to rely on it. While there are any, a rollout or a drain of
+        machines waits.
 
-        Nothing that the next process in its place would find as well: one position that is gone, or a store that answers nobody, would
-        else hold up those of the whole cluster. A store that this process alone cannot reach has it leave the group, which is one.
+        Reasons that a replacement process would share do not count. Otherwise one lost position, or a store that is
+        away, would stop the
+        rollout of the whole cluster. If only this process cannot reach the store, it leaves the group, which is a
+        reason.
         """
         reasons = self.why_dead()
         if self.stopping:
@@ -96,7 +101,7 @@ class Standing:
         return reasons
 
     def why_unready(self) -> list[str]:
-        """Reasons not to count on this node; empty when it is ready."""
+        """Returns reasons not to rely on this node; empty when it is ready."""
         reasons = self.why_rollout_waits()
         if self.store_silence_ms > STORE_SILENCE_MS_MAX:
             reasons.append(f"the store did not answer for {self.store_silence_ms} ms")
@@ -118,9 +123,9 @@ class HealthServer:
     """One per process.
 
     Args:
-        standing: Asked at each request.
-        refresh: Brings gauges up to date before they are read.
-        port: 0 takes a free one; `port` tells which.
+        standing: Callback for the state, at each request.
+        refresh: Callback that updates the gauges before they are read.
+        port: Port to listen on; 0 takes a free one, which `port` then names.
     """
 
     def __init__(
@@ -153,7 +158,7 @@ class HealthServer:
         self._task = asyncio.get_running_loop().create_task(self._server.serve(sockets=[self._socket]))
 
     async def stop(self) -> None:
-        """Answers what is under way, then closes."""
+        """Answers the pending requests, then closes."""
         self._server.should_exit = True
         if self._task is not None:
             with contextlib.suppress(TimeoutError):
@@ -181,7 +186,7 @@ class HealthServer:
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to the node: it drains before it ends."""
+    """Leaves signals to the node, because it drains before it ends."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -1,9 +1,13 @@
-"""Whether this node should go on, decided from heartbeats: its own, by the brokers' append times, and its peers'.
+"""Decides from heartbeats whether this node should go on: from its own, by the brokers' append times, and from its
+peers'.
 
-Pure but for what it remembers: `now` is an argument. Three things end a node's work here (DESIGN 3): a clock that certainly
-differs from the brokers', because it would fire early or late; a store that only this node cannot reach, because its
-shards would stand still while a peer could serve them; and too much to do while a peer is at ease (`overload.py`). When
-nobody reaches the store, staying is as good as anything.
+Called by `heartbeat_loop.py`. It has state but no I/O: `now` is an argument. Three findings end or pause a node's work:
+
+- Its clock certainly differs from the brokers'. It would fire early or late.
+- Only this node cannot reach the store. Its shards would be stuck while a peer could serve them. If no node reaches the
+  store, staying costs
+  nothing.
+- It has too much to do while a peer is at ease (`overload.py`).
 """
 
 from __future__ import annotations
@@ -18,20 +22,22 @@ from tidegate_node.topics.wakeup_records import Beat
 
 BEAT_EVERY_MS: Final = 5_000
 CLOCK_OFFSET_MS_MAX: Final = 500
-"""Above that the clock is off; NTP keeps machines within some tens of milliseconds."""
+"""Offset above which the clock is off; NTP keeps machines within some tens of milliseconds."""
 CLOCK_STRIKES: Final = 2
-"""Beats in a row that must say so: a single broker's clock may be the wrong one while leaders move."""
+"""Beats in a row that must find the offset: a single broker's clock may be wrong while leaders move."""
 STORE_SILENCE_MS_MAX: Final = 20_000
-"""Silence of the store after which peers are asked, and how fresh a peer's success must be: ten of its time-outs."""
+"""Silence of the store after which peers are considered, and maximum age of a peer's success: ten time-outs."""
 PEER_AHEAD_MS_MIN: Final = 15_000
-"""A peer's last success must be so much later than ours. In an outage for everybody the last ones differ by the pause
-between two calls and a time-out; an idle node writes its sign of life every 10 to 12 s."""
+"""Minimum by which a peer's last success is later than ours. In a general outage the last successes differ by the pause
+between two calls and a
+time-out. An idle node writes its heartbeat row every 10 to 12 s.
+"""
 PEERS_MAX: Final = 10_000
-"""More peers than that are no cluster of ours; the oldest are forgotten."""
+"""Number of peers above which the oldest are forgotten; a cluster never has so many."""
 
 
 class Verdict(Enum):
-    """What the heartbeats say."""
+    """Result of the heartbeats."""
 
     STAY = "stay"
     CLOCK_OFF = "clock_off"
@@ -44,14 +50,15 @@ class Verdict(Enum):
 class _Peer:
     heard_at: int
     store_ok_at: int
-    """On our monotonic clock: when it was heard, less the age that it told."""
+    """On our monotonic clock: the time of receipt minus the reported age."""
 
 
 def certain_offset(sent_at: int, append_time: int, known_at: int) -> int:
-    """Returns by how much our clock is certainly off the broker's, in ms; positive = ahead, 0 = it may be right.
+    """Returns by how many ms our clock is certainly off the broker's; positive = ahead, 0 = it may be right.
 
-    The record was appended between our `sent_at` and our `known_at`, so the offset lies between `sent_at - append_time` and
-    `known_at - append_time`: a slow answer widens that range and proves less, but never something false.
+    The record was appended between our `sent_at` and our `known_at`. So the offset lies between `sent_at - append_time`
+    and
+    `known_at - append_time`. A slow answer widens that range and proves less, but never something false.
     """
     lowest, highest = sent_at - append_time, known_at - append_time
     if lowest > 0:
@@ -63,8 +70,8 @@ class Appended(NamedTuple):
     """One record of a beat that a broker acknowledged.
 
     Attributes:
-        at: The broker's clock.
-        known_at: Our clock when the acknowledgement came.
+        at: Append time on the broker's clock.
+        known_at: Time of the acknowledgement on our clock.
     """
 
     at: int
@@ -72,15 +79,16 @@ class Appended(NamedTuple):
 
 
 class Heartbeat:
-    """One per process. Wall instants are ms since the epoch, monotonic ones ms on the clock that counts suspended time.
+    """One per process. Wall instants are ms since the epoch. Monotonic instants are ms on the clock that counts
+    suspended time.
 
     Args:
         owner: UUID of this process.
-        limits: When it gives way.
+        limits: Thresholds of overload.
 
     Attributes:
-        clock_offset_ms: By how much the clock is certainly off, by the last beat that was appended.
-        clock_agreed: A beat showed that it is not off by more than it may be.
+        clock_offset_ms: Certain offset of the clock, by the last appended beat.
+        clock_agreed: Whether a beat has shown that the offset is within the tolerance.
     """
 
     def __init__(self, owner: str, limits: Limits) -> None:
@@ -92,14 +100,15 @@ class Heartbeat:
         self.clock_agreed = False
 
     def beat(self, wall: int, monotonic: int, store_silence_ms: int, *, takes: bool) -> Beat:
-        """The next beat to send; `takes`: this node is in its group, or about to be."""
+        """Returns the next beat to send. `takes`: whether this node is in its group, or about to join."""
         self.overload.beat(monotonic, takes=takes)
         return Beat(self._owner, wall, store_silence_ms, self.overload.lag_ms, takes)
 
     def appended(self, beat: Beat, records: Collection[Appended]) -> None:
-        """Takes what brokers said of the records of an own beat, one per topic partition; without any it proves nothing.
+        """Evaluates the brokers' acknowledgements of an own beat, one per topic partition. Without any the beat proves
+        nothing.
 
-        The smallest offset counts: of several brokers the one may be wrong with which we do not agree.
+        The smallest offset counts: of several brokers the one that disagrees with us may be wrong.
         """
         if not records:
             return
@@ -110,7 +119,7 @@ class Heartbeat:
         self.clock_agreed = self.clock_agreed or not off
 
     def heard(self, beat: Beat, monotonic: int) -> None:
-        """Takes a beat that was read from the topic; own ones say nothing that their acknowledgements did not."""
+        """Takes a peer's beat from the topic. Own beats are ignored, because their acknowledgements already count."""
         if beat.owner == self._owner:
             return
         if beat.lag_ms is not None:
@@ -121,11 +130,11 @@ class Heartbeat:
             del self._peers[next(iter(self._peers))]
 
     def verdict(self, monotonic: int, store_silence_ms: int) -> Verdict:
-        """What to do now.
+        """Returns what to do now.
 
         Args:
-            monotonic: Now.
-            store_silence_ms: How long ago the store last answered this process.
+            monotonic: The present.
+            store_silence_ms: Time since the store last answered this process.
         """
         if self._strikes >= CLOCK_STRIKES:
             return Verdict.CLOCK_OFF

@@ -1,4 +1,7 @@
-"""Sends the heartbeats, writes down that this node was seen, and acts on what the heartbeats say. Thin: `heartbeat.py` decides."""
+"""Sends the heartbeats, writes the node's heartbeat row, and acts on the verdicts. `heartbeat.py` decides.
+
+Runs as a task of the node.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +22,23 @@ from tidegate_ports.clock import Clock
 from tidegate_telemetry.metrics import Metrics
 
 SEEN_EVERY_BEATS: Final = 2
-"""`NODE#` is written each 10 s: how exactly an outage's beginning is known (DESIGN 8)."""
+"""The row `NODE#` is written every 10 s. This is the precision of an outage's start."""
 SEEN_DAYS: Final = 7
-"""Kept so long: a process lives under its own UUID, and its last sign matters only to those who take over from it."""
+"""Lifetime of the row. Each process has another UUID, and its last row matters only to the owners that take over from
+it."""
 LOOK_EVERY_MS: Final = 1_000
 
 
 class HeartbeatLoop:
-    """One per process; also what heard heartbeats are given to.
+    """One per process; also receives the peers' beats.
 
     Args:
-        plain: Publisher that needs no guard.
-        act: Told each verdict but `STAY`.
-        takes: Whether this node is in its group, or about to be.
-        limits: When it gives way to others.
-        served: Up to when each topic partition that this node holds or held was certainly served: its signs of life.
+        plain: Publisher of unguarded records.
+        act: Callback for each verdict except `STAY`.
+        takes: Whether this node is in its group, or about to join.
+        limits: Thresholds of overload.
+        served: Callback that returns until when each assigned or formerly assigned topic partition was certainly
+            served.
     """
 
     def __init__(
@@ -63,7 +68,7 @@ class HeartbeatLoop:
         self._every_ms = every_ms
         self._heartbeat = Heartbeat(facts.owner, limits)
         self.clock_agreed = asyncio.Event()
-        """Set once, when the brokers' time has shown that this node's clock may be gone by."""
+        """Set once, when the brokers' append times have shown that this node's clock is usable."""
         self._under_way: set[asyncio.Task[object]] = set()
 
     def heard(self, beat: Beat) -> None:
@@ -71,7 +76,7 @@ class HeartbeatLoop:
 
     @property
     def clock_offset_ms(self) -> int:
-        """By how much this machine's clock is certainly off the brokers'."""
+        """Certain offset of this machine's clock from the brokers'."""
         return self._heartbeat.clock_offset_ms
 
     @property
@@ -112,11 +117,11 @@ class HeartbeatLoop:
 
     @property
     def _pause_ms(self) -> int:
-        """Shorter at first: the node waits for it."""
+        """Pause between beats; shorter at first, because the node waits for the clock check."""
         return self._every_ms if self.clock_agreed.is_set() else min(LOOK_EVERY_MS, self._every_ms)
 
     async def write_seen(self) -> bool:
-        """Writes `NODE#<owner>`; False when the store did not answer."""
+        """Writes `NODE#<owner>`; False if the store did not answer."""
         now = self._clock.now_ms()
         expires_at = now // 1000 + SEEN_DAYS * 86_400
         served, least = self._served(now), self._facts.minimum_period_ms

@@ -1,4 +1,7 @@
-"""Says of this process what an operator wants to know, and hears whether one wants it to hold nothing. Thin."""
+"""Node status: the row that shows this process to operators, and the drain order that an operator gives.
+
+Runs as a task of the node. It writes the status row every few seconds, and deletes it on a clean end.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +26,17 @@ from tidegate_ports.bus import Notices
 from tidegate_ports.clock import Clock
 
 PRESENT_EVERY_S: Final = 5.0
-"""So long an order to drain takes at most, and a card that is five of them old belongs to a process that is gone."""
+"""Longest delay of a drain order. A status row older than five of these belongs to a process that is gone."""
 
 
 class NodeStatusWriter:
     """One per process.
 
     Args:
-        card: Makes the card.
-        drain: Told whether this process is to hold nothing; repeats are fine.
-        migrated: Told in which version rows are written by now; repeats are fine.
-        outdated: Told why this process may not serve any more: rows are written in a version that it cannot read.
+        card: Builder of the status row.
+        drain: Callback with whether this process must hold no shard; repeats are harmless.
+        migrated: Callback with the version in which rows are written now; repeats are harmless.
+        outdated: Callback with the reason why this process may not serve: it cannot read the version of the rows.
     """
 
     def __init__(
@@ -67,12 +70,12 @@ class NodeStatusWriter:
             await asyncio.sleep(self._every_s)
 
     async def turn(self) -> None:
-        """Hears the order, obeys it, and writes the card as it stands then."""
+        """Reads the drain order, follows it, and writes the resulting status row."""
         order = keys.drain_order(self._owner)
         answer = await self._store.read(Read((order, keys.SCHEMA_KEY)))
         if isinstance(answer, Items):
             schema = StoreSchema.of(answer.found.get(keys.SCHEMA_KEY))
-            # Not what is about to be: that is taken back where it finds this process in its way.
+            # The announced version does not count. The migration withdraws the announcement if it finds this process.
             if (refusal := replace(schema, closing=None).refusal()) is not None:
                 self._outdated(refusal)
             else:
@@ -81,20 +84,21 @@ class NodeStatusWriter:
         card, key = self._card(), keys.node_status(self._owner)
         put = Put(key, {**to_item(card, key), "expires_at": card.expires_at})
         self._writing = asyncio.get_running_loop().create_task(self._store.write(Write(Batch("card", (put,)))))
-        # Who ends this task ends no call that a thread has begun: `leave` has to know of it.
+        # Cancelling this task does not end a call on a thread. `leave` must know of that call.
         await asyncio.shield(self._writing)
 
     async def leave(self) -> None:
-        """Takes the card along: who ends well is not missed. One that stays is said to be silent, then gone, which does no harm."""
+        """Deletes the status row on a clean end. A row that stays is harmless: it is reported as silent, then gone."""
         if self._writing is not None:
-            # Else the card that is under way comes after it was taken away, and peers call a node silent that ended well.
+            # Otherwise the pending write could follow the delete, and peers would report a node as silent that ended
+            # cleanly.
             await asyncio.wait([self._writing])
         keys_of_it = (keys.node_status(self._owner), keys.drain_order(self._owner))
         await self._store.write(Write(Batch("card", tuple(Delete(key) for key in keys_of_it))))
 
 
 class NodeStatusBuilder:
-    """One per process."""
+    """Builds the status row from the state that the health pages report. One per process."""
 
     def __init__(
         self,

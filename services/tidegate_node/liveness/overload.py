@@ -1,9 +1,12 @@
-"""Whether this node is too busy to keep its share while another one is at ease (DESIGN 3). Pure: `now` is an argument.
+"""Decides whether this node is too busy to keep its share while another node is at ease. Pure: `now` is an argument.
 
-What a node owes is due at an instant, and its loop is where everything of it passes: how late the loop comes to what it meant to do is how
-late everything is at least. Where another node that takes a share is at ease, this one's shards are better off there: that its machine
-is starved by something else is the usual reason. It leaves the group as for a drain, and comes back once it has been at ease for a
-while, a longer one each time, so that two nodes that have too much together do not hand it to and fro.
+All work of a node passes its event loop. So the delay of the loop is a lower bound for the delay of everything. If a
+peer that takes a
+share is at ease, the shards are better served there; the usual reason is another load on this machine. The node leaves
+the group as for a
+drain, and comes back after a period at ease. The period doubles each time, so that two nodes with too much work do not
+pass
+it to and fro.
 """
 
 from __future__ import annotations
@@ -12,22 +15,22 @@ from dataclasses import dataclass
 from typing import Final
 
 EASE_SHARE: Final = 10
-"""At ease is who is late by at most this part of what counts as overload."""
+"""A node is at ease if its delay is at most this part of the overload threshold."""
 HEARD_MS_MAX: Final = 15_000
-"""A peer's word is as old as three of its beats at most."""
+"""Maximum age of a peer's report: three of its beats."""
 BACK_MS_MAX: Final = 3_600_000
-"""The longest pause, and how long a node stays without overload until its pauses are short again."""
+"""Longest pause, and the time without overload after which the pauses are short again."""
 PEERS_MAX: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When a node gives way.
+    """Thresholds of overload.
 
     Attributes:
-        lag_ms: Its loop is overloaded when it comes so late; 0 = it never gives way.
-        after_ms: For so long in each beat.
-        back_ms: At ease for so long it takes a share again, the first time; twice as long each next time.
+        lag_ms: Delay of the loop from which the node is overloaded; 0 = the node never gives way.
+        after_ms: Time for which each beat must find the overload.
+        back_ms: Time at ease before the node takes a share again; it doubles each time.
     """
 
     lag_ms: int
@@ -39,8 +42,8 @@ class Overload:
     """One per process. Instants are monotonic ms.
 
     Attributes:
-        lag_ms: The worst of the last beat, which the next one tells.
-        aside: It has given its share away.
+        lag_ms: Largest delay between the last two beats, which the last one reports.
+        aside: Whether the node has given its share away.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -55,11 +58,13 @@ class Overload:
         self.aside = False
 
     def looked(self, late_ms: int) -> None:
-        """The loop came so much later to a look than it was meant to."""
+        """The loop ran a check this much later than planned."""
         self._worst = max(self._worst, late_ms)
 
     def beat(self, now: int, *, takes: bool) -> None:
-        """A beat is sent: what was seen since the one before it counts as one. Who takes no share has none to hand over."""
+        """A beat is sent; it reports the largest delay since the previous beat. A node without a share has none to give
+        away.
+        """
         self.lag_ms, self._worst = self._worst, 0
         busy, at_ease = takes and self._is_busy(self.lag_ms), self._is_at_ease(self.lag_ms)
         self._since = (now if self._since is None else self._since) if busy else None
@@ -68,7 +73,7 @@ class Overload:
             self._times, self._back_at = 0, None
 
     def heard(self, owner: str, lag_ms: int, takes: bool, now: int) -> None:
-        """Another node's beat; `takes`: it is in the group, and is given what others leave."""
+        """Another node's beat. `takes`: whether that node is in the group, and so gets shards that others leave."""
         self._peers.pop(owner, None)
         if takes and self._is_at_ease(lag_ms):
             self._peers[owner] = now

@@ -1,6 +1,8 @@
-"""Watches nodes and shards of others: reads what the store says of them, and tells what stands still. `watchdog` judges.
+"""Watches other nodes and shards: reads their rows and reports what is stuck. The core's `watchdog` judges.
 
-A frozen process cannot say that it is. Paced: each process looks at its share of the shards, half of it in each round.
+Runs as a task of the node. It writes logs and metrics only. It exists because a frozen process cannot report itself.
+Each process checks its
+share of the shards, half of it in each round.
 """
 
 from __future__ import annotations
@@ -46,10 +48,12 @@ from tidegate_telemetry.metrics import Metrics
 
 WATCH_EVERY_S: Final = 10.0
 TURNS: Final = 2
-"""Rounds in which all of this process's share has its turn."""
+"""Rounds in which a process checks all of its share."""
 CLOSELY_MAX: Final = 64
-"""Shards of a round whose rows are read, three pages each: 20 reads a second. With more of them the others wait for their turn;
-whether the owner gives signs of life is looked at for all."""
+"""Shards of a round whose rows are read, three pages each: 20 reads a second. If there are more, the rest is read in
+later rounds.
+The owner's heartbeat row is checked for all shards in each round.
+"""
 
 
 class Unreadable(Exception):
@@ -85,7 +89,7 @@ class WatchdogLoop:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What is broken now, as the card has it."""
+        """Findings now, as the status row reports them."""
         return tuple(each.text() for shard in sorted(self._found) for each in self._found[shard])[:FINDINGS_MAX]
 
     async def run(self) -> None:
@@ -100,10 +104,10 @@ class WatchdogLoop:
                 self._notices("task_failed", task="watching", exc_info=failure)
 
     async def look(self) -> None:
-        """One round. Raises Unreadable."""
+        """Makes one round. Raises Unreadable."""
         now = self._clock.now_ms()
         cards = await self._cards(now)
-        # Who is gone stays so until it says something again.
+        # A node that is gone stays gone until it writes its status row again.
         self._gone &= {(card.owner, card.seen) for card in cards}
         waited_for = [card for card in cards if (card.owner, card.seen) not in self._gone]
         self._tell_nodes(waited_for, absences(waited_for, now, await self._owners(waited_for, now)))
@@ -112,7 +116,7 @@ class WatchdogLoop:
         turn = [
             shard
             for shard in range(self._facts.cluster.shards)
-            # The owner is not known yet: one of two is the watcher, whoever it is.
+            # The owner is not known here, so this process may be one of two candidates.
             if shard % TURNS == self._round % TURNS and self._may_be_mine(shard, alive)
         ]
         leases = await self._items([keys.lease(shard) for shard in turn])
@@ -122,7 +126,7 @@ class WatchdogLoop:
             if is_watched_by(self._facts.owner, shard, owner_of(leases.get(keys.lease(shard))), alive)
         ]
         for shard in [each for each in self._found if each % TURNS == self._round % TURNS and each not in mine]:
-            del self._found[shard]  # Another one watches it now.
+            del self._found[shard]  # Another node watches it now.
         closely = self._closely(mine)
         for signs in await self._signs(mine, closely, leases, now):
             self._judge(signs, now, has_rows=signs.shard in closely)
@@ -145,7 +149,7 @@ class WatchdogLoop:
         return cards_of(items, now)
 
     async def _owners(self, cards: Sequence[NodeStatus], now: int) -> frozenset[str] | None:
-        """Whom all leases name; None where nobody may be gone, which is nearly always."""
+        """Returns the owners in all leases. Returns None if no node may be gone, which is nearly always."""
         if not may_be_gone(missing(cards, now), now):
             return None
         shards = range(self._facts.cluster.shards)
@@ -185,12 +189,14 @@ class WatchdogLoop:
         return found
 
     def _closely(self, shards: Sequence[int]) -> frozenset[int]:
-        """Those whose rows are read in this round, others in the next ones."""
+        """Returns the shards whose rows are read in this round."""
         begin = (self._round // TURNS * CLOSELY_MAX) % max(1, len(shards))
         return frozenset((*shards[begin:], *shards[:begin])[:CLOSELY_MAX])
 
     async def _unread(self, shards: Sequence[int], now: int) -> dict[int, int]:
-        """Since when each ownership topic partition of these shards has not read on, where there is something to read."""
+        """Returns since when each ownership topic partition of these shards has not advanced although records are
+        unread.
+        """
         holders = {self._facts.holder_of(shard) for shard in shards}
         stands: dict[int, int] = {}
         for topic in (self._facts.requests, self._events):
@@ -200,7 +206,7 @@ class WatchdogLoop:
         return stands
 
     async def _standing(self, topic: TopicFacts, holders: Set[int], now: int) -> dict[int, int]:
-        """By topic partition; of the events topic, those that the holders read."""
+        """Returns the same by topic partition; of the events topic, those that the owners read."""
         cluster = self._facts.cluster
         positions = {
             number: keys.topic_position(cluster.cluster_id, topic.id, number)
@@ -208,13 +214,14 @@ class WatchdogLoop:
             if number % cluster.topic_partitions in holders
         }
         items = await self._items(list(positions.values()))
-        # After the positions: an end of before them would make a reader seem further than it is, never behind.
-        # Behind a stable end nobody can read, whoever holds the shard; `OpenTransactions` reports it.
+        # Ends are read after the positions. Otherwise a reader could seem ahead, and unread records would be missed. No
+        # owner can read beyond a stable end; `OpenTransactions` reports that.
         ends = await self._topics.stable_ends(topic.name)
         if not isinstance(ends, EndOffsets):
             raise Unreadable
         if topic is self._events and ends.offsets:
-            self._events = facts_of(topic.name, ends)  # It may grow, or be made anew: from the next round on.
+            # The topic may grow or be recreated; the next round uses the new state.
+            self._events = facts_of(topic.name, ends)
         found: dict[int, int] = {}
         spans: dict[int, tuple[int, int]] = {}
         for number, key in positions.items():
@@ -249,7 +256,9 @@ class WatchdogLoop:
     # -- telling ------------------------------------------------------------------------------------------------------
 
     def _tell_nodes(self, cards: Sequence[NodeStatus], absent: Mapping[str, Absence]) -> None:
-        """Each node that fell silent, once, and was not started again; by all that watch, because any of them may be the next."""
+        """Reports each node that fell silent and was not restarted, once. All watching nodes report it, because any of
+        them may fail next.
+        """
         self._gone |= {(card.owner, card.seen) for card in cards if absent.get(card.owner) == "gone"}
         silent = {
             card.owner: card for card in cards if absent.get(card.owner) == "silent" and card.owner != self._facts.owner

@@ -1,7 +1,9 @@
-"""Finds where logs begin, for topic partitions that nobody has a position of yet.
+"""Finds the first offset of topic partitions without a stored position.
 
-Not at 0: retention may have emptied the front of a log before any node came. And not by the client's own "from the
-beginning", which may overtake a later order (`consumer/partition_flows.py`): the brokers are asked, reading starts at a number.
+Used by `bus_effects.py`. Offset 0 would be wrong: retention may have deleted the front of the log before any node
+started. The client's own "from
+the beginning" may overtake a later order (`consumer/partition_flows.py`). So the brokers are asked, and reading starts
+at a number.
 """
 
 from __future__ import annotations
@@ -17,15 +19,18 @@ from tidegate_ports.bus import Notices, Topics
 _Topic: TypeAlias = tuple[str, str]
 """Name and id."""
 ASK_AGAIN_S: Final = 1.0
-"""Pause between questions that the brokers do not answer; each has waited for its own patience before."""
+"""Pause after an unanswered question; each question has already waited for its own time-out."""
 
 
 class EarliestOffsets:
-    """One per process, on its loop. All topic partitions of a topic share one question; one that was made anew is another topic,
-    whatever its name, and one holder may know of it before another.
+    """One per process, on its loop.
+
+    All topic partitions of a topic share one question. A recreated topic is a different topic with the same name, and
+    assignments may learn of
+    it at different times.
 
     Args:
-        topics: Asks the brokers.
+        topics: Queries the brokers.
         start: Starts the flow of a topic partition at an offset.
     """
 
@@ -44,14 +49,14 @@ class EarliestOffsets:
         self._tasks: dict[_Topic, asyncio.Task[None]] = {}
 
     def find(self, topic: TopicFacts, topic_partition: int) -> None:
-        """Starts the flow once the brokers have said where its log begins, unless it is forgotten before."""
+        """Starts the flow when the brokers have reported the first offset, unless `forget` comes first."""
         which = (topic.name, topic.id)
         self._wanted.setdefault(which, {})[topic_partition] = topic
         if which not in self._tasks:
             self._tasks[which] = asyncio.get_running_loop().create_task(self._find(which))
 
     def forget(self, topic: str, topic_partition: int) -> None:
-        """Nobody wants it any more, or its position is known by now."""
+        """Cancels a search: the topic partition is no longer read, or its position is known."""
         for which in [each for each in self._wanted if each[0] == topic]:
             wanted = self._wanted[which]
             wanted.pop(topic_partition, None)
@@ -61,7 +66,7 @@ class EarliestOffsets:
                     task.cancel()
 
     async def _find(self, topic: _Topic) -> None:
-        # Ends at the latest when the last topic partition is forgotten: while one is wanted nothing else may end it.
+        # Ends when the last topic partition is forgotten, and not before.
         while self._wanted.get(topic):
             try:
                 problem = await self._ask(topic)
@@ -75,16 +80,16 @@ class EarliestOffsets:
         del self._tasks[topic]
 
     async def _ask(self, topic: _Topic) -> str | None:
-        """Starts those that the answer names; returns what keeps the others waiting."""
-        # Those that come while the question is under way may use its answer: a log's beginning only moves forward, and
-        # one that moved past the answer is reported as gone, never passed over.
+        """Starts the topic partitions that the answer names; returns why the others wait."""
+        # Topic partitions added during the question may use its answer. The first offset only grows. If it has passed
+        # the answer, reading reports a lost offset and skips nothing.
         name, topic_id = topic
         found = await self._topics.begin_offsets(name)
         if isinstance(found, Unavailable):
             return found.what
         wanted = self._wanted.get(topic, {})
         for number in sorted(wanted):
-            # By the topic's id as well: a topic that was made anew under its name is not the one that we read.
+            # Match the topic's id too: a recreated topic of the same name is not the one to read.
             offset = found.offsets.get(f"{topic_id}/{number}")
             if offset is not None:
                 self._start(wanted.pop(number), number, offset)

@@ -1,8 +1,10 @@
-"""Topic partitions that stand still because their log does not hold the stored position any more.
+"""Lost offsets: topic partitions that are stuck because their log no longer holds the stored position.
 
-Records between that position and the log's beginning were removed before anybody read them. Going on silently would break
-the promise that nothing is lost, so a person decides (docs/operations.md). Until then this says so: in the log, in a gauge
-and in /readyz. All other topic partitions go on.
+Called by `assigned_partitions.py` and `bus_effects.py`. Records after that position were removed before they were read.
+Reading on silently would
+break the promise that nothing is lost, so a person decides (docs/operations.md). Until then the log, a gauge and
+/readyz report
+it. All other topic partitions continue.
 """
 
 from __future__ import annotations
@@ -29,21 +31,21 @@ class LostOffsets:
         self._gone: dict[tuple[str, int], int] = {}
         self._telling: set[asyncio.Task[None]] = set()
         self._topic_ids = {topic.name: topic.id for topic in (facts.requests, facts.events)}
-        # So that an alert finds a series before there is anything to alert about.
+        # Create the series before the first loss, so that an alert finds it.
         for topic in (facts.requests, facts.events):
             metrics.set("tidegate_position_gone", 0, topic=topic.name)
 
     @property
     def positions(self) -> Mapping[tuple[str, int], int]:
-        """The stored position of each (topic, topic partition) that stands still."""
+        """The stored position of each (topic, topic partition) that is stuck."""
         return dict(self._gone)
 
     def reads(self, topic: TopicFacts) -> None:
-        """Which topic is meant by this name from now on: one of the users' own may be made anew."""
+        """Records which topic has this name from now on: a user may recreate an event source's topic."""
         self._topic_ids[topic.name] = topic.id
 
     def gone(self, topic: str, topic_partition: int, position: int) -> None:
-        """The log does not hold `position`: nothing is read until reading is started again."""
+        """The log does not hold `position`. The topic partition is not read until reading starts again."""
         self._gone[topic, topic_partition] = position
         self._measure(topic)
         task = asyncio.get_running_loop().create_task(self._tell(topic, topic_partition, position))
@@ -51,7 +53,7 @@ class LostOffsets:
         task.add_done_callback(self._telling.discard)
 
     def over(self, topic: str, topic_partition: int) -> None:
-        """Reading was started again, or is somebody else's now."""
+        """Reading was started again, or another node reads now."""
         if self._gone.pop((topic, topic_partition), None) is not None:
             self._measure(topic)
 
@@ -59,7 +61,7 @@ class LostOffsets:
         self._metrics.set("tidegate_position_gone", sum(each == topic for each, _ in self._gone), topic=topic)
 
     async def _tell(self, topic: str, topic_partition: int, position: int) -> None:
-        """Names what an operator needs to decide; what the brokers do not answer is left out."""
+        """Logs what an operator needs to decide. Offsets that the brokers do not report are left out."""
         topic_id = self._topic_ids[topic]
         item = keys.topic_position(self._facts.cluster.cluster_id, topic_id, topic_partition).pk
         where = f"{topic_id}/{topic_partition}"
@@ -67,7 +69,7 @@ class LostOffsets:
         begin = None if isinstance(begins, Unavailable) else begins.offsets.get(where)
         end = None if isinstance(ends, Unavailable) else ends.offsets.get(where)
         if self._gone.get((topic, topic_partition)) != position:
-            return  # Reading was started again meanwhile: only an open dead letter was missing.
+            return  # Reading was started again during the query: only an open dead letter was missing.
         self._notices(
             "reading_stands_still",
             topic=topic,

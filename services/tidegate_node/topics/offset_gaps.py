@@ -1,7 +1,8 @@
-"""Offsets of logs that are no records': marks of transactions, and what was aborted (KIP-98).
+"""Finds offsets without records: transaction markers and aborted records (KIP-98).
 
-A position stands before them until a record follows, so the end of the log alone makes it look as if something were unread. Who would
-wait for that, or would tell people of it, asks here.
+Used by the watchdog, by `stalled_reader_watch.py` and by the effect `FindGaps`. A position stays before such offsets
+until a record follows. So the end of
+the log alone would make records seem unread.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from tidegate_ports.bus import RecordFinder
 from tidegate_ports.clock import Clock
 
 LOOK_AGAIN_MS: Final = 5_000
-"""What may hold a record is not looked at again before: many wait for one log that is truly behind."""
+"""Pause before offsets that may hold a record are checked again: many callers may wait for one log with a real backlog.
+"""
 
 
 class _Seen(NamedTuple):
@@ -31,11 +33,11 @@ class _Seen(NamedTuple):
 
 
 class LogGaps:
-    """One per process: what was found out once is true for good, and is asked for by many shards.
+    """One per process: a result stays true, and many shards need it.
 
     Args:
-        finder: Asks the brokers.
-        clock: Of this process.
+        finder: Queries the brokers.
+        clock: Clock of this process.
     """
 
     def __init__(self, finder: RecordFinder, clock: Clock) -> None:
@@ -47,7 +49,7 @@ class LogGaps:
     async def among(
         self, topic: str, topic_id: str, spans: Mapping[int, tuple[int, int]]
     ) -> frozenset[int] | Unavailable:
-        """Returns the topic partitions whose span (first offset, and the one behind the last) holds no record for good."""
+        """Returns the topic partitions whose span (first offset, end offset) will never hold a record."""
         async with self._one_at_a_time[topic_id]:
             unknown = {number: span[0] for number, span in spans.items() if self._is_unknown((topic_id, number), span)}
             if unknown:

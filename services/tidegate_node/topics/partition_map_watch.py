@@ -1,8 +1,9 @@
-"""Follows the map while the node runs: reads it every second, and has it follow the requests topic when that has grown, or was made
-anew (DESIGN 3).
+"""Follows the partition map while the node runs, and updates it after the requests topic was enlarged or recreated.
 
-Nobody tells anybody. `tidegate partitions grow` and this write the same transaction, under the version that they have read; whoever
-comes second reads what the first one wrote.
+Runs as a task of the node; reads the map every second. Nodes send each other no word of a change. `tidegate partitions
+grow` and this module write
+the same transaction, on the condition of the version that they have read. The second writer fails and reads the first
+one's map.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from tidegate_ports.bus import Notices, Topics
 from tidegate_ports.clock import Clock
 
 READ_EVERY_S: Final = 1.0
-"""One read of a small item. Holders under the next map wait for those who have not read it yet, at most `former_maps.HAND_OVER_MS`."""
+"""Time between reads of one small item. Owners under the next map wait for nodes that have not read it, at most
+`former_maps.HAND_OVER_MS`."""
 ASK_EVERY_MS: Final = 60_000
-"""How soon topic partitions that another tool has added are seen where the group has given none of them to this node."""
+"""Delay until added topic partitions are seen if the group has given none of them to this node."""
 
 FOLLOWED: Final = (
     "the map follows it within seconds, and there is nothing to do; what was not read of the old one is gone"
@@ -37,14 +39,14 @@ class MapWatch:
     """One per process.
 
     Attributes:
-        made_anew: The requests topic and what to do, while it is another one than the map's; None as long as it is not known to be.
+        made_anew: Requests topic and what to do, if it is not the map's topic; None otherwise.
 
     Args:
-        facts: Of the node; `holdings` changes the map in them.
-        holdings: Told of a newer map.
-        guard: Told which map was in force, and when.
-        store: Where the map lies.
-        topics: Asks the brokers.
+        facts: Facts of the node; `holdings` changes the map in them.
+        holdings: Assignments that follow a newer map.
+        guard: Map lease, which records which map was in force, and when.
+        store: Store with the map.
+        topics: Queries the brokers.
     """
 
     def __init__(
@@ -80,7 +82,7 @@ class MapWatch:
             await asyncio.sleep(READ_EVERY_S)
 
     async def look(self) -> None:
-        """One round. Raises MapUnreadable."""
+        """Makes one round. Raises MapUnreadable."""
         asked_at = self._clock.monotonic_ms()
         stored = await self._read()
         if stored is None:
@@ -89,8 +91,8 @@ class MapWatch:
         if stored.version > self._facts.cluster.version:
             self._notices("map_followed", version=stored.version, topic_partitions=stored.topic_partitions)
             self._holdings.follow(stored)
-            self._asked_at = None  # Whether the topic is the map's now is asked at once.
-        # What the group gives to this node, the group knows of, and what was read is there: no need to wait for the minute.
+            self._asked_at = None  # The topic is compared with the new map at once.
+        # These two facts already prove a change, so there is no wait for the minute.
         if self._holdings.beyond_the_map or self._holdings.requests_doubted or self._is_due():
             await self._ask(stored)
 
@@ -132,5 +134,5 @@ class MapWatch:
             self._refused = topic.id
             return
         self._notices("map_grown", version=following.version, topic_partitions=following.topic_partitions)
-        # Whatever becomes of it: the next round reads which map is in force.
+        # The result does not matter: the next round reads which map is in force.
         await self._store.commit(Commit(follow_map(following, self._token())))

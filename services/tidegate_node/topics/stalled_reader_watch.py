@@ -1,8 +1,9 @@
-"""Has topic partitions read again that a client has forgotten, or that it asks the wrong broker for: of requests, events, sources and pokes.
+"""Restarts reading of topic partitions that a client has forgotten, or requests from the wrong broker.
 
-Seen once on a real broker: three topic partitions whose reading began while the group was still being balanced were never
-fetched, and no error told of it. Whatever the cause, the remedy is one order. Nobody else could give it: a stranger who watches
-(`watchdog_loop.py`) only sees that the position stands, and tells people.
+Runs as a task of the node; covers requests, events, event sources and wake-ups. On a real broker three topic partitions
+whose reading began during a
+rebalance were never fetched, without any error. Only the reading node can restart them. The watchdog of other nodes
+(`watchdog_loop.py`) sees only that the position does not advance, and reports it.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ from tidegate_node.topics.offset_gaps import LogGaps
 from tidegate_ports.bus import Membership, Notices, PartitionReader, Topics
 
 LOOK_EVERY_S: Final = 30.0
-"""A fetch of the largest records over a slow line ends within it; a reading that stands goes on after one to two of them."""
+"""Time between rounds. A fetch of the largest records over a slow line ends within it. A stalled reading continues
+after one or two rounds."""
 
 
 class ReadingWatch:
     """One per process.
 
     Args:
-        membership: Reads the requests topic.
-        reader: Reads all others.
-        topics: Asks the brokers, one question for each topic in a look.
-        gaps: What is behind its end because of offsets that are no records' does not stand.
+        membership: Reader of the requests topic.
+        reader: Reader of all other topics.
+        topics: Queries the brokers, once for each topic in a round.
+        gaps: Offsets without records; a reader before them is not stalled.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class ReadingWatch:
                 self._notices("task_failed", task="reading", exc_info=bug)
 
     async def look(self) -> None:
-        """One round."""
+        """Makes one round."""
         requests = self._facts.requests
         await self._look_at(requests.name, requests.id, self._membership.standing, self._membership.restart)
         reader = self._reader
@@ -72,7 +74,7 @@ class ReadingWatch:
         standing_at: Callable[[Mapping[int, int]], Mapping[int, int]],
         restart: Callable[[int, int], None],
     ) -> None:
-        """Nothing comes of it where the brokers do not answer, or tell of another topic under the name."""
+        """Checks one topic. It does nothing if the brokers do not answer, or report a recreated topic of that name."""
         found = await self._topics.stable_ends(topic)
         if isinstance(found, Unavailable):
             return

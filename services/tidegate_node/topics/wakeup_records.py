@@ -1,7 +1,9 @@
-"""Records on `<prefix>.pokes`: "look there" between processes, and the nodes' heartbeats. Small JSON, best effort.
+"""Records on `<prefix>.pokes`: wake-ups between processes, and the nodes' heartbeats. Small JSON, best effort.
 
-A poke is `{"shard": 7}`, `{"shard": 7, "run": "0007-..."}` or `{"shard": 7, "controls": true}`; API processes send them too. A heartbeat is
-`{"beat": {"owner": ..., "at": ..., "store_ok_ms": ..., "lag_ms": ..., "takes": ...}}`. Who reads topic partition q holds q mod N (DESIGN 3).
+A wake-up is `{"shard": 7}`, `{"shard": 7, "run": "0007-..."}` or `{"shard": 7, "controls": true}`. API processes send
+them too. A heartbeat
+is `{"beat": {"owner": ..., "at": ..., "store_ok_ms": ..., "lag_ms": ..., "takes": ...}}`. The reader of topic partition
+q owns q mod N.
 """
 
 from __future__ import annotations
@@ -14,19 +16,19 @@ from tidegate_core.rows.effects import Produce, WakeUp
 from tidegate_node.node_identity import NodeFacts
 
 RECORD_BYTES_MAX = 1_024
-"""Ours have about 100; anything larger on this topic is none of ours."""
+"""Our records have about 100 bytes; a larger one on this topic is foreign."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """A node's sign of life.
+    """A node's heartbeat.
 
     Attributes:
         owner: UUID of its process.
-        at: Its wall clock when it was written, ms since the epoch.
-        store_ok_ms: How long before `at` the store had last answered it; an age and not an instant, so that no clocks are compared.
-        lag_ms: How late its loop was since its beat before; None from a release that does not say.
-        takes: It is in the group, or about to be.
+        at: Wall clock of the node at the time of writing, ms since the epoch.
+        store_ok_ms: Age of the store's last answer at `at`; an age and not an instant, so that clocks are not compared.
+        lag_ms: Delay of the node's loop since its previous beat; None from a release that does not report it.
+        takes: Whether the node is in the group, or about to join.
     """
 
     owner: str
@@ -37,7 +39,7 @@ class Beat:
 
 
 def poke_record(poke: WakeUp, facts: NodeFacts) -> Produce:
-    """Says to the holder of the shard that there is something for it."""
+    """Returns the record that wakes the shard's owner."""
     document: dict[str, object] = {"shard": poke.shard}
     if poke.run_id is not None:
         document["run"] = poke.run_id
@@ -48,7 +50,7 @@ def poke_record(poke: WakeUp, facts: NodeFacts) -> Produce:
 
 
 def beat_record(beat: Beat, facts: NodeFacts, topic_partition: int) -> Produce:
-    """Says to the reader of that topic partition that this node is alive."""
+    """Returns the record that reports this node as alive to the reader of a topic partition."""
     said: dict[str, object] = {"owner": beat.owner, "at": beat.at, "store_ok_ms": beat.store_ok_ms}
     if beat.lag_ms is not None:
         said |= {"lag_ms": beat.lag_ms, "takes": beat.takes}
@@ -57,7 +59,7 @@ def beat_record(beat: Beat, facts: NodeFacts, topic_partition: int) -> Produce:
 
 
 def read_record(value: bytes | None) -> Woken | Beat | None:
-    """What a record says; None for what is none of ours."""
+    """Returns the content of a record; None for a foreign record."""
     if value is None or len(value) > RECORD_BYTES_MAX:
         return None
     try:

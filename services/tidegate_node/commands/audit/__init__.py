@@ -1,1 +1,1 @@
-"""The process `tidegate audit`: reads, never writes; nodes may run meanwhile."""
+"""The process `tidegate audit`: reads, never writes; nodes may run at the same time."""

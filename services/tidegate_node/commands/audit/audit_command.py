@@ -1,4 +1,4 @@
-"""The process `tidegate audit`: reads each shard, judges it, looks twice at what is wrong, and says what it found."""
+"""The process `tidegate audit`: reads each shard, judges it, checks differences twice, and prints the findings."""
 
 from __future__ import annotations
 
@@ -34,12 +34,13 @@ from tidegate_ports.topic_snapshot import LandedRecords, LandedUnavailable
 
 EXIT_USAGE: Final = 2
 SETTLED_MS: Final = 60_000
-"""What is due is made within this, or is late: by default the window ends so long ago."""
+"""Default distance of the window's end from now. An occurrence is created within this time, or it is late."""
 DAY_MS: Final = 86_400_000
 LOOK_AGAIN_S: Final = 1.0
-"""Between the two looks at a shard: what was on its way from one row to another has arrived."""
+"""Time between two reads of a shard; rows that were being moved have arrived by the second read."""
 CLOCKS_APART_MS: Final = 60_000
-"""Topics are read from so long before the window: append times are the brokers', and the producer of a message keeps its own."""
+"""Topics are read from this long before the window: append times are the brokers', and a message's producer uses its
+own clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +48,13 @@ class Audit:
     """One audit.
 
     Attributes:
-        asked: What it is about.
-        namespace: The only one that is looked at.
-        of_messages: Whether messages are looked at.
-        landed: Reads their topics; None leaves those alone.
+        asked: Window and time of the audit.
+        namespace: The only namespace to check; None for all.
+        of_messages: Whether messages are checked.
+        landed: Reader of the messages' topics; None skips them.
         dead_letters: Topic of messages that could not be delivered.
-        pause: Called before each read of the store.
-        look_again: Called between the two looks at a shard.
+        pause: Callback before each read of the store.
+        look_again: Callback between the two reads of a shard.
     """
 
     store: Store
@@ -67,7 +68,7 @@ class Audit:
     dead_letters: str = ""
 
     def run(self) -> Findings:
-        """Returns what was found. Raises StoreUnavailable, LandedUnavailable."""
+        """Returns the findings. Raises StoreUnavailable, LandedUnavailable."""
         findings = Findings()
         kept: list[SinkFacts] = []
         for shard in range(self.shards):
@@ -92,7 +93,7 @@ class Audit:
             self.look_again()
             facts, messages, again = self._look(shard)
             found = found.confirmed_by(again)
-        # All shards are held until the topics are read: of each no more than they are compared with.
+        # The facts of all shards stay in memory until the topics are read, so each keeps only what is compared.
         return found, None if messages is None else sink_facts(facts, messages, self.asked.of_messages)
 
     def _look(self, shard: int) -> tuple[ShardFacts, MessageFacts | None, Findings]:
@@ -105,7 +106,7 @@ class Audit:
         return facts, messages, found
 
     def _compare_topics(self, landed: LandedRecords, kept: list[SinkFacts], findings: Findings) -> None:
-        """After all rows: what the positions had passed by then is on the topics."""
+        """Reads the topics after all rows, so that all deliveries before the positions are on them."""
         window = self.asked.of_messages
         topics = sorted({topic for facts in kept for topic in facts.topics()})
         records = landed.read([*topics, self.dead_letters], window.begin - CLOCKS_APART_MS)
@@ -128,21 +129,22 @@ def run(
     reads_per_s: float = 50.0,
     settings: bootstrap.Settings | None = None,
 ) -> int:
-    """Writes what was found to stdout and returns the exit code.
+    """Prints the findings and returns the exit code.
 
     Args:
         begin: RFC 3339; a day before the end by default.
         end: RFC 3339; a minute ago by default.
-        namespace: Looks at this one only.
-        messages: Looks at messages as well.
-        sink: Reads their topics as well.
-        as_json: Writes one JSON document.
+        namespace: Checks only this namespace.
+        messages: Checks messages too.
+        sink: Reads the messages' topics too.
+        as_json: Prints one JSON document.
         reads_per_s: Reads of the store, of 500 rows at most.
-        settings: Instead of those of the environment.
+        settings: Settings to use instead of the environment's.
 
     Returns:
-        0 nothing is missing; 1 something differs; 2 the window cannot be; 6 something that is needed is gone; 75 a shard is behind,
-        or a brick does not answer; 78 the settings, or the tables, cannot be.
+        0 nothing is missing; 1 something differs; 2 the window is impossible; 6 a required object is gone; 75 a shard
+        is late, or the
+        store or a broker does not answer; 78 the settings or the tables are impossible.
     """
     now = int(time.time() * 1_000)
     try:
@@ -184,7 +186,7 @@ def run(
 
 
 def window_of(begin: str | None, end: str | None, now: int) -> Window:
-    """Returns the window that was asked for. Raises ValueError, with what to write instead."""
+    """Returns the requested window. Raises ValueError that says what to write."""
     last = now - SETTLED_MS if end is None else _instant("--to", end)
     first = last - DAY_MS if begin is None else _instant("--from", begin)
     if last > now:
@@ -204,7 +206,7 @@ def _instant(option: str, text: str) -> int:
 
 
 def _write(lines: Iterable[str]) -> None:
-    """Writes them; who reads no further wants the exit code all the same (`tidegate audit | head`)."""
+    """Writes the lines. A closed pipe must not change the exit code (`tidegate audit | head`)."""
     try:
         sys.stdout.writelines(f"{line}\n" for line in lines)
         sys.stdout.flush()

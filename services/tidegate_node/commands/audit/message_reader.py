@@ -1,4 +1,4 @@
-"""Reads the delivery plane of one shard for the audit: all of its messages, their payloads dropped as soon as they are read."""
+"""Reads all messages of one shard for the audit. Payloads are dropped as soon as they are read."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tidegate_core.writes.partition_map import map_of
 from tidegate_node.commands.audit.shard_reader import Reader
 
 CANCELLED, TOO_LATE = ReceiptStatus.CANCELLED.value, ReceiptStatus.TOO_LATE.value
-"""What a cancel is told of a message that is there."""
+"""Answers to a cancel of an existing message."""
 
 
 def read_messages(reader: Reader, shard: int, namespace: str | None) -> MessageFacts | None:
-    """Returns the messages of a shard, None where nobody has ever served it. Raises StoreUnavailable.
+    """Returns the messages of a shard; None if the shard was never served. Raises StoreUnavailable.
 
-    The position first: what it has passed by then has its rows, whatever is read after it.
+    The position is read first, so that the rows of all earlier deliveries are present in later reads.
     """
     progress = reader.item(keys.progress(shard))
     if progress is None:
@@ -64,15 +64,16 @@ def read_messages(reader: Reader, shard: int, namespace: str | None) -> MessageF
 
 
 def place_of(progress: Progress) -> tuple[int, str, str]:
-    """Returns the place up to which everything is dealt with."""
+    """Returns the slot and id up to which all deliveries are complete."""
     message_id, _, version = progress.id.partition("#")
     return (progress.slot, message_id, version)
 
 
 def _gone_from(reader: Reader, origins: Iterable[str]) -> Positions:
-    """Returns where what was read ends of those requests topics and topic partitions of these creates that were made anew since.
+    """Returns the last read positions in requests topics that were recreated later, for the topic partitions of these
+    create requests.
 
-    After the rows: such a position never moves again once it carries the map that followed.
+    They are read after the rows: such a position never moves again once it carries the map that followed.
     """
     item = reader.item(keys.MAP_KEY)
     if item is None:
@@ -92,23 +93,27 @@ def _gone_from(reader: Reader, origins: Iterable[str]) -> Positions:
 
 
 def _tallies(reader: Reader, shard: int, present: Progress) -> list[ClosedTally]:
-    """Returns the closed tallies in the order of their places, which is not that of the clocks that named them, then the open one."""
+    """Returns the closed tallies in the order of their places, then the open one. The clocks that named them may give
+    another order.
+    """
     closed = [_closed(item) for item in reader.rows(shard, *keys.prefix_range(keys.TALLY_PREFIX), "history")]
-    # One that was closed since the position was read belongs to a later look.
+    # A tally that was closed after the position was read belongs to a later audit.
     placed = [each for each in closed if each.through is not None and each.through <= place_of(present)]
     placed.sort(key=lambda each: each.through or NOWHERE)
     return [*placed, ClosedTally(through=place_of(present), tally=present.tally)]
 
 
 def _answers(reader: Reader, shard: int) -> dict[tuple[str, str], str]:
-    """Returns what cancels were told, as far as their receipts are kept."""
+    """Returns the answers to cancels whose receipts are still stored."""
     stored = (from_item(StoredReceipt, item) for item in reader.rows(shard, *keys.prefix_range(keys.RECEIPT_PREFIX)))
     found = {(each.namespace or "", each.request_id): str(json.loads(each.body)["status"]) for each in stored}
     return {named: status for named, status in found.items() if status in (CANCELLED, TOO_LATE)}
 
 
 def _intervals(reader: Reader, shard: int, namespace: str | None) -> list[tuple[str, Interval]]:
-    """Returns those of records, then those of past generations: one that was closed meanwhile is in both, and the later one holds."""
+    """Returns intervals of records, then of past generations. One that was closed during the read is in both, and the
+    later one holds.
+    """
     of = "" if namespace is None else f"{namespace}/"
     records = [
         record

@@ -1,7 +1,8 @@
 """Reads one shard for the audit, at a pace that leaves the store to the nodes.
 
-In the order in which things move: what is open before what has ended. So what moves on while this reads is seen at least
-once; what moves back (a run that is parked) is sorted out by a second look.
+Open rows are read before ended ones. So a row that moves forward during the read is seen at least once. A second read
+resolves
+rows that move back, such as a parked run.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 PAGE: Final = 500
 ATTEMPTS_MAX: Final = 5
-"""Of one page: a store that is silent for longer ends the audit, which may be run again."""
+"""Attempts for one page. A store that is silent for longer ends the audit, which may be run again."""
 
 R = TypeVar("R", bound="DataclassInstance")
 
@@ -36,8 +37,8 @@ class Reader:
 
     Args:
         store: The tables.
-        now: Milliseconds since the epoch: rows whose time to live has passed are gone, whether they are there or not.
-        pause: Called before each page, and after one that got no answer.
+        now: Milliseconds since the epoch; rows whose time to live has passed count as deleted.
+        pause: Callback before each attempt to read.
     """
 
     def __init__(self, store: Store, now: int, pause: Callable[[], None]) -> None:
@@ -50,7 +51,7 @@ class Reader:
         return found
 
     def rows(self, shard: int, low: str, high: str, table: Table = "main") -> Iterator[Item]:
-        """Yields the items of a range that are still to live. Raises StoreUnavailable."""
+        """Yields the items of a range that have not expired. Raises StoreUnavailable."""
         after: str | None = None
         while True:
             wanted = RangeRead(keys.shard_pk(shard), low, high, limit=PAGE, after=after, table=table)
@@ -61,7 +62,7 @@ class Reader:
                 return
 
     def records(self, record_type: type[R], shard: int, prefix: str, table: Table = "main") -> list[R]:
-        """Returns the records of all keys that begin so."""
+        """Returns the records of all keys with this prefix."""
         return [from_item(record_type, item) for item in self.rows(shard, prefix, f"{prefix}{keys.LAST}", table)]
 
     def _lives(self, item: Item) -> bool:
@@ -80,7 +81,7 @@ class Reader:
 
 
 def read_shard(reader: Reader, shard: int, window: Window, namespace: str | None) -> ShardFacts:
-    """Returns the rows of a shard's run plane that are about a window. Raises StoreUnavailable."""
+    """Returns the rows of a shard's schedules, jobs and runs that concern a window. Raises StoreUnavailable."""
     of = "" if namespace is None else f"{namespace}/"
     states = reader.records(ScheduleState, shard, f"{keys.STATE_PREFIX}{of}")
     generations = {(state.namespace, state.name): state.generation for state in states}
@@ -98,7 +99,7 @@ def read_shard(reader: Reader, shard: int, window: Window, namespace: str | None
         namespace=namespace,
         states=states,
         specs={(keys.schedule_ref(each.namespace, each.name), each.version): each.spec for each in definitions},
-        # One that has ended since the states were read is still the present one of its state.
+        # A generation that ended after the states were read is still the current one of its state.
         past=[each for each in past if each.generation < generations.get((each.namespace, each.name), 0)],
         jobs=jobs,
         runs=runs,
@@ -111,12 +112,12 @@ def read_shard(reader: Reader, shard: int, window: Window, namespace: str | None
 
 
 def _ledger(reader: Reader, shard: int, ref: str, window: Window) -> list[LedgerRow]:
-    """From the window's begin on, to the end: a later entry may stand for instants within."""
+    """Reads from the window's begin to the end of the ledger: a later entry may stand for instants in the window."""
     low, high = f"{keys.LEDGER_PREFIX}{ref}#{keys.instant_text(window.begin)}", f"{keys.LEDGER_PREFIX}{ref}#{keys.LAST}"
     return [from_item(LedgerRow, item) for item in reader.rows(shard, low, high, "history")]
 
 
 def _controls(reader: Reader) -> Any:
-    """Last of all: what was suspended before the window's end is in it."""
+    """Reads the suspensions last, so that all suspensions before the window's end are included."""
     item = reader.item(keys.SUSPENSIONS_KEY)
     return NO_SUSPENSIONS if item is None else from_item(StoredSuspensions, item).controls

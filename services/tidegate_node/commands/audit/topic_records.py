@@ -1,4 +1,4 @@
-"""From records of topics to what the audit compares: what lies there under which id, and what may be gone."""
+"""Turns records of topics into the input of the audit: deliveries by id, and times before which records may be gone."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ COVERED: Final = ("tidegate-covered-from", "tidegate-covered-to")
 
 
 def on_topics_of(records: Iterable[Landed], dead_letters: str, window: Window) -> OnTopics:
-    """Returns what was read.
+    """Returns the deliveries on these topics.
 
     Args:
-        records: Of all topics, each once.
-        dead_letters: Name of the topic of messages that could not be delivered.
-        window: Of nominals: of others no more is kept than what stands for many.
+        records: Records of all topics, each once.
+        dead_letters: Name of the dead-letter topic.
+        window: Window of nominal times; outside of it only messages that stand for several fires are kept.
     """
     seen: dict[str, Seen] = {}
     gone_before: dict[str, int] = {}
@@ -34,13 +34,13 @@ def on_topics_of(records: Iterable[Landed], dead_letters: str, window: Window) -
             if known is None or not (window.has(known.nominal) or known.covered_from is not None):
                 continue
             seen[headers[ID]] = known
-        # A dead letter is no delivery; one that was replayed since is, and no repeat.
+        # A dead letter is not a delivery. Its replay is, and does not count as a repeat.
         known.count += record.topic != dead_letters
     return OnTopics(seen, gone_before, dead_letters)
 
 
 def _seen(headers: Mapping[str, str]) -> Seen | None:
-    """None for what is no message of ours: anybody may write into users' topics, with headers of any name."""
+    """Returns None for foreign records: users' topics may hold records with any headers."""
     first, last = (headers.get(name) for name in COVERED)
     try:
         return Seen(

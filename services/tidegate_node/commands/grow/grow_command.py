@@ -1,4 +1,4 @@
-"""The process `tidegate partitions grow`: says what it does, and ends with a code that tells what to do next."""
+"""The process `tidegate partitions grow`: prints its steps, and ends with a code that says what to do next."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ def run(number: int, settings: bootstrap.Settings | None = None) -> int:
     """Grows the requests topic and the map, and returns the exit code.
 
     Args:
-        number: How many topic partitions there are to be.
-        settings: Instead of those of the environment.
+        number: Wanted number of topic partitions.
+        settings: Settings to use instead of the environment's.
 
     Returns:
-        0 done, or it was so already; 2 there cannot be so many; 75 run it again; 78 settings. After 2 and 78 nothing was changed.
+        0 done, or already done; 2 the number is impossible; 75 run it again; 78 settings. After 2 and 78 nothing was
+        changed.
     """
     try:
         grown = bootstrap.grown(

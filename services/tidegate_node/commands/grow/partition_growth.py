@@ -1,7 +1,8 @@
-"""How the requests topic grows by order: first the topic, then the group, then the map. Each step sees what is done already.
+"""Grows the requests topic by an operator's order: first the topic, then the group, then the map.
 
-Whoever is killed in between leaves a topic that is larger than its map, which running nodes mend by themselves (`map_watch`), and so does
-this, run again.
+Each step skips work that is already done. If the command is killed between steps, the topic is larger than its map.
+Running nodes repair that
+(`partition_map_watch.py`), and so does a second run of the command.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from tidegate_node.startup_checks import INITIALISE, BrokerFacts, NotYet, StartR
 from tidegate_ports.bus import Topic
 
 HELD_LOOKS_MAX: Final = 60
-"""At one a second. Members see new topic partitions within `kafka.metadata_age_ms` (30 s); after that the map is written all the
-same, and shards whose topic partition has no member yet wait for it."""
+"""Checks, one a second. Members see new topic partitions within `kafka.metadata_age_ms` (30 s). After the last check
+the map is written in any
+case. Shards whose topic partition has no member wait for it.
+"""
 TOLD_LOOKS_MAX: Final = 60
-"""At one a second; brokers tell of what their controller has made within milliseconds."""
+"""Checks, one a second; brokers usually report new topic partitions within milliseconds."""
 
 
 class Items(Protocol):
@@ -34,7 +37,7 @@ class Items(Protocol):
 
 
 class NumberRefused(StartRefused):
-    """The number that was asked for cannot be: fewer than there are, or more than shards."""
+    """The wanted number is impossible: fewer than now, or more than shards."""
 
 
 class Growing(Protocol):
@@ -55,21 +58,21 @@ def grow_cluster(
     say: Callable[[str], None],
     wait: Callable[[], None],
 ) -> ClusterMap:
-    """Has the cluster have so many ownership topic partitions, and returns the map of it.
+    """Grows the cluster to this number of ownership topic partitions, and returns its map.
 
     Args:
-        wanted: N.
+        wanted: Number of topic partitions.
         requests: Name of the requests topic.
         items: The store.
-        growing: The topic, and who holds what of it.
-        brokers: Asked what is there.
-        say: Told each step.
-        wait: Passes a second.
+        growing: Topic administration and group state.
+        brokers: Queries the topic.
+        say: Callback for each step.
+        wait: Function that waits for a second.
 
     Raises:
-        NumberRefused: Fewer than there are, or more than shards. Nothing was changed.
-        StartRefused: The topic is another cluster's, or map or topic are missing. Nothing was changed.
-        NotYet: A brick does not answer; run again it goes on.
+        NumberRefused: Fewer than now, or more than shards. Nothing was changed.
+        StartRefused: The topic belongs to another cluster, or map or topic are missing. Nothing was changed.
+        NotYet: The store or a broker does not answer; a second run continues.
     """
     stored = _map(items)
     topic = asyncio.run(_topic(requests, stored, brokers))
@@ -85,7 +88,7 @@ def grow_cluster(
     verdict = items.commit(follow_map(stored.grown_to(wanted), f"map/{uuid.uuid4()}"))
     if isinstance(verdict, Unavailable):
         raise NotYet("store: it is not known whether the map was written")
-    # Refused = a node, or another command, was quicker.
+    # Refused: a node, or another command, was quicker.
     stored = _map(items)
     if stored.topic_partitions < wanted:
         raise NotYet(f"another map came first, version {stored.version} of {stored.topic_partitions} topic partitions")
@@ -145,8 +148,10 @@ def _wait_for_members(
     say: Callable[[str], None],
     wait: Callable[[], None],
 ) -> ClusterMap:
-    """Shards of a topic partition that no member has are served by nobody: so first the group, then the map. Nodes that are given new ones
-    write it themselves; without members there is nobody to wait for.
+    """Waits until members own the new topic partitions: shards of a topic partition without a member would have no
+    owner.
+
+    Nodes that get new topic partitions write the map themselves. Without members there is nothing to wait for.
     """
     for look in range(HELD_LOOKS_MAX):
         stored, held = _map(items), growing.held(requests)

@@ -1,4 +1,4 @@
-"""The process `tidegate migrate`: says what it does, and ends with a code that tells what to do next."""
+"""The process `tidegate migrate`: prints its steps, and ends with a code that says what to do next."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from tidegate_ports.store import StoreRequestInvalid, StoreUnavailable
 EXIT_IN_THE_WAY: Final = 1
 LOOK_EVERY_S: Final = 2.0
 PATIENCE_S: Final = 60.0
-"""Nodes look every 5 s, and say it within as many: far above that something is wrong, and a person has to look."""
+"""Longest wait for the nodes. They check every 5 s and report within another 5 s. A much longer delay is a fault that a
+person must examine."""
 
 
 def run(
@@ -30,13 +31,14 @@ def run(
     """Migrates, and returns the exit code.
 
     Args:
-        finish: Also raises the version in which nodes write, when none of an older release is left.
-        dry_run: Only looks.
-        writes_per_s: Of the store's reads and writes, each of 100 rows and of one.
-        settings: Instead of those of the environment.
+        finish: Also raises the version in which nodes write, if no node of an older release is left.
+        dry_run: Changes nothing.
+        writes_per_s: Reads of 100 rows, and writes of one row, per second.
+        settings: Settings to use instead of the environment's.
 
     Returns:
-        0 done; 1 something of an older release is in the way; 75 run it again; 78 the settings, the store or the release do not fit.
+        0 done; 1 a process of an older release blocks the migration; 75 run it again; 78 the settings, the store or the
+        release do not fit.
     """
     try:
         store, settle = bootstrap.migrated(bootstrap.load() if settings is None else settings)
@@ -66,7 +68,7 @@ def run(
 
 
 def told(migration: Migration, schema: StoreSchema) -> list[str]:
-    """Returns what was done, and what is left to do."""
+    """Returns lines that say what was done, and what is left to do."""
     newest, would = migration.readable.newest, "would be " if migration.dry_run else ""
     lines = [f"{count} rows {would}moved: {name}" for name, count in sorted(migration.moved.items())]
     if schema.rows_from >= newest:

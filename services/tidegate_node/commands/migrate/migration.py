@@ -1,7 +1,8 @@
-"""`tidegate migrate`: moves rows, and raises the version in which nodes write; step by step, each of which may be the last one.
+"""`tidegate migrate`: moves rows to a newer version, and raises the version in which nodes write. It may be killed
+after each step.
 
-Whatever was done when it is killed is written down in the item `SCHEMA`, or is done once more to no effect. Reads and writes have a
-pace, so that nodes serve on meanwhile.
+The item `SCHEMA` records finished steps; a repeated step has no effect. Reads and writes are paced, so that nodes keep
+serving.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from tidegate_node.startup_checks import NotYet, StartRefused
 from tidegate_ports.store import Store
 
 PAGE: Final = 100
-"""Rows of one read; after each page the item says how far the pass is."""
+"""Rows of one read; after each page with changes the item records the position."""
 LEASES_PER_READ: Final = 100
 
 Settle = Callable[[Transaction], Committed | Refused | Unavailable]
 
 
 class InTheWay(Exception):
-    """Something of an older release lives, or may: nothing was raised."""
+    """A process of an older release lives, or may live. The version was not raised."""
 
     def __init__(self, reasons: Sequence[str]) -> None:
         super().__init__("; ".join(reasons))
@@ -44,17 +45,17 @@ class Migration:
 
     Attributes:
         store: The tables.
-        settle: Sends a transaction until it is settled.
-        shards: S.
-        pause: Called before each read and each write.
-        wait: Called between two looks at the nodes; False when the patience is over.
-        now: Milliseconds since the epoch.
-        token: Another one at each call, of any process.
-        say: Takes a line for people.
-        dry_run: Only looks.
-        readable: What this release reads and writes.
-        moves: Of rows.
-        moved: How many rows of each move were written, or would be.
+        settle: Function that sends a transaction until it is settled.
+        shards: Number of shards.
+        pause: Callback before each read and each write.
+        wait: Callback between two checks of the nodes; False when the patience is over.
+        now: Function that returns milliseconds since the epoch.
+        token: Function that returns a unique token at each call.
+        say: Function that prints a line.
+        dry_run: Whether to change nothing.
+        readable: Versions that this release reads and writes.
+        moves: Changes of rows.
+        moved: Number of rows that each move has written, or would write.
     """
 
     store: Store
@@ -72,13 +73,13 @@ class Migration:
     _item: Item | None = None
 
     def run(self, *, finish: bool) -> StoreSchema:
-        """Does what is left to be done, and returns what holds then.
+        """Does the remaining steps, and returns the resulting versions.
 
         Raises:
-            InTheWay: `finish`, and something of an older release lives.
+            InTheWay: `finish`, and a process of an older release lives.
             StartRefused: The store is newer than this release, or older than it can read.
-            NotYet: Something has to come first; run it again.
-            StoreUnavailable: Likewise.
+            NotYet: Another step has to come first; run it again.
+            StoreUnavailable: The store does not answer; run it again.
         """
         schema = self._look()
         if (refusal := replace(schema, closing=None).refusal(self.readable)) is not None:
@@ -91,13 +92,15 @@ class Migration:
         if schema.writes < newest or self.dry_run:
             return self._move_all(schema, newest)
         self._until_all_write(newest)
-        # From here on nobody writes a row of an older version: one whole pass, and there is none.
+        # From here on no node writes a row of an older version, so one complete pass moves all of them.
         return self._save(replace(self._move_all(self._look(), newest), rows_from=newest, cursor=None))
 
     # -- the version ----------------------------------------------------------------------------------------------------
 
     def _raise_version(self, schema: StoreSchema, newest: int) -> StoreSchema:
-        """Says first that it will be raised, then looks once more: whoever acquires a shard meanwhile reads what was said."""
+        """Announces the new version, then checks the nodes again. A node that acquires a shard in between reads the
+        announcement.
+        """
         if reasons := self._in_the_way(newest):
             if schema.closing is not None and not self.dry_run:
                 self._save(replace(schema, closing=None))
@@ -109,7 +112,7 @@ class Migration:
         if reasons := self._in_the_way(newest):
             self._save(replace(schema, closing=None))
             raise InTheWay(reasons)
-        # The cursor goes: behind it older nodes have written since.
+        # Reset the cursor: older nodes have written rows before it.
         schema = self._save(replace(schema, writes=newest, closing=None, cursor=None))
         self.say(f"nodes write version {newest} from now on; older releases cannot be run any more")
         return schema
@@ -118,7 +121,7 @@ class Migration:
         return in_the_way(self._cards(), self._owners(), version, self.now())
 
     def _until_all_write(self, version: int) -> None:
-        """Raises NotYet."""
+        """Waits until all nodes write the version. Raises NotYet."""
         while True:
             late = behind(self._cards(), version, self.now())
             if not late and not (reasons := self._in_the_way(version)):
@@ -129,7 +132,7 @@ class Migration:
                 )
 
     def _cards(self) -> list[NodeStatus]:
-        """All of them: behind those of processes that fell one after another may be that of one that lives."""
+        """Returns all status rows. Many rows of dead processes may come before the row of a live one."""
         items: list[Item] = []
         after: str | None = None
         for _ in range(PAGES_MAX):
@@ -155,7 +158,7 @@ class Migration:
     # -- the rows -------------------------------------------------------------------------------------------------------
 
     def _move_all(self, schema: StoreSchema, newest: int) -> StoreSchema:
-        """Goes on where a pass to this version was cut; returns what holds after it."""
+        """Continues an interrupted pass to this version; returns the resulting versions."""
         place = Place(newest) if schema.cursor is None else Place.parse(schema.cursor)
         if place.version != newest:
             place = Place(newest)
@@ -178,7 +181,7 @@ class Migration:
             written = sum(self._move_row(move, item) for item in page.items)
             after = page.next_after
             if written and not self.dry_run:
-                # Where nothing was written, nothing is lost by looking again.
+                # Without a write there is no progress to record.
                 last = str(page.items[-1]["sk"])
                 schema = self._save(replace(schema, cursor=replace(place, after=last).text()))
             if after is None:
@@ -194,7 +197,7 @@ class Migration:
             if isinstance(verdict, Unavailable):
                 raise NotYet(f"store: {verdict.what}")
             if isinstance(verdict, Refused):
-                return False  # It has gone, or its owner has written it anew: in the newer form.
+                return False  # The row is gone, or its owner has written it again in the newer form.
         self.moved[move.name] += 1
         return True
 
@@ -206,7 +209,9 @@ class Migration:
         return StoreSchema.of(self._item)
 
     def _save(self, after: StoreSchema) -> StoreSchema:
-        """Raises NotYet when another call of the command has moved the item, or it is not known whether this one has."""
+        """Writes the item. Raises NotYet if another call of the command has moved the item, or if the outcome is
+        unknown.
+        """
         verdict = self.settle(move_schema(self._item, after, self.token()))
         if isinstance(verdict, Refused):
             raise NotYet("another `tidegate migrate` is at work; run this again when it has ended")
