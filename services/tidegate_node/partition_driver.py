@@ -146,7 +146,7 @@ class PartitionDriver:
         self._rebuild = None
         try:
             self._actor = self._make_actor()
-        except Exception as failure:  # noqa: BLE001 - one that cannot be built is a bug like one that fails, and is tried again like it
+        except Exception as failure:  # noqa: BLE001 - a failed build is a bug like a failed step, and is retried alike
             self._fail(failure)
         self.give(Begin())
 
@@ -223,7 +223,7 @@ class PartitionDriver:
         try:
             for ask in actor.step(self._shell.clock.now_ms(), incoming):
                 self._carry_out(actor, ask)
-        except Exception as failure:  # noqa: BLE001 - any exception of the logic is a bug, and all are met alike
+        except Exception as failure:  # noqa: BLE001 - any exception of the logic is a bug
             self._fail(failure)
             return
         if actor.has_ended and actor is self._actor:

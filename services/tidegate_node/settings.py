@@ -37,25 +37,31 @@ class DynamoDbSection(Section):
     endpoint_url: str | None = Field(
         default=None,
         pattern=r"^https?://",
-        description="Of DynamoDB Local or a VPC endpoint; unset is AWS's own endpoint of the region.",
+        description="Endpoint of DynamoDB Local or of a VPC; unset is AWS's endpoint of the region.",
     )
-    region: str | None = Field(default=None, description="AWS region; unset takes the SDK's chain.")
+    region: str | None = Field(default=None, description="AWS region; unset takes the region that the SDK finds.")
     table_prefix: str = Field(
         default="",
         max_length=200,
-        description="Put before `tidegate` and `tidegate-history`: clusters share an account.",
+        description="Prefix of the tables `tidegate` and `tidegate-history`, so that clusters can share an account.",
     )
     connect_timeout_s: float = Field(
-        default=1.0, gt=0, le=30, description="Within a region it takes milliseconds, and a repeat is cheap."
+        default=1.0,
+        gt=0,
+        le=30,
+        description="Time-out of a connection. Within a region it takes milliseconds, and a repeat is cheap.",
     )
     read_timeout_s: float = Field(
-        default=2.0, gt=0, le=30, description="Above DynamoDB's slow answers, below half a Kafka session (3 s)."
+        default=2.0,
+        gt=0,
+        le=30,
+        description="Time-out of an answer: above DynamoDB's slow answers, below half a Kafka session (3 s).",
     )
     connections_max: int = Field(
         default=32,
         ge=1,
         le=256,
-        description="Store calls under way at once, a thread and a connection each: 16 shards are acquired together.",
+        description="Concurrent store calls, each with a thread and a connection: 16 shards are acquired together.",
     )
 
 
@@ -65,11 +71,11 @@ class GateSection(Section):
     url: str = Field(
         default="http://127.0.0.1:8080",
         pattern=r"^https?://",
-        description="Base URL of the API as programs reach it; the default is that of `tidegate api` on the same host.",
+        description="Base URL at which programs reach the API; the default is `tidegate api` on the same host.",
     )
     secret_file: Path | None = Field(
         default=None,
-        description="File with the shared secret, at least 32 characters; nodes and API read the same one. Further lines are those of before.",
+        description="File with the shared secret, at least 32 characters; nodes and API read the same one. Further lines are earlier secrets.",
     )
 
 
@@ -86,43 +92,50 @@ class LauncherSection(Section):
     host: str = Field(
         default_factory=socket.gethostname,
         min_length=1,
-        description="Name in the run item, stable over restarts. The host's own name, or a pod's: what ran in an earlier pod of that name counts as gone.",
+        description="Name of the host in the run's row, stable over restarts. It is the host's own name, or a pod's. Programs of an earlier pod of that name count as gone.",
     )
     python: str = Field(
         default=sys.executable,
-        description="Interpreter of programs: the node's, where the wrapper and PySpark are installed.",
+        description="Interpreter of programs. The default is the node's, which has the wrapper and PySpark.",
     )
-    spark_home: Path | None = Field(default=None, description="Unset takes the installed PySpark, then SPARK_HOME.")
+    spark_home: Path | None = Field(
+        default=None, description="Spark's home; unset takes the installed PySpark, then SPARK_HOME."
+    )
     spark_master: str = Field(
-        default="local[2]", description="Of programs whose conf names none; two threads leave a laptop usable."
+        default="local[2]",
+        description="Spark master of programs whose conf names none; two threads leave a laptop usable.",
     )
     gate_wait_s: float = Field(
         default=600,
         ge=0,
         le=GATE_WAIT_S_MAX,
-        description="A program waits so long for the gate; 10 min outlast a restart of the API. Who gives up is submitted again; a run whose "
-        "program has not passed within 15 min of its submission has failed.",
+        description="Time that a program waits for the gate; 10 min outlast a restart of the API. A program that gives up is submitted again. A run "
+        "whose program has not passed within 15 min of its submission fails.",
     )
     report_wait_s: float = Field(
-        default=300, ge=0, description="A program retries a report so long; 5 min outlast a restart of store or broker."
+        default=300,
+        ge=0,
+        description="Time that a program retries a report; 5 min outlast a restart of store or broker.",
     )
     submit_timeout_s: float = Field(
-        default=10, gt=0, description="A supervisor's start takes 0.1 s on an idle machine."
+        default=10,
+        gt=0,
+        description="Time-out of the start of a program's supervisor, which takes 0.1 s on an idle machine.",
     )
-    cancel_grace_s: float = Field(default=60, ge=0, description="Between SIGTERM and SIGKILL.")
+    cancel_grace_s: float = Field(default=60, ge=0, description="Time between SIGTERM and SIGKILL.")
     end_wait_s: float = Field(
         default=0,
         ge=0,
-        description="A process that is told to end waits so long for its host's programs, then has them end; 0 leaves them alone. For a "
-        "container, which goes with its node. One that ends by itself has them end at once.",
+        description="Time that a process waits for its host's programs after an order to end; then it ends them. 0 leaves them alone. "
+        "Set it for a container, which ends with its node. A process that ends without an order ends them at once.",
     )
     keep_runs_for_s: float = Field(
-        default=7 * 86_400, ge=3_600, description="Logs and records of an attempt stay so long after its end."
+        default=7 * 86_400, ge=3_600, description="Time that logs and records of an attempt stay after its end."
     )
     keep_runs_bytes: int = Field(
         default=1024**3,
         ge=16 * 1024**2,
-        description="Room for the folders of runs; beyond it those that ended first go, once the store has answered for an hour behind their end.",
+        description="Disk space for run folders. Above it the folders of the oldest ends are removed, once the store has answered for an hour after those ends.",
     )
 
 
@@ -130,19 +143,21 @@ class LoadSource(Section):
     """A page with numbers that show a load."""
 
     url: str = Field(
-        pattern=r"^https?://", description="Of a JSON document or a Prometheus text, as the node reaches it."
+        pattern=r"^https?://", description="URL at which the node reaches a JSON document or a Prometheus text."
     )
     resources: dict[str, str] = Field(
         min_length=1,
         max_length=64,
-        description="By the name that schedules call it: a JSON pointer (`/a/b`), or a Prometheus sample's name with its labels.",
+        description="Place of each number, by the name that schedules use: a JSON pointer (`/a/b`), or the name of a Prometheus sample with its labels.",
     )
 
     @field_validator("url")
     @classmethod
     def _without_a_login(cls, url: str) -> str:
         if "@" in urlsplit(url).netloc:
-            raise ValueError("holds a user name or a password, which is not sent; let the page be read without one")
+            raise ValueError(
+                "holds a user name or a password, which is not sent; make the page readable without a login"
+            )
         return url
 
 
@@ -152,7 +167,7 @@ class LoadSection(Section):
     sources: dict[str, LoadSource] = Field(
         default_factory=dict,
         max_length=64,
-        description="By the name that schedules call them; the same on all nodes, because any of them may decide.",
+        description="Sources by the name that schedules use; the same on all nodes, because any of them may decide.",
     )
 
 
@@ -165,20 +180,23 @@ class NamespacesSection(Section):
     requests: tuple[NamespacePattern, ...] = Field(
         default=EVERY,
         max_length=1_000,
-        description="Of the requests topic. What names another one, or none, is a dead letter of class `forbidden`.",
+        description="Namespaces of the requests topic. A record with another namespace, or none, is a dead letter of class `forbidden`.",
     )
     events: tuple[NamespacePattern, ...] = Field(
         default=EVERY,
         max_length=1_000,
-        description="Of the events topic. Give others topics of their own and a source, whose records cannot name a namespace.",
+        description="Namespaces of the events topic. Give other producers a separate topic and an event source: its records cannot name a namespace.",
     )
 
 
 class HealthSection(Section):
     """Address of /livez, /readyz, /rolloutz and /metrics."""
 
-    host: str = Field(default="127.0.0.1", description="Only this host; a pod listens on 0.0.0.0.")
-    port: int = Field(default=8081, ge=0, le=65_535, description="Beside the API's 8080; 0 takes a free one.")
+    host: str = Field(
+        default="127.0.0.1",
+        description="Address to listen on. The default serves this host only; a pod listens on 0.0.0.0.",
+    )
+    port: int = Field(default=8081, ge=0, le=65_535, description="Port; the API has 8080. 0 takes a free port.")
 
 
 class OverloadSection(Section):
@@ -188,14 +206,16 @@ class OverloadSection(Section):
         default=1_000,
         ge=0,
         le=60_000,
-        description="It is too busy where its loop comes so late to what it means to do; 0: it never gives way. Others are at ease at a tenth of it.",
+        description="Delay of the node's event loop from which it is too busy; 0: it never gives way. Other nodes are at ease at a tenth of it.",
     )
-    after_ms: int = Field(default=30_000, ge=1_000, le=3_600_000, description="For so long, in each of its heartbeats.")
+    after_ms: int = Field(
+        default=30_000, ge=1_000, le=3_600_000, description="Time for which each heartbeat must report that delay."
+    )
     back_ms: int = Field(
         default=60_000,
         ge=1_000,
         le=3_600_000,
-        description="At ease for so long it takes a share again; twice as long each next time, up to an hour.",
+        description="Time at ease before the node takes a share again; it doubles each time, up to an hour.",
     )
 
 
@@ -208,13 +228,13 @@ class NodeSettings(BaseSettings):
         default_factory=socket.gethostname,
         min_length=1,
         max_length=200,
-        description="Name for people, in logs and run records: the host's. What counts is a UUID per process.",
+        description="Name for people, in logs and run records; the default is the host's. Decisions use a UUID per process.",
     )
     shards: int = Field(
         default=256,
         ge=1,
         le=10_000,
-        description="S of a new cluster, read by `tidegate init` alone and fixed from then on; 256 fit 256 topic partitions.",
+        description="Number of shards of a new cluster. Only `tidegate init` reads it, and it is fixed from then on; 256 fit 256 topic partitions.",
     )
     minimum_period_ms: int = Field(
         default=10_000,
@@ -224,12 +244,12 @@ class NodeSettings(BaseSettings):
     quotas: dict[QuotaName, Quota] = Field(
         default_factory=dict,
         max_length=1_000,
-        description="By namespace, `*` for all others: what its schedules may ask for. The same for nodes and API.",
+        description="Bounds on the schedules of each namespace, `*` for all others. The same for nodes and API.",
     )
     startup_wait_s: float = Field(
         default=60,
         ge=0,
-        description="Patience with bricks that do not answer at start; then exit 75 and the platform retries.",
+        description="Time that a start waits for a store or broker that does not answer; then exit 75, and the platform retries.",
     )
     data_dir: Path = Field(
         default=Path("/var/lib/tidegate"),

@@ -217,14 +217,14 @@ def _read_items(inspector: Inspector) -> Mapping[Key, Item]:
 
 def _judge(differences: Sequence[Difference], notices: Notices) -> None:
     if unsafe := [difference.text for difference in differences if difference.unsafe]:
-        raise StartRefused(f"{'; '.join(unsafe)}: {INITIALISE}, or repair it by hand where it says no more")
+        raise StartRefused(f"{'; '.join(unsafe)}: {INITIALISE}, or repair manually if that does not help")
     for difference in differences:
         notices("topic_differs", message=difference.text)
 
 
 def store_refuses(refusal: StoreRequestInvalid) -> str:
     """Returns the message for a process whose request the store always refuses."""
-    return f"the store refuses what it is asked: {refusal}: are its tables tidegate's, made by `tidegate init`?"
+    return f"the store refuses the request: {refusal}; check that its tables were created by `tidegate init`"
 
 
 def shards_of(store: Store) -> int:

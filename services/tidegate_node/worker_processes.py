@@ -111,7 +111,7 @@ class Workers:
         assert process.stdin is not None
         try:
             with process.stdin:
-                while (status := process.poll()) is None:  # noqa: ASYNC110 - nobody tells of a process's end without a thread
+                while (status := process.poll()) is None:  # noqa: ASYNC110 - without a thread only polling shows the end
                     await asyncio.sleep(LOOK_EVERY_S)
         finally:
             del self._running[worker]

@@ -84,9 +84,9 @@ async def _map(
             # Without a map they are nodes of another cluster. The group would split the topic partitions between both
             # clusters. Shards of the other half would have no owner, and their requests would reach the wrong tables.
             raise StartRefused(
-                f"nodes read topic {requests.name} already, and these tables hold no map: they are of another cluster. Give this one "
-                "topics and a group of its own (kafka.topic_prefix, kafka.group), or name that one's tables "
-                "(dynamodb.table_prefix); where the tables were lost, stop its nodes first"
+                f"nodes read topic {requests.name} already, and these tables hold no map: the nodes belong to another cluster. Give this cluster "
+                "its topics and group (kafka.topic_prefix, kafka.group), or name the tables of the other one "
+                "(dynamodb.table_prefix). If the tables were lost, stop its nodes first"
             )
         # Refused: another process was quicker, and its map is in force.
         if isinstance(builder.commit(put_first_map(first, str(uuid.uuid4()))), Unavailable):

@@ -196,7 +196,7 @@ class LaunchEffects:
                 )
                 await asyncio.sleep(self._ask_again_s)
                 continue
-            except Exception as bug:  # noqa: BLE001 - whatever it is, nobody else may be left to ask for the end of a closed run
+            except Exception as bug:  # noqa: BLE001 - after this no owner may ask again for the end of a closed run
                 self._notices("task_failed", task="cancel", exc_info=bug)
                 await asyncio.sleep(self._ask_again_s)
                 continue

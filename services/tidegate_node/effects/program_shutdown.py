@@ -41,7 +41,7 @@ class ProgramsEnd:
             return
         try:
             await self._wait(self._wait_s if status == 0 else 0.0)
-        except Exception as failure:  # noqa: BLE001 - a host that does not tell must not keep the process from ending as it should
+        except Exception as failure:  # noqa: BLE001 - a silent host must not keep the process from ending
             self._notices("task_failed", task="programs_end", exc_info=failure)
 
     async def _wait(self, wait_s: float) -> None:

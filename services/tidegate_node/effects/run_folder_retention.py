@@ -56,7 +56,7 @@ class RunFolderRetention:
         while True:
             try:
                 await self.look()
-            except Exception as failure:  # noqa: BLE001 - a disk that answers nobody is told, and must not end the node
+            except Exception as failure:  # noqa: BLE001 - a failing disk is reported, and must not end the node
                 self._notices("task_failed", task="keeping", exc_info=failure)
             for _ in range(STORE_LOOKS):
                 await asyncio.sleep(LOOK_EVERY_S / STORE_LOOKS)

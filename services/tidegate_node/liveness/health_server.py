@@ -113,8 +113,8 @@ class Standing:
         for topic in sorted({topic for topic, _ in self.standing_still} - {anew}):
             numbers = ", ".join(str(number) for each, number in sorted(self.standing_still) if each == topic)
             reasons.append(
-                f"topic {topic}, topic partitions {numbers} stand still: their logs do not hold the stored positions any "
-                "more, and an operator has to decide (docs/operations.md)"
+                f"topic {topic}, topic partitions {numbers} are stuck: their logs no longer hold the stored positions, "
+                "and an operator has to decide (docs/operations.md)"
             )
         return [*reasons, *self.open_transactions]
 

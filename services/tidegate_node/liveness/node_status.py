@@ -65,7 +65,7 @@ class NodeStatusWriter:
         while True:
             try:
                 await self.turn()
-            except Exception as failure:  # noqa: BLE001 - a bug in what people look at must not end what serves
+            except Exception as failure:  # noqa: BLE001 - a bug in the status row must not end a serving node
                 self._notices("task_failed", task="presence", exc_info=failure)
             await asyncio.sleep(self._every_s)
 

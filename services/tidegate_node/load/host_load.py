@@ -35,7 +35,7 @@ class HostLoad:
         try:
             return os.getloadavg()[0] / (os.cpu_count() or 1)
         except OSError as failure:
-            raise LoadUnavailable(f"the host does not say its load: {failure}") from failure
+            raise LoadUnavailable(f"the host does not report its load: {failure}") from failure
 
     def _memory_used(self) -> float:
         try:
@@ -43,4 +43,4 @@ class HostLoad:
             kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
             return 1 - kilobytes["MemAvailable"] / kilobytes["MemTotal"]
         except (OSError, ValueError, KeyError, IndexError, ZeroDivisionError) as failure:
-            raise LoadUnavailable(f"{self._memory} does not say how much memory is used: {failure!r}") from failure
+            raise LoadUnavailable(f"{self._memory} does not report the used memory: {failure!r}") from failure

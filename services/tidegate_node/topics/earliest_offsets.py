@@ -70,7 +70,7 @@ class EarliestOffsets:
         while self._wanted.get(topic):
             try:
                 problem = await self._ask(topic)
-            except Exception as bug:  # noqa: BLE001 - whatever it is, a topic partition must not stand still silently
+            except Exception as bug:  # noqa: BLE001 - no error may leave a topic partition stuck silently
                 self._notices("task_failed", task="beginnings", exc_info=bug)
                 problem = f"where topic {topic[0]} begins: {bug!r}"
             if problem is not None:

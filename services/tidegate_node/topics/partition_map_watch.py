@@ -77,7 +77,7 @@ class MapWatch:
         while True:
             try:
                 await self.look()
-            except Exception as failure:  # noqa: BLE001 - what is wrong with the map ends nothing at once: it may be right again within the minute
+            except Exception as failure:  # noqa: BLE001 - a faulty map may be repaired within the minute
                 self._notices("task_failed", task="map", exc_info=failure)
             await asyncio.sleep(READ_EVERY_S)
 

@@ -55,7 +55,7 @@ class ReadingWatch:
             await asyncio.sleep(LOOK_EVERY_S)
             try:
                 await self.look()
-            except Exception as bug:  # noqa: BLE001 - it is there to mend what others leave undone, and must not end them
+            except Exception as bug:  # noqa: BLE001 - a bug in the repair must not end the node
                 self._notices("task_failed", task="reading", exc_info=bug)
 
     async def look(self) -> None:

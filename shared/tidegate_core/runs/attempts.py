@@ -254,7 +254,7 @@ class Attempts:
             yield from self._host.sleep(run.not_before - self._host.now)
         try:
             entries = yield from self._manifest(run)
-        except Exception as error:  # noqa: BLE001 - whatever it is: no launcher is to blame for it, and its user has to hear of it
+        except Exception as error:  # noqa: BLE001 - no launcher is at fault, and the user must see it
             self._host.failed("manifest", run.id, error)
             message = both_ends(f"its manifest cannot be read: {error}", ERROR_CHARACTERS_MAX)
             self._reject(run, "config", message)

@@ -76,7 +76,7 @@ class Audit:
                 found, of_sink = self._judged(shard)
             except StoreUnavailable:
                 raise
-            except Exception as broken:  # noqa: BLE001 - one row that cannot be worked on must not hide all other shards
+            except Exception as broken:  # noqa: BLE001 - one faulty row must not hide all other shards
                 why = f"their rows cannot be worked on: {broken!r}"
                 findings.unjudged.append(Unjudged(why, f"shard {shard}", is_grave=True))
                 continue

@@ -36,7 +36,7 @@ def run(number: int, settings: bootstrap.Settings | None = None) -> int:
     except StoreRequestInvalid as refusal:
         return _fail(store_refuses(refusal), EXIT_CONFIGURATION)
     except (StoreUnavailable, bootstrap.NotYet) as silence:
-        return _fail(f"{silence}; run it again, it goes on where it was", EXIT_TRY_LATER)
+        return _fail(f"{silence}; run it again, it continues there", EXIT_TRY_LATER)
     _say(f"map version {grown.version}: {grown.topic_partitions} topic partitions, {grown.shards} shards")
     return 0
 

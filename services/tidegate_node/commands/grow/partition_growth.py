@@ -103,7 +103,7 @@ def _check(wanted: int, stored: ClusterMap, topic: Topic) -> None:
         )
     if wanted > stored.shards:
         raise NumberRefused(
-            f"the cluster has {stored.shards} shards, fixed when it was made: more topic partitions than that have nothing to do"
+            f"the cluster has {stored.shards} shards, fixed when it was made: more topic partitions would have no shard"
         )
 
 
@@ -125,7 +125,7 @@ async def _topic(requests: str, stored: ClusterMap, brokers: BrokerFacts) -> Top
         raise StartRefused("; ".join(wrong))
     if found[requests].id != stored.topic_id:
         raise StartRefused(
-            f"topic {requests} was deleted and made again: nodes follow that first, within a minute; then run this again"
+            f"topic {requests} was deleted and recreated: wait a minute until the nodes follow it, then run this again"
         )
     return found[requests]
 
@@ -137,7 +137,7 @@ def _wait_for_brokers(
         if asyncio.run(_topic(requests, stored, brokers)).topic_partitions >= wanted:
             return
         wait()
-    raise NotYet(f"brokers do not tell of {wanted} topic partitions of {requests} yet")
+    raise NotYet(f"the brokers do not report {wanted} topic partitions of {requests}; run this again")
 
 
 def _wait_for_members(

@@ -61,7 +61,7 @@ def run(
     except InTheWay as found:
         return _fail(found.reasons, EXIT_IN_THE_WAY)
     except (StoreUnavailable, bootstrap.NotYet) as silence:
-        return _fail([f"{silence}; run it again, it goes on where it was"], EXIT_TRY_LATER)
+        return _fail([f"{silence}; run it again, it continues there"], EXIT_TRY_LATER)
     for line in told(migration, schema):
         _say(line)
     return 0

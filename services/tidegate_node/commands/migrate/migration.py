@@ -214,9 +214,9 @@ class Migration:
         """
         verdict = self.settle(move_schema(self._item, after, self.token()))
         if isinstance(verdict, Refused):
-            raise NotYet("another `tidegate migrate` is at work; run this again when it has ended")
+            raise NotYet("another `tidegate migrate` is running; run this again when it has ended")
         if isinstance(verdict, Unavailable):
             raise NotYet(f"store: {verdict.what}")
         if self._look() != after:
-            raise NotYet("another `tidegate migrate` is at work; run this again when it has ended")
+            raise NotYet("another `tidegate migrate` is running; run this again when it has ended")
         return after
