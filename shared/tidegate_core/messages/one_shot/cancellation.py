@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tidegate_core.engine.actor_context import InvalidEffect
 from tidegate_core.engine.operations import Operation
@@ -16,23 +16,25 @@ from tidegate_core.language.values.problems import Problem, RefusedRecord
 from tidegate_core.language.values.shard_hash import PRINTED_ID
 from tidegate_core.messages.one_shot.create_lookup import PendingCreate
 from tidegate_core.messages.one_shot.create_writer import (
+    StaysInInbox,
     cannot_be_kept,
     produce,
     publish_answers,
     publish_receipts,
     send_messages,
 )
-from tidegate_core.messages.one_shot.message_fence import (
+from tidegate_core.messages.one_shot.withdrawal import (
     is_too_late,
     raise_to,
     raised_over,
-    read_guards,
     remove_from_queue,
     versions_of,
     withdraw,
 )
 from tidegate_core.messages.wire.message_record import refused_letter_of, tell_dead_lettered
 from tidegate_core.messages.wire.row_expiry import write
+from tidegate_core.messages.wire.shard_messages import ShardMessages
+from tidegate_core.messages.wire.withheld_rows import read_fences
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read
 from tidegate_core.rows.inbox import InboxRow
@@ -41,14 +43,13 @@ from tidegate_core.rows.message import FOR_EVER, Message, MessageFence, MessageN
 from tidegate_core.rows.receipt import RECEIPT_DAYS, StoredReceipt, expiry, subject_of, used_otherwise
 from tidegate_core.rows.store_operations import Delete, Put
 
-if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import MessageScheduler
-
 CANCEL_MARK = "\x1f"
 """In front of a cancel's id in the guard that it has raised: ids hold no such character, so no send's is like it."""
 
 
-def apply_inboxed(plane: MessageScheduler, rows: Sequence[InboxRow]) -> Operation[list[tuple[InboxRow, RefusedRecord]]]:
+def apply_inboxed(
+    messages: ShardMessages, rows: Sequence[InboxRow], stays_in_inbox: StaysInInbox
+) -> Operation[list[tuple[InboxRow, RefusedRecord]]]:
     """Applies inbox rows of kind `M`, in order; at the end everything they asked for is durable, and answered.
 
     Cancels are answered together: behind an outage there are many, and a broker whose acknowledgements get lost takes seconds for each.
@@ -62,7 +63,7 @@ def apply_inboxed(plane: MessageScheduler, rows: Sequence[InboxRow]) -> Operatio
     by_origin = {Position.parse(row.origin): row for row in rows}
 
     def send() -> Operation[None]:
-        unkept = yield from send_messages(plane, sends)
+        unkept = yield from send_messages(messages, sends, stays_in_inbox)
         refusals.extend((by_origin[each.sending.position], each.refused) for each in unkept)
         sends.clear()
 
@@ -79,19 +80,19 @@ def apply_inboxed(plane: MessageScheduler, rows: Sequence[InboxRow]) -> Operatio
         assert isinstance(request, MessageCancel)
         yield from send()
         try:
-            answers.append((yield from _answer(plane, request, row.origin)))
+            answers.append((yield from _answer(messages, request, row.origin)))
         except InvalidEffect as error:
-            plane.host.failed("cancel", row.origin, error)
+            messages.host.failed("cancel", row.origin, error)
             refusals.append((row, cannot_be_kept(request, error)))
     yield from send()
-    yield from publish_answers(plane, answers)
+    yield from publish_answers(messages, answers)
     return refusals
 
 
-def dead_letter(plane: MessageScheduler, row: InboxRow, refused: RefusedRecord) -> Operation[None]:
+def dead_letter(messages: ShardMessages, row: InboxRow, refused: RefusedRecord) -> Operation[None]:
     """Nothing is dropped silently: a dead letter, and the sender is told where the request's id can be read."""
-    yield from produce(plane, [refused_letter_of(plane.host, row.request, Position.parse(row.origin), refused)])
-    tell_dead_lettered(plane.host, row.origin, refused.error_class, str(refused))
+    yield from produce(messages, [refused_letter_of(messages.host, row.request, Position.parse(row.origin), refused)])
+    tell_dead_lettered(messages.host, row.origin, refused.error_class, str(refused))
     if refused.request_id is not None:
         receipt = Receipt.model_construct(
             request_id=refused.request_id,
@@ -99,29 +100,29 @@ def dead_letter(plane: MessageScheduler, row: InboxRow, refused: RefusedRecord) 
             namespace=refused.namespace,
             name=refused.key,
             errors=refused.problems,
-            at=plane.host.now,
+            at=messages.host.now,
         )
-        yield from publish_receipts(plane, [receipt])
+        yield from publish_receipts(messages, [receipt])
 
 
-def _answer(plane: MessageScheduler, request: MessageCancel, origin: str) -> Operation[tuple[str, bytes]]:
+def _answer(messages: ShardMessages, request: MessageCancel, origin: str) -> Operation[tuple[str, bytes]]:
     """Returns the request id and its receipt: of a repeat what is stored, whichever release wrote it, else what the cancel comes to, stored
     before anybody hears of it.
     """
     request_id = request.id or f"@{origin}"
-    key = keys.receipt(plane.shard, request.namespace, request_id)
-    found = yield from plane.host.read_for_good(Read((key,)))
+    key = keys.receipt(messages.shard, request.namespace, request_id)
+    found = yield from messages.host.read_for_good(Read((key,)))
     assert isinstance(found, Items)
     item = found.found.get(key)
     if item is not None:
         stored = from_item(StoredReceipt, item)
         if stored.subject != subject_of(request):
-            return request_id, used_otherwise(request, request_id, plane.host.now).to_json()
+            return request_id, used_otherwise(request, request_id, messages.host.now).to_json()
         return request_id, stored.body.encode()
-    status, errors = yield from _cancel(plane, request, origin)
+    status, errors = yield from _cancel(messages, request, origin)
     if status is ReceiptStatus.REJECTED:
         # Not stored: who asks under this id asks for the send's answer.
-        return request_id, used_otherwise(request, request_id, plane.host.now).to_json()
+        return request_id, used_otherwise(request, request_id, messages.host.now).to_json()
     receipt = Receipt.model_construct(
         request_id=request_id,
         status=status,
@@ -129,21 +130,21 @@ def _answer(plane: MessageScheduler, request: MessageCancel, origin: str) -> Ope
         name=request.key,
         id=request.message_id,
         errors=errors,
-        at=plane.host.now,
+        at=messages.host.now,
     )
     row = StoredReceipt(
         request_id=request_id,
         namespace=request.namespace,
         subject=subject_of(request),
         body=receipt.to_json().decode(),
-        expires_at=expiry(plane.host.now, RECEIPT_DAYS),
+        expires_at=expiry(messages.host.now, RECEIPT_DAYS),
     )
-    yield from write(plane.host, "receipt", [Put(key, {**to_item(row, key), "rev": 1})])
+    yield from write(messages.host, "receipt", [Put(key, {**to_item(row, key), "rev": 1})])
     return request_id, row.body.encode()
 
 
 def _answered_before(
-    plane: MessageScheduler, request: MessageCancel, guard: MessageFence, *, is_theirs: bool
+    messages: ShardMessages, request: MessageCancel, guard: MessageFence, *, is_theirs: bool
 ) -> Operation[ReceiptStatus | None]:
     """Returns what the cancel that raised the guard was answered, if it had an id and said what became of the message.
 
@@ -152,8 +153,8 @@ def _answered_before(
     """
     if guard.request_id is None or not guard.request_id.startswith(CANCEL_MARK):
         return None
-    key = keys.receipt(plane.shard, request.namespace, guard.request_id.removeprefix(CANCEL_MARK))
-    found = yield from plane.host.read_for_good(Read((key,)))
+    key = keys.receipt(messages.shard, request.namespace, guard.request_id.removeprefix(CANCEL_MARK))
+    found = yield from messages.host.read_for_good(Read((key,)))
     assert isinstance(found, Items)
     item = found.found.get(key)
     if item is None:
@@ -191,22 +192,22 @@ class _Meant(NamedTuple):
     versions: list[Message]
 
 
-def _look_up(plane: MessageScheduler, request: MessageCancel, origin: str) -> Operation[_Meant]:
+def _look_up(messages: ShardMessages, request: MessageCancel, origin: str) -> Operation[_Meant]:
     by_request, *printed = named(request)
-    guards = yield from read_guards(plane, [name.id for name in (by_request, *printed)])
-    meant = yield from _as_stored(plane, request, by_request, guards)
+    guards = yield from read_fences(messages.host, messages.shard, [name.id for name in (by_request, *printed)])
+    meant = yield from _as_stored(messages, request, by_request, guards)
     # What was sent behind the cancel is not what it is about; a printed id may be used again for that.
     is_known = meant.guard is not None or any(each.origin < origin for each in meant.versions)
     if is_known or not printed:
         return meant
-    return (yield from _as_stored(plane, request, printed[0], guards))._replace(is_printed=True)
+    return (yield from _as_stored(messages, request, printed[0], guards))._replace(is_printed=True)
 
 
 def _as_stored(
-    plane: MessageScheduler, request: MessageCancel, name: MessageName, guards: Mapping[str, MessageFence]
+    messages: ShardMessages, request: MessageCancel, name: MessageName, guards: Mapping[str, MessageFence]
 ) -> Operation[_Meant]:
     guard = guards.get(name.id)
-    versions = yield from versions_of(plane, name.id, guard)
+    versions = yield from versions_of(messages, name.id, guard)
     return _Meant(name, False, guard, [each for each in versions if each.namespace == request.namespace])
 
 
@@ -220,12 +221,12 @@ def _was_sent_under_its_id(message: Message, request: MessageCancel, name: Messa
 
 
 def _cancel(
-    plane: MessageScheduler, request: MessageCancel, origin: str
+    messages: ShardMessages, request: MessageCancel, origin: str
 ) -> Operation[tuple[ReceiptStatus, tuple[Problem, ...]]]:
     """First the guard, then what it covers: whoever loads a row after this reads the guard. `rejected` has touched nothing: its id was used
     for the send of what it names.
     """
-    name, is_printed, guard, versions = yield from _look_up(plane, request, origin)
+    name, is_printed, guard, versions = yield from _look_up(messages, request, origin)
     # A cancel by key ends what was sent before it; an id is never used again, so its cancel holds for ever.
     live_from = origin if name.keyed else FOR_EVER
     raised_by = None if request.id is None else f"{CANCEL_MARK}{request.id}"
@@ -240,7 +241,7 @@ def _cancel(
         return ReceiptStatus.REJECTED, ()
     if again and guard is not None and guard.request_id != raised_by:
         # Another cancel of the same message came before: whatever it was told is so, however long ago its time was.
-        status = yield from _answered_before(plane, request, guard, is_theirs=bool(versions))
+        status = yield from _answered_before(messages, request, guard, is_theirs=bool(versions))
         if status is not None:
             return status, ()
     if behind:
@@ -257,18 +258,18 @@ def _cancel(
         hint = "a message under a key is cancelled by its key"
         return ReceiptStatus.NOT_FOUND, (Problem("message_id", "is not the id of a message without key", hint),)
     through = max((message.slot for message in covered), default=None)
-    plane.slots.asked_back = frozenset((message.id, message.version) for message in covered)
+    messages.slots.asked_back = frozenset((message.id, message.version) for message in covered)
     try:
-        late = guard.late if guard is not None and (again or behind) else (yield from _too_late(plane, covered))
-        yield from raise_to(plane, name.id, live_from, guard, versions, raised_by, through, late)
+        late = guard.late if guard is not None and (again or behind) else (yield from _too_late(messages, covered))
+        yield from raise_to(messages, name.id, live_from, guard, versions, raised_by, through, late)
     finally:
-        plane.slots.asked_back = frozenset()
-        plane.host.operations.raise_(plane.changed)
+        messages.slots.asked_back = frozenset()
+        messages.host.operations.raise_(messages.changed)
     taken = [message for message in covered if message.version not in late]
     # Without a pause: by the time at which it is known what is held back, what was taken out may be forgotten, and look as if sent.
-    fates = {message.version: remove_from_queue(plane, message) for message in taken}
+    fates = {message.version: remove_from_queue(messages, message) for message in taken}
     # Also of what an earlier guard covers: the replacement that raised it may have fallen before it came to that.
-    held = yield from plane.holding.discard(
+    held = yield from messages.holding.discard(
         [message for message in versions if message.version < live_from and message.version not in late]
     )
     if not covered:
@@ -279,11 +280,11 @@ def _cancel(
         if (
             held[message.version]
             if message.version in held
-            else not withdraw(plane, message, fates[message.version], counted=again or behind)
+            else not withdraw(messages, message, fates[message.version], counted=again or behind)
         )
     ]
-    timers = [Delete(keys.message_timer(plane.shard, each.slot, each.id, each.version)) for each in taken]
-    yield from write(plane.host, "cancel", timers)
+    timers = [Delete(keys.message_timer(messages.shard, each.slot, each.id, each.version)) for each in taken]
+    yield from write(messages.host, "cancel", timers)
     # Of what a younger request has taken back, nobody has written down whether it was sent before that.
     is_late = len(taken) < len(covered) or (behind and bool(sent))
     return ReceiptStatus.TOO_LATE if is_late else ReceiptStatus.CANCELLED, ()
@@ -294,10 +295,10 @@ def _came_too_late(guard: MessageFence | None, message: Message) -> bool:
     return guard is not None and message.version in guard.late
 
 
-def _too_late(plane: MessageScheduler, covered: Sequence[Message]) -> Operation[frozenset[str]]:
+def _too_late(messages: ShardMessages, covered: Sequence[Message]) -> Operation[frozenset[str]]:
     """Returns the versions for which a cancel comes too late. Its guard leaves them alone, and says so: whoever was told `too_late` finds
     them delivered, or among the dead letters.
     """
-    yield from plane.next_attempts.learn(covered)
-    held = yield from plane.holding.maybe_sent(covered)
-    return frozenset(each.version for each in covered if is_too_late(plane, each, held.get(each.version)))
+    yield from messages.next_attempts.learn(covered)
+    held = yield from messages.holding.maybe_sent(covered)
+    return frozenset(each.version for each in covered if is_too_late(messages, each, held.get(each.version)))

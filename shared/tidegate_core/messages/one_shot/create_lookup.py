@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from tidegate_core.engine.operations import Operation
 from tidegate_core.language.requests.receipts import ReceiptStatus
@@ -12,16 +11,14 @@ from tidegate_core.language.requests.requests import MessageSend
 from tidegate_core.language.values.instants import Instant
 from tidegate_core.language.values.log_position import Position
 from tidegate_core.language.values.problems import RefusedRecord
-from tidegate_core.messages.one_shot.message_fence import counts, fence_version, versions_of
+from tidegate_core.messages.one_shot.withdrawal import counts, fence_version, versions_of
 from tidegate_core.messages.wire.row_expiry import outlives
+from tidegate_core.messages.wire.shard_messages import ShardMessages
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.message import Message, MessageFence, MessageName
 from tidegate_core.rows.store_operations import Item, Key
-
-if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import MessageScheduler
 
 STANDS_IN = "+"
 """Between the two positions in the version of a create that takes the place of a repeat of itself: such a text comes behind that
@@ -31,7 +28,7 @@ repeat's version and before that of any later record.
 
 @dataclass(frozen=True, slots=True)
 class PendingCreate:
-    """A create on its way into the plane.
+    """A create on its way into the messages.
 
     Attributes:
         position: Of its record.
@@ -137,29 +134,29 @@ class Create:
         return [other for other in self.others if other.version >= self.live_from or other.version in late]
 
 
-def name_of(plane: MessageScheduler, sending: PendingCreate) -> tuple[MessageName, str]:
+def name_of(messages: ShardMessages, sending: PendingCreate) -> tuple[MessageName, str]:
     """Returns name and version: keyed creates are versioned by their position, others by their topic."""
     request, position = sending.request, sending.position
     if request.key is not None:
         return MessageName.of_key(request.namespace, request.key), position.text()
     name = MessageName.of_request(request.namespace, request.id or position.text())
-    return name, plane.version_without_key(position.topic_id)
+    return name, messages.version_without_key(position.topic_id)
 
 
-def look_up(plane: MessageScheduler, creates: Sequence[Create]) -> Operation[None]:
+def look_up(messages: ShardMessages, creates: Sequence[Create]) -> Operation[None]:
     """A create without any id needs no look-up, unless a predecessor may have written it (replay)."""
     wanted: dict[Key, Create] = {}
     for create in creates:
         if create.name.keyed:
-            wanted[keys.message_key_row(plane.shard, create.name.id)] = create
+            wanted[keys.message_key_row(messages.shard, create.name.id)] = create
         if create.name.keyed or create.sending.request.id is not None or create.sending.replay:
             # Without any id too, where it may have been written: then its printed id may have been cancelled.
-            wanted[keys.message_fence(plane.shard, create.name.id)] = create
-        for version in _versions_looked_up(plane, create):
-            wanted[keys.message(plane.shard, create.name.id, version)] = create
+            wanted[keys.message_fence(messages.shard, create.name.id)] = create
+        for version in _versions_looked_up(messages, create):
+            wanted[keys.message(messages.shard, create.name.id, version)] = create
     if not wanted:
         return
-    answer = yield from plane.host.read_for_good(Read(tuple(wanted)))
+    answer = yield from messages.host.read_for_good(Read(tuple(wanted)))
     assert isinstance(answer, Items)
     for key, create in wanted.items():
         item = answer.found.get(key)
@@ -169,7 +166,7 @@ def look_up(plane: MessageScheduler, creates: Sequence[Create]) -> Operation[Non
             create.guard = from_item(MessageFence, item)
         elif key.sk.startswith(keys.MESSAGE_KEY_PREFIX):
             create.present = True
-        elif (message := _counting(plane, item)) is None:
+        elif (message := _counting(messages, item)) is None:
             continue
         elif message.version == create.version:
             create.mine = message
@@ -181,80 +178,80 @@ def look_up(plane: MessageScheduler, creates: Sequence[Create]) -> Operation[Non
         if create.left_behind and create.mine is None:
             create.mine = create.left_behind.pop()
             create.version = create.answered = create.mine.version
-        create.others = [each for each in create.others if counts(plane, each, create.guard)]
-        if create.is_covered_by_repeat and plane.elsewhere.is_gone(create.live_from):
-            yield from _stand_in(plane, create)
+        create.others = [each for each in create.others if counts(messages, each, create.guard)]
+        if create.is_covered_by_repeat and messages.elsewhere.is_gone(create.live_from):
+            yield from _stand_in(messages, create)
         if create.present:
-            create.others = yield from _others_in_store(plane, create)
+            create.others = yield from _others_in_store(messages, create)
         elif create.may_have_hidden_others:
-            yield from _look_at_all(plane, create)
-        elif _outlives_its_topic(plane, create):
-            yield from _stand_apart(plane, create)
+            yield from _look_at_all(messages, create)
+        elif _outlives_its_topic(messages, create):
+            yield from _stand_apart(messages, create)
 
 
-def _versions_looked_up(plane: MessageScheduler, create: Create) -> Sequence[str]:
+def _versions_looked_up(messages: ShardMessages, create: Create) -> Sequence[str]:
     """Without a key a record of each requests topic that there was may have made the message."""
     if create.name.keyed or create.sending.request.id is None:
         return [create.version] if create.sending.replay else []
     # Of a topic that this holder has not heard of as well.
-    return tuple(dict.fromkeys([*plane.versions_without_key.values(), create.version]))
+    return tuple(dict.fromkeys([*messages.versions_without_key.values(), create.version]))
 
 
-def _stand_in(plane: MessageScheduler, create: Create) -> Operation[None]:
+def _stand_in(messages: ShardMessages, create: Create) -> Operation[None]:
     """A repeat of it, later in its topic, raised the guard as a replacement and went with that topic, unpassed: this one, which
     was passed, is the request now. What a former owner wrote of either is covered or does not count, whenever it comes, so it has a
     version of its own in that one's place.
     """
-    if create.may_outlast_its_guard(plane.host.now):
-        yield from fence_version(plane, create.name.id, create.version, create.guard)
-    yield from _give_version(plane, create, f"{create.live_from}{STANDS_IN}{create.origin}")
+    if create.may_outlast_its_guard(messages.host.now):
+        yield from fence_version(messages, create.name.id, create.version, create.guard)
+    yield from _give_version(messages, create, f"{create.live_from}{STANDS_IN}{create.origin}")
 
 
-def _look_at_all(plane: MessageScheduler, create: Create) -> Operation[None]:
+def _look_at_all(messages: ShardMessages, create: Create) -> Operation[None]:
     """Where its topic's version of the id was refused, for good, for the message of another topic, whose rows may have expired since then,
     what it makes has a version of its own.
     """
     assert create.guard is not None
-    create.others = yield from _others_in_store(plane, create)
+    create.others = yield from _others_in_store(messages, create)
     if create.version in create.guard.refused and not create.others:
-        yield from _give_version(plane, create, f"{create.version}{STANDS_IN}{create.origin}")
+        yield from _give_version(messages, create, f"{create.version}{STANDS_IN}{create.origin}")
 
 
-def _outlives_its_topic(plane: MessageScheduler, create: Create) -> bool:
+def _outlives_its_topic(messages: ShardMessages, create: Create) -> bool:
     """Whether it is the first record of its id that counts, and others that share its version may have gone with their topic."""
     if create.name.keyed or create.sending.request.id is None or create.version < create.live_from:
         return False
     is_first = not create.others and (create.mine is None or create.mine.origin == create.origin)
-    return is_first and plane.elsewhere.was_made_anew(create.sending.position)
+    return is_first and messages.elsewhere.was_recreated(create.sending.position)
 
 
-def _stand_apart(plane: MessageScheduler, create: Create) -> Operation[None]:
+def _stand_apart(messages: ShardMessages, create: Create) -> Operation[None]:
     """What a former owner wrote of a record that is gone may come yet, over its rows: it would pass for that one, which does not count.
     So its topic's version is refused for good, and it has one of its own.
     """
-    yield from fence_version(plane, create.name.id, create.version, create.guard)
-    yield from _give_version(plane, create, f"{create.version}{STANDS_IN}{create.origin}")
+    yield from fence_version(messages, create.name.id, create.version, create.guard)
+    yield from _give_version(messages, create, f"{create.version}{STANDS_IN}{create.origin}")
 
 
-def _give_version(plane: MessageScheduler, create: Create, version: str) -> Operation[None]:
+def _give_version(messages: ShardMessages, create: Create, version: str) -> Operation[None]:
     if create.mine is not None and create.mine.origin == create.origin:
         create.left_behind.append(create.mine)
     create.version = create.answered = version
-    key = keys.message(plane.shard, create.name.id, version)
-    answer = yield from plane.host.read_for_good(Read((key,)))
+    key = keys.message(messages.shard, create.name.id, version)
+    answer = yield from messages.host.read_for_good(Read((key,)))
     assert isinstance(answer, Items)
     item = answer.found.get(key)
-    create.mine = None if item is None else _counting(plane, item)
+    create.mine = None if item is None else _counting(messages, item)
 
 
-def _others_in_store(plane: MessageScheduler, create: Create) -> Operation[list[Message]]:
-    versions = yield from versions_of(plane, create.name.id, create.guard)
+def _others_in_store(messages: ShardMessages, create: Create) -> Operation[list[Message]]:
+    versions = yield from versions_of(messages, create.name.id, create.guard)
     return [each for each in versions if each.origin != create.origin]
 
 
-def _counting(plane: MessageScheduler, item: Item) -> Message | None:
+def _counting(messages: ShardMessages, item: Item) -> Message | None:
     mine = from_item(Message, item)
-    return None if plane.elsewhere.is_gone(mine.origin) else mine
+    return None if messages.elsewhere.is_gone(mine.origin) else mine
 
 
 def classify(create: Create) -> None:

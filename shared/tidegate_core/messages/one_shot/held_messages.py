@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tidegate_core.engine.actor_context import Fenced, InvalidWrite
 from tidegate_core.engine.operations import Mutex, Operation
 from tidegate_core.messages.one_shot.held_payloads import HeldPayloads
-from tidegate_core.messages.one_shot.message_fence import CANCELLED, read_guards
-from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
+from tidegate_core.messages.wire.due_queue import CANCELLED, QueuedMessage, Stage
 from tidegate_core.messages.wire.message_record import WIRE_PATIENCE_MS
 from tidegate_core.messages.wire.row_expiry import row_expiry, write
+from tidegate_core.messages.wire.shard_messages import ShardMessages
+from tidegate_core.messages.wire.withheld_rows import read_fences
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, ReadRange, Refused
 from tidegate_core.rows.item_codec import from_item
@@ -28,9 +29,6 @@ from tidegate_core.rows.scope_suspension import NO_SUSPENSIONS, ScopeSuspensions
 from tidegate_core.rows.store_operations import Delete, Page, RangeRead, Transaction
 from tidegate_core.writes.fencing import whole
 from tidegate_core.writes.message_delivery import hold_messages, release_messages
-
-if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import MessageScheduler
 
 MOVED_TOGETHER = 30
 """Messages in one transaction: two actions each, and 8 MB at most while their payloads are in memory."""
@@ -46,22 +44,22 @@ class Move(Protocol):
 
 
 class HeldMessages:
-    """One per delivery plane.
+    """One per delivery messages.
 
     Attributes:
         controls: Present wide controls; set before anything is sent, and at each change.
     """
 
-    def __init__(self, plane: MessageScheduler) -> None:
+    def __init__(self, messages: ShardMessages) -> None:
         self.controls = NO_SUSPENSIONS
-        self._plane = plane
+        self._messages = messages
         self._moving: dict[tuple[str, str], bool] = {}
         """What is on its way from one place to another, and whether somebody may have sent it before."""
         self._empty_under: int | None = None
         self._let_go: deque[QueuedMessage] = deque()
         self._moves: int | None = None
-        self._turn = Mutex(plane.host.operations, f"held {plane.shard}")
-        self._payloads = HeldPayloads(plane)
+        self._turn = Mutex(messages.host.operations, f"held {messages.shard}")
+        self._payloads = HeldPayloads(messages)
 
     def covered(self, namespace: str) -> bool:
         """Whether nothing of the namespace may be sent now. Asked in the very step in which something would be."""
@@ -87,8 +85,10 @@ class HeldMessages:
         if done != controls.version:
             return False  # All of it is let go anyway.
         if controls.version:
-            first = RangeRead(keys.shard_pk(self._plane.shard), *keys.prefix_range(keys.HELD_MESSAGE_PREFIX), limit=1)
-            page = yield from self._plane.host.read_for_good(ReadRange(first))
+            first = RangeRead(
+                keys.shard_pk(self._messages.shard), *keys.prefix_range(keys.HELD_MESSAGE_PREFIX), limit=1
+            )
+            page = yield from self._messages.host.read_for_good(ReadRange(first))
             assert isinstance(page, Page)
             if page.items:
                 return True  # Or all of it is covered: whoever lets go finds out.
@@ -104,11 +104,11 @@ class HeldMessages:
         """
         if self._empty_under == self.controls.version or not timers:
             return timers
-        plane = self._plane
-        wanted = {keys.held_message(plane.shard, each.id, each.version): each for each in timers}
-        found = yield from plane.host.read_for_good(Read(tuple(wanted)))
+        messages = self._messages
+        wanted = {keys.held_message(messages.shard, each.id, each.version): each for each in timers}
+        found = yield from messages.host.read_for_good(Read(tuple(wanted)))
         assert isinstance(found, Items)
-        return [each for each in timers if keys.held_message(plane.shard, each.id, each.version) not in found.found]
+        return [each for each in timers if keys.held_message(messages.shard, each.id, each.version) not in found.found]
 
     # -- in the way of a delivery -------------------------------------------------------------------------------------
 
@@ -136,20 +136,20 @@ class HeldMessages:
         held = [_held(row, message) for row, message in group]
         yield from self._commit(partial(hold_messages, held=held))
         for row, _ in group:
-            self._plane.close(row, Stage.GONE)
+            self._messages.close(row, Stage.GONE)
             self._have_moved([(row.id, row.version)])
 
     # -- a change of the controls -------------------------------------------------------------------------------------
 
     def on_their_way(self) -> list[QueuedMessage]:
         """Returns what may have been handed to the broker's client before the controls changed."""
-        return [row for row in self._plane.slots if row.stage is Stage.SENDING]
+        return [row for row in self._messages.slots if row.stage is Stage.SENDING]
 
     def settle(self, rows: Collection[QueuedMessage]) -> Operation[None]:
         """Waits, not for ever, until what was on its way has arrived, or is held back (I7)."""
-        give_up = self._plane.host.now + WIRE_PATIENCE_MS
-        while self._plane.host.now < give_up and any(self._may_be_covered(row) for row in rows):
-            yield from self._plane.host.sleep(CHECK_MS)
+        give_up = self._messages.host.now + WIRE_PATIENCE_MS
+        while self._messages.host.now < give_up and any(self._may_be_covered(row) for row in rows):
+            yield from self._messages.host.sleep(CHECK_MS)
 
     def _may_be_covered(self, row: QueuedMessage) -> bool:
         return row.stage is Stage.SENDING and (row.message is None or self.covered(row.message.namespace))
@@ -161,12 +161,12 @@ class HeldMessages:
             Whether that was all of it; what the store did not take is still held back, and what was left when the controls changed.
         """
         yield from self._until_still(tuple(self._moving))  # What is being held back now was covered before.
-        plane, after, controls, all_of_it = self._plane, "", self.controls, True
+        messages, after, controls, all_of_it = self._messages, "", self.controls, True
         while True:
             wanted = RangeRead(
-                keys.shard_pk(plane.shard), *keys.prefix_range(keys.HELD_MESSAGE_PREFIX), after=after or None
+                keys.shard_pk(messages.shard), *keys.prefix_range(keys.HELD_MESSAGE_PREFIX), after=after or None
             )
-            page = yield from plane.host.read_for_good(ReadRange(wanted))
+            page = yield from messages.host.read_for_good(ReadRange(wanted))
             assert isinstance(page, Page)
             rows = [
                 row for row in (from_item(HeldMessage, item) for item in page.items) if not self.covered(row.namespace)
@@ -190,7 +190,7 @@ class HeldMessages:
             yield from self._let_go_group(rows)
         except InvalidWrite as error:
             if len(rows) == 1:
-                self._plane.host.failed("let_go", f"shard {self._plane.shard}", error)
+                self._messages.host.failed("let_go", f"shard {self._messages.shard}", error)
                 return False
             all_of_it = True
             for row in rows:
@@ -199,15 +199,15 @@ class HeldMessages:
         return True
 
     def _let_go_group(self, rows: Sequence[HeldMessage]) -> Operation[None]:
-        plane = self._plane
-        guards = yield from read_guards(plane, {row.id for row in rows})
+        messages = self._messages
+        guards = yield from read_fences(messages.host, messages.shard, {row.id for row in rows})
         # What a guard covers is discarded by the request that raised it, which may have to be told that it was held back.
         group = [
             row
             for row in rows
             if not self.covered(row.namespace)
             and not (row.id in guards and guards[row.id].covers(row.version))
-            and not plane.guards.cover(row.id, row.version)
+            and not messages.fences.cover(row.id, row.version)
         ]
         if not group:
             return
@@ -221,36 +221,36 @@ class HeldMessages:
         self._have_moved(named)
 
     def _slot_anew(self, group: list[HeldMessage]) -> Operation[None]:
-        plane = self._plane
-        timers = [_timer(row, plane.checkpoints.slot_for(plane.host.now)) for row in group]
+        messages = self._messages
+        timers = [_timer(row, messages.checkpoints.slot_for(messages.host.now)) for row in group]
         places = [_placeholder(timer) for timer in timers]
-        left = [plane.slots.get(each.id, each.version, each.slot) for each in timers]
+        left = [messages.slots.get(each.id, each.version, each.slot) for each in timers]
         for place in places:
-            plane.slots.hold(place)  # No checkpoint passes it while it is being written.
+            messages.slots.hold(place)  # No checkpoint passes it while it is being written.
         try:
             yield from self._commit(partial(release_messages, timers=timers))
         except InvalidWrite:
             for place in places:
-                plane.slots.let_go(place)
+                messages.slots.let_go(place)
             raise
         # While nobody else has them: one that is held back again, at once, must not get its end after that.
-        yield from plane.host.safely("give_an_end", f"{plane.shard}", self._payloads.give_an_end(group))
+        yield from messages.host.safely("give_an_end", f"{messages.shard}", self._payloads.give_an_end(group))
         for place, timer, before in zip(places, timers, left, strict=True):
-            plane.slots.let_go(place)
-            if before is not None and plane.slots.get(timer.id, timer.version, timer.slot) is before:
+            messages.slots.let_go(place)
+            if before is not None and messages.slots.get(timer.id, timer.version, timer.slot) is before:
                 # It was held back from this very place, and no checkpoint has passed that yet.
-                plane.slots.discard(before)
-            plane.add_loaded_row(timer, from_store=False)
-            taken = plane.slots.get(timer.id, timer.version, timer.slot)
+                messages.slots.discard(before)
+            messages.add_loaded_row(timer, from_store=False)
+            taken = messages.slots.get(timer.id, timer.version, timer.slot)
             self._let_go.extend([taken] if taken is not None else [])
-        plane.host.operations.raise_(plane.changed)
+        messages.host.operations.raise_(messages.changed)
 
     def _until_there_is_room(self, controls: ScopeSuspensions) -> Operation[None]:
         while len(self._let_go) > RELEASE_AHEAD_MAX and self.controls is controls:
             if self._let_go[0].stage.is_closed:
                 self._let_go.popleft()
             else:
-                yield from self._plane.host.sleep(CHECK_MS)
+                yield from self._messages.host.sleep(CHECK_MS)
 
     def keep_endless(self) -> Operation[None]:
         """Sees to it, for good, that what is held back can be sent however long the suspension lasts."""
@@ -261,17 +261,17 @@ class HeldMessages:
 
     # -- cancelled or replaced ----------------------------------------------------------------------------------------
 
-    def maybe_sent(self, messages: Sequence[Message]) -> Operation[Mapping[str, bool]]:
+    def maybe_sent(self, versions: Sequence[Message]) -> Operation[Mapping[str, bool]]:
         """Returns, of those of a message's versions that are held back, or on their way there or back, whether somebody may have sent
         them, by version.
         """
-        if not self.controls.version or not messages:
+        if not self.controls.version or not versions:
             return {}
-        named = [(message.id, message.version) for message in messages]
+        named = [(message.id, message.version) for message in versions]
         moving = {each[1]: self._moving[each] for each in named if each in self._moving}
-        return moving | {row.version: row.maybe_sent for row in (yield from self._held_back(messages)).values()}
+        return moving | {row.version: row.maybe_sent for row in (yield from self._held_back(versions)).values()}
 
-    def discard(self, messages: Sequence[Message]) -> Operation[Mapping[str, bool]]:
+    def discard(self, versions: Sequence[Message]) -> Operation[Mapping[str, bool]]:
         """Removes those of a message's versions that are held back, and returns whether somebody may have sent them, by version.
 
         So too of what is on its way when its guard is known, which is now: let go meanwhile it is withdrawn when its turn comes, and may
@@ -280,23 +280,23 @@ class HeldMessages:
         Their guard is raised: so nobody holds them back or lets them go from now on, and a removal that comes late finds
         nothing that anybody wants.
         """
-        if not self.controls.version or not messages:
+        if not self.controls.version or not versions:
             return {}
-        plane = self._plane
-        named = [(message.id, message.version) for message in messages]
+        messages = self._messages
+        named = [(message.id, message.version) for message in versions]
         moving = {each[1]: self._moving[each] for each in named if each in self._moving}
         yield from self._until_still(named)
-        held = yield from self._held_back(messages)
+        held = yield from self._held_back(versions)
         if held:
-            yield from self._payloads.keep([message for message in messages if message.version in held], for_ever=False)
-            yield from write(plane.host, "discard", [Delete(row.key(plane.shard)) for row in held.values()])
+            yield from self._payloads.keep([message for message in versions if message.version in held], for_ever=False)
+            yield from write(messages.host, "discard", [Delete(row.key(messages.shard)) for row in held.values()])
             for _ in held:
-                plane.checkpoints.count(CANCELLED)
+                messages.checkpoints.count(CANCELLED)
         return moving | {version: row.maybe_sent for version, row in held.items()}
 
-    def _held_back(self, messages: Sequence[Message]) -> Operation[dict[str, HeldMessage]]:
-        wanted = tuple(keys.held_message(self._plane.shard, each.id, each.version) for each in messages)
-        found = yield from self._plane.host.read_for_good(Read(wanted))
+    def _held_back(self, versions: Sequence[Message]) -> Operation[dict[str, HeldMessage]]:
+        wanted = tuple(keys.held_message(self._messages.shard, each.id, each.version) for each in versions)
+        found = yield from self._messages.host.read_for_good(Read(wanted))
         assert isinstance(found, Items)
         return {row.version: row for row in (from_item(HeldMessage, item) for item in found.found.values())}
 
@@ -305,18 +305,18 @@ class HeldMessages:
         yield from self._turn.of(self._commit_next(move))
 
     def _commit_next(self, move: Move) -> Operation[None]:
-        plane = self._plane
+        messages = self._messages
         if self._moves is None:
             self._moves = yield from self._read_moves()
-        transaction = move(plane.shard, plane.checkpoints.durable.epoch, self._moves, token=plane.host.token())
-        verdict = yield from plane.commit(transaction)
+        transaction = move(messages.shard, messages.checkpoints.durable.epoch, self._moves, token=messages.host.token())
+        verdict = yield from messages.commit(transaction)
         if isinstance(verdict, Refused):
-            raise Fenced(keys.held_moves(plane.shard))  # Somebody else has moved them.
+            raise Fenced(keys.held_moves(messages.shard))  # Somebody else has moved them.
         self._moves += 1
 
     def _read_moves(self) -> Operation[int]:
-        key = keys.held_moves(self._plane.shard)
-        found = yield from self._plane.host.read_for_good(Read((key,)))
+        key = keys.held_moves(self._messages.shard)
+        found = yield from self._messages.host.read_for_good(Read((key,)))
         assert isinstance(found, Items)
         return whole(found.found[key], "moves") if key in found.found else 0
 
@@ -327,7 +327,7 @@ class HeldMessages:
     def _until_still(self, named: Collection[tuple[str, str]]) -> Operation[None]:
         """Waits until none of these is on its way from one place to another."""
         while not self._moving.keys().isdisjoint(named):
-            yield from self._plane.host.sleep(CHECK_MS)
+            yield from self._messages.host.sleep(CHECK_MS)
 
 
 def _held(row: QueuedMessage, message: Message) -> HeldMessage:

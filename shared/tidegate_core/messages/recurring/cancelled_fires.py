@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tidegate_core.engine.operations import Operation
 from tidegate_core.messages.recurring.fire_series import Fire, FireSeries
-from tidegate_core.messages.wire.delivery_retries import RETRY_LAST_MS
 from tidegate_core.messages.wire.due_queue import NOTHING, Place, QueuedMessage, Stage
 from tidegate_core.messages.wire.message_record import delivered_as
+from tidegate_core.messages.wire.shard_messages import ShardMessages
+from tidegate_core.messages.wire.timer_window import RETRY_LAST_MS
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, ReadRange
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.message import FIRST_VERSION, MessageName, MessageTimer, public_id
 from tidegate_core.rows.store_operations import Page, RangeRead
 from tidegate_core.writes.message_delivery import Tally
-
-if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import MessageScheduler
 
 ENDED_MAX = 100_000
 """Schedules in memory whose earlier generations this owner has ended, the latest ones (10 MB): rows of longer ago are gone."""
@@ -34,8 +32,8 @@ class Adds(Protocol):
 class EndedFires:
     """One per shard."""
 
-    def __init__(self, plane: MessageScheduler, add: Adds) -> None:
-        self._plane = plane
+    def __init__(self, messages: ShardMessages, add: Adds) -> None:
+        self._messages = messages
         self._add = add
         self._generations: dict[str, int] = {}
         self._moved: frozenset[tuple[str, str]] = frozenset()
@@ -45,9 +43,9 @@ class EndedFires:
         fires = [fire for series in ended for fire in (*series.behind(position), *series.cancelled(position))]
         if not fires:
             return
-        shard = self._plane.shard
+        shard = self._messages.shard
         places = {fire.message_id: keys.message(shard, fire.message_id, FIRST_VERSION) for fire in fires}
-        answer = yield from self._plane.host.read_for_good(Read(tuple(places.values())))
+        answer = yield from self._messages.host.read_for_good(Read(tuple(places.values())))
         assert isinstance(answer, Items)
         moved, unclear = list[Fire](), list[Fire]()
         for fire in fires:
@@ -62,15 +60,12 @@ class EndedFires:
 
     def _waiting_since(self, position: Place) -> Operation[AbstractSet[tuple[str, int]]]:
         """Returns message and generation of each fire that has a timer row behind the position, as far ahead as a refused one may have it."""
-        host, found, after = (
-            self._plane.host,
-            set[tuple[str, int]](),
-            f"{keys.MESSAGE_TIMER_PREFIX}{keys.instant_text(position[0])}",
-        )
+        host, found = self._messages.host, set[tuple[str, int]]()
+        after = f"{keys.MESSAGE_TIMER_PREFIX}{keys.instant_text(position[0])}"
         high = f"{keys.MESSAGE_TIMER_PREFIX}{keys.instant_text(host.now + 2 * RETRY_LAST_MS)}#{keys.LAST}"
         while True:
             page = yield from host.read_for_good(
-                ReadRange(RangeRead(keys.shard_pk(self._plane.shard), keys.MESSAGE_TIMER_PREFIX, high, after=after))
+                ReadRange(RangeRead(keys.shard_pk(self._messages.shard), keys.MESSAGE_TIMER_PREFIX, high, after=after))
             )
             assert isinstance(page, Page)
             timers = [from_item(MessageTimer, item) for item in page.items]
@@ -95,8 +90,8 @@ class EndedFires:
 
     def withdraw(self, row: QueuedMessage) -> None:
         """The row will not be sent; counted by the checkpoint that passes it, so that a successor counts it, or nobody."""
-        self._plane.close(row, Stage.GONE, Tally(cancelled=1 if row.occurrence is None else row.occurrence.covered))
-        self._plane.checkpoints.tell(row.slot)
+        self._messages.close(row, Stage.GONE, Tally(cancelled=1 if row.occurrence is None else row.occurrence.covered))
+        self._messages.checkpoints.tell(row.slot)
 
     def cut(self, series: FireSeries, waiting: QueuedMessage | None) -> None:
         """A request has ended the interval: what waits is cancelled, and all that was due behind it.
@@ -106,7 +101,7 @@ class EndedFires:
         """
         if waiting is None or waiting.stage.is_closed:
             return
-        self._plane.close(waiting, Stage.GONE)
+        self._messages.close(waiting, Stage.GONE)
         last, ended = None, NOTHING
         for fire in series.cancelled((waiting.slot, "", "")):
             last, ended = fire, ended.plus(Tally(cancelled=fire.count))
@@ -121,7 +116,7 @@ class EndedFires:
         last, ended = None, NOTHING
         for fire in series.behind(behind):
             name = MessageName(fire.message_id, False)
-            delivered = delivered_as(public_id(self._plane.shard, name, FIRST_VERSION), fire.count)
+            delivered = delivered_as(public_id(self._messages.shard, name, FIRST_VERSION), fire.count)
             tally = Tally(expired=fire.count) if fire.skipped else delivered
             last, ended = fire, ended.plus(self._unless_moved(fire, tally))
         for fire in series.cancelled(behind):
@@ -134,8 +129,8 @@ class EndedFires:
         return NOTHING if (fire.message_id, fire.interval.origin) in self._moved else tally
 
     def _close_at(self, fire: Fire, ended: Tally) -> None:
-        row = self._plane.slots.get(fire.place[1], fire.place[2], fire.slot)
-        self._plane.checkpoints.tell(fire.slot)
+        row = self._messages.slots.get(fire.place[1], fire.place[2], fire.slot)
+        self._messages.checkpoints.tell(fire.slot)
         if row is None:
             self._add(fire, Stage.GONE, ended)
         elif row.stage.is_closed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tidegate_core.engine.operations import Operation
 from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
@@ -14,15 +14,13 @@ from tidegate_core.messages.recurring.fire_series import Fire
 from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
 from tidegate_core.messages.wire.lru_cache import LruCache
 from tidegate_core.messages.wire.row_expiry import row_expiry
+from tidegate_core.messages.wire.shard_messages import ShardMessages
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.message import FIRST_VERSION, Message
 from tidegate_core.rows.schedule import Definition
 from tidegate_core.rows.store_operations import Item, Key
-
-if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import MessageScheduler
 
 BYTES_KEPT_MAX: Final = 4_000_000
 """Of templates in memory per shard; others are read again for each fire."""
@@ -57,26 +55,28 @@ class Template:
 class Templates:
     """What recurring messages deliver, as far as it is kept in memory."""
 
-    def __init__(self, plane: MessageScheduler) -> None:
-        self._plane = plane
+    def __init__(self, messages: ShardMessages) -> None:
+        self._messages = messages
         self._kept = LruCache[Key, Template](BYTES_KEPT_MAX)
 
     def load(self, rows: Sequence[QueuedMessage]) -> Operation[None]:
         """Gives rows their messages; reads definitions that are not in memory, and what a predecessor may have moved."""
         wanted = {row: row.fire for row in rows if row.fire is not None and row.message is None}
         for row in wanted:
-            self._plane.payloads.hold(row)
+            self._messages.payloads.hold(row)
         # Taken now: while the others are read it may be pushed out, and a fire without its definition would be left out.
         templates = {key: self._kept.get(key) for key in map(self._key, wanted.values())}
         missing = [key for key, known in templates.items() if known is None]
         # What the predecessor was refused has a message row: its timer row brings it, not this fire. Where there is none now, none
         # comes any more: whoever writes one demands the epoch.
         moved = {
-            row: self._moved_key(fire) for row, fire in wanted.items() if row.slot <= self._plane.maybe_sent_through
+            row: self._moved_key(fire) for row, fire in wanted.items() if row.slot <= self._messages.maybe_sent_through
         }
         found: dict[Key, Item] = {}
         if missing or moved:
-            answer = yield from self._plane.host.read_for_good(Read(tuple(dict.fromkeys([*missing, *moved.values()]))))
+            answer = yield from self._messages.host.read_for_good(
+                Read(tuple(dict.fromkeys([*missing, *moved.values()])))
+            )
             assert isinstance(answer, Items)
             found = dict(answer.found)
         for key in missing:
@@ -89,20 +89,22 @@ class Templates:
             if row.stage.is_closed:
                 continue  # Ended meanwhile: it holds nothing any more.
             if template is not None and not (row in moved and _is_of(found.get(moved[row]), fire)):
-                self._plane.payloads.give(row, message_of(fire, template))
+                self._messages.payloads.give(row, message_of(fire, template))
             elif row.stage is Stage.READY:
                 # Read ahead: it says so again once it is taken. A gap begins behind the last that was taken, not behind this one.
-                self._plane.payloads.drop(row)
+                self._messages.payloads.drop(row)
             else:
                 if template is None:
-                    self._plane.host.note("message_row_missing", shard=self._plane.shard, id=row.id, slot=row.slot)
-                self._plane.close(row, Stage.GONE)
+                    self._messages.host.note(
+                        "message_row_missing", shard=self._messages.shard, id=row.id, slot=row.slot
+                    )
+                self._messages.close(row, Stage.GONE)
 
     def _key(self, fire: Fire) -> Key:
-        return keys.definition(self._plane.shard, fire.namespace, fire.name, fire.interval.version)
+        return keys.definition(self._messages.shard, fire.namespace, fire.name, fire.interval.version)
 
     def _moved_key(self, fire: Fire) -> Key:
-        return keys.message(self._plane.shard, fire.message_id, FIRST_VERSION)
+        return keys.message(self._messages.shard, fire.message_id, FIRST_VERSION)
 
 
 def _is_of(item: Item | None, fire: Fire) -> bool:

@@ -127,7 +127,7 @@ class PlaceRecord:
         """Of one that could not be dealt with before the record is read anew: it may be readable by now."""
         if self.summons is None or self.source.summoned.asked_anew(self.summons) is None:
             return ()
-        return keys.recurring_of(self.source.plane.shard, *self.ref.split("/", 1))
+        return keys.recurring_of(self.source.messages.shard, *self.ref.split("/", 1))
 
     def decide(self, unit: UnitOfWork, now: int) -> None:
         namespace, name = self.ref.split("/", 1)
@@ -160,7 +160,7 @@ class PlaceRecord:
         passed = [each.nominal for each in missed if each.place <= self.source.promised]
         told = passed if span.catch_up == "none" else [each.nominal for each in missed if each.nominal != last]
         if told:
-            host = self.source.plane.host
+            host = self.source.messages.host
             unit.after(lambda: not_sent(host, self.ref, "outage", len(told), told[0], told[-1]))
         return span if span.catch_up == "none" else replace(span, begin=begin, since=last)
 
@@ -173,9 +173,9 @@ class RecurringChange:
     """
 
     def __init__(self, source: RecurringQueue, lane: ShardWriter, namespace: str, name: str) -> None:
-        self.since = source.plane.checkpoints.slot_for(lane.host.now)
+        self.since = source.messages.checkpoints.slot_for(lane.host.now)
         self._source = source
-        self._slots = source.plane.slots
+        self._slots = source.messages.slots
         self._lane = lane
         self._namespace = namespace
         self._name = name
@@ -194,7 +194,7 @@ class RecurringChange:
         while self._lane.host.now < give_up and any(row.stage is Stage.SENDING for row in self._rows()):
             yield from self._lane.yield_turn()
             yield from self._lane.host.sleep(WIRE_CHECK_MS)
-        yield from self._source.plane.next_attempts.learn_all(self._lane.yield_turn)
+        yield from self._source.messages.next_attempts.learn_all(self._lane.yield_turn)
         yield from self._lane.fetch(NotAtHand(keys=keys.recurring_of(self._lane.shard, self._namespace, self._name)))
 
     def _hold_position(self) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tidegate_core.engine.operations import Operation
 from tidegate_core.messages.recurring.cancelled_fires import EndedFires
@@ -21,6 +20,7 @@ from tidegate_core.messages.recurring.wake_rows import WakeRows
 from tidegate_core.messages.wire.delivery_retries import RETRY_FIRST_MS
 from tidegate_core.messages.wire.due_queue import NOTHING, Occurrence, Place, QueuedMessage, Stage
 from tidegate_core.messages.wire.message_record import not_sent
+from tidegate_core.messages.wire.shard_messages import ShardMessages
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.message import Message
@@ -28,9 +28,6 @@ from tidegate_core.rows.outage import Outage
 from tidegate_core.rows.recurring_message import Interval, Recurring, WakeRow, series_id
 from tidegate_core.rows.store_operations import Item, Key
 from tidegate_core.writes.message_delivery import Tally
-
-if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import MessageScheduler
 
 PLACED_CHECK_MS = 10_000
 """How often those whose record may belong elsewhere by now are looked at: it is a matter of cost alone."""
@@ -67,17 +64,17 @@ class _Near:
 class RecurringQueue:
     """One per shard."""
 
-    def __init__(self, plane: MessageScheduler) -> None:
-        self.plane = plane
+    def __init__(self, messages: ShardMessages) -> None:
+        self.messages = messages
         self._near: dict[str, _Near] = {}
         self._read: list[Recurring] = []
         self._open: dict[str, dict[QueuedMessage, None]] = {}
         self._displaced: dict[str, None] = {}
-        self._templates = Templates(plane)
+        self._templates = Templates(messages)
         self._place: Callable[[str, Key | None], None] | None = None
-        self.summoned = WakeRows(plane)
-        self.ended = EndedFires(plane, self.add)
-        self.refused = RefusedFires(plane)
+        self.summoned = WakeRows(messages, self.is_near)
+        self.ended = EndedFires(messages, self.add)
+        self.refused = RefusedFires(messages)
         self._sent_through = 0
 
     # -- records in and out -------------------------------------------------------------------------------------------
@@ -122,15 +119,15 @@ class RecurringQueue:
     @property
     def position(self) -> Place:
         """What is certainly done."""
-        return self.plane.checkpoints.stored
+        return self.messages.checkpoints.stored
 
     @property
     def promised(self) -> Place:
         """What a successor may find done."""
-        return self.plane.checkpoints.promised
+        return self.messages.checkpoints.promised
 
     def series_of(self, record: Recurring, interval: Interval) -> FireSeries:
-        return FireSeries(record.namespace, record.name, interval, self.plane.checkpoints.durable.gaps)
+        return FireSeries(record.namespace, record.name, interval, self.messages.checkpoints.durable.gaps)
 
     def _take_in(self, record: Recurring, behind: Place) -> None:
         before = self._near.get(record.ref)
@@ -151,13 +148,13 @@ class RecurringQueue:
             self._give_up(before)  # Its interval had nothing left, and is no more in the record.
         if near.next is None:
             self._displaced[record.ref] = None
-        self.plane.host.operations.raise_(self.plane.changed)
+        self.messages.host.operations.raise_(self.messages.changed)
 
     def taken_through(self, record: Recurring, interval: Interval, behind: Place) -> Place:
         """Returns the last of the interval's fires that were taken before its record moved out, and that no checkpoint has passed yet; `behind` where
         there is none.
         """
-        rows = self.plane.slots.of(series_id(record.namespace, record.name))
+        rows = self.messages.slots.of(series_id(record.namespace, record.name))
         taken = (row.place for row in rows if row.fire is not None and row.version == version_of(interval))
         return max([behind, *taken])
 
@@ -169,8 +166,8 @@ class RecurringQueue:
     def _give_up(self, near: _Near) -> None:
         """What waits will never come, and was none."""
         if near.next is not None and near.next.stage in (Stage.READY, Stage.WRITTEN):
-            self.plane.close(near.next, Stage.GONE)  # Its payload may be loaded, or on its way.
-            self.plane.slots.discard(near.next)
+            self.messages.close(near.next, Stage.GONE)  # Its payload may be loaded, or on its way.
+            self.messages.slots.discard(near.next)
 
     # -- what waits ---------------------------------------------------------------------------------------------------
 
@@ -184,26 +181,26 @@ class RecurringQueue:
         fire = near.series.after(behind)
         while fire is not None and fire.skipped:
             self.add(fire, Stage.DONE, Tally(expired=fire.count))
-            self.plane.checkpoints.tell(fire.slot)
+            self.messages.checkpoints.tell(fire.slot)
             first = fire.nominal if fire.covered is None else fire.covered.first
-            not_sent(self.plane.host, fire.ref, "outage", fire.count, first, fire.nominal)
+            not_sent(self.messages.host, fire.ref, "outage", fire.count, first, fire.nominal)
             fire = near.series.after(fire.place)
         if fire is not None:
             near.next = self.add(fire, Stage.WRITTEN if fire.is_bound else Stage.READY)
         if fire is None or self._is_far(fire.slot):
             self._displaced[near.record.ref] = None
         elif fire.is_bound:
-            self.plane.host.operations.start(self._search_on(near.record.ref))
+            self.messages.host.operations.start(self._search_on(near.record.ref))
 
     def _search_on(self, ref: str) -> Operation[None]:
         """Goes on with a search that ended near, and lets others come in between."""
-        yield from self.plane.host.sleep(SEARCH_PAUSE_MS)
+        yield from self.messages.host.sleep(SEARCH_PAUSE_MS)
         near = self._near.get(ref)
         row = None if near is None else near.bound
         if near is not None and row is not None:
-            self.plane.slots.discard(row)
+            self.messages.slots.discard(row)
             self._await_next(near, (row.slot, "", ""))
-            self.plane.host.operations.raise_(self.plane.changed)
+            self.messages.host.operations.raise_(self.messages.changed)
 
     def add(self, fire: Fire, stage: Stage, ended: Tally = NOTHING) -> QueuedMessage:
         """Puts a fire among the rows."""
@@ -211,7 +208,7 @@ class RecurringQueue:
         origin, size = fire.interval.origin, fire.interval.size
         row = QueuedMessage(slot, series, version, origin, FIRST_ATTEMPT, stage, size=size, ended=ended)
         row.fire, row.occurrence = fire, Occurrence(fire.ref, fire.interval.generation, fire.count)
-        is_new = self.plane.slots.add(row)
+        is_new = self.messages.slots.add(row)
         assert is_new  # Else nobody would take it, and nothing would follow on it.
         return row
 
@@ -278,30 +275,30 @@ class RecurringQueue:
 
     def outage_opens(self) -> None:
         """What is overdue waits until it is known which of it are one."""
-        self.plane.slots.late_fires_wait = True
+        self.messages.slots.late_fires_wait = True
 
     def gap_ends(self, instant: int) -> None:
         """What is no more than late waits as well: taken while the gap is written, it would take what follows on it out of it."""
-        self.plane.slots.gap_end = instant
+        self.messages.slots.gap_end = instant
 
     def outage_ends(self, gaps: tuple[Outage, ...]) -> None:
         """What waits is made anew, where it lies in a gap: it stands for all that was missed. But for what a request holds: that may end within the
         gap, and what it opens there counts from then on.
         """
-        if gaps != self.plane.checkpoints.durable.gaps:
-            self.plane.checkpoints.gaps_are(gaps)
+        if gaps != self.messages.checkpoints.durable.gaps:
+            self.messages.checkpoints.gaps_are(gaps)
             for ref, near in self._near.items():
-                if ref not in self.plane.slots.held:
+                if ref not in self.messages.slots.held:
                     self._await_anew(near)
-        self.plane.slots.late_fires_wait, self.plane.slots.gap_end = False, 0
-        self.plane.host.operations.raise_(self.plane.changed)
+        self.messages.slots.late_fires_wait, self.messages.slots.gap_end = False, 0
+        self.messages.host.operations.raise_(self.messages.changed)
 
     def let_go(self, ref: str) -> None:
         """A request holds the schedule no more: what is left of it goes on, by the gaps that there are now."""
-        self.plane.slots.held.discard(ref)
+        self.messages.slots.held.discard(ref)
         if ref in self._near:
             self._await_anew(self._near[ref])
-        self.plane.host.operations.raise_(self.plane.changed)
+        self.messages.host.operations.raise_(self.messages.changed)
 
     def _await_anew(self, near: _Near) -> None:
         if near.series is None:
@@ -312,8 +309,8 @@ class RecurringQueue:
             return
         before = (row.slot, "", "")
         if near.series.after(before) != row.fire:
-            self.plane.close(row, Stage.GONE)
-            self.plane.slots.discard(row)
+            self.messages.close(row, Stage.GONE)
+            self.messages.slots.discard(row)
             self._await_next(near, before)
 
     # -- where records belong -----------------------------------------------------------------------------------------
@@ -321,7 +318,7 @@ class RecurringQueue:
     def keep_placed(self) -> Operation[None]:
         """Has records moved out, or removed, whose last fires are durably done and whose next one is far or never."""
         while True:
-            yield from self.plane.host.sleep(PLACED_CHECK_MS, routine=True)
+            yield from self.messages.host.sleep(PLACED_CHECK_MS, routine=True)
             for ref in list(self._displaced):
                 near = self._near.get(ref)
                 belongs = None if near is None else self.belongs(near.record, near.record.spans())
@@ -332,7 +329,7 @@ class RecurringQueue:
                 elif len(belongs.spans) == 1 and near.next is not None and not self._is_far(near.next.slot):
                     del self._displaced[ref]
                     if near.bound is not None:
-                        self.plane.host.operations.start(self._search_on(ref))
+                        self.messages.host.operations.start(self._search_on(ref))
 
     def belongs(self, record: Recurring, spans: Sequence[Interval]) -> Placement:
         """Returns where a record of these intervals belongs, by what is certainly done."""
@@ -353,7 +350,7 @@ class RecurringQueue:
     @property
     def _far_from(self) -> int:
         """Instant behind which fires are far."""
-        host = self.plane.host
+        host = self.messages.host
         return host.now + host.holding.recurring_near_ms
 
     # -- payloads -----------------------------------------------------------------------------------------------------

@@ -6,13 +6,10 @@ The delivery plane reports each timer row of a next attempt, also one that memor
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from tidegate_core.messages.wire.due_queue import Occurrence, Place
+from tidegate_core.messages.wire.shard_messages import ShardMessages
 from tidegate_core.rows.message import MessageTimer
-
-if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import MessageScheduler
 
 WAITING_MAX = 100_000
 """Next attempts in memory (20 MB), where ten tries of a message last 20 min. Of what is beyond, a receipt does not say that it is withdrawn;
@@ -23,8 +20,8 @@ the tally does.
 class RefusedFires:
     """One per shard. A predecessor's rows that are not loaded yet come with `NextAttempts.learn_all`."""
 
-    def __init__(self, plane: MessageScheduler) -> None:
-        self._plane = plane
+    def __init__(self, messages: ShardMessages) -> None:
+        self._messages = messages
         self._by_ref: dict[str, dict[Place, Occurrence]] = {}
         self._known = 0
 
@@ -49,7 +46,7 @@ class RefusedFires:
         """Their page is loaded: those that memory did not take have ended."""
         for timer in timers:
             if timer.ref is not None:
-                row = self._plane.slots.get(timer.id, timer.version, timer.slot)
+                row = self._messages.slots.get(timer.id, timer.version, timer.slot)
                 if row is None or row.stage.is_closed:
                     self.forget(_place(timer), timer.ref)
 
@@ -58,7 +55,7 @@ class RefusedFires:
         return sum(
             occurrence.covered
             for (_, message_id, version), occurrence in self._by_ref.get(ref, {}).items()
-            if occurrence.generation == generation and not self._plane.guards.cover(message_id, version)
+            if occurrence.generation == generation and not self._messages.fences.cover(message_id, version)
         )
 
 

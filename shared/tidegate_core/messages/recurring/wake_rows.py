@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tidegate_core.engine.operations import Operation
 from tidegate_core.messages.recurring.retry_rows import is_wake_row
 from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
+from tidegate_core.messages.wire.shard_messages import ShardMessages
 from tidegate_core.messages.wire.timer_window import place_of
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.recurring_message import WakeRow
 from tidegate_core.rows.store_operations import Item, Key
-
-if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import MessageScheduler
-
 
 LEFT_AFTER_MS: Final = 120_000
 """After its slot: a row that is taken as it comes near waits for the lane by then, or is dealt with."""
@@ -25,8 +22,9 @@ LEFT_AFTER_MS: Final = 120_000
 class WakeRows:
     """One per shard: the summons that the lane has not come to yet. No checkpoint passes their places before it has."""
 
-    def __init__(self, plane: MessageScheduler) -> None:
-        self._plane = plane
+    def __init__(self, messages: ShardMessages, is_near: Callable[[str], bool]) -> None:
+        self._messages = messages
+        self._is_near = is_near
         self._waiting: dict[Key, tuple[str, QueuedMessage]] = {}
         self._place: Callable[[str, Key | None], None] | None = None
         self._place_alone: Callable[[str, Key], Operation[None]] | None = None
@@ -40,7 +38,7 @@ class WakeRows:
     def learn(self, summons: WakeRow) -> None:
         """The lane has written it."""
         # It may come so late that the window was extended past it; what lies behind is loaded in its turn.
-        if summons.slot <= self._plane.window.taking_through:
+        if summons.slot <= self._messages.window.taking_through:
             self._take(summons)
 
     def take_from(self, items: Sequence[Item]) -> None:
@@ -51,7 +49,7 @@ class WakeRows:
 
     def _take(self, summons: WakeRow) -> None:
         """A far record's time comes near: no checkpoint passes this place before it is in memory."""
-        ref, key = keys.schedule_ref(summons.namespace, summons.name), summons.key(self._plane.shard)
+        ref, key = keys.schedule_ref(summons.namespace, summons.name), summons.key(self._messages.shard)
         self._ask(ref, key, summons.slot)
 
     def _ask(self, ref: str, key: Key, slot: int) -> None:
@@ -60,7 +58,7 @@ class WakeRows:
             return
         _, series, version = place_of(key.sk)
         row = QueuedMessage(slot, series, version, "", 0, Stage.WRITTEN, size=0)
-        if self._plane.slots.add(row) and self._place is not None:
+        if self._messages.slots.add(row) and self._place is not None:
             self._waiting[key] = (ref, row)
             self._place(ref, key)
 
@@ -71,14 +69,14 @@ class WakeRows:
         much was due that the look ahead has not come to yet.
         """
         place = place_of(summons.sk)
-        passed = place <= self._plane.checkpoints.stored or place[0] < self._plane.host.now - LEFT_AFTER_MS
-        return passed and place <= self._plane.window.loaded_through and summons not in self._waiting
+        passed = place <= self._messages.checkpoints.stored or place[0] < self._messages.host.now - LEFT_AFTER_MS
+        return passed and place <= self._messages.window.loaded_through and summons not in self._waiting
 
     def again(self, ref: str, summons: Key) -> None:
         """Asks the lane anew, as of now; not of a record that is in memory, because the move that wrote its row has not been answered."""
-        if self._plane.recurring.is_near(ref):
+        if self._is_near(ref):
             return
-        self._ask(ref, summons, self._plane.checkpoints.slot_for(self._plane.host.now))
+        self._ask(ref, summons, self._messages.checkpoints.slot_for(self._messages.host.now))
 
     def asked_anew(self, summons: Key) -> int | None:
         """Returns the slot from which what the row announces may be sent, which no checkpoint passes before the lane has dealt with it; None where
@@ -92,10 +90,10 @@ class WakeRows:
 
         No checkpoint passes a summons, so the successor would send again what was sent behind it.
         """
-        sent = self._plane.checkpoints.sent_through
+        sent = self._messages.checkpoints.sent_through
         for key, (ref, row) in list(self._waiting.items()):
             if row.place <= sent and self._place_alone is not None:
-                yield from self._plane.host.safely("recurring", ref, self._place_alone(ref, key))
+                yield from self._messages.host.safely("recurring", ref, self._place_alone(ref, key))
                 if key in self._waiting:
                     self.given_up(key)  # The hand-over goes on without it: what was sent behind it would be sent again.
 
@@ -112,4 +110,4 @@ class WakeRows:
     def _close(self, summons: Key) -> None:
         _, row = self._waiting.pop(summons, ("", None))
         if row is not None:
-            self._plane.close(row, Stage.GONE)
+            self._messages.close(row, Stage.GONE)

@@ -8,14 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 from tidegate_core.engine.actor_context import ActorContext, Fenced, InvalidWrite
 from tidegate_core.engine.operations import Operation, Signal
-from tidegate_core.messages.wire.due_queue import EVERYWHERE, NOTHING, NOWHERE, DueQueue, Place, QueuedMessage, end_of
+from tidegate_core.messages.wire.due_queue import (
+    EVERYWHERE,
+    NOTHING,
+    NOWHERE,
+    DueQueue,
+    Place,
+    QueuedMessage,
+    Wanted,
+    end_of,
+)
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Refused
-from tidegate_core.rows.message import Message
 from tidegate_core.rows.outage import Outage
 from tidegate_core.rows.receipt import expiry
 from tidegate_core.rows.store_operations import Item, Put
@@ -30,10 +37,6 @@ TALLY_MS = 120_000
 """How long one tally counts at least: closing it costs three write units more than a checkpoint without."""
 TALLY_DAYS = 90
 """Closed tallies are kept as long as the ledger."""
-
-
-Wanted: TypeAlias = tuple[QueuedMessage, Message]
-"""A row that is to be sent, and its message."""
 
 
 class Checkpoints:

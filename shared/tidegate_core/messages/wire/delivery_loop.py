@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tidegate_core.engine.actor_context import InvalidEffect
 from tidegate_core.engine.operations import Operation
 from tidegate_core.messages.wire.delivery import deliver, put_back
 from tidegate_core.messages.wire.due_queue import EVERYWHERE, Place, QueuedMessage, Stage
-
-if TYPE_CHECKING:
-    from tidegate_core.messages.message_scheduler import MessageScheduler
+from tidegate_core.messages.wire.shard_messages import ShardMessages
 
 FIRED_TOGETHER = 500
 INVALID_PAUSE_MS = 60_000
@@ -20,10 +16,10 @@ GROUPS_UNDER_WAY_MAX = 20
 
 
 class Firing:
-    """One per shard; `plane.changed` wakes it."""
+    """One per shard; `messages.changed` wakes it."""
 
-    def __init__(self, plane: MessageScheduler) -> None:
-        self._plane = plane
+    def __init__(self, messages: ShardMessages) -> None:
+        self._messages = messages
         self._groups = 0
         self._armed = 0
         self.closed = False
@@ -35,24 +31,24 @@ class Firing:
 
     def serve(self) -> Operation[None]:
         """Sends what is due, for good."""
-        plane = self._plane
+        messages = self._messages
         while not self.closed:
-            through = plane.checkpoints.limit()
+            through = messages.checkpoints.limit()
             # What stands in the checkpoint's way goes group by group: after each of them the position may move.
             most = GROUPS_UNDER_WAY_MAX if through == EVERYWHERE else 1
             rows = self._take_due(through) if self._groups < most else []
             if rows:
-                plane.host.operations.start(self._deliver(rows))
+                messages.host.operations.start(self._deliver(rows))
             else:
                 self._wake_at_next_slot()
-                yield plane.changed
+                yield messages.changed
 
     def send_leftovers(self) -> Operation[bool]:
         """Sends what became ready, or was given back, before places that were sent: no checkpoint would pass those.
 
         Returns whether nothing of it is left; False when none of it came to its end any more.
         """
-        while rows := self._take_due(self._plane.checkpoints.sent_through):
+        while rows := self._take_due(self._messages.checkpoints.sent_through):
             yield from self._deliver(rows)
             if not any(row.stage.is_closed for row in rows):
                 return False
@@ -60,33 +56,33 @@ class Firing:
 
     def _take_due(self, through: Place) -> list[QueuedMessage]:
         """Returns a group that is to be delivered; it counts as under way from here on."""
-        plane = self._plane
-        most = plane.checkpoints.most(FIRED_TOGETHER)
-        rows = plane.slots.take_due(plane.host.now, most, through, plane.payloads.room)
+        messages = self._messages
+        most = messages.checkpoints.most(FIRED_TOGETHER)
+        rows = messages.slots.take_due(messages.host.now, most, through, messages.payloads.room)
         self._groups += bool(rows)
         for row in rows:
-            plane.payloads.hold(row)
+            messages.payloads.hold(row)
         if rows:
-            plane.checkpoints.taken()
-        plane.recurring.taken(rows)
+            messages.checkpoints.taken()
+        messages.recurring.taken(rows)
         return rows
 
     def _deliver(self, rows: list[QueuedMessage]) -> Operation[None]:
-        plane = self._plane
+        messages = self._messages
         try:
-            yield from deliver(plane, rows)
+            yield from deliver(messages, rows)
         except InvalidEffect as error:
             # Moved to its next slot, or held back, a row would be one that the store does not take: it keeps its place.
-            plane.host.failed("deliver", f"shard {plane.shard}", error)
-            yield from plane.host.sleep(INVALID_PAUSE_MS)
-            put_back(plane, [row for row in rows if row.stage is Stage.SENDING])
+            messages.host.failed("deliver", f"shard {messages.shard}", error)
+            yield from messages.host.sleep(INVALID_PAUSE_MS)
+            put_back(messages, [row for row in rows if row.stage is Stage.SENDING])
         self._groups -= 1
-        plane.checkpoints.ended(len(rows))
-        plane.host.operations.raise_(plane.changed)
+        messages.checkpoints.ended(len(rows))
+        messages.host.operations.raise_(messages.changed)
 
     def _wake_at_next_slot(self) -> None:
-        host, changed = self._plane.host, self._plane.changed
-        upcoming = self._plane.slots.next_slot()
+        host, changed = self._messages.host, self._messages.changed
+        upcoming = self._messages.slots.next_slot()
         if upcoming is None or upcoming <= host.now:
             return
         # One alarm for what is next: with one for each time that this is asked, n near messages would cost n² wakes.

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias
 
 from tidegate_core.language.requests.message_requests import MAX_PAYLOAD_BYTES
 from tidegate_core.rows import keys
@@ -18,7 +18,13 @@ from tidegate_core.rows.message import Message, MessageTimer
 from tidegate_core.writes.message_delivery import Tally
 
 if TYPE_CHECKING:
-    from tidegate_core.messages.recurring.fire_series import Fire
+    from typing_extensions import TypeVar
+
+    FireT = TypeVar("FireT", default=Any)
+else:
+    from typing import TypeVar
+
+    FireT = TypeVar("FireT")
 
 Place: TypeAlias = tuple[int, str, str]
 """Slot, id, version: the order of the timer rows' sort keys."""
@@ -32,6 +38,7 @@ def end_of(slot: int) -> Place:
 EVERYWHERE: Final = end_of(10**keys.INSTANT_DIGITS)
 NOWHERE: Final[Place] = (-1, "", "")
 NOTHING: Final = Tally()
+CANCELLED: Final = Tally(cancelled=1)
 LATE_MS: Final = 5_000
 """A fire that is later has missed its time; below it a slow store or broker may be all. Far below the grace of an outage."""
 
@@ -74,7 +81,7 @@ class Occurrence(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class QueuedMessage:
+class QueuedMessage(Generic[FireT]):
     """One timer row in memory, or a fire that follows from a schedule and has none.
 
     Attributes:
@@ -107,12 +114,16 @@ class QueuedMessage:
     from_store: bool = False
     ended: Tally = NOTHING
     occurrence: Occurrence | None = None
-    fire: Fire | None = None
+    fire: FireT | None = None
     double: bool = False
 
     @property
     def place(self) -> Place:
         return (self.slot, self.id, self.version)
+
+
+Wanted: TypeAlias = tuple[QueuedMessage, Message]
+"""A row that is to be sent, and its message."""
 
 
 class DueQueue:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from tidegate_core.engine.actor_context import ActorContext, InvalidWrite
@@ -11,11 +11,13 @@ from tidegate_core.messages.wire.due_queue import DueQueue, Place
 from tidegate_core.messages.wire.row_expiry import row_expiry, write
 from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, ReadRange
-from tidegate_core.rows.item_codec import to_item
-from tidegate_core.rows.message import MessageTimer
+from tidegate_core.rows.item_codec import from_item, to_item
+from tidegate_core.rows.message import Message, MessageTimer
 from tidegate_core.rows.store_operations import Delete, Item, Page, Put, RangeRead
 from tidegate_core.writes.message_delivery import Progress
 
+RETRY_LAST_MS = 300_000
+"""Longest pause before the next attempt of a refused message."""
 WINDOW_MS = 60_000
 """How far ahead timer rows are held in memory; extended at half of it."""
 ROWS_MAX = 100_000
@@ -118,3 +120,98 @@ def renew(host: ActorContext, shard: int, timers: Sequence[MessageTimer]) -> Ope
             yield from write(host, "renewed", actions)
         except InvalidWrite as error:
             host.failed("renew", f"shard {shard}", error)  # Served as it is: it may expire meanwhile, as is told.
+
+
+class NextAttempts:
+    """Next attempts of refused messages after the window, which a cancel must not take for sent. One per shard.
+
+    A message row names the first slot of its message, and not the slot of a later attempt. A message that is due and not in
+    memory would look as if it had been sent. Attempts of predecessors are read on first demand: none of them is written
+    after the fence.
+
+    Args:
+        host: Shared parts of the partition actor.
+        shard: 0 to S-1.
+        slots: The rows in memory.
+        window: Rows that it has loaded are not kept here.
+        maybe_sent_through: Instant up to which a predecessor may have sent messages.
+        note_fire: Takes the next attempts of recurring messages: requests for their schedule ask for these, and no cancel does.
+    """
+
+    def __init__(
+        self,
+        host: ActorContext,
+        shard: int,
+        slots: DueQueue,
+        window: Window,
+        maybe_sent_through: int,
+        note_fire: Callable[[MessageTimer], None],
+    ) -> None:
+        self._host = host
+        self._pk = keys.shard_pk(shard)
+        self._slots = slots
+        self._window = window
+        self._maybe_sent_through = maybe_sent_through
+        self._note_fire = note_fire
+        self._known: dict[tuple[str, str], MessageTimer] = {}
+        self._are_read = False
+
+    def of(self, message: Message) -> MessageTimer | None:
+        return self._known.get((message.id, message.version))
+
+    def leave(self, timer: MessageTimer) -> None:
+        """Notes a stored attempt for which memory has no room."""
+        if timer.ref is None:
+            self._known[(timer.id, timer.version)] = timer
+        else:
+            self._note_fire(timer)
+
+    def have_come(self, timers: Iterable[MessageTimer]) -> None:
+        """Forgets the attempts of a page that was loaded: the rows in memory now tell their outcome."""
+        for timer in timers if self._known else ():
+            self._known.pop((timer.id, timer.version), None)
+
+    def learn(self, messages: Iterable[Message]) -> Operation[None]:
+        """Reads the attempts of predecessors if one of the messages may be among them."""
+        if any(map(self._may_wait, messages)):
+            yield from self.learn_all()
+
+    def learn_all(self, between_pages: Callable[[], Operation[None]] | None = None) -> Operation[None]:
+        """Reads the attempts of predecessors, once, while some may lie after the window.
+
+        Args:
+            between_pages: Runs after each page. There may be hundreds, and a caller in the shard writer then yields its turn.
+        """
+        loaded = self._window.loaded_through
+        last = self._maybe_sent_through + RETRY_LAST_MS
+        if self._are_read or loaded[0] > last:
+            return
+        after, high = _key(loaded), f"{keys.MESSAGE_TIMER_PREFIX}{keys.instant_text(last)}#{keys.LAST}"
+        while after < high:
+            page = yield from self._host.read_for_good(
+                ReadRange(RangeRead(self._pk, keys.MESSAGE_TIMER_PREFIX, high, after=after))
+            )
+            assert isinstance(page, Page)
+            self._take(page.items)
+            after = page.next_after or high
+            if between_pages is not None:
+                yield from between_pages()
+        self._are_read = True
+
+    def _may_wait(self, message: Message) -> bool:
+        rows = self._slots.of(message.id)
+        is_in_memory = any(row.version == message.version and not row.double for row in rows)
+        return message.nominal <= self._maybe_sent_through and not is_in_memory
+
+    def _take(self, items: Sequence[Item]) -> None:
+        loaded = self._window.loaded_through
+        for item in items:
+            if int(str(item.get("attempt", 1))) > 1:
+                timer = from_item(MessageTimer, item)
+                if (timer.slot, timer.id, timer.version) > loaded:
+                    self.leave(timer)
+
+
+def _key(place: Place) -> str:
+    slot, message_id, version = place
+    return f"{keys.MESSAGE_TIMER_PREFIX}{keys.instant_text(slot)}#{message_id}#{version}"

@@ -21,10 +21,10 @@ def giving_way_as_it_is_read_ahead(
 ) -> Operation[None]:
     """The next fire of a schedule takes the place of a refused fire as soon as that is read ahead."""
     yield from load(templates, rows)
-    source = templates._plane.recurring
+    source = templates._messages.recurring
     for row in rows:
         if row.stage is Stage.READY and row.message is None and row.occurrence is not None:
-            templates._plane.close(row, Stage.GONE)
+            templates._messages.close(row, Stage.GONE)
             source._await_next(source._near[row.occurrence.ref], row.place)
 
 
@@ -33,9 +33,9 @@ def making_anew_all_that_waits(
     source: RecurringQueue,
     gaps: tuple[Outage, ...],
 ) -> None:
-    held, source.plane.slots.held = source.plane.slots.held, set()
+    held, source.messages.slots.held = source.messages.slots.held, set()
     outage_ends(source, gaps)
-    source.plane.slots.held = held
+    source.messages.slots.held = held
 
 
 RULES_OF_GAPS = (

@@ -23,7 +23,7 @@ def sending_again(ended: EndedFires, series: FireSeries, behind: Place) -> None:
 
 
 def going_on_from_now(_: Any) -> Any:
-    return property(lambda source: max(source.plane.checkpoints.stored, (source.plane.host.now, "~", "")))
+    return property(lambda source: max(source.messages.checkpoints.stored, (source.messages.host.now, "~", "")))
 
 
 def opening_at_the_boundary(

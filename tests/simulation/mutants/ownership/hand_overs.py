@@ -36,7 +36,7 @@ def leaving_them_to_the_first_look(inbox: Inbox) -> Operation[None]:
     for item in (yield from inbox._lane.read_range("I#", "I#~")):
         row = from_item(InboxRow, item)
         if row.kind == "M":
-            inbox._plane._waiting.expect(row.origin)
+            inbox._plane.messages.uncommitted.expect(row.origin)
 
 
 def behind_the_batch(
