@@ -17,9 +17,9 @@ from tidegate_core.messages.one_shot.create_lookup import PendingCreate, Unkept
 from tidegate_core.messages.one_shot.create_writer import send_messages
 from tidegate_core.messages.one_shot.held_messages import HeldMessages
 from tidegate_core.messages.one_shot.inbox_messages import InboxMessages
+from tidegate_core.messages.recurring.ended_fires import sort_out
 from tidegate_core.messages.recurring.recurring_queue import RecurringQueue
-from tidegate_core.messages.recurring.retry_rows import sort_out
-from tidegate_core.messages.wire.delivery_loop import Firing
+from tidegate_core.messages.wire.delivery import Firing
 from tidegate_core.messages.wire.payload_budget import PAYLOADS_AHEAD_MS, PAYLOADS_AHEAD_ROWS_MAX
 from tidegate_core.messages.wire.shard_messages import ShardMessages
 from tidegate_core.messages.wire.timer_window import renew

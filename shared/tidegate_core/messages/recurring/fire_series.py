@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from tidegate_core.language.triggers import TimeTrigger, Trigger
 from tidegate_core.language.triggers.search import STEPS_PER_SEARCH, Next, Search
 from tidegate_core.messages.wire.due_queue import Place
-from tidegate_core.messages.wire.lru_cache import LruCache
+from tidegate_core.messages.wire.payload_budget import LruCache
 from tidegate_core.rows import keys
 from tidegate_core.rows.outage import Outage
 from tidegate_core.rows.recurring_message import Interval, fire_id, series_id

@@ -12,7 +12,7 @@ from tidegate_core.language.definitions.schedule_spec import ScheduleSpec
 from tidegate_core.language.targets.message_body import MessageBody
 from tidegate_core.messages.recurring.fire_series import Fire
 from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
-from tidegate_core.messages.wire.lru_cache import LruCache
+from tidegate_core.messages.wire.payload_budget import LruCache
 from tidegate_core.messages.wire.row_expiry import row_expiry
 from tidegate_core.messages.wire.shard_messages import ShardMessages
 from tidegate_core.rows import keys

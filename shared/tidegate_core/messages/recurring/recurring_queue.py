@@ -10,13 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tidegate_core.engine.operations import Operation
-from tidegate_core.messages.recurring.cancelled_fires import EndedFires
+from tidegate_core.messages.recurring.ended_fires import EndedFires, RefusedFires
 from tidegate_core.messages.recurring.fire_series import Fire, FireSeries, version_of
 from tidegate_core.messages.recurring.message_template import Templates
-from tidegate_core.messages.recurring.record_placement import Placement, belongs_of
-from tidegate_core.messages.recurring.refused_fires import RefusedFires
-from tidegate_core.messages.recurring.retry_rows import is_wake_row
-from tidegate_core.messages.recurring.wake_rows import WakeRows
+from tidegate_core.messages.recurring.wake_rows import Placement, WakeRows, belongs_of, is_wake_row
 from tidegate_core.messages.wire.delivery_retries import RETRY_FIRST_MS
 from tidegate_core.messages.wire.due_queue import NOTHING, Occurrence, Place, QueuedMessage, Stage
 from tidegate_core.messages.wire.message_record import not_sent

@@ -1,19 +1,72 @@
-"""Rows that summon a far record of a recurring message when its time comes near (DESIGN 5)."""
+"""WAKE"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from tidegate_core.engine.operations import Operation
-from tidegate_core.messages.recurring.retry_rows import is_wake_row
-from tidegate_core.messages.wire.due_queue import QueuedMessage, Stage
+from tidegate_core.messages.recurring.fire_series import Fire, FireSeries
+from tidegate_core.messages.wire.due_queue import Place, QueuedMessage, Stage
 from tidegate_core.messages.wire.shard_messages import ShardMessages
 from tidegate_core.messages.wire.timer_window import place_of
 from tidegate_core.rows import keys
 from tidegate_core.rows.item_codec import from_item
-from tidegate_core.rows.recurring_message import WakeRow
+from tidegate_core.rows.recurring_message import SUMMONS, Interval, Recurring, WakeRow
 from tidegate_core.rows.store_operations import Item, Key
+
+
+class Placement(NamedTuple):
+    """Where a record belongs.
+
+    Attributes:
+        spans: What is left of its intervals.
+        first: Fire of the open one that is to come next.
+        is_near: Something of it has to be known at a recovery.
+    """
+
+    spans: list[Interval]
+    first: Fire | None
+    is_near: bool
+
+
+def belongs_of(
+    spans: Sequence[tuple[Interval, FireSeries]],
+    record: Recurring,
+    position: Place,
+    searched: Mapping[int, int],
+    far_from: int,
+) -> Placement:
+    """Returns where a record of these intervals belongs.
+
+    Ended intervals are kept until all of theirs is certainly done, so that a successor counts what this owner has seen and no checkpoint
+    told.
+
+    Args:
+        spans: The intervals, each with its fires.
+        record: As it is now; what its summons says was searched is not searched again.
+        position: What is certainly done.
+        searched: By generation: the slot before which nothing is to be sent, as far as it is known in memory.
+        far_from: Instant behind which a fire is far.
+    """
+    kept = [(span, series) for span, series in spans if span.is_open or _has_more(series, position)]
+    following = [
+        series.after(max(position, _searched(record, span, searched))) for span, series in kept if span.is_open
+    ]
+    first = following[0] if following else None
+    is_near = any(not span.is_open for span, _ in kept) or (first is not None and first.slot <= far_from)
+    return Placement([span for span, _ in kept], first, is_near)
+
+
+def _has_more(series: FireSeries, position: Place) -> bool:
+    return series.after(position) is not None or any(True for _ in series.cancelled(position))
+
+
+def _searched(record: Recurring, interval: Interval, searched: Mapping[int, int]) -> Place:
+    is_of_the_record = any(span.is_open and span.generation == interval.generation for span in record.spans())
+    told = (record.summons or 0) if is_of_the_record else 0
+    return (max(told, searched.get(interval.generation, 0)), "", "")
+
 
 LEFT_AFTER_MS: Final = 120_000
 """After its slot: a row that is taken as it comes near waits for the lane by then, or is dealt with."""
@@ -111,3 +164,8 @@ class WakeRows:
         _, row = self._waiting.pop(summons, ("", None))
         if row is not None:
             self._messages.close(row, Stage.GONE)
+
+
+def is_wake_row(item: Item) -> bool:
+    """Whether a timer row announces a far schedule, and is no message's."""
+    return str(item["sk"]).endswith(f"#{SUMMONS}")

@@ -1,8 +1,10 @@
-"""What of a shard's messages is brought into memory, and when: timer rows a minute ahead, payloads within a budget (DESIGN 5)."""
+"""BUDGET"""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
+from typing import Generic, TypeVar
 
 from tidegate_core.engine.actor_context import ActorContext
 from tidegate_core.engine.operations import Operation
@@ -103,3 +105,42 @@ class Payloads:
     def _hold(self, row: QueuedMessage, size: int) -> None:
         self.bytes_held += size - row.held
         row.held = size
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class LruCache(Generic[K, V]):
+    """What is not kept has to be made anew by whoever asks.
+
+    Args:
+        size_max: Of all values together, in the unit in which `keep` is told their sizes.
+    """
+
+    def __init__(self, size_max: int) -> None:
+        self._size_max = size_max
+        self._values: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self.size = 0
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: K) -> V | None:
+        found = self._values.get(key)
+        if found is None:
+            return None
+        self._values.move_to_end(key)
+        return found[0]
+
+    def keep(self, key: K, value: V, size: int) -> None:
+        """Takes a value in, and drops those that were not asked for the longest; one that alone is too large is not kept."""
+        self._drop(key)
+        self._values[key] = (value, size)
+        self.size += size
+        while self.size > self._size_max:
+            self._drop(next(iter(self._values)))
+
+    def _drop(self, key: K) -> None:
+        dropped = self._values.pop(key, None)
+        self.size -= 0 if dropped is None else dropped[1]

@@ -10,7 +10,7 @@ from tidegate_core.messages.one_shot.create_lookup import Create
 from tidegate_core.messages.wire import shard_messages
 from tidegate_core.rows.message import FIRST_VERSION
 
-TESTS = "unit/tidegate_core/messages/one_shot/test_former_owner_rows.py"
+TESTS = "unit/tidegate_core/messages/wire/test_withheld_rows.py"
 
 
 RULES_OF_LATE_COPIES = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from tests.simulation.mutants.mutant import Mutant, Patch, around, returning
 from tidegate_core.engine.operations import Operation
@@ -21,7 +22,7 @@ def giving_way_as_it_is_read_ahead(
 ) -> Operation[None]:
     """The next fire of a schedule takes the place of a refused fire as soon as that is read ahead."""
     yield from load(templates, rows)
-    source = templates._messages.recurring
+    source = cast(RecurringQueue, templates._messages.recurring)
     for row in rows:
         if row.stage is Stage.READY and row.message is None and row.occurrence is not None:
             templates._messages.close(row, Stage.GONE)

@@ -1,14 +1,15 @@
-"""Fires of recurring messages that a request has ended: nothing of them is sent any more, and each is counted once."""
+"""ENDED"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 from tidegate_core.engine.operations import Operation
 from tidegate_core.messages.recurring.fire_series import Fire, FireSeries
-from tidegate_core.messages.wire.due_queue import NOTHING, Place, QueuedMessage, Stage
+from tidegate_core.messages.recurring.wake_rows import is_wake_row
+from tidegate_core.messages.wire.due_queue import NOTHING, Occurrence, Place, QueuedMessage, Stage
 from tidegate_core.messages.wire.message_record import delivered_as
 from tidegate_core.messages.wire.shard_messages import ShardMessages
 from tidegate_core.messages.wire.timer_window import RETRY_LAST_MS
@@ -16,7 +17,8 @@ from tidegate_core.rows import keys
 from tidegate_core.rows.effects import Items, Read, ReadRange
 from tidegate_core.rows.item_codec import from_item
 from tidegate_core.rows.message import FIRST_VERSION, MessageName, MessageTimer, public_id
-from tidegate_core.rows.store_operations import Page, RangeRead
+from tidegate_core.rows.schedule import ScheduleState
+from tidegate_core.rows.store_operations import Item, Key, Page, RangeRead
 from tidegate_core.writes.message_delivery import Tally
 
 ENDED_MAX = 100_000
@@ -135,3 +137,90 @@ class EndedFires:
             self._add(fire, Stage.GONE, ended)
         elif row.stage.is_closed:
             row.ended = row.ended.plus(ended)
+
+
+WAITING_MAX = 100_000
+"""Next attempts in memory (20 MB), where ten tries of a message last 20 min. Of what is beyond, a receipt does not say that it is withdrawn;
+the tally does.
+"""
+
+
+class RefusedFires:
+    """One per shard. A predecessor's rows that are not loaded yet come with `NextAttempts.learn_all`."""
+
+    def __init__(self, messages: ShardMessages) -> None:
+        self._messages = messages
+        self._by_ref: dict[str, dict[Place, Occurrence]] = {}
+        self._known = 0
+
+    def note(self, timer: MessageTimer) -> None:
+        """The row is in the store; nothing of a message without a schedule is kept."""
+        occurrence = Occurrence.of(timer)
+        if occurrence is None or self._known >= WAITING_MAX:
+            return
+        places = self._by_ref.setdefault(occurrence.ref, {})
+        self._known += _place(timer) not in places
+        places[_place(timer)] = occurrence
+
+    def forget(self, place: Place, ref: str) -> None:
+        """The attempt has come to its end, or has left for a later place."""
+        places = self._by_ref.get(ref, {})
+        if places.pop(place, None) is not None:
+            self._known -= 1
+            if not places:
+                del self._by_ref[ref]
+
+    def have_come(self, timers: Iterable[MessageTimer]) -> None:
+        """Their page is loaded: those that memory did not take have ended."""
+        for timer in timers:
+            if timer.ref is not None:
+                row = self._messages.slots.get(timer.id, timer.version, timer.slot)
+                if row is None or row.stage.is_closed:
+                    self.forget(_place(timer), timer.ref)
+
+    def waiting_of(self, ref: str, generation: int) -> int:
+        """Returns how many occurrences of a schedule's generation wait for another attempt, or are in one."""
+        return sum(
+            occurrence.covered
+            for (_, message_id, version), occurrence in self._by_ref.get(ref, {}).items()
+            if occurrence.generation == generation and not self._messages.fences.cover(message_id, version)
+        )
+
+
+def _place(timer: MessageTimer) -> Place:
+    return (timer.slot, timer.id, timer.version)
+
+
+def sort_out(messages: ShardMessages, items: Sequence[Item]) -> Operation[list[MessageTimer]]:
+    """Takes the summons out of a page, and closes what belongs to a generation that was ended; returns the rest."""
+    timers = [from_item(MessageTimer, item) for item in items if not is_wake_row(item)]
+    wanted = {timer.ref: _state_key(messages.shard, timer.ref) for timer in timers if timer.ref is not None}
+    if not wanted:
+        return timers
+    answer = yield from messages.host.read_for_good(Read(tuple(wanted.values())))
+    assert isinstance(answer, Items)
+    live: list[MessageTimer] = []
+    for timer in timers:
+        if timer.ref is None or _is_live(timer, answer.found.get(wanted[timer.ref])):
+            live.append(timer)
+        elif not messages.is_checkpointed(timer.slot, timer.id, timer.version):
+            _close_loaded(messages, timer)
+    return live
+
+
+def _close_loaded(messages: ShardMessages, timer: MessageTimer) -> None:
+    """It was refused by the broker once, and ended while it waited for its next attempt."""
+    row = QueuedMessage(timer.slot, timer.id, timer.version, timer.origin, timer.attempt, Stage.GONE, from_store=True)
+    row.ended, row.occurrence = Tally(cancelled=timer.covered or 1), Occurrence.of(timer)
+    messages.checkpoints.tell(timer.slot)
+    messages.slots.add(row)
+
+
+def _state_key(shard: int, ref: str) -> Key:
+    namespace, name = ref.split("/", 1)
+    return keys.schedule_state(shard, namespace, name)
+
+
+def _is_live(timer: MessageTimer, state_item: Item | None) -> bool:
+    state = None if state_item is None else from_item(ScheduleState, state_item)
+    return state is not None and state.status == "active" and state.generation == timer.generation
