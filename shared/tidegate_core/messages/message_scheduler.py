@@ -1,8 +1,7 @@
-"""A shard's delivery plane: takes creates and cancels, and sends what is due (DESIGN 5).
+"""Takes creates and cancels of a shard's messages, and delivers the due messages.
 
-Its parts keep their own state: the rows in memory (`slots`), what of the store is among them (`window`), their payloads'
-budget (`payloads`), what is being sent (`Firing`), the delivery position (`checkpoints`), what must not be sent any more
-(`guards`), and the schedules whose fires have no rows (`recurring`).
+The partition actor builds one scheduler per owned shard; ingest, the inbox and the shard actor call it. The scheduler wires
+the parts together and orders recovery, writes and the hand-over. Each part writes its own rows.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from tidegate_core.shard.map_transition import Positions
 from tidegate_core.writes.message_delivery import Progress
 
 CLOCKS_APART_MS = 1_000
-"""Two nodes' clocks deviate by 500 ms each at most (DESIGN 3): the predecessor may have sent what is not due here yet."""
+"""The clocks of two nodes deviate by at most 500 ms each: the predecessor may have sent messages that are not due here."""
 
 
 class MessageScheduler:
@@ -58,25 +57,25 @@ class MessageScheduler:
         self.messages = messages = ShardMessages(
             host, shard, progress, position, former, host.now + CLOCKS_APART_MS, self._load_page
         )
-        self.slots = messages.slots
+        self.queue = messages.queue
         self.window = messages.window
         self.payloads = messages.payloads
         self.checkpoints = messages.checkpoints
         self.elsewhere = messages.elsewhere
         messages.holding = self.holding = HeldMessages(messages)
         messages.recurring = self.recurring = RecurringQueue(messages)
-        messages.inboxed = self.inboxed = InboxMessages(messages, lambda: self._queue(self.inboxed.apply))
+        messages.inboxed = self.inboxed = InboxMessages(messages, lambda: self._add_work(self.inboxed.apply))
         self._work: deque[Callable[[], Operation[None]]] = deque()
         self._work_signal = Signal(f"messages {shard}")
         self._writing = False
         self._firing = Firing(messages)
 
-    # -- life ---------------------------------------------------------------------------------------------------------
+    # -- recovery and hand-over ---------------------------------------------------------------------------------------------------------
 
     def recover(self) -> Operation[None]:
-        """Loads the window behind the delivery position, then serves.
+        """Loads the window after the delivery position, then serves.
 
-        What still lies in the inbox is taken before (`inboxed`): its rows may be there and must wait for it.
+        The caller passes the inbox's messages to `inboxed` first: their rows may be stored and must wait for the inbox rows.
         """
         yield from self.recurring.recover()
         yield from self.window.extend()
@@ -92,15 +91,14 @@ class MessageScheduler:
             self.host.operations.start(operation)
 
     def stop_sending(self) -> None:
-        """From here on nothing goes out but what stands before places that were sent: what else is due is the successor's."""
+        """Stops deliveries, except of rows before places that were sent. All other due messages are left to the successor."""
         self._firing.closed = self.checkpoints.closed = True
 
     def drain(self) -> Operation[None]:
-        """Stops firing, waits for what is under way, writes the checkpoint: an orderly hand-over repeats nothing. All that lies before what was
-        sent is loaded by now (`waits_for_the_log`).
+        """Stops deliveries, waits for those in progress, and writes the checkpoint: an orderly hand-over repeats nothing.
 
-        What the broker does not acknowledge is sent until it does, while something behind it was delivered; whoever waits for
-        the hand-over may cut it.
+        The caller has waited until `waits_for_the_log` is false, so all rows before a sent place are loaded. A message without
+        acknowledgement is sent again while a later message was delivered. The caller may cut the hand-over.
         """
         self.messages.is_draining = True
         self.stop_sending()
@@ -108,62 +106,68 @@ class MessageScheduler:
         self.window.closed = True
         yield from self.recurring.summoned.bring_near()
         while not (yield from self._firing.send_leftovers()) or self._holds_fires_up():
-            # What lies before those that are left, for after a cut. Only the last one may stay where it is.
+            # After a cut, this checkpoint covers the rows before those that are left. Only the last write may keep the position.
             yield from self.checkpoints.write()
-            if not self.slots.has_delivered:
+            if not self.queue.has_delivered:
                 break
             yield from self.host.wait_while(self._holds_fires_up)
         yield from self.checkpoints.write(last=True)
 
     def _holds_fires_up(self) -> bool:
-        """Whether fires before what was sent may go out, or have ended, only behind something that is under way: a request in the lane,
-        which may hold a schedule by now, or the fact of an outage.
+        """Returns whether fires before a sent place wait for work in progress.
+
+        That is a request in the shard writer, which may hold a schedule, or the write of an outage.
         """
-        return self.slots.holds_position or self.slots.late_fires_wait
+        return self.queue.holds_position or self.queue.late_fires_wait
 
     def _is_still(self) -> bool:
         under_way = self._writing or self.checkpoints.is_writing or self._holds_fires_up() or self._is_held_up()
         return self._firing.is_idle and not under_way
 
     def _is_held_up(self) -> bool:
-        """Whether what is left to be done keeps the position from passing what was sent: rows wait for it that lie before that."""
+        """Returns whether queued work keeps the position from passing a sent place: rows before that place wait for the work."""
         return bool(self._work) and any(self.messages.uncommitted.before(self.checkpoints.sent_through))
 
     @property
     def waits_for_the_log(self) -> bool:
-        """Whether the position cannot pass what was sent before creates are read again that a predecessor wrote rows of; such rows may also
-        be among those that are loaded yet.
+        """Returns whether the position can pass a sent place only after more creates of the log are read.
+
+        A predecessor wrote rows of these creates. Such rows may also be in pages that are still to be loaded.
         """
         waiting = self.messages.uncommitted.before(self.checkpoints.sent_through)
         return self._is_sent_ahead() or any(row.from_store and isinstance(row.waits_for, int) for row in waiting)
 
     def _is_sent_ahead(self) -> bool:
-        """Whether the position cannot pass all that was sent before the window is extended: that is being done."""
+        """Returns whether a sent place lies after the window, which is being extended: until then the position cannot pass it."""
         return self.window.loaded_through < self.checkpoints.sent_through
 
-    # -- work from outside --------------------------------------------------------------------------------------------
+    # -- creates and cancels --------------------------------------------------------------------------------------------
 
     def send(self, creates: Sequence[PendingCreate], done: Callable[[Sequence[Unkept]], None]) -> None:
-        """Writes creates; calls back when they and their receipts are durable, and their position may pass, with those of
-        them that are dead letters instead.
+        """Writes creates, and calls back once they and their receipts are durable and the log position may pass them.
+
+        The callback gets the creates that the store does not take: they become dead letters.
         """
-        self._queue(lambda: self._send(creates, done))
+        self._add_work(lambda: self._send(creates, done))
 
     def _send(self, creates: Sequence[PendingCreate], done: Callable[[Sequence[Unkept]], None]) -> Operation[None]:
         done((yield from send_messages(self.messages, creates, self.inboxed.depends_on_log)))
 
     def position_is(self, next_offset: int) -> None:
-        """The own position is durable up to here: creates below it may fire."""
+        """Notes the durable position of the owner's requests topic partition: creates below it may be delivered."""
         self.messages.uncommitted.position_is(next_offset)
         self.inboxed.position_moved()
         self.host.operations.raise_(self.messages.changed)
 
-    def _queue(self, work: Callable[[], Operation[None]]) -> None:
+    def _add_work(self, work: Callable[[], Operation[None]]) -> None:
         self._work.append(work)
         self.host.operations.raise_(self._work_signal)
 
     def _write_in_turn(self) -> Operation[None]:
-        """One send or cancel at a time, in order of arrival: two of one message never overlap. Amid a hand-over only while they hold it up."""
+        """Writes one batch at a time, in order of arrival, so two writes of one message never overlap.
+
+        During a hand-over it writes only batches that hold up the delivery position.
+        """
         while True:
             if not self._work or (self.messages.is_draining and not self._is_held_up()):
                 yield self._work_signal
@@ -172,14 +176,14 @@ class MessageScheduler:
             try:
                 yield from self._work.popleft()()
             except InvalidWrite as error:
-                # What is applied and cannot leave the inbox: its messages wait, for the next owner at the latest.
+                # The batch is applied and its inbox rows stay: their messages wait, at the latest for the next owner.
                 self.host.failed("inboxed", f"shard {self.shard}", error)
             self._writing = False
 
-    # -- rows in memory -----------------------------------------------------------------------------------------------
+    # -- loading ------------------------------------------------------------------------------------------------------
 
     def _load_page(self, items: Sequence[Item]) -> Operation[None]:
-        """Guards are read now, consistently, and never while firing (DESIGN 5)."""
+        """Adds the rows of one page. Fences are read here, consistently, and never during a delivery."""
         messages = self.messages
         self.recurring.summoned.take_from(items)
         read = yield from sort_out(messages, items)
@@ -193,7 +197,7 @@ class MessageScheduler:
         ]
         live = yield from self.holding.without_held(live)
         yield from renew(self.host, self.shard, live)
-        # Cancels that were applied since the guards were asked for are known in memory.
+        # Memory knows the cancels that were applied since the fences were read.
         for timer in live:
             if not messages.fences.cover(timer.id, timer.version):
                 messages.add_loaded_row(timer)
@@ -201,12 +205,10 @@ class MessageScheduler:
         self.recurring.refused.have_come(from_item(MessageTimer, item) for item in items if "ref" in item)
         self.host.operations.raise_(self.messages.changed)
 
-    # -- payloads -----------------------------------------------------------------------------------------------------
-
     def _load_payloads_ahead(self) -> Operation[None]:
         while not self.messages.is_draining:
             horizon = self.host.now + PAYLOADS_AHEAD_MS
-            rows = self.slots.unloaded(horizon, PAYLOADS_AHEAD_ROWS_MAX, self.payloads.room_ahead)
+            rows = self.queue.unloaded(horizon, PAYLOADS_AHEAD_ROWS_MAX, self.payloads.room_ahead)
             if rows:
                 yield from self.messages.load_payloads(rows)
             else:

@@ -1,4 +1,7 @@
-"""Guards of messages: what a cancel or a replacement covers is not delivered by anybody (DESIGN 5, I7)."""
+"""Raises message fences and withdraws the covered versions: no owner delivers a version below its fence (invariant I7).
+
+Cancels and replacements call this module. It writes fence rows; the callers remove timer rows.
+"""
 
 from __future__ import annotations
 
@@ -18,34 +21,34 @@ from tidegate_core.rows.store_operations import Page, RangeRead
 from tidegate_core.writes.message_delivery import raise_fence, refuse_version
 
 REFUSED_MAX = 100
-"""Versions of one key that a guard covers one by one (6 KB); each took a repeat of a request and a take-over in between."""
+"""Versions that one fence refuses one by one (6 KB). Each needs a repeated request and a take-over between the records."""
 VERSIONS_MAX = 200
-"""Versions of one key that are looked at; older ones are far in the past."""
+"""Versions of one key that are read; older versions are far in the past."""
 
 
-def versions_of(messages: ShardMessages, message_id: str, guard: MessageFence | None) -> Operation[list[Message]]:
-    """Returns the newest versions of a message, newest first; rows of a refused one may come late, and are none."""
+def versions_of(messages: ShardMessages, message_id: str, fence: MessageFence | None) -> Operation[list[Message]]:
+    """Returns the newest versions of a message, newest first. Late rows of a refused version are left out."""
     low, high = f"{keys.MESSAGE_PREFIX}{message_id}#", f"{keys.MESSAGE_PREFIX}{message_id}#{keys.LAST}"
     found: list[Message] = []
     after: str | None = None
     while True:
-        # Page by page: four payloads of the largest size fill one.
+        # Read in pages: four payloads of the largest size fill one.
         wanted = RangeRead(keys.shard_pk(messages.shard), low, high, VERSIONS_MAX, after, newest_first=True)
         page = yield from messages.host.read_for_good(ReadRange(wanted))
         assert isinstance(page, Page)
         found.extend(
-            each for each in (from_item(Message, item) for item in page.items) if counts(messages, each, guard)
+            each for each in (from_item(Message, item) for item in page.items) if counts(messages, each, fence)
         )
         after = page.next_after
         if after is None or len(found) >= VERSIONS_MAX:
             return found
 
 
-def counts(messages: ShardMessages, version: Message, guard: MessageFence | None) -> bool:
-    """Whether a version is one, and not what a former owner wrote of a record that is gone, or was refused for another one."""
+def counts(messages: ShardMessages, version: Message, fence: MessageFence | None) -> bool:
+    """Returns whether a version counts: its record is not lost, and the version was not refused."""
     if messages.elsewhere.is_gone(version.origin) or messages.inboxed.is_refused_for_now(version):
         return False
-    return guard is None or version.version not in guard.refused
+    return fence is None or version.version not in fence.refused
 
 
 def raise_to(
@@ -58,16 +61,16 @@ def raise_to(
     through: int | None = None,
     late: frozenset[str] = frozenset(),
 ) -> Operation[Committed | Refused]:
-    """Raises a guard, in the store first; refused where one as high is there already, which holds then.
+    """Raises a fence in the store, then in memory. If an equal or higher fence is stored, the write is refused and that one holds.
 
     Args:
         messages: The shard's messages.
-        message_id: What it guards.
+        message_id: Message of the fence.
         live_from: Versions below this are covered.
-        before: The guard as it was read.
-        covered: Versions that are known to be covered; the guard outlives their rows.
-        request_id: Of the replacement, or of the cancel behind its mark.
-        through: Latest slot of what a cancel covers.
+        before: The fence as it was read.
+        covered: Versions that are known to be covered; the fence outlives their rows.
+        request_id: Id of the replacement; or the mark of cancels and the id of the cancel.
+        through: Latest slot that a cancel covers.
         late: Versions for which a cancel comes too late.
 
     Raises:
@@ -76,7 +79,7 @@ def raise_to(
     covered = list(covered)
     yield from messages.next_attempts.learn(covered)
     is_kept = before is not None and len(before.refused) > 0
-    guard = MessageFence(
+    fence = MessageFence(
         id=message_id,
         live_from=live_from,
         expires_at=None if is_kept else fence_expiry(messages.host.now, before, covered),
@@ -86,25 +89,25 @@ def raise_to(
         late=late,
     )
     epoch = messages.checkpoints.durable.epoch
-    messages.fences.begin(guard, before)
+    messages.fences.begin(fence, before)
     try:
-        verdict = yield from messages.commit(raise_fence(messages.shard, epoch, guard, messages.host.token()))
+        verdict = yield from messages.commit(raise_fence(messages.shard, epoch, fence, messages.host.token()))
         found = verdict.failed[0][1] if isinstance(verdict, Refused) else None
-        messages.fences.remember(guard if found is None else from_item(MessageFence, found))
+        messages.fences.remember(fence if found is None else from_item(MessageFence, found))
     finally:
         messages.fences.end()
     return verdict
 
 
 def fence_version(
-    messages: ShardMessages, message_id: str, version: str, guard: MessageFence | None
+    messages: ShardMessages, message_id: str, version: str, fence: MessageFence | None
 ) -> Operation[None]:
-    """Has a guard cover this one version, whatever a former owner wrote of it and whenever that comes.
+    """Refuses one version for good, also rows of it that a former owner writes late.
 
     Raises:
         Fenced: Another owner holds the shard.
     """
-    known = frozenset() if guard is None else guard.refused
+    known = frozenset() if fence is None else fence.refused
     if version in known:
         return
     if len(known) >= REFUSED_MAX:
@@ -115,20 +118,20 @@ def fence_version(
     messages.fences.remember(MessageFence(id=message_id, refused=frozenset({version})))
 
 
-def raised_over(guard: MessageFence | None, live_from: str) -> str:
-    """Returns where the guard stood before it was raised to this, be that done already by whoever crashed then."""
-    if guard is None:
+def raised_over(fence: MessageFence | None, live_from: str) -> str:
+    """Returns the fence's value before it was raised to `live_from`, also when a crashed try has raised it."""
+    if fence is None:
         return ""
-    return guard.before if guard.live_from == live_from else guard.live_from
+    return fence.before if fence.live_from == live_from else fence.live_from
 
 
 class WithdrawalResult(NamedTuple):
-    """What a message came to at the moment at which its guard was known in memory.
+    """State of a version at the moment at which memory knows its fence.
 
     Attributes:
-        taken_back: Whether it was taken out of memory unsent; None = it was not there, or has left it for a later place.
-        maybe_sent: Where it was not there, whether somebody may have sent it: it is passed by the checkpoint, or its guard kept
-            it from being loaded after a predecessor, who may have sent it, had raised that.
+        taken_back: Whether it was removed from memory unsent; None if it was not in memory, or has moved to a later slot.
+        maybe_sent: If it was not in memory, whether an owner may have sent it. Either a checkpoint passes it, or a predecessor,
+            who may have sent it, raised the fence that kept it from being loaded.
     """
 
     taken_back: bool | None
@@ -136,18 +139,18 @@ class WithdrawalResult(NamedTuple):
 
 
 def is_too_late(messages: ShardMessages, message: Message, held: bool | None) -> bool:
-    """Whether a message was sent, or may have been: it is with the broker's client, say, or was there without an answer.
+    """Returns whether a version was sent, or may have been: for example, the broker's client has it or got no answer for it.
 
-    Asked while nothing of it is handed over (`DueQueue.asked_back`), so that what is unsent stays so until its guard is raised.
+    The caller has set `DueQueue.being_cancelled`, so an unsent version stays unsent until its fence is raised.
 
     Args:
         messages: The shard's messages.
         message: A version that a cancel is about.
-        held: Where it is held back, or on its way there or back, whether somebody may have sent it before.
+        held: If it is held or in a move, whether an owner may have sent it before; else None.
     """
     if held is not None:
         return held
-    rows = [row for row in messages.slots.of(message.id) if row.version == message.version and not row.double]
+    rows = [row for row in messages.queue.of(message.id) if row.version == message.version and not row.double]
     present = [row for row in rows if row.stage is not Stage.GONE]
     if present:
         return any(row.stage is Stage.DONE or row.handed or row.maybe_sent for row in present)
@@ -161,16 +164,16 @@ def is_too_late(messages: ShardMessages, message: Message, held: bool | None) ->
 
 
 def remove_from_queue(messages: ShardMessages, message: Message) -> WithdrawalResult:
-    """Takes a version that a guard covers now out of memory: what is not on its way in this very step will never be."""
-    rows = [row for row in messages.slots.of(message.id) if row.version == message.version and not row.double]
+    """Removes a version that a fence covers from memory: if it is not in delivery in this step, it is never sent."""
+    rows = [row for row in messages.queue.of(message.id) if row.version == message.version and not row.double]
     if rows and all(row.stage is Stage.GONE for row in rows):
-        # The broker refused it, and memory had no room for its next attempt: nobody withdraws and counts what is not there. What is
-        # held back is asked for apart.
+        # The broker refused the message, and memory had no room for its next attempt: no row is left to withdraw and count. The
+        # caller asks for held messages separately.
         return WithdrawalResult(None, any(row.maybe_sent for row in rows))
     waiting = None if rows else messages.next_attempts.of(message)
     if waiting is not None:
         return WithdrawalResult(None, bool(waiting.maybe_sent) or waiting.slot <= messages.maybe_sent_through)
-    # Each of them, also behind one that is too late.
+    # All rows are withdrawn, also those after a row that is too late.
     taken_back = [_take_back_row(messages, row) for row in rows]
     return WithdrawalResult(
         all(taken_back) if rows else None,
@@ -179,11 +182,11 @@ def remove_from_queue(messages: ShardMessages, message: Message) -> WithdrawalRe
 
 
 def _is_passed(messages: ShardMessages, message: Message) -> bool:
-    """Whether a checkpoint may cover what was sent of a version that is not in memory.
+    """Returns whether a checkpoint may cover a delivery of a version that is not in memory.
 
-    A former owner, frozen while it made the rows of a create that was overdue, may have put them at another slot, behind all that was
-    sent since. It had read the record before this owner came. The slot of a younger one is this owner's own, and where no checkpoint
-    covers it, it lies beyond what is loaded: after the store was away for long, that is behind.
+    A former owner may have frozen while it wrote the rows of an overdue create, and may have put them at a later slot, after all
+    deliveries since. It had read the record before this owner started. This owner chose the slot of a younger record. If no
+    checkpoint covers that slot, it lies after the loaded window; after a long silence of the store, it may be in the past.
     """
     if not messages.is_checkpointed(message.nominal, message.id, message.version):
         return False
@@ -191,22 +194,22 @@ def _is_passed(messages: ShardMessages, message: Message) -> bool:
     return of_before or messages.is_checkpointed(message.slot, message.id, message.version)
 
 
-def withdraw(messages: ShardMessages, message: Message, fate: WithdrawalResult, *, counted: bool) -> bool:
-    """Says whether a message that is not held back was taken back; False when it was sent, or may have been.
+def withdraw(messages: ShardMessages, message: Message, result: WithdrawalResult, *, counted: bool) -> bool:
+    """Returns whether a version that is not held was withdrawn; False when it was sent, or may have been.
 
     Args:
         messages: The shard's messages.
-        message: A version that a guard covers.
-        fate: Of the moment at which the guard was known here.
-        counted: Another guard covered it before, so that it is in the tally.
+        message: A version that a fence covers.
+        result: Result of `remove_from_queue` when memory knew the fence.
+        counted: An earlier fence covered the version, so the tally includes it.
     """
-    # It may have been let go since then.
-    taken_back = remove_from_queue(messages, message).taken_back if fate.taken_back is None else fate.taken_back
+    # It may have been released since then.
+    taken_back = remove_from_queue(messages, message).taken_back if result.taken_back is None else result.taken_back
     if taken_back is not None:
         return taken_back
-    if not fate.maybe_sent and not counted:
+    if not result.maybe_sent and not counted:
         messages.checkpoints.count(CANCELLED)
-    return not fate.maybe_sent
+    return not result.maybe_sent
 
 
 def _take_back_row(messages: ShardMessages, row: QueuedMessage) -> bool:
@@ -214,5 +217,5 @@ def _take_back_row(messages: ShardMessages, row: QueuedMessage) -> bool:
         return False
     if row.stage in (Stage.READY, Stage.WRITTEN, Stage.WRITING):
         messages.withdraw(row)
-    # One that is being sent, and was not handed over: whoever is about to do so looks at the guard in the same step.
+    # A delivery in progress checks the fence in the step in which it produces, so this row is not sent.
     return not row.maybe_sent

@@ -1,4 +1,9 @@
-"""ENDED"""
+"""Fires of recurring messages that end without a delivery, or that the broker has refused.
+
+A request ends all fires of a schedule's generation: they are never sent, and each is counted once. A refused fire has rows until
+its next attempt; a request that ends the schedule reports how many of these it withdraws. The recurring queue and the scheduler
+call this module. It writes nothing: checkpoints store the counts.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +27,17 @@ from tidegate_core.rows.store_operations import Item, Key, Page, RangeRead
 from tidegate_core.writes.message_delivery import Tally
 
 ENDED_MAX = 100_000
-"""Schedules in memory whose earlier generations this owner has ended, the latest ones (10 MB): rows of longer ago are gone."""
+"""Schedules in memory whose generations this owner has ended, the latest ones (10 MB). Rows of older ones are gone."""
 
 
 class Adds(Protocol):
-    """Puts a fire among the rows."""
+    """Adds a fire to the queue."""
 
     def __call__(self, fire: Fire, stage: Stage, ended: Tally) -> QueuedMessage: ...
 
 
 class EndedFires:
-    """One per shard."""
+    """Generations that were ended, and the counts of their fires. One per shard."""
 
     def __init__(self, messages: ShardMessages, add: Adds) -> None:
         self._messages = messages
@@ -41,7 +46,7 @@ class EndedFires:
         self._moved: frozenset[tuple[str, str]] = frozenset()
 
     def read_moved(self, ended: Sequence[FireSeries], position: Place) -> Operation[None]:
-        """Learns which of the fires of ended intervals the broker refused: their rows count what became of them."""
+        """Finds the fires of ended intervals that the broker refused: their rows count the outcome."""
         fires = [fire for series in ended for fire in (*series.behind(position), *series.cancelled(position))]
         if not fires:
             return
@@ -53,7 +58,7 @@ class EndedFires:
         for fire in fires:
             row = answer.found.get(places[fire.message_id])
             if row is not None:
-                # An `at` that was made anew, and refused as well, has its message row where the former one had its own.
+                # Two generations may fire the same `at`. If both were refused, they share one message row.
                 (moved if row["origin"] == fire.interval.origin else unclear).append(fire)
         if unclear:
             waiting = yield from self._waiting_since(position)
@@ -61,7 +66,7 @@ class EndedFires:
         self._moved = frozenset((fire.message_id, fire.interval.origin) for fire in moved)
 
     def _waiting_since(self, position: Place) -> Operation[AbstractSet[tuple[str, int]]]:
-        """Returns message and generation of each fire that has a timer row behind the position, as far ahead as a refused one may have it."""
+        """Returns message and generation of each fire with a timer row after the position, up to the latest slot of a next attempt."""
         host, found = self._messages.host, set[tuple[str, int]]()
         after = f"{keys.MESSAGE_TIMER_PREFIX}{keys.instant_text(position[0])}"
         high = f"{keys.MESSAGE_TIMER_PREFIX}{keys.instant_text(host.now + 2 * RETRY_LAST_MS)}#{keys.LAST}"
@@ -77,29 +82,29 @@ class EndedFires:
             after = page.next_after
 
     def forget_moved(self) -> None:
-        """Recovery has counted them; from now on their rows do."""
+        """Ends the recovery: from now on the rows of refused fires count their outcomes."""
         self._moved = frozenset()
 
     def end(self, ref: str, generation: int) -> None:
-        """Nothing of this generation, or of earlier ones, is sent any more, wherever it is."""
+        """Ends this generation and all earlier ones: none of their fires is sent any more."""
         self._generations[ref] = max(generation, self._generations.pop(ref, -1))
         if len(self._generations) > ENDED_MAX:
             del self._generations[next(iter(self._generations))]
 
     def cover(self, row: QueuedMessage) -> bool:
-        """Whether the row is of a generation that was ended."""
+        """Returns whether the row belongs to an ended generation."""
         return row.occurrence is not None and row.occurrence.generation <= self._generations.get(row.occurrence.ref, -1)
 
     def withdraw(self, row: QueuedMessage) -> None:
-        """The row will not be sent; counted by the checkpoint that passes it, so that a successor counts it, or nobody."""
+        """Closes a row as cancelled. The checkpoint that passes it counts it; if none does, a successor counts it."""
         self._messages.close(row, Stage.GONE, Tally(cancelled=1 if row.occurrence is None else row.occurrence.covered))
-        self._messages.checkpoints.tell(row.slot)
+        self._messages.checkpoints.note_unsent(row.slot)
 
     def cut(self, series: FireSeries, waiting: QueuedMessage | None) -> None:
-        """A request has ended the interval: what waits is cancelled, and all that was due behind it.
+        """Cancels the waiting fire of an ended interval, and all due fires after it.
 
-        In one piece, 8 µs for each, because the row that tells of them has to be there before a checkpoint can pass them. They
-        are what was due and not sent when the request came: a few, but for a broker that was away meanwhile.
+        It runs in one step, 8 µs per fire: the row with their count must be in the queue before a checkpoint can pass them.
+        They were due and unsent when the request came; there are few, unless the broker was away.
         """
         if waiting is None or waiting.stage.is_closed:
             return
@@ -111,9 +116,9 @@ class EndedFires:
             self._close_at(last, ended)
 
     def count(self, series: FireSeries, behind: Place) -> None:
-        """A predecessor saw all of this come to its end, and fell before a checkpoint told: it is counted, not sent again.
+        """Counts fires of an ended interval that a predecessor completed after its last checkpoint; they are not sent again.
 
-        In one piece, as `cut`: it is what was acknowledged since the last checkpoint, and what was due then.
+        It runs in one step, as `cut` does: the fires were acknowledged after the last checkpoint, or were due then.
         """
         last, ended = None, NOTHING
         for fire in series.behind(behind):
@@ -122,7 +127,7 @@ class EndedFires:
             tally = Tally(expired=fire.count) if fire.skipped else delivered
             last, ended = fire, ended.plus(self._unless_moved(fire, tally))
         for fire in series.cancelled(behind):
-            # One that the broker refused may have got its rows after the request that ended it had found it on the wire.
+            # The broker may have refused a fire after the ending request had found it in delivery: its rows then count it.
             last, ended = fire, ended.plus(self._unless_moved(fire, Tally(cancelled=fire.count)))
         if last is not None:
             self._close_at(last, ended)
@@ -131,8 +136,8 @@ class EndedFires:
         return NOTHING if (fire.message_id, fire.interval.origin) in self._moved else tally
 
     def _close_at(self, fire: Fire, ended: Tally) -> None:
-        row = self._messages.slots.get(fire.place[1], fire.place[2], fire.slot)
-        self._messages.checkpoints.tell(fire.slot)
+        row = self._messages.queue.get(fire.place[1], fire.place[2], fire.slot)
+        self._messages.checkpoints.note_unsent(fire.slot)
         if row is None:
             self._add(fire, Stage.GONE, ended)
         elif row.stage.is_closed:
@@ -140,13 +145,13 @@ class EndedFires:
 
 
 WAITING_MAX = 100_000
-"""Next attempts in memory (20 MB), where ten tries of a message last 20 min. Of what is beyond, a receipt does not say that it is withdrawn;
+"""Next attempts in memory (20 MB); ten attempts of a message last 20 min. A receipt does not count attempts beyond this limit;
 the tally does.
 """
 
 
 class RefusedFires:
-    """One per shard. A predecessor's rows that are not loaded yet come with `NextAttempts.learn_all`."""
+    """Next attempts of refused fires. One per shard. `NextAttempts.learn_all` adds a predecessor's rows that are not loaded."""
 
     def __init__(self, messages: ShardMessages) -> None:
         self._messages = messages
@@ -154,7 +159,7 @@ class RefusedFires:
         self._known = 0
 
     def note(self, timer: MessageTimer) -> None:
-        """The row is in the store; nothing of a message without a schedule is kept."""
+        """Notes a stored row of a next attempt; rows of one-shot messages are ignored."""
         occurrence = Occurrence.of(timer)
         if occurrence is None or self._known >= WAITING_MAX:
             return
@@ -163,7 +168,7 @@ class RefusedFires:
         places[_place(timer)] = occurrence
 
     def forget(self, place: Place, ref: str) -> None:
-        """The attempt has come to its end, or has left for a later place."""
+        """Notes that the attempt has ended or moved to a later slot."""
         places = self._by_ref.get(ref, {})
         if places.pop(place, None) is not None:
             self._known -= 1
@@ -171,15 +176,15 @@ class RefusedFires:
                 del self._by_ref[ref]
 
     def have_come(self, timers: Iterable[MessageTimer]) -> None:
-        """Their page is loaded: those that memory did not take have ended."""
+        """Forgets the attempts of a loaded page that memory did not take: they have ended."""
         for timer in timers:
             if timer.ref is not None:
-                row = self._messages.slots.get(timer.id, timer.version, timer.slot)
+                row = self._messages.queue.get(timer.id, timer.version, timer.slot)
                 if row is None or row.stage.is_closed:
                     self.forget(_place(timer), timer.ref)
 
     def waiting_of(self, ref: str, generation: int) -> int:
-        """Returns how many occurrences of a schedule's generation wait for another attempt, or are in one."""
+        """Returns how many occurrences of a schedule's generation wait for an attempt or are in one."""
         return sum(
             occurrence.covered
             for (_, message_id, version), occurrence in self._by_ref.get(ref, {}).items()
@@ -192,7 +197,7 @@ def _place(timer: MessageTimer) -> Place:
 
 
 def sort_out(messages: ShardMessages, items: Sequence[Item]) -> Operation[list[MessageTimer]]:
-    """Takes the summons out of a page, and closes what belongs to a generation that was ended; returns the rest."""
+    """Returns the timer rows of messages in a page, except refused fires of ended generations, which it closes."""
     timers = [from_item(MessageTimer, item) for item in items if not is_wake_row(item)]
     wanted = {timer.ref: _state_key(messages.shard, timer.ref) for timer in timers if timer.ref is not None}
     if not wanted:
@@ -209,11 +214,11 @@ def sort_out(messages: ShardMessages, items: Sequence[Item]) -> Operation[list[M
 
 
 def _close_loaded(messages: ShardMessages, timer: MessageTimer) -> None:
-    """It was refused by the broker once, and ended while it waited for its next attempt."""
+    """Counts a refused fire as cancelled: its generation ended while it waited for its next attempt."""
     row = QueuedMessage(timer.slot, timer.id, timer.version, timer.origin, timer.attempt, Stage.GONE, from_store=True)
     row.ended, row.occurrence = Tally(cancelled=timer.covered or 1), Occurrence.of(timer)
-    messages.checkpoints.tell(timer.slot)
-    messages.slots.add(row)
+    messages.checkpoints.note_unsent(timer.slot)
+    messages.queue.add(row)
 
 
 def _state_key(shard: int, ref: str) -> Key:

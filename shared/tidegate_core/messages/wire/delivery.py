@@ -1,4 +1,13 @@
-"""DELIVERY"""
+"""Takes groups of due messages, produces them, and records the outcome of each message.
+
+The scheduler starts `Firing.serve`; a hand-over calls `Firing.send_leftovers`. Nothing here writes a row: refused messages move
+by `delivery_retries`, held messages by `one_shot.held_messages`.
+
+Order: the messages of a group go to the broker's client by (deliver_at, sequence). So messages of one message key that are due
+together arrive in that order. The order between groups is loose. Messages of one instant that exceed a group are split by id; a
+later group may overtake a group that still reads payloads; and a message that the broker refused or did not acknowledge is sent
+again later.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +24,14 @@ from tidegate_core.rows.message import Message
 from tidegate_core.writes.message_delivery import Tally
 
 PAUSE_MS = 200
-"""Pause of a group after the guard lapsed or the broker did not answer."""
+"""Pause of a group after the membership lease lapsed or the broker did not answer."""
 
 
 def deliver(messages: ShardMessages, rows: Sequence[QueuedMessage]) -> Operation[None]:
-    """Delivers a group; each row ends as DONE, GONE (withdrawn, held back, or moved to another slot) or READY again."""
+    """Delivers a group. Each row ends as DONE, as GONE (withdrawn, held or moved to another slot), or is READY again."""
     yield from messages.load_payloads(rows)
     wanted, covered = messages.holding.split_held(_in_order(messages, _without_held(messages, rows)))
-    wanted, too_many = messages.checkpoints.parted(wanted)
+    wanted, too_many = messages.checkpoints.split_at_bound(wanted)
     put_back(messages, [row for row, _ in too_many])
     for row, _ in wanted:
         row.handed = True
@@ -41,7 +50,7 @@ def deliver(messages: ShardMessages, rows: Sequence[QueuedMessage]) -> Operation
         if outcome.kind == "refused":
             problems.append((row, message, outcome.message))
         else:
-            # Without an acknowledgement it may be there all the same: a cancel is too late from now on.
+            # The broker may have the record without having acknowledged it: from now on a cancel is too late.
             row.maybe_sent = row.maybe_sent or outcome.kind == "unavailable"
             unanswered.append(row)
     yield from messages.holding.hold(covered)
@@ -53,25 +62,26 @@ def deliver(messages: ShardMessages, rows: Sequence[QueuedMessage]) -> Operation
 
 
 def _without_held(messages: ShardMessages, rows: Sequence[QueuedMessage]) -> Sequence[QueuedMessage]:
-    """Puts back what was taken before a request held its schedule, or asked it back: that waits for what was handed over by then, and
-    for no more.
+    """Puts back rows that a request holds, because it began after they were taken.
+
+    The request waits only for rows that the broker's client already had.
     """
-    if not messages.slots.held and not messages.slots.asked_back:
+    if not messages.queue.held and not messages.queue.being_cancelled:
         return rows  # Each due message passes here.
-    held = {row.place for row in rows if row.stage is Stage.SENDING and messages.slots.is_held(row)}
+    held = {row.place for row in rows if row.stage is Stage.SENDING and messages.queue.is_held(row)}
     put_back(messages, [row for row in rows if row.place in held])
     return [row for row in rows if row.place not in held]
 
 
 def _in_order(messages: ShardMessages, rows: Sequence[QueuedMessage]) -> list[tuple[QueuedMessage, Message]]:
-    """Ends what is not to be sent any more, and returns the others as they are to be sent."""
+    """Ends rows that must not be delivered any more, and returns the others in order of delivery."""
     wanted: list[tuple[QueuedMessage, Message]] = []
     for row in rows:
         message = row.message
         if message is None:
-            continue  # There is no message row: closed already.
+            continue  # The row has no message row, so loading has closed it.
         if messages.has_ended(row):
-            messages.withdraw(row)  # While its payload was read.
+            messages.withdraw(row)  # It ended while its payload was read.
         elif messages.is_dropped(row, message):
             messages.withdraw(row)
         elif message.expires is not None and message.expires <= messages.host.now:
@@ -85,24 +95,24 @@ def _in_order(messages: ShardMessages, rows: Sequence[QueuedMessage]) -> list[tu
 
 
 def put_back(messages: ShardMessages, rows: Iterable[QueuedMessage]) -> None:
-    """Due again, unless they were replaced or cancelled while they were with the broker's client (I7)."""
+    """Returns rows to the queue, except rows that were replaced or cancelled meanwhile (invariant I7)."""
     for row in rows:
         if messages.has_ended(row):
             messages.withdraw(row)
         else:
             messages.payloads.drop_if_scarce(row)
-            messages.slots.put_back(row)
+            messages.queue.put_back(row)
 
 
 FIRED_TOGETHER = 500
 INVALID_PAUSE_MS = 60_000
-"""Of rows that can neither be sent nor moved; the position waits for them, and each of them is told once a minute."""
+"""Pause of rows that can be neither delivered nor moved. The position waits for them; each failure is reported once a minute."""
 GROUPS_UNDER_WAY_MAX = 20
-"""Groups handed to the broker's client and not acknowledged: 10,000 records."""
+"""Largest number of groups in delivery: 10,000 records without acknowledgement."""
 
 
 class Firing:
-    """One per shard; `messages.changed` wakes it."""
+    """Delivers what is due, as memory, broker and checkpoint allow. One per shard; `ShardMessages.changed` wakes it."""
 
     def __init__(self, messages: ShardMessages) -> None:
         self._messages = messages
@@ -112,15 +122,15 @@ class Firing:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is under way."""
+        """Returns whether no group is in delivery."""
         return self._groups == 0
 
     def serve(self) -> Operation[None]:
-        """Sends what is due, for good."""
+        """Delivers due messages until `closed`."""
         messages = self._messages
         while not self.closed:
             through = messages.checkpoints.limit()
-            # What stands in the checkpoint's way goes group by group: after each of them the position may move.
+            # Rows that hold up the checkpoint go group by group: after each group the position may move.
             most = GROUPS_UNDER_WAY_MAX if through == EVERYWHERE else 1
             rows = self._take_due(through) if self._groups < most else []
             if rows:
@@ -130,9 +140,9 @@ class Firing:
                 yield messages.changed
 
     def send_leftovers(self) -> Operation[bool]:
-        """Sends what became ready, or was given back, before places that were sent: no checkpoint would pass those.
+        """Delivers ready rows before places that were sent: until then no checkpoint passes those places.
 
-        Returns whether nothing of it is left; False when none of it came to its end any more.
+        Returns whether no such row is left; False when no row of a group has ended.
         """
         while rows := self._take_due(self._messages.checkpoints.sent_through):
             yield from self._deliver(rows)
@@ -141,10 +151,10 @@ class Firing:
         return True
 
     def _take_due(self, through: Place) -> list[QueuedMessage]:
-        """Returns a group that is to be delivered; it counts as under way from here on."""
+        """Takes the next group; from here on it counts as in delivery."""
         messages = self._messages
         most = messages.checkpoints.most(FIRED_TOGETHER)
-        rows = messages.slots.take_due(messages.host.now, most, through, messages.payloads.room)
+        rows = messages.queue.take_due(messages.host.now, most, through, messages.payloads.room)
         self._groups += bool(rows)
         for row in rows:
             messages.payloads.hold(row)
@@ -158,7 +168,7 @@ class Firing:
         try:
             yield from deliver(messages, rows)
         except InvalidEffect as error:
-            # Moved to its next slot, or held back, a row would be one that the store does not take: it keeps its place.
+            # The store refuses the row that moving or holding would write: the message keeps its place.
             messages.host.failed("deliver", f"shard {messages.shard}", error)
             yield from messages.host.sleep(INVALID_PAUSE_MS)
             put_back(messages, [row for row in rows if row.stage is Stage.SENDING])
@@ -168,10 +178,10 @@ class Firing:
 
     def _wake_at_next_slot(self) -> None:
         host, changed = self._messages.host, self._messages.changed
-        upcoming = self._messages.slots.next_slot()
+        upcoming = self._messages.queue.next_slot()
         if upcoming is None or upcoming <= host.now:
             return
-        # One alarm for what is next: with one for each time that this is asked, n near messages would cost n² wakes.
+        # One alarm for the next slot: with one per call, n near messages would cost n² wakes.
         if not host.now < self._armed <= upcoming:
             self._armed = upcoming
             host.call_at(upcoming, lambda: host.operations.raise_(changed))

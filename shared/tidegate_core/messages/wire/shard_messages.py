@@ -102,16 +102,16 @@ class ShardMessages:
         self.shard = shard
         self.changed = Signal(f"slots {shard}")
         self.maybe_sent_through = maybe_sent_through
-        self.slots = DueQueue()
-        self.window = Window(host, shard, self.slots, progress, load_page)
+        self.queue = DueQueue()
+        self.window = Window(host, shard, self.queue, progress, load_page)
         self.payloads = Payloads(host, shard)
         self.checkpoints = Checkpoints(
-            host, shard, progress, self.slots, lambda: self.window.loaded_through, self.changed
+            host, shard, progress, self.queue, lambda: self.window.loaded_through, self.changed
         )
         self.fences = MessageFences()
         self.elsewhere = FormerOwnerRows(host, former)
         self.uncommitted = UncommittedCreates(host, position)
-        self.next_attempts = NextAttempts(host, shard, self.slots, self.window, maybe_sent_through, self._note_fire)
+        self.next_attempts = NextAttempts(host, shard, self.queue, self.window, maybe_sent_through, self._note_fire)
         self.retry_turn = Mutex(host.operations, f"refused messages {shard}")
         self.is_draining = False
         self._first_topic, *_ = topics = host.holding.requests_topics
@@ -143,7 +143,7 @@ class ShardMessages:
         occurrence = Occurrence.of(timer)
         siblings = [
             row
-            for row in self.slots.of(timer.id)
+            for row in self.queue.of(timer.id)
             if row.version == timer.version and _generation(row.occurrence) == _generation(occurrence)
         ]
         double = any(
@@ -166,7 +166,7 @@ class ShardMessages:
             occurrence=occurrence,
             double=double,
         )
-        if self.slots.add(row) and not double:
+        if self.queue.add(row) and not double:
             self.recurring.refused.note(timer)
             self.settle(row)
 
@@ -175,20 +175,20 @@ class ShardMessages:
 
     def take_moved(self, timer: MessageTimer) -> None:
         """Adds a next attempt, also a far one, while memory has room. Otherwise a cancel only has to know the attempt."""
-        if timer.slot <= self.window.taking_through or len(self.slots) < ROWS_MAX:
+        if timer.slot <= self.window.taking_through or len(self.queue) < ROWS_MAX:
             self.add_loaded_row(timer, from_store=False)
         else:
             self.next_attempts.leave(timer)
 
     def settle(self, row: QueuedMessage) -> None:
         """Notes that the row's writes are acknowledged."""
-        self.slots.let_go(row)
+        self.queue.end_hold(row)
         if row.slot <= self.window.taking_through:
             # While the row was being written, a page that was read before may have extended the window past it.
-            self.slots.add(row)
+            self.queue.add(row)
         if (
             row.stage in (Stage.SENDING, Stage.DONE, Stage.GONE)
-            or self.slots.get(row.id, row.version, row.slot) is not row
+            or self.queue.get(row.id, row.version, row.slot) is not row
         ):
             return
         self.uncommitted.take(row)

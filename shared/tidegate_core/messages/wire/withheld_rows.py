@@ -176,11 +176,11 @@ class FormerOwnerRows:
     def __init__(self, host: ActorContext, positions: Positions) -> None:
         self._host = host
         self._positions = dict(positions)
-        self._look_at_inbox: Callable[[], Operation[None]] | None = None
+        self._read_inbox: Callable[[], Operation[None]] | None = None
 
-    def connect(self, look_at_inbox: Callable[[], Operation[None]]) -> None:
+    def connect(self, read_inbox: Callable[[], Operation[None]]) -> None:
         """Sets the operation that reads all messages from the shard's inbox."""
-        self._look_at_inbox = look_at_inbox
+        self._read_inbox = read_inbox
 
     def without(self, timers: Sequence[MessageTimer]) -> Operation[Sequence[MessageTimer]]:
         """Returns the rows that count."""
@@ -192,8 +192,8 @@ class FormerOwnerRows:
         wanted = former_positions(self._host)
         items = yield from read_positions(self._host, tuple(wanted))
         # The inbox is read after the positions: each create that they have passed is in it, or is complete.
-        assert self._look_at_inbox is not None
-        yield from self._look_at_inbox()
+        assert self._read_inbox is not None
+        yield from self._read_inbox()
         self._positions |= {wanted[key].place: cursor_of(key, item).next for key, item in items.items()}
         return [timer for timer in timers if not self._is_unread(timer)]
 

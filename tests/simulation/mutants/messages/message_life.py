@@ -18,11 +18,11 @@ from tidegate_core.shard.outages import outage_recorder
 
 
 def without_siblings(take_loaded: Callable[..., None], messages: Any, timer: Any, **named: bool) -> None:
-    messages.slots.of = lambda message_id: []
+    messages.queue.of = lambda message_id: []
     try:
         take_loaded(messages, timer, **named)
     finally:
-        del messages.slots.of
+        del messages.queue.of
 
 
 def leaving_first(retry: Callable[..., Transaction], *arguments: Any, **named: Any) -> Transaction:
@@ -51,7 +51,7 @@ RULES_OF_MESSAGES = (
         "bound at the taking",
         "what was taken before I8's bound was reached is sent behind it, once its payloads are read",
         breaks="I8",
-        patches=(Patch(Checkpoints, "parted", instead(lambda _checkpoints, wanted: (wanted, []))),),
+        patches=(Patch(Checkpoints, "split_at_bound", instead(lambda _checkpoints, wanted: (wanted, []))),),
         killed_by="unit/tidegate_core/messages/wire/test_checkpoints.py::test_given_payloads_and_checkpoints_that_get_no_answer_then_what_was_taken_before_keeps_the_bound_too",
     ),
     Mutant(

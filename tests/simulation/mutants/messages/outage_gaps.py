@@ -34,9 +34,9 @@ def making_anew_all_that_waits(
     source: RecurringQueue,
     gaps: tuple[Outage, ...],
 ) -> None:
-    held, source.messages.slots.held = source.messages.slots.held, set()
+    held, source.messages.queue.held = source.messages.queue.held, set()
     outage_ends(source, gaps)
-    source.messages.slots.held = held
+    source.messages.queue.held = held
 
 
 RULES_OF_GAPS = (

@@ -37,7 +37,7 @@ def withdrawn_where_it_was(
 def taken_for_withdrawn(
     take_out: Callable[..., WithdrawalResult], messages: ShardMessages, message: Message
 ) -> WithdrawalResult:
-    fate, rows = take_out(messages, message), messages.slots.of(message.id)
+    fate, rows = take_out(messages, message), messages.queue.of(message.id)
     if rows and all(row.stage is Stage.GONE for row in rows):
         return WithdrawalResult(not fate.maybe_sent, fate.maybe_sent)
     return fate

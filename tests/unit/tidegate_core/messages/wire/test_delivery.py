@@ -125,7 +125,7 @@ class _Slots:
 
 def _firing() -> tuple[Firing, _Alarms, _Slots]:
     host, slots = _Alarms(), _Slots()
-    messages = SimpleNamespace(host=host, slots=slots, changed=Signal("slots"))
+    messages = SimpleNamespace(host=host, queue=slots, changed=Signal("slots"))
     return Firing(cast(Any, messages)), host, slots
 
 
