@@ -1,10 +1,10 @@
 """Audit of messages: each accepted message has rows and gets delivered, and each closed tally equals the sum of its rows.
 
-What was written of a record that nobody had passed before its requests topic was made anew does not count: nobody delivers it, and
-nobody was told of it (`messages/wire/withheld_rows.py`).
+Rows stay for 30 days after their slot, delivered or not. So the audit can read which messages should have been delivered. A row does not say
+how its message ended: delivered, expired or as a dead letter. The tallies say how many, and the topics say which.
 
 A requests topic may be recreated before the cursor has passed a create. Rows of that create do not count: its message is never delivered, and no
-receipt was written (`messages/one_shot/former_owner_rows.py`).
+receipt was written (`messages/wire/withheld_rows.py`).
 """
 
 from __future__ import annotations
